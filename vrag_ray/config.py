@@ -1,0 +1,160 @@
+"""Every setting and its default, once. Values come from YAML, then from ``VRAG_*`` environment variables.
+
+``VRAG_INGEST__COMMIT_PAGES=64`` overrides ``ingest.commit_pages``; nested names are joined by two underscores.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from vrag_ray.types import VragError
+
+
+class Section(BaseModel):
+    """A part of the configuration; unknown names are refused, so that a typo is not a silent default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DecodeLimits(Section):
+    """What one decode of untrusted bytes may cost before its child process is killed."""
+
+    memory_mb: int = 2048
+    cpu_seconds: int = 20
+    wall_seconds: float = 30.0
+    max_pixels: int = 50_000_000
+    max_pages: int = 20_000
+    max_frames: int = 32
+    max_file_mb: int = 2048
+    max_text_chars_per_page: int = 200_000
+
+
+class CorpusConfig(Section):
+    """How documents become passages."""
+
+    limits: DecodeLimits = DecodeLimits()
+    window_words: int = Field(default=150, ge=20)
+    window_stride: int = Field(default=120, ge=10)
+    pages_per_item: int = Field(default=16, ge=1)
+    clip_seconds: float = Field(default=60.0, gt=0)
+    video_fps: float = Field(default=1.0, gt=0)
+    ocr: bool = True
+    ocr_dpi: int = 150
+    ocr_min_chars: int = 8
+    """A page or image whose own text is shorter than this is read by OCR."""
+
+
+class EmbedderConfig(Section):
+    """Which embedder makes the vectors. ``minilm`` falls to lexical-only with a notice when weights are absent."""
+
+    name: str = "minilm"
+    """``minilm``, ``none`` (lexical only), or a dotted path ``package.module:factory``."""
+    weights_dir: str | None = None
+    threads: int = 1
+    batch_windows: int = 256
+
+
+class IngestConfig(Section):
+    """How the Ray Data graph is sized."""
+
+    concurrency: int | None = None
+    """Embedding actors; by default one per CPU, or per GPU share."""
+    num_gpus: float = Field(default=0.0, ge=0.0)
+    """GPU share of one embedding actor."""
+    commit_pages: int = Field(default=128, ge=1)
+    strict: bool = False
+
+
+class IndexConfig(Section):
+    """How a collection is served from memory."""
+
+    shards: int = Field(default=1, ge=1)
+    replicas: int = Field(default=1, ge=1)
+    kind: str = "flat"
+    threads: int | None = None
+    """FAISS threads of one shard actor; by default all cores."""
+    shard_timeout_s: float = 10.0
+    rrf_k: int = 60
+    candidates: int = 100
+    """Windows each leg of a hybrid search brings in before they are fused."""
+
+
+class AgentConfig(Section):
+    """Budgets of one run."""
+
+    max_steps: int = Field(default=12, ge=2)
+    search_top_k: int = Field(default=3, ge=1, le=50)
+    deadline_s: float = 60.0
+    memory_top_k: int = 5
+    memory_pixels: int = 5 * 256 * 32 * 32
+    energy_decay: float = 0.1
+    energy_feedback: float = 0.3
+    abstain_below: float = 0.5
+    """Evidence below this share of the question's informative words (IDF-weighted) is not an answer."""
+
+
+class ServingConfig(Section):
+    """What the gateway allows."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    max_upload_mb: int = 512
+    max_concurrent_runs: int = 64
+    kept_runs: int = 1000
+    heartbeat_s: float = 15.0
+    refresh_s: float = 2.0
+    """How often the retriever looks for a newer collection version made by another process."""
+
+
+class Settings(BaseSettings):
+    """The whole configuration of one process."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VRAG_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        nested_model_default_partial_update=True,
+    )
+
+    collection: str = "vrag-collection"
+    corpus: CorpusConfig = CorpusConfig()
+    embedder: EmbedderConfig = EmbedderConfig()
+    ingest: IngestConfig = IngestConfig()
+    index: IndexConfig = IndexConfig()
+    agent: AgentConfig = AgentConfig()
+    serving: ServingConfig = ServingConfig()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over what a YAML file or a caller passes in."""
+        return env_settings, init_settings
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """Read ``path`` (YAML, optional) under the environment. Errors name the file and the field."""
+    values: object = {}
+    if path is not None:
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        except (OSError, yaml.YAMLError) as error:
+            raise VragError(f"cannot read the configuration {path}: {error}") from error
+        if not isinstance(values, dict):
+            raise VragError(f"the configuration {path} must be a mapping of names to values")
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise VragError(f"the configuration {path or '(environment)'} is wrong at {where}: {first['msg']}") from error

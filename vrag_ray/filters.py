@@ -1,0 +1,69 @@
+"""What a search may be narrowed to: documents, kinds and metadata. The same value goes over HTTP and into a shard."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from vrag_ray.types import Meta, MetaValue, PassageKind
+
+
+class MetaRange(BaseModel):
+    """Bounds on one metadata value; ``any_of`` asks for membership. Values of another type never match."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    gte: float | str | None = None
+    gt: float | str | None = None
+    lte: float | str | None = None
+    lt: float | str | None = None
+    any_of: list[MetaValue] | None = None
+
+    def matches(self, value: MetaValue) -> bool:
+        if self.any_of is not None and not any(_equal(value, wanted) for wanted in self.any_of):
+            return False
+        for bound, sign, strict in (
+            (self.gte, 1, False),
+            (self.gt, 1, True),
+            (self.lte, -1, False),
+            (self.lt, -1, True),
+        ):
+            if bound is None:
+                continue
+            order = _compare(value, bound)
+            if order is None or order * sign < 0 or (strict and order == 0):
+                return False
+        return True
+
+
+class SearchFilter(BaseModel):
+    """All the conditions given must hold. ``doc_ids`` and ``kinds`` are alternatives within themselves."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    doc_ids: list[str] | None = None
+    kinds: list[PassageKind] | None = None
+    meta: dict[str, MetaValue | MetaRange] | None = Field(default=None)
+
+    def matches_meta(self, meta: Meta) -> bool:
+        """Whether ``meta`` fulfils the metadata conditions; an absent name never matches."""
+        for name, wanted in (self.meta or {}).items():
+            value = meta.get(name)
+            if value is None:
+                return False
+            if not (wanted.matches(value) if isinstance(wanted, MetaRange) else _equal(value, wanted)):
+                return False
+        return True
+
+
+def _equal(value: MetaValue, wanted: MetaValue) -> bool:
+    # bool is an int in Python: without this, True would match 1.
+    return isinstance(value, bool) == isinstance(wanted, bool) and value == wanted
+
+
+def _compare(value: MetaValue, bound: float | str) -> int | None:
+    """-1, 0 or 1 as ``value`` is below, at or above ``bound``; None when the types cannot be ordered."""
+    if isinstance(value, str) and isinstance(bound, str):
+        return (value > bound) - (value < bound)
+    if isinstance(value, bool) or isinstance(value, str) or isinstance(bound, str):
+        return None
+    return (value > bound) - (value < bound)
