@@ -26,6 +26,8 @@ class DecodeLimits(Section):
     memory_mb: int = 2048
     cpu_seconds: int = 20
     wall_seconds: float = 30.0
+    ocr_seconds: int = 60
+    """Added to the CPU and wall limits of a unit for each picture of it that is read by OCR."""
     max_pixels: int = 50_000_000
     max_pages: int = 20_000
     max_frames: int = 32
@@ -74,7 +76,8 @@ class IndexConfig(Section):
 
     shards: int = Field(default=1, ge=1)
     replicas: int = Field(default=1, ge=1)
-    kind: str = "flat"
+    num_gpus: float = Field(default=0.0, ge=0.0)
+    """GPU share of one shard actor."""
     threads: int | None = None
     """FAISS threads of one shard actor; by default all cores."""
     shard_timeout_s: float = 10.0
@@ -108,6 +111,18 @@ class ServingConfig(Section):
     heartbeat_s: float = 15.0
     refresh_s: float = 2.0
     """How often the retriever looks for a newer collection version made by another process."""
+    allow_open: bool = False
+    """Serve a host that other machines can reach although ``VRAG_API_KEYS`` is not set."""
+    runs_dir: str | None = None
+    """Where finished runs are kept; by default ``<collection>.runs``."""
+    uploads_dir: str | None = None
+    """Where uploads wait for ingest, and the states of ingest jobs are kept; by default ``<collection>.uploads``."""
+    max_waiting_jobs: int = Field(default=32, ge=1)
+    kept_jobs: int = Field(default=1000, ge=1)
+    render_threads: int = Field(default=2, ge=1)
+    """Each has one decoding child process of its own."""
+    render_cache_mb: int = Field(default=128, ge=0)
+    max_render_pixels: int = Field(default=16_000_000, ge=1)
 
 
 class Settings(BaseSettings):

@@ -19,6 +19,10 @@ class VragError(Exception):
     """A fault the caller can act on: the message names the input and the remedy."""
 
 
+class NotFoundError(VragError):
+    """An id, a page or a time that names nothing; the message says which."""
+
+
 class PassageKind(StrEnum):
     """What a passage is a piece of."""
 

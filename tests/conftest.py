@@ -1,0 +1,36 @@
+"""What all tests share: one small local Ray, started when the first test asks for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+
+os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """Ray with more logical CPUs than the machine has, because actors here ask for fractions of one."""
+    import ray
+
+    # Unix socket paths have a length limit that pytest's own folders would break.
+    folder = tempfile.mkdtemp(prefix="vrag-ray-")
+    started = not ray.is_initialized()
+    if started:
+        ray.init(
+            num_cpus=16,
+            include_dashboard=False,
+            object_store_memory=300 << 20,
+            _temp_dir=folder,
+            logging_level="WARNING",
+            log_to_driver=False,
+        )
+    yield
+    if started:
+        ray.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)

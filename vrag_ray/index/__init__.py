@@ -1,0 +1,1 @@
+"""Collections on disk, FAISS shards in memory, and the retriever over them."""

@@ -1,0 +1,157 @@
+"""A collection opened for reading at one version.
+
+Layout below the root: ``blobs/<sha256>`` (original bytes, never rewritten), ``passages.lance``,
+``documents.lance``, ``versions/`` (one record a collection version) and ``seals/`` (file hashes). A passage counts
+only when its document has a row, so a half-ingested document is never searched.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vrag_ray.index.rows import (
+    HIT_COLUMNS,
+    CorruptionError,
+    document_from_row,
+    document_is_sound,
+    passage_from_row,
+)
+from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.versions import VersionRecord, find_version, latest_number, list_versions
+from vrag_ray.types import Document, Locator, Passage, VragError, Word
+
+if TYPE_CHECKING:
+    import lance
+
+FORMAT = {"format": "vrag_ray collection", "layout": 1}
+MARKER = "collection.json"
+MIN_PREFIX = 8
+
+
+class NotFoundError(VragError):
+    """No such document, passage or version."""
+
+
+class Collection:
+    """Read access to one version of a collection. Cheap to open; not affected by later commits."""
+
+    def __init__(self, files: CollectionFiles, record: VersionRecord | None) -> None:
+        self.files = files
+        self.record = record
+        self.root = files.root
+        self.version = record.number if record else 0
+        self._tables: dict[str, lance.LanceDataset] = {}
+        self._documents: dict[str, Document] | None = None
+
+    @classmethod
+    def open(cls, root: str | Path, version: int | None = None) -> Collection:
+        """Open the newest version, or an older one by number. Raises NotFoundError when ``root`` is none."""
+        files = CollectionFiles(str(root))
+        if not files.exists(MARKER):
+            raise NotFoundError(f"{root} is not a collection: `vrag ingest PATH --collection {root}` makes one")
+        marker = json.loads(files.read(MARKER))
+        if marker != FORMAT:
+            raise VragError(f"{root} has layout {marker.get('layout')}, this program reads layout {FORMAT['layout']}")
+        return cls(files, find_version(files, version))
+
+    @classmethod
+    def open_or_create(cls, root: str | Path) -> Collection:
+        files = CollectionFiles(str(root))
+        if not files.exists(MARKER):
+            if files.is_local and Path(files.root).is_dir() and any(Path(files.root).iterdir()):
+                raise VragError(f"{root} holds other files: choose an empty or new folder for the collection")
+            files.write(MARKER, json.dumps(FORMAT).encode())
+        return cls.open(root)
+
+    def newest_version(self) -> int:
+        """Number of the newest version on disk, which may be later than this one."""
+        return latest_number(self.files)
+
+    def versions(self) -> list[VersionRecord]:
+        return list_versions(self.files)
+
+    def documents(self) -> list[Document]:
+        """All documents of this version, by first uri."""
+        return sorted(self._by_id().values(), key=lambda document: (document.uri, document.doc_id))
+
+    def document(self, doc_id: str) -> Document:
+        """By full id or by a unique prefix of at least eight hex digits."""
+        known = self._by_id()
+        if doc_id in known:
+            return known[doc_id]
+        matching = [d for d in known.values() if d.doc_id.startswith(doc_id)] if len(doc_id) >= MIN_PREFIX else []
+        if len(matching) != 1:
+            problem = "is ambiguous" if matching else "is not in this collection"
+            raise NotFoundError(f"document {doc_id} {problem}: `vrag documents` lists the ids")
+        return matching[0]
+
+    def has_document(self, doc_id: str) -> bool:
+        return doc_id in self._by_id()
+
+    def blob_path(self, doc_id: str) -> Path:
+        """A local file with the original bytes of a document of this version."""
+        return self.files.local_path(f"blobs/{self.document(doc_id).doc_id}")
+
+    def passages(self, passage_ids: Sequence[str]) -> dict[str, Passage]:
+        """The passages that exist, by id. Raises CorruptionError for a damaged row."""
+        if not passage_ids or self.record is None:
+            return {}
+        quoted = ", ".join(_quote(passage_id) for passage_id in passage_ids)
+        table = self.table("passages").to_table(columns=HIT_COLUMNS, filter=f"id IN ({quoted})")
+        return {str(row["id"]): passage_from_row(row) for row in table.to_pylist()}
+
+    def passage(self, passage_id: str) -> Passage:
+        found = self.passages([passage_id]).get(passage_id)
+        if found is None or not self.has_document(found.doc_id):
+            raise NotFoundError(f"passage {passage_id} is not in this collection")
+        return found
+
+    def unit_passages(self, doc_id: str, locator: Locator) -> list[Passage]:
+        """All windows of one page, clip, picture or span, in order."""
+        if self.record is None:
+            return []
+        prefix = f"{self.document(doc_id).doc_id[:24]}:{locator.key}:w"
+        # ';' is the character after ':' and 'x' the one after 'w': a range the id index can answer.
+        where = f"id >= {_quote(prefix)} AND id < {_quote(prefix[:-1] + 'x')}"
+        rows = self.table("passages").to_table(columns=HIT_COLUMNS, filter=where).to_pylist()
+        return sorted((passage_from_row(row) for row in rows), key=lambda passage: passage.window)
+
+    def words_of(self, doc_id: str, locator: Locator) -> tuple[Word, ...]:
+        """The words OCR found at ingest, once for the whole unit; empty where the document has its own text."""
+        windows = self.unit_passages(doc_id, locator)
+        return windows[0].words if windows else ()
+
+    def table(self, name: str) -> lance.LanceDataset:
+        """The Lance table ``passages`` or ``documents`` at this version."""
+        import lance
+
+        if self.record is None:
+            raise NotFoundError(f"the collection {self.root} is empty: `vrag ingest` adds documents")
+        if name not in self._tables:
+            pinned = self.record.passages_version if name == "passages" else self.record.documents_version
+            try:
+                self._tables[name] = lance.dataset(self.files.uri(f"{name}.lance"), version=pinned)
+            except (ValueError, OSError) as error:
+                raise CorruptionError(f"table {name} version {pinned} cannot be opened: run `vrag verify`") from error
+        return self._tables[name]
+
+    def _by_id(self) -> dict[str, Document]:
+        if self._documents is None:
+            self._documents = {} if self.record is None else dict(read_documents(self.table("documents")))
+        return self._documents
+
+
+def read_documents(table: lance.LanceDataset) -> Iterator[tuple[str, Document]]:
+    """Every document of ``documents.lance`` by id, its checksum verified."""
+    for row in table.to_table().to_pylist():
+        if not document_is_sound(row):
+            raise CorruptionError(f"document row {row['doc_id']} is damaged on disk: run `vrag verify`")
+        document = document_from_row(row)
+        yield document.doc_id, document
+
+
+def _quote(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,280 @@
+"""The two tables of a collection: their schemas, and rows to nouns and back.
+
+A vector is stored as its fp16 little-endian bytes, not as a fixed-size list: rows of two embedders with different
+dimensions can then stand side by side while a collection is being re-embedded, and a passage that no embedder
+covers simply has none.
+
+Every row carries xxh3-64 sums, because Lance does not notice a flipped byte by itself: ``checksum`` over what a
+shard loads (verified at every load), ``content_checksum`` over the rest (verified for every hit that is returned).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+import xxhash
+
+from vrag_ray.index.terms import index_terms
+from vrag_ray.types import (
+    Box,
+    Document,
+    DocumentKind,
+    DocumentStatus,
+    Locator,
+    Meta,
+    Passage,
+    PassageKind,
+    VragError,
+    Word,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = Mapping[str, object]
+
+UNIT_ERROR = "error"
+"""The metadata name under which a passage says why its page or clip could not be read."""
+
+
+class CorruptionError(VragError):
+    """Bytes on disk are not what was written."""
+
+
+PASSAGE_COLUMNS = (
+    "id", "doc_id", "kind", "unit", "page", "t_start", "t_end", "span_start", "span_end",
+    "window", "text", "terms", "words", "vector", "embedder_id", "meta",
+)  # fmt: skip
+DOCUMENT_COLUMNS = (
+    "doc_id", "uris", "title", "kind", "status", "units", "size_bytes", "embedder_id", "added_at", "error", "meta",
+)  # fmt: skip
+SHARD_COLUMNS = ("id", "doc_id", "kind", "embedder_id", "meta", "vector")
+CONTENT_COLUMNS = tuple(c for c in PASSAGE_COLUMNS if c not in SHARD_COLUMNS or c == "id")
+HIT_COLUMNS = [*CONTENT_COLUMNS, "doc_id", "kind", "meta", "content_checksum"]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage as ingest commits it: with its document unit, its vector (fp16 bytes) and who made that."""
+
+    passage: Passage
+    unit: int
+    vector: bytes | None
+    embedder_id: str
+
+
+def passage_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    types: dict[str, pa.DataType] = {
+        "unit": pa.int32(), "page": pa.int32(), "t_start": pa.float64(), "t_end": pa.float64(),
+        "span_start": pa.int64(), "span_end": pa.int64(), "window": pa.int32(),
+        "text": pa.large_string(), "terms": pa.large_string(), "words": pa.large_string(), "vector": pa.large_binary(),
+    }  # fmt: skip
+    fields = [(name, types.get(name, pa.string())) for name in PASSAGE_COLUMNS]
+    return pa.schema([*fields, ("checksum", pa.uint64()), ("content_checksum", pa.uint64())])
+
+
+def document_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    types: dict[str, pa.DataType] = {"uris": pa.list_(pa.string()), "units": pa.int32(), "size_bytes": pa.int64()}
+    return pa.schema([(name, types.get(name, pa.string())) for name in DOCUMENT_COLUMNS] + [("checksum", pa.uint64())])
+
+
+def shard_checksum(passage_id: str, doc_id: str, kind: str, embedder_id: str, meta: str, vector: bytes | None) -> int:
+    """xxh3-64 of the columns a shard loads. Called once a row at load, hence no generic loop."""
+    mark = "-" if vector is None else "+"
+    head = "\x1f".join((passage_id, doc_id, kind, embedder_id, meta, mark)).encode()
+    return int(xxhash.xxh3_64_intdigest(head + (vector or b"")))
+
+
+def row_checksum(row: Row, columns: Sequence[str]) -> int:
+    """xxh3-64 over the named columns, each with its name, presence and length, in order."""
+    digest = xxhash.xxh3_64()
+    for column in columns:
+        value = row[column]
+        data = b"" if value is None else json.dumps(value).encode()
+        digest.update(f"{column}:{'none' if value is None else len(data)}:".encode())
+        digest.update(data)
+    return int(digest.intdigest())
+
+
+def passages_table(stored: Iterable[StoredPassage]) -> pa.Table:
+    import pyarrow as pa
+
+    rows = [_passage_row(item) for item in stored]
+    return pa.Table.from_pylist(rows, schema=passage_schema())
+
+
+def documents_table(documents: Iterable[Document]) -> pa.Table:
+    import pyarrow as pa
+
+    rows = [_document_row(document) for document in documents]
+    return pa.Table.from_pylist(rows, schema=document_schema())
+
+
+def passage_is_sound(row: Row) -> bool:
+    """Whether both sums of a whole passage row fit."""
+    vector = row["vector"]
+    shard = shard_checksum(
+        _str(row["id"]), _str(row["doc_id"]), _str(row["kind"]), _str(row["embedder_id"]), _str(row["meta"]),
+        vector if isinstance(vector, bytes) else None,
+    )  # fmt: skip
+    return row["checksum"] == shard and row["content_checksum"] == row_checksum(row, CONTENT_COLUMNS)
+
+
+def document_is_sound(row: Row) -> bool:
+    return row["checksum"] == row_checksum(row, DOCUMENT_COLUMNS)
+
+
+def _passage_row(item: StoredPassage) -> dict[str, object]:
+    passage, locator = item.passage, item.passage.locator
+    row: dict[str, object] = {
+        "id": passage.id,
+        "doc_id": passage.doc_id,
+        "kind": str(passage.kind),
+        "unit": item.unit,
+        "page": locator.page,
+        "t_start": locator.t_start,
+        "t_end": locator.t_end,
+        "span_start": locator.span_start,
+        "span_end": locator.span_end,
+        "window": passage.window,
+        "text": passage.text,
+        "terms": " ".join(index_terms(passage.text)),
+        "words": _words_to_json(passage.words),
+        "vector": item.vector,
+        "embedder_id": item.embedder_id,
+        "meta": meta_to_json(passage.meta),
+    }
+    row["checksum"] = shard_checksum(
+        passage.id, passage.doc_id, str(passage.kind), item.embedder_id, meta_to_json(passage.meta), item.vector
+    )
+    row["content_checksum"] = row_checksum(row, CONTENT_COLUMNS)
+    return row
+
+
+def _document_row(document: Document) -> dict[str, object]:
+    row: dict[str, object] = {
+        "doc_id": document.doc_id,
+        "uris": list(document.uris),
+        "title": document.title,
+        "kind": str(document.kind),
+        "status": str(document.status),
+        "units": document.units,
+        "size_bytes": document.size_bytes,
+        "embedder_id": document.embedder_id,
+        "added_at": document.added_at,
+        "error": document.error,
+        "meta": meta_to_json(document.meta),
+    }
+    row["checksum"] = row_checksum(row, DOCUMENT_COLUMNS)
+    return row
+
+
+def passage_from_row(row: Row) -> Passage:
+    """The passage of a row read with ``HIT_COLUMNS``. Raises CorruptionError when its sum does not fit."""
+    if row["content_checksum"] != row_checksum(row, CONTENT_COLUMNS):
+        raise CorruptionError(
+            f"passage {row['id']} is damaged on disk: run `vrag verify`, then ingest its document again"
+        )
+    return Passage(
+        id=_str(row["id"]),
+        doc_id=_str(row["doc_id"]),
+        kind=PassageKind(_str(row["kind"])),
+        locator=Locator(
+            page=_int_or_none(row["page"]),
+            t_start=_float_or_none(row["t_start"]),
+            t_end=_float_or_none(row["t_end"]),
+            span_start=_int_or_none(row["span_start"]),
+            span_end=_int_or_none(row["span_end"]),
+        ),
+        window=_int(row["window"]),
+        text=_str(row["text"]),
+        words=_words_from_json(_str(row["words"])),
+        meta=meta_from_json(_str(row["meta"])),
+    )
+
+
+def passage_to_json(passage: Passage) -> dict[str, object]:
+    """All but the text, which travels in a column of its own until it has been embedded."""
+    return {
+        "id": passage.id,
+        "doc_id": passage.doc_id,
+        "kind": str(passage.kind),
+        "locator": asdict(passage.locator),
+        "window": passage.window,
+        "words": _words_to_json(passage.words),
+        "meta": dict(passage.meta),
+    }
+
+
+def passage_from_json(value: Row, text: str) -> Passage:
+    locator, meta = value["locator"], value["meta"]
+    assert isinstance(locator, dict) and isinstance(meta, dict)
+    return Passage(
+        id=_str(value["id"]),
+        doc_id=_str(value["doc_id"]),
+        kind=PassageKind(_str(value["kind"])),
+        locator=Locator(**locator),
+        window=_int(value["window"]),
+        text=text,
+        words=_words_from_json(_str(value["words"])),
+        meta=meta,
+    )
+
+
+def document_from_row(row: Row) -> Document:
+    uris = row["uris"]
+    return Document(
+        doc_id=_str(row["doc_id"]),
+        uris=tuple(str(uri) for uri in uris) if isinstance(uris, list) else (),
+        title=_str(row["title"]),
+        kind=DocumentKind(_str(row["kind"])),
+        status=DocumentStatus(_str(row["status"])),
+        units=_int(row["units"]),
+        size_bytes=_int(row["size_bytes"]),
+        embedder_id=_str(row["embedder_id"]),
+        added_at=_str(row["added_at"]),
+        error=_str(row["error"]),
+        meta=meta_from_json(_str(row["meta"])),
+    )
+
+
+def meta_to_json(meta: Meta) -> str:
+    return json.dumps(dict(meta), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+def meta_from_json(text: str) -> Meta:
+    value = json.loads(text)
+    return {str(name): item for name, item in value.items() if isinstance(item, str | int | float | bool)}
+
+
+def _words_to_json(words: Sequence[Word]) -> str:
+    """``[[text, x0, y0, x1, y1], …]``; five decimals are a hundredth of a pixel on a 1,000-pixel page."""
+    rounded = [[w.text, *(round(c, 5) for c in w.box.as_tuple())] for w in words]
+    return json.dumps(rounded, ensure_ascii=False, separators=(",", ":"))
+
+
+def _words_from_json(text: str) -> tuple[Word, ...]:
+    return tuple(Word(str(w[0]), Box(float(w[1]), float(w[2]), float(w[3]), float(w[4]))) for w in json.loads(text))
+
+
+def _str(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _int(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _int_or_none(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _float_or_none(value: object) -> float | None:
+    return float(value) if isinstance(value, float | int) else None

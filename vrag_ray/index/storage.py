@@ -1,0 +1,138 @@
+"""Files of a collection, on a local disk or an object store, by ``pyarrow.fs``.
+
+Only three operations are needed beside Lance's own: read a file, write one atomically, and list a folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from pyarrow import fs
+
+
+_CHUNK = 1 << 20
+
+
+class CollectionFiles:
+    """A root folder (path or object-store URI) and the files below it, named by relative paths."""
+
+    def __init__(self, root: str) -> None:
+        from pyarrow import fs
+
+        self.is_local = "://" not in root or root.startswith("file://")
+        local_root = Path(root.removeprefix("file://")).expanduser().absolute()
+        self.root = str(local_root) if self.is_local else root.rstrip("/")
+        self._fs: fs.FileSystem
+        if self.is_local:
+            self._fs, self._base = fs.LocalFileSystem(), self.root
+        else:
+            try:
+                self._fs, self._base = fs.FileSystem.from_uri(self.root)
+            except (ValueError, OSError) as error:
+                raise VragError(f"cannot open the collection {root}: {error}") from error
+
+    def uri(self, name: str) -> str:
+        return f"{self.root}/{name}"
+
+    def exists(self, name: str) -> bool:
+        from pyarrow import fs
+
+        return bool(self._fs.get_file_info(f"{self._base}/{name}").type != fs.FileType.NotFound)
+
+    def size(self, name: str) -> int:
+        return int(self._fs.get_file_info(f"{self._base}/{name}").size)
+
+    def read(self, name: str) -> bytes:
+        with self._fs.open_input_stream(f"{self._base}/{name}") as stream:
+            return bytes(stream.readall())
+
+    def write(self, name: str, data: bytes) -> None:
+        """All or nothing: on a local disk by fsync and rename, on an object store by its atomic put."""
+        target = f"{self._base}/{name}"
+        if not self.is_local:
+            with self._fs.open_output_stream(target) as stream:
+                stream.write(data)
+            return
+        path = Path(target)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _replacing(path) as stream:
+                stream.write(data)
+        except OSError as error:
+            raise VragError(f"cannot write {path.name} into the collection: {error.strerror or error}") from error
+
+    def add_blob(self, source: Path) -> tuple[str, int]:
+        """Copy a file to ``blobs/<sha256>`` unless it is there, whole; its document id and size in bytes."""
+        doc_id, size = _sha256(source)
+        name = f"blobs/{doc_id}"
+        if self.is_local:
+            target = Path(f"{self._base}/{name}")
+            if target.exists() and _sha256(target)[0] == doc_id:
+                return doc_id, size
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with source.open("rb") as reader, _replacing(target) as writer:
+                shutil.copyfileobj(reader, writer, _CHUNK)
+        elif not self.exists(name) or self.size(name) != size:
+            with source.open("rb") as reader, self._fs.open_output_stream(f"{self._base}/{name}") as writer:
+                shutil.copyfileobj(reader, writer, _CHUNK)
+        return doc_id, size
+
+    def list(self, folder: str) -> list[str]:
+        """Relative names of all files below ``folder``, sorted; interrupted temporary files are left out."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True, recursive=True)
+        prefix = len(self._base) + 1
+        names = (info.path[prefix:] for info in self._fs.get_file_info(selector) if info.type == fs.FileType.File)
+        return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(".writing-"))
+
+    def local_path(self, name: str) -> Path:
+        """A local file with this content: the file itself, or a copy in a cache folder for an object store."""
+        if self.is_local:
+            return Path(f"{self._base}/{name}")
+        cached = Path(tempfile.gettempdir()) / "vrag-blob-cache" / name.rsplit("/", 1)[-1]
+        if not cached.exists():
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            with _replacing(cached) as stream:
+                stream.write(self.read(name))
+        return cached
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A stream whose content takes ``path``'s place, durably, when the block ends without an error."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".writing-")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _sha256(path: Path) -> tuple[str, int]:
+    """The hex digest and the number of bytes of a file."""
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+            size += len(chunk)
+    return digest.hexdigest(), size

@@ -1,0 +1,43 @@
+"""Text to index terms for full-text search.
+
+Every word is indexed twice: as it stands, and as its stem with a ``~`` before it. BM25 then prefers the exact
+form and still finds the inflected one. On octave.pdf's 513 outline titles this gave hit@1 .74 where stems alone
+gave .68 (`docs/retrieval.md`). Lance indexes the result with its whitespace tokenizer, so query and passage meet
+the same rules, here.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import Stemmer
+
+_WORD = re.compile(r"\w+")
+_UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+)")
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Stemmer.Stemmer:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")
+
+
+def index_terms(text: str) -> list[str]:
+    """Lower-cased words, each followed by its ``~stem``; runs of unspaced script become character bigrams."""
+    stem = _stemmer().stemWord
+    terms: list[str] = []
+    for token in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
+        for part in _UNSPACED.split(token):
+            if not part:
+                continue
+            if _UNSPACED.fullmatch(part):
+                terms.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
+            else:
+                terms.append(part)
+                terms.append("~" + stem(part))
+    return terms

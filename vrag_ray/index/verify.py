@@ -1,0 +1,67 @@
+"""Find any flipped byte of a collection: blobs by their name, files by their seals, rows by their sums."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from vrag_ray.index.collection import FORMAT, MARKER, Collection, NotFoundError
+from vrag_ray.index.rows import document_is_sound, passage_is_sound
+from vrag_ray.index.seals import check_seals
+from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.versions import damaged_versions
+from vrag_ray.types import document_id
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """Names are relative to the collection. ``unsealed`` is what an interrupted ingest left: not a damage.
+
+    ``rows`` is 0 when damaged files made reading them pointless.
+    """
+
+    damaged: tuple[str, ...]
+    missing: tuple[str, ...]
+    damaged_rows: tuple[str, ...]
+    unsealed: tuple[str, ...]
+    blobs: int
+    rows: int
+
+    @property
+    def is_sound(self) -> bool:
+        return not (self.damaged or self.missing or self.damaged_rows)
+
+
+def verify(root: str | Path) -> VerifyReport:
+    """Read every byte below ``root`` once. Raises NotFoundError where there is no collection."""
+    files = CollectionFiles(str(root))
+    if not files.exists(MARKER) and not files.list("versions"):
+        raise NotFoundError(f"{root} is not a collection")
+    blobs = files.list("blobs")
+    damaged = [name for name in blobs if document_id(files.read(name)) != name.removeprefix("blobs/")]
+    if not files.exists(MARKER) or files.read(MARKER) != json.dumps(FORMAT).encode():
+        damaged.append(MARKER)
+    seals = check_seals(files)
+    damaged += [*seals.damaged, *damaged_versions(files)]
+    missing, bad_rows, rows = list(seals.missing), list[str](), 0
+    # A damaged file can make Lance abort while it reads, so rows are read only below sound files.
+    if not damaged and not missing:
+        collection = Collection.open(root)
+        if collection.record is not None:
+            rows, bad_rows = _check_rows(collection)
+            if not bad_rows:
+                wanted = {f"blobs/{document.doc_id}" for document in collection.documents()}
+                missing = sorted(wanted - set(blobs))
+    return VerifyReport(tuple(damaged), tuple(missing), tuple(bad_rows), seals.unsealed, len(blobs), rows)
+
+
+def _check_rows(collection: Collection) -> tuple[int, list[str]]:
+    rows, bad = 0, list[str]()
+    for name, key, is_sound in (("passages", "id", passage_is_sound), ("documents", "doc_id", document_is_sound)):
+        for batch in collection.table(name).to_batches():
+            for row in batch.to_pylist():
+                rows += 1
+                if not is_sound(row):
+                    bad.append(f"{name}:{row[key]}")
+    return rows, bad

@@ -1,0 +1,198 @@
+"""The one way to change a collection.
+
+Order of every change: blobs, then passages, then document rows, then the version record that readers start from.
+A process killed in between leaves nothing that a reader sees, and everything the next writer needs to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+from vrag_ray.index.collection import Collection, read_documents
+from vrag_ray.index.rows import (
+    UNIT_ERROR,
+    CorruptionError,
+    StoredPassage,
+    document_schema,
+    documents_table,
+    meta_from_json,
+    passage_is_sound,
+    passage_schema,
+    passages_table,
+)
+from vrag_ray.index.seals import Sealer
+from vrag_ray.index.versions import VersionRecord, latest_number, write_version
+from vrag_ray.types import Document, VragError
+
+if TYPE_CHECKING:
+    import lance
+
+_FTS_COLUMN = "terms"
+
+
+class CollectionWriter(AbstractContextManager["CollectionWriter"]):
+    """Exclusive write access. On a local disk a second writer is refused; the lock dies with its process."""
+
+    def __init__(self, root: str | Path) -> None:
+        self.files = Collection.open_or_create(root).files
+        self._lock = _lock(self.files.root) if self.files.is_local else None
+        try:
+            self._sealer = Sealer(self.files)
+            self._passages = self._open_table("passages")
+            self._documents = self._open_table("documents")
+            self._seal_leftovers()
+            self.documents: dict[str, Document] = dict(read_documents(self._documents))
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add_passages(self, stored: Sequence[StoredPassage]) -> None:
+        """Append one batch. The caller has made sure, by ``committed_units``, that none of it is there yet."""
+        self._passages.insert(passages_table(stored), mode="append")
+        self._sealer.seal("passages.lance")
+
+    @property
+    def version(self) -> int:
+        """The newest published version, 0 before the first."""
+        return latest_number(self.files)
+
+    def unfinished_units(self, embedder_id: str) -> dict[str, dict[int, str]]:
+        """What an interrupted ingest left: by document without a finished row, its units and their error or ""."""
+        import pyarrow.compute as pc
+
+        finished = {d.doc_id for d in self.documents.values() if d.embedder_id == embedder_id}
+        units: dict[str, dict[int, str]] = {}
+        columns = ["doc_id", "unit", "meta"]
+        for batch in self._passages.to_batches(columns=columns, filter=f"embedder_id = '{embedder_id}'"):
+            for doc_id in set(batch.column("doc_id").to_pylist()) - finished:
+                rows = batch.filter(pc.equal(batch.column("doc_id"), doc_id))
+                found = zip(rows.column("unit").to_pylist(), rows.column("meta").to_pylist(), strict=True)
+                known = units.setdefault(doc_id, {})
+                known.update((unit, str(meta_from_json(meta).get(UNIT_ERROR, ""))) for unit, meta in found)
+        return units
+
+    def drop_passages(self, doc_id: str, *, keep_embedder: str | None = None) -> None:
+        """Remove a document's passages, except those made by ``keep_embedder``."""
+        kept = f" AND embedder_id != '{keep_embedder}'" if keep_embedder is not None else ""
+        self._passages.delete(f"doc_id = '{doc_id}'{kept}")
+        self._sealer.seal("passages.lance")
+
+    def commit_documents(self, documents: Iterable[Document]) -> None:
+        """Add or replace document rows; other documents lose the uris that these now have."""
+        for document in documents:
+            for other in list(self.documents.values()):
+                taken = set(other.uris) & set(document.uris)
+                if other.doc_id != document.doc_id and taken:
+                    self._drop_uris(other, taken)
+            self._put_document(document)
+        self._sealer.seal("documents.lance")
+
+    def delete(self, doc_id: str) -> None:
+        """Remove a document and its passages. Its blob stays for older versions."""
+        self._documents.delete(f"doc_id = '{doc_id}'")
+        self.documents.pop(doc_id, None)
+        self._sealer.seal("documents.lance")
+        self.drop_passages(doc_id)
+
+    def publish(self, note: str) -> int:
+        """Bring the indexes up to date and make everything committed so far the newest version; its number."""
+        if self._passages.count_rows():
+            self._index_passages()
+        self._sealer.seal("passages.lance")
+        self._sealer.seal("documents.lance")
+        number = latest_number(self.files) + 1
+        record = VersionRecord(
+            number=number,
+            passages_version=int(self._passages.version),
+            documents_version=int(self._documents.version),
+            documents=len(self.documents),
+            passages=int(self._passages.count_rows()),
+            created_at=now_utc(),
+            note=note,
+        )
+        write_version(self.files, record)
+        return number
+
+    def _index_passages(self) -> None:
+        names = {index.name for index in self._passages.describe_indices()}
+        if "id_idx" not in names:
+            self._passages.create_scalar_index("id", "BTREE", name="id_idx")
+        if "terms_idx" in names:
+            # One merged index: BM25 statistics then do not depend on how ingest was cut into commits.
+            self._passages.optimize.optimize_indices(num_indices_to_merge=len(self._passages.get_fragments()) + 1)
+            return
+        self._passages.create_scalar_index(
+            _FTS_COLUMN, "INVERTED", name="terms_idx", base_tokenizer="whitespace", stem=False, lower_case=False,
+            remove_stop_words=False, ascii_folding=False, with_position=False,
+        )  # fmt: skip
+
+    def _put_document(self, document: Document) -> None:
+        table = documents_table([document])
+        self._documents.merge_insert("doc_id").when_matched_update_all().when_not_matched_insert_all().execute(table)
+        self.documents[document.doc_id] = document
+
+    def _drop_uris(self, document: Document, taken: set[str]) -> None:
+        left = tuple(uri for uri in document.uris if uri not in taken)
+        if left:
+            self._put_document(replace(document, uris=left))
+        else:
+            self.delete(document.doc_id)
+
+    def _open_table(self, name: str) -> lance.LanceDataset:
+        import lance
+
+        uri = self.files.uri(f"{name}.lance")
+        schema = passage_schema() if name == "passages" else document_schema()
+        try:
+            table = lance.dataset(uri)
+        except (ValueError, OSError):
+            if self.files.list(f"{name}.lance/_versions"):
+                raise
+            table = lance.write_dataset(schema.empty_table(), uri, schema=schema)
+            self._sealer.seal(f"{name}.lance")
+        return table
+
+    def _seal_leftovers(self) -> None:
+        """Seal what a killed writer committed but did not seal, once its rows have proved sound."""
+        unsealed = self._sealer.unsealed("passages.lance")
+        if any("/data/" in name for name in unsealed):
+            for batch in self._passages.to_batches(filter="true"):
+                for row in batch.to_pylist():
+                    if not passage_is_sound(row):
+                        raise CorruptionError(
+                            f"passage {row['id']} is damaged on disk: run `vrag verify`, then delete its document"
+                        )
+        self._sealer.seal("passages.lance")
+        self._sealer.seal("documents.lance")
+
+
+def now_utc() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _lock(root: str) -> IO[bytes]:
+    import fcntl
+
+    stream = (Path(root) / ".writer.lock").open("wb")
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        stream.close()
+        raise VragError(f"another process is writing to the collection {root}: wait until it has finished") from error
+    return stream

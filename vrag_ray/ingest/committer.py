@@ -1,0 +1,163 @@
+"""The end of the graph: unit rows become committed passages, and a document whose last unit arrived gets its row."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from vrag_ray.index.rows import StoredPassage, passage_from_json
+from vrag_ray.index.writer import CollectionWriter, now_utc
+from vrag_ray.ingest.plan import DocumentPlan
+from vrag_ray.ingest.report import FileError
+from vrag_ray.ingest.stages import NO_UNIT
+from vrag_ray.types import Document, DocumentStatus
+
+PUBLISH_EVERY_S = 30.0
+MAX_ERRORS_IN_ROW = 20
+
+
+@dataclass
+class _Open:
+    """A document whose units are arriving."""
+
+    plan: DocumentPlan
+    missing: int
+    errors: dict[int, str]
+
+
+@dataclass
+class Outcome:
+    """What has been committed so far in this run."""
+
+    added: int = 0
+    skipped: int = 0
+    replaced: int = 0
+    failed: list[FileError] = field(default_factory=list)
+    pages: int = 0
+    windows: int = 0
+    doc_ids: list[str] = field(default_factory=list)
+
+
+class Committer:
+    """Collects whole blocks and commits them in batches of about ``commit_pages`` units."""
+
+    def __init__(self, writer: CollectionWriter, embedder_id: str, commit_pages: int) -> None:
+        self.outcome = Outcome()
+        self._writer, self._embedder_id, self._commit_pages = writer, embedder_id, commit_pages
+        self._rows: list[StoredPassage] = []
+        self._units: list[tuple[str, int, str]] = []
+        self._open: dict[str, _Open] = {}
+        self._complete: list[DocumentPlan] = []
+        self._owners: dict[str, str] = {}
+        self._copies: list[DocumentPlan] = []
+        self._published_at = time.monotonic()
+        self._is_published = True
+
+    def add_block(self, rows: Sequence[Mapping[str, object]]) -> None:
+        """One output block of the embed stage. Blocks are committed whole (see ``plan.work_items``)."""
+        for row in rows:
+            plan = DocumentPlan.from_json(str(row["plan"]))
+            if plan.doc_id and self._owners.setdefault(plan.doc_id, plan.uri) != plan.uri:
+                # The same bytes under a second name in one run: its units are already coming under the first.
+                self._copies.append(plan)
+            elif row["unit"] == NO_UNIT:
+                self._complete.append(plan)
+            else:
+                self._add_unit(plan, row)
+        if len(self._units) >= self._commit_pages or self._complete:
+            self.flush()
+
+    def flush(self) -> None:
+        """Commit what is in hand: passages first, then the rows of documents that are complete by it."""
+        if self._rows:
+            self._writer.add_passages(self._rows)
+            self._is_published = False
+        self.outcome.pages += len(self._units)
+        self.outcome.windows += len(self._rows)
+        for key, unit, error in self._units:
+            document = self._open[key]
+            document.missing -= 1
+            if error:
+                document.errors[unit] = error
+            if document.missing == 0:
+                del self._open[key]
+                self._finish(document.plan, document.errors)
+        self._rows, self._units = [], []
+        for plan in self._complete:
+            self._finish(plan, {int(unit): error for unit, error in plan.prior_errors.items()})
+        self._complete = []
+        if not self._is_published and time.monotonic() - self._published_at > PUBLISH_EVERY_S:
+            self.publish("ingest (running)")
+
+    def close(self) -> None:
+        """Commit the rest, give documents the further names they were found under, and publish."""
+        self.flush()
+        for uri, doc_id in sorted({(plan.uri, plan.doc_id) for plan in self._copies}):
+            known = self._writer.documents.get(doc_id)
+            if known is not None and uri not in known.uris:
+                self.outcome.skipped += 1
+                self._commit(replace(known, uris=(*known.uris, uri)))
+        self.publish("ingest")
+
+    def publish(self, note: str) -> None:
+        if not self._is_published:
+            self._writer.publish(note)
+            self._is_published, self._published_at = True, time.monotonic()
+
+    def _add_unit(self, plan: DocumentPlan, row: Mapping[str, object]) -> None:
+        texts, vectors, unit = row["texts"], row["vectors"], row["unit"]
+        assert isinstance(texts, list) and isinstance(vectors, list) and isinstance(unit, int)
+        for value, text, vector in zip(json.loads(str(row["passages"])), texts, vectors, strict=True):
+            passage = passage_from_json(value, text)
+            self._rows.append(StoredPassage(passage, unit, vector or None, self._embedder_id))
+        if plan.doc_id not in self._open:
+            prior = {int(number): error for number, error in plan.prior_errors.items()}
+            self._open[plan.doc_id] = _Open(plan, plan.pending, prior)
+        self._units.append((plan.doc_id, unit, str(row["error"])))
+
+    def _finish(self, plan: DocumentPlan, errors: Mapping[int, str]) -> None:
+        if plan.error:
+            self.outcome.failed.append(FileError(plan.uri, plan.error))
+        if not plan.doc_id:
+            return
+        self.outcome.doc_ids.append(plan.doc_id)
+        known = self._writer.documents.get(plan.doc_id)
+        if plan.skipped and known is not None:
+            self.outcome.skipped += 1
+            if plan.uri not in known.uris:
+                self._commit(replace(known, uris=(*known.uris, plan.uri)))
+            return
+        self.outcome.failed += [FileError(plan.uri, error) for _, error in sorted(errors.items())]
+        replaced = any(plan.uri in d.uris and d.doc_id != plan.doc_id for d in self._writer.documents.values())
+        self.outcome.replaced += replaced
+        self.outcome.added += not replaced
+        if known is not None and known.embedder_id != self._embedder_id:
+            self._writer.drop_passages(plan.doc_id, keep_embedder=self._embedder_id)
+        self._commit(self._document(plan, errors, known))
+
+    def _commit(self, document: Document) -> None:
+        self._writer.commit_documents([document])
+        self._is_published = False
+
+    def _document(self, plan: DocumentPlan, errors: Mapping[int, str], known: Document | None) -> Document:
+        failed_wholly = bool(plan.error) or (bool(errors) and len(errors) >= plan.units)
+        status = DocumentStatus.ERROR if failed_wholly else DocumentStatus.PARTIAL if errors else DocumentStatus.READY
+        shown = [error for _, error in sorted(errors.items())][:MAX_ERRORS_IN_ROW]
+        if len(errors) > len(shown):
+            shown.append(f"and {len(errors) - len(shown)} more")
+        uris = known.uris if known is not None else ()
+        return Document(
+            doc_id=plan.doc_id,
+            uris=uris if plan.uri in uris else (*uris, plan.uri),
+            title=plan.title or plan.name,
+            kind=plan.kind,
+            status=status,
+            units=plan.units,
+            size_bytes=plan.size_bytes,
+            embedder_id=self._embedder_id,
+            added_at=now_utc(),
+            error=plan.error or "; ".join(shown),
+            meta=plan.meta,
+        )

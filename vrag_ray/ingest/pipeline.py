@@ -1,0 +1,143 @@
+"""``ingest``: list → register and split → decode → embed → commit, streaming, resumable, bad files reported.
+
+Resume needs no bookkeeping of its own: what is committed is what the collection holds, and the register stage
+leaves those page ranges out.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vrag_ray.config import Settings
+from vrag_ray.embedding.load import load_embedder
+from vrag_ray.index.writer import CollectionWriter
+from vrag_ray.ingest.committer import Committer
+from vrag_ray.ingest.plan import Committed
+from vrag_ray.ingest.progress import read_board, reporting, start_board
+from vrag_ray.ingest.report import IngestReport, Progress
+from vrag_ray.ingest.sources import Source, list_sources
+from vrag_ray.ingest.stages import Decode, Embed, Register
+from vrag_ray.types import Meta
+
+if TYPE_CHECKING:
+    import ray.data
+    from ray.actor import ActorHandle
+
+ACTOR_CPUS = 0.1
+"""Parallelism is set by pool sizes. Whole-CPU reservations of three pools would deadlock a small machine."""
+
+
+def ingest(
+    paths: Sequence[str | Path | Source],
+    settings: Settings,
+    *,
+    meta: Meta | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> IngestReport:
+    """Add files and folders to ``settings.collection``. Needs an initialised Ray; blocks until all is committed.
+
+    Files that cannot be read, wholly or in part, are in ``IngestReport.failed`` and have a document row with their
+    error; they never end the run. Raises VragError for unusable arguments and when another process is writing.
+    """
+    began, began_at = time.monotonic(), time.time()
+    sources, ignored = list_sources(paths)
+    loaded = load_embedder(settings.embedder)
+    embedder_id = loaded.embedder.id if loaded.embedder else ""
+    with CollectionWriter(settings.collection) as writer:
+        committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
+        board = start_board()
+        graph = _graph(sources, writer, settings, embedder_id, meta or {}, board)
+        with reporting(board, committer, len(sources), on_progress):
+            try:
+                for block in graph.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+                    committer.add_block(block.to_pylist())
+            finally:
+                committer.close()
+        ready_at = read_board(board).embedders_ready_at
+        version = writer.version
+    outcome = committer.outcome
+    notices = [loaded.notice] if loaded.notice else []
+    if ignored:
+        notices.append(f"{len(ignored)} files of other kinds were left out, the first is {ignored[0].name}")
+    return IngestReport(
+        added=outcome.added,
+        skipped=outcome.skipped,
+        replaced=outcome.replaced,
+        failed=tuple(outcome.failed),
+        pages=outcome.pages,
+        windows=outcome.windows,
+        seconds=time.monotonic() - began,
+        startup_s=max(0.0, (ready_at or began_at) - began_at),
+        version=version,
+        doc_ids=tuple(outcome.doc_ids),
+        notices=tuple(notices),
+    )
+
+
+def _graph(
+    sources: Sequence[Source],
+    writer: CollectionWriter,
+    settings: Settings,
+    embedder_id: str,
+    meta: Meta,
+    board: ActorHandle,
+) -> ray.data.Dataset:
+    import ray.data
+    from ray.data import ActorPoolStrategy
+
+    _quiet_ray_data()
+    committed = Committed(
+        finished={doc_id: document.embedder_id for doc_id, document in writer.documents.items()},
+        units=writer.unfinished_units(embedder_id),
+    )
+    rows = [{"path": str(s.path), "uri": s.uri, "name": s.name, "meta": json.dumps(dict(meta))} for s in sources]
+    workers = settings.ingest.concurrency or _cpus()
+    readers = max(1, min(workers, len(sources)))
+    files = ray.data.from_items(rows, override_num_blocks=len(rows))
+    ranges = files.flat_map(
+        Register,
+        fn_constructor_args=(writer.files.root, settings, embedder_id, committed, board),
+        compute=ActorPoolStrategy(size=min(readers, max(1, workers // 2))),
+        num_cpus=ACTOR_CPUS,
+    ).repartition(target_num_rows_per_block=1)
+    units = ranges.flat_map(
+        Decode,
+        fn_constructor_args=(writer.files.root, settings, board),
+        compute=ActorPoolStrategy(size=max(1, workers // 2)),
+        num_cpus=ACTOR_CPUS,
+    )
+    return units.map_batches(
+        Embed,
+        fn_constructor_args=(settings, board),
+        compute=ActorPoolStrategy(size=workers),
+        batch_size=settings.embedder.batch_windows if settings.ingest.num_gpus else None,
+        batch_format="pyarrow",
+        num_cpus=ACTOR_CPUS,
+        num_gpus=settings.ingest.num_gpus or None,
+    )
+
+
+def _cpus() -> int:
+    """CPUs that really exist: the runtime tells Ray of more logical ones than that on a small machine."""
+    import ray
+
+    alive = [node for node in ray.nodes() if node["Alive"]]
+    if len(alive) == 1:
+        return os.cpu_count() or 1
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def _quiet_ray_data() -> None:
+    """Ray Data's own bars and plans would fight with ours for the terminal."""
+    from ray.data import DataContext
+
+    context = DataContext.get_current()
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    logging.getLogger("ray.data").setLevel(logging.WARNING)

@@ -1,0 +1,120 @@
+"""Progress of every stage, kept in one small actor, because rows reach the driver only at the end of the graph."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from vrag_ray.ingest.committer import Committer
+from vrag_ray.ingest.report import Progress, StageProgress
+
+if TYPE_CHECKING:
+    from ray.actor import ActorHandle
+
+STAGES = ("register", "decode", "embed")
+EVERY_S = 0.5
+READ_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class StageCount:
+    """``busy_s`` adds up over ``workers``; a stage's rate is pages / busy_s * workers."""
+
+    pages: int = 0
+    busy_s: float = 0.0
+    workers: frozenset[str] = frozenset()
+
+    @property
+    def pages_per_s(self) -> float:
+        return self.pages / self.busy_s * len(self.workers) if self.busy_s else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """``embedders_ready_at``: Unix time at which the last embedding actor had its model."""
+
+    files: int = 0
+    stages: dict[str, StageCount] = field(default_factory=lambda: dict.fromkeys(STAGES, StageCount()))
+    embedders_ready_at: float | None = None
+
+
+class ProgressBoard:
+    """Told by the stage actors what they have done. Runs as a Ray actor."""
+
+    def __init__(self) -> None:
+        self._counts = Counts()
+
+    def add(self, stage: str, worker: str, pages: int, busy_s: float) -> None:
+        old = self._counts.stages[stage]
+        new = StageCount(old.pages + pages, old.busy_s + busy_s, old.workers | {worker})
+        files = self._counts.files + (stage == "register")
+        self._counts = replace(self._counts, files=files, stages=self._counts.stages | {stage: new})
+
+    def embedder_ready(self) -> None:
+        self._counts = replace(self._counts, embedders_ready_at=time.time())
+
+    def read(self) -> Counts:
+        return self._counts
+
+
+def start_board() -> ActorHandle:
+    import ray
+
+    return ray.remote(ProgressBoard).options(num_cpus=0).remote()
+
+
+def read_board(board: ActorHandle) -> Counts:
+    import ray
+
+    counts: Counts = ray.get(board.read.remote(), timeout=READ_TIMEOUT_S)
+    return counts
+
+
+@contextmanager
+def reporting(
+    board: ActorHandle, committer: Committer, total_files: int, on_progress: Callable[[Progress], None] | None
+) -> Iterator[None]:
+    """Call ``on_progress`` from a thread twice a second while the block runs, and once at its end."""
+    if on_progress is None:
+        yield
+        return
+    began, stop = time.monotonic(), threading.Event()
+
+    def report() -> None:
+        on_progress(_progress(read_board(board), committer, total_files, time.monotonic() - began))
+
+    def loop() -> None:
+        while not stop.wait(EVERY_S):
+            report()
+
+    thread = threading.Thread(target=loop, name="ingest-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    report()
+
+
+def _progress(counts: Counts, committer: Committer, total_files: int, elapsed_s: float) -> Progress:
+    total = counts.stages["register"].pages
+    embedded = counts.stages["embed"].pages
+    committed = committer.outcome.pages
+    rate = embedded / elapsed_s if elapsed_s else 0.0
+    return Progress(
+        files=counts.files,
+        total_files=total_files,
+        done_pages=committed,
+        total_pages=total,
+        pages_per_s=rate,
+        eta_s=(total - embedded) / rate if rate and counts.files == total_files else None,
+        stages=(
+            *(StageProgress(name, counts.stages[name].pages, counts.stages[name].pages_per_s) for name in STAGES),
+            StageProgress("commit", committed, committed / elapsed_s if elapsed_s else 0.0),
+        ),
+    )

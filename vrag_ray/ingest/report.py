@@ -1,0 +1,56 @@
+"""What ingest tells its caller while it runs and at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class StageProgress:
+    """Pages that have left one stage, and how many it makes a second while it is working."""
+
+    name: str
+    pages: int
+    pages_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``done_pages`` are committed; ``total_pages`` are known so far and final once all files are registered."""
+
+    files: int
+    total_files: int
+    done_pages: int
+    total_pages: int
+    pages_per_s: float
+    eta_s: float | None
+    stages: tuple[StageProgress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileError:
+    """A file, or pages of it, that could not be read, and why. ``uri`` names the file."""
+
+    uri: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """The outcome. ``pages`` counts pages, pictures, clips and text pieces decoded in this run.
+
+    ``startup_s`` is the part of ``seconds`` before the embedding actors were ready.
+    """
+
+    added: int
+    skipped: int
+    replaced: int
+    failed: tuple[FileError, ...]
+    pages: int
+    windows: int
+    seconds: float
+    startup_s: float
+    version: int
+    doc_ids: tuple[str, ...]
+    """Documents of the given files, in the order they were finished; skipped ones included."""
+    notices: tuple[str, ...] = ()

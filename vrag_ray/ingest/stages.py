@@ -1,0 +1,147 @@
+"""The three actor stages of the graph. Each handles its own bad input, because Ray Data's unit of failure is a block.
+
+What travels between them, heavy columns dropped where they were last used:
+``Register``: a source → rows of ``plan`` (JSON) and one ``start``/``stop`` range each; file bytes never travel.
+``Decode``: a range → one row a unit: ``plan``, ``unit``, ``error``, ``passages`` (JSON without text) and ``texts``.
+``Embed``: the same plus ``vectors``, one fp16 byte string a window, empty where the window has no vector.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from vrag_ray.config import Settings
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.passages import passages_of
+from vrag_ray.corpus.sandbox import Sandbox, decode_isolating
+from vrag_ray.embedding.load import load_embedder
+from vrag_ray.index.rows import UNIT_ERROR, passage_to_json
+from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.ingest.plan import Committed, DocumentPlan, work_items
+from vrag_ray.types import Meta, Passage, passage_id
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from ray.actor import ActorHandle
+
+NO_UNIT = -1
+"""The ``unit`` of a row that only carries a plan, for a document with nothing to decode."""
+
+
+class Register:
+    """A source file → its blob in the collection, its plan, and its ranges that are still to be decoded."""
+
+    def __init__(
+        self, root: str, settings: Settings, embedder_id: str, committed: Committed, board: ActorHandle
+    ) -> None:
+        self._files = CollectionFiles(root)
+        self._settings, self._embedder_id, self._committed = settings, embedder_id, committed
+        self._sandbox = Sandbox(settings.corpus.limits)
+        self._board, self._worker = board, uuid4().hex
+
+    def __call__(self, row: Mapping[str, str]) -> Iterator[dict[str, str | int]]:
+        began = time.perf_counter()
+        plan = self._plan(row)
+        done = self._committed.units.get(plan.doc_id, {})
+        items = [] if plan.skipped or plan.error else list(work_items(plan, done, self._settings.corpus.pages_per_item))
+        pending = sum(item.stop - item.start for item in items)
+        prior = {str(unit): error for unit, error in done.items() if error}
+        plan = replace(plan, pending=pending, prior_errors=prior)
+        self._board.add.remote("register", self._worker, pending, time.perf_counter() - began)
+        text = plan.to_json()
+        if not items:
+            yield {"plan": text, "start": 0, "stop": 0}
+        for item in items:
+            yield {"plan": text, "start": item.start, "stop": item.stop}
+
+    def _plan(self, row: Mapping[str, str]) -> DocumentPlan:
+        """Everything about the file short of decoding it; a file that cannot be read gets a plan with its error."""
+        plan = DocumentPlan(uri=row["uri"], name=row["name"], meta=json.loads(row["meta"]))
+        limit_mb = self._settings.corpus.limits.max_file_mb
+        try:
+            size = Path(row["path"]).stat().st_size
+            if size > limit_mb << 20:
+                return replace(plan, error=f"{plan.name} has {size >> 20} MB, over the limit of {limit_mb} MB")
+            if size == 0:
+                return replace(plan, error=f"{plan.name} is empty")
+            doc_id, size = self._files.add_blob(Path(row["path"]))
+        except OSError as error:
+            return replace(plan, error=f"{plan.name} cannot be read: {error.strerror or error}")
+        plan = replace(plan, doc_id=doc_id, size_bytes=size)
+        if self._committed.finished.get(doc_id) == self._embedder_id:
+            return replace(plan, skipped=True)
+        try:
+            probe = self._sandbox.probe(self._files.local_path(f"blobs/{doc_id}"), plan.name)
+        except DecodeError as error:
+            return replace(plan, error=str(error))
+        meta = {**probe.meta, **plan.meta}
+        return replace(plan, kind=probe.kind, units=probe.units, title=probe.title, meta=meta)
+
+
+class Decode:
+    """A range of units → one row a unit, in a killable child. A unit that cannot be read has an error and no text."""
+
+    def __init__(self, root: str, settings: Settings, board: ActorHandle) -> None:
+        self._files = CollectionFiles(root)
+        self._config = settings.corpus
+        self._options = DecodeOptions.from_config(settings.corpus)
+        self._sandbox = Sandbox(settings.corpus.limits)
+        self._board, self._worker = board, uuid4().hex
+
+    def __call__(self, row: Mapping[str, str | int]) -> Iterator[dict[str, object]]:
+        began = time.perf_counter()
+        plan = DocumentPlan.from_json(str(row["plan"]))
+        item = WorkItem(plan.doc_id, plan.kind, int(row["start"]), int(row["stop"]), plan.name)
+        if item.start == item.stop:
+            yield {"plan": row["plan"], "unit": NO_UNIT, "error": "", "passages": "[]", "texts": list[str]()}
+            return
+        units = decode_isolating(self._sandbox, self._files.local_path(f"blobs/{plan.doc_id}"), item, self._options)
+        self._board.add.remote("decode", self._worker, len(units), time.perf_counter() - began)
+        for unit in units:
+            passages = self._passages(plan, unit)
+            yield {
+                "plan": row["plan"],
+                "unit": unit.unit,
+                "error": unit.error,
+                "passages": json.dumps([passage_to_json(passage) for passage in passages]),
+                "texts": [passage.text for passage in passages],
+            }
+
+    def _passages(self, plan: DocumentPlan, unit: DecodedUnit) -> list[Passage]:
+        """At least one, so that a unit without any text is known to be done; errors stand in the metadata."""
+        meta: Meta = {**plan.meta, UNIT_ERROR: unit.error} if unit.error else plan.meta
+        passages = passages_of(plan.doc_id, unit, self._config, meta)
+        if passages:
+            return passages
+        return [
+            Passage(passage_id(plan.doc_id, unit.locator, 0), plan.doc_id, unit.kind, unit.locator, 0, "", (), meta)
+        ]
+
+
+class Embed:
+    """Windows → vectors, a block at a time, so that one call sees windows of many pages and can sort them."""
+
+    def __init__(self, settings: Settings, board: ActorHandle) -> None:
+        self._embedder = load_embedder(settings.embedder).embedder
+        self._board, self._worker = board, uuid4().hex
+        board.embedder_ready.remote()
+
+    def __call__(self, batch: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        began = time.perf_counter()
+        texts: list[list[str]] = batch["texts"].to_pylist()
+        wanted = [text for unit in texts for text in unit if text.strip()]
+        vectors = iter(self._embedder.embed_passages(wanted) if self._embedder and wanted else ())
+        column = [
+            [next(vectors).tobytes() if self._embedder and text.strip() else b"" for text in unit] for unit in texts
+        ]
+        pages = sum(unit != NO_UNIT for unit in batch["unit"].to_pylist())
+        self._board.add.remote("embed", self._worker, pages, time.perf_counter() - began)
+        return batch.append_column("vectors", pa.array(column, pa.list_(pa.large_binary())))
