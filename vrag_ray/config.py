@@ -68,6 +68,8 @@ class IngestConfig(Section):
     num_gpus: float = Field(default=0.0, ge=0.0)
     """GPU share of one embedding actor."""
     commit_pages: int = Field(default=128, ge=1)
+    retry_errors: bool = False
+    """Decode documents again that an earlier run could not read, or not wholly."""
     strict: bool = False
 
 
@@ -81,7 +83,7 @@ class IndexConfig(Section):
     threads: int | None = None
     """FAISS threads of one shard actor; by default all cores."""
     shard_timeout_s: float = 10.0
-    rrf_k: int = 60
+    rrf_k: int = 10
     candidates: int = 100
     """Windows each leg of a hybrid search brings in before they are fused."""
 

@@ -39,8 +39,8 @@ def fuse(dense: Sequence[Scored], lexical: Sequence[Scored], *, k: int) -> list[
         by_dense = dense[dense_at[group] - 1] if group in dense_at else None
         by_lexical = lexical[lexical_at[group] - 1] if group in lexical_at else None
         ranks = [at[group] for at in (lexical_at, dense_at) if group in at]
-        keep_dense = by_lexical is None or dense_at.get(group, len(dense) + 1) < lexical_at[group]
-        window = by_dense if keep_dense else by_lexical
+        dense_leads = group in dense_at and dense_at[group] < lexical_at.get(group, len(lexical) + 1)
+        window = by_dense if dense_leads or by_lexical is None else by_lexical
         assert window is not None
         fused.append(
             Fused(

@@ -113,6 +113,10 @@ class Committer:
             passage = passage_from_json(value, text)
             self._rows.append(StoredPassage(passage, unit, vector or None, self._embedder_id))
         if plan.doc_id not in self._open:
+            known = self._writer.documents.get(plan.doc_id)
+            if known is not None and known.embedder_id == self._embedder_id:
+                # A retry: what the earlier run could read is about to come again.
+                self._writer.drop_passages(plan.doc_id)
             prior = {int(number): error for number, error in plan.prior_errors.items()}
             self._open[plan.doc_id] = _Open(plan, plan.pending, prior)
         self._units.append((plan.doc_id, unit, str(row["error"])))

@@ -23,7 +23,7 @@ from vrag_ray.ingest.progress import read_board, reporting, start_board
 from vrag_ray.ingest.report import IngestReport, Progress
 from vrag_ray.ingest.sources import Source, list_sources
 from vrag_ray.ingest.stages import Decode, Embed, Register
-from vrag_ray.types import Meta
+from vrag_ray.types import DocumentStatus, Meta
 
 if TYPE_CHECKING:
     import ray.data
@@ -93,7 +93,11 @@ def _graph(
 
     _quiet_ray_data()
     committed = Committed(
-        finished={doc_id: document.embedder_id for doc_id, document in writer.documents.items()},
+        finished={
+            doc_id: document.embedder_id
+            for doc_id, document in writer.documents.items()
+            if document.status is DocumentStatus.READY or not settings.ingest.retry_errors
+        },
         units=writer.unfinished_units(embedder_id),
     )
     rows = [{"path": str(s.path), "uri": s.uri, "name": s.name, "meta": json.dumps(dict(meta))} for s in sources]

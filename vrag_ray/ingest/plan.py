@@ -46,7 +46,7 @@ class Committed:
     """What the collection holds already: finished documents by embedder, and units of unfinished ones."""
 
     finished: dict[str, str]
-    """Embedder id by document id."""
+    """Embedder id by document id, of the documents that need no second look."""
     units: dict[str, dict[int, str]]
     """Of documents without a row: error (or "") by unit, for the embedder in use."""
 
@@ -60,4 +60,4 @@ def work_items(plan: DocumentPlan, done: AbstractCollection[int], pages_per_item
     for start in range(0, plan.units, pages_per_item):
         stop = min(start + pages_per_item, plan.units)
         if any(unit not in done for unit in range(start, stop)):
-            yield WorkItem(doc_id=plan.doc_id, kind=plan.kind, start=start, stop=stop)
+            yield WorkItem(plan.doc_id, plan.kind, start, stop, plan.name)

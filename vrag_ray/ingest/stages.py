@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from vrag_ray.config import Settings
+from vrag_ray.corpus.isolate import decode_isolating, failed_unit
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import passages_of
-from vrag_ray.corpus.sandbox import Sandbox, decode_isolating
+from vrag_ray.corpus.sandbox import Sandbox
 from vrag_ray.embedding.load import load_embedder
 from vrag_ray.index.rows import UNIT_ERROR, passage_to_json
 from vrag_ray.index.storage import CollectionFiles
@@ -42,6 +43,7 @@ class Register:
     ) -> None:
         self._files = CollectionFiles(root)
         self._settings, self._embedder_id, self._committed = settings, embedder_id, committed
+        self._options = DecodeOptions.from_config(settings.corpus)
         self._sandbox = Sandbox(settings.corpus.limits)
         self._board, self._worker = board, uuid4().hex
 
@@ -77,7 +79,7 @@ class Register:
         if self._committed.finished.get(doc_id) == self._embedder_id:
             return replace(plan, skipped=True)
         try:
-            probe = self._sandbox.probe(self._files.local_path(f"blobs/{doc_id}"), plan.name)
+            probe = self._sandbox.probe(self._files.local_path(f"blobs/{doc_id}"), plan.name, self._options)
         except DecodeError as error:
             return replace(plan, error=str(error))
         meta = {**probe.meta, **plan.meta}
@@ -101,7 +103,11 @@ class Decode:
         if item.start == item.stop:
             yield {"plan": row["plan"], "unit": NO_UNIT, "error": "", "passages": "[]", "texts": list[str]()}
             return
-        units = decode_isolating(self._sandbox, self._files.local_path(f"blobs/{plan.doc_id}"), item, self._options)
+        try:
+            path = self._files.local_path(f"blobs/{plan.doc_id}")
+            units = decode_isolating(self._sandbox, path, item, self._options)
+        except (DecodeError, OSError) as error:
+            units = [failed_unit(item, unit, self._options, str(error)) for unit in range(item.start, item.stop)]
         self._board.add.remote("decode", self._worker, len(units), time.perf_counter() - began)
         for unit in units:
             passages = self._passages(plan, unit)

@@ -1,0 +1,38 @@
+# Thin on purpose: what set-up does is in tools/setup_env.py.
+PYTHON ?= python3
+ACCELERATOR ?= auto
+BIN := .venv/bin
+SETUP := $(PYTHON) tools/setup_env.py --accelerator $(ACCELERATOR)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types bench clean
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@echo "  PYTHON=python3.12 names another Python; ACCELERATOR=cpu or gpu overrules the look for an NVIDIA driver."
+
+demo: ## Ingest a small corpus, serve it, ask three questions; sets up the base install first
+	@$(SETUP) demo
+	@$(BIN)/vrag demo
+
+setup: ## Set up for development: vLLM, the tools of lint and test, the user interface
+	@$(SETUP) test
+
+test: lint types ## Set up, lint, check types, run all tests
+	$(BIN)/python -m pytest
+
+lint: setup ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup ## mypy, strict
+	$(BIN)/mypy
+
+bench: setup ## Retrieval quality, ingest and search against their baselines (tens of minutes)
+	$(BIN)/python benchmarks/retrieval_toc.py
+	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/search.py
+
+clean: ## Remove the environment and every cache and build product
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

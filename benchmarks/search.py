@@ -1,0 +1,142 @@
+"""Search against raw FAISS: what do the actor, the fan-out and the exact merge cost?
+
+    python benchmarks/search.py [--vectors 1000000] [--queries 40]
+
+Plants random unit vectors (384-d fp16) in a real collection, then times the same queries, in turn within one run,
+(a) by `IndexScalarQuantizer.search` in this process and (b) through the shard actors, for 1, 2, 3 and 7 shards.
+Prints time per query, the ratio, whether the sharded result equals the unsharded one, and memory per vector.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.config import IndexConfig
+from vrag_ray.index.collection import Collection
+from vrag_ray.index.rows import documents_table, passage_schema, shard_checksum
+from vrag_ray.index.shard_pool import ShardPool
+from vrag_ray.index.writer import CollectionWriter, now_utc
+from vrag_ray.types import Document, DocumentKind, DocumentStatus
+
+DIM, K, PAGES_PER_DOC, BATCH = 384, 10, 1000, 50_000
+EMBEDDER = "planted/384"
+
+
+def plant(root: Path, count: int) -> None:
+    """``count`` passages in documents of a thousand pages; every 50th vector repeats its neighbour, to make ties."""
+    import pyarrow as pa
+
+    chance = np.random.default_rng(0)
+    schema = passage_schema()
+    with CollectionWriter(root) as writer:
+        documents = []
+        for start in range(0, count, BATCH):
+            rows = min(BATCH, count - start)
+            vectors = chance.standard_normal((rows, DIM)).astype(np.float32)
+            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+            halves = vectors.astype(np.float16)
+            halves[50::50] = halves[49:-1:50]
+            columns: dict[str, list[object]] = {name: [] for name in schema.names}
+            for i in range(rows):
+                doc = hashlib.sha256(str((start + i) // PAGES_PER_DOC).encode()).hexdigest()
+                page = (start + i) % PAGES_PER_DOC + 1
+                row = {
+                    "id": f"{doc[:24]}:p{page}:w0", "doc_id": doc, "kind": "page", "unit": page - 1, "page": page,
+                    "window": 0, "text": "", "terms": "", "words": "[]", "vector": halves[i].tobytes(),
+                    "embedder_id": EMBEDDER, "meta": "{}", "content_checksum": 0,
+                }  # fmt: skip
+                row["checksum"] = shard_checksum(str(row["id"]), doc, "page", EMBEDDER, "{}", halves[i].tobytes())
+                for name in schema.names:
+                    columns[name].append(row.get(name))
+            writer._passages.insert(pa.Table.from_pydict(columns, schema=schema), mode="append")
+            first, last = start // PAGES_PER_DOC, (start + rows - 1) // PAGES_PER_DOC
+            documents += [_document(number) for number in range(first, last + 1)]
+        unique = {document.doc_id: document for document in documents}
+        writer._documents.insert(documents_table(unique.values()), mode="append")
+        writer.documents |= unique
+        writer.publish("planted")
+
+
+def _document(number: int) -> Document:
+    doc_id = hashlib.sha256(str(number).encode()).hexdigest()
+    return Document(
+        doc_id, (f"{number}.pdf",), str(number), DocumentKind.PDF, DocumentStatus.READY, PAGES_PER_DOC, 1, EMBEDDER,
+        now_utc(),
+    )  # fmt: skip
+
+
+async def measure(root: Path, queries: NDArray[np.float32], raw: faiss.Index) -> None:
+    collection = Collection.open(root)
+    unsharded: list[list[tuple[str, float]]] = []
+    for shards in (1, 2, 3, 7):
+        pool = ShardPool(collection.root, EMBEDDER, IndexConfig(shards=shards, shard_timeout_s=60.0))
+        began = time.perf_counter()
+        await pool.load(collection.version)
+        load_s = time.perf_counter() - began
+        for query in queries[:3]:
+            raw.search(query[None], K)
+            await pool.search(collection.version, query[None], K, None)
+        alone, ours, found = [], [], []
+        for query in queries:
+            began = time.perf_counter()
+            raw.search(query[None], K)
+            alone.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            answer = await pool.search(collection.version, query[None], K, None)
+            ours.append(time.perf_counter() - began)
+            assert answer.shards_ok == shards
+            found.append([(scored.id, scored.score) for scored in answer.results[0]])
+        if shards == 1:
+            unsharded = found
+        a, b = statistics.median(alone) * 1e3, statistics.median(ours) * 1e3
+        bytes_each = statistics.mean(status.bytes_per_vector for status in pool.statuses())
+        print(
+            f"{shards} shards: raw {a:6.2f} ms  ours {b:6.2f} ms  over (ours-2ms)/raw {(b - 2) / a:5.2f}"
+            f"  equal to unsharded: {found == unsharded}  {bytes_each:.0f} B/vector  load {load_s:.1f} s",
+            flush=True,
+        )
+        pool.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--vectors", type=int, default=1_000_000)
+    parser.add_argument("--queries", type=int, default=40)
+    arguments = parser.parse_args()
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    import ray
+
+    ray.init(num_cpus=16, include_dashboard=False, logging_level="WARNING", log_to_driver=False)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "collection"
+        began = time.perf_counter()
+        plant(root, arguments.vectors)
+        print(f"planted {arguments.vectors} vectors in {time.perf_counter() - began:.0f} s", flush=True)
+        table = Collection.open(root).table("passages").to_table(columns=["vector"])
+        codes = np.frombuffer(b"".join(table["vector"].to_pylist()), dtype=np.uint8).reshape(-1, DIM * 2)
+        raw = faiss.IndexScalarQuantizer(DIM, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+        raw.is_trained = True
+        raw.add_sa_codes(codes)
+        faiss.omp_set_num_threads(os.cpu_count() or 1)
+        chance = np.random.default_rng(1)
+        queries = chance.standard_normal((arguments.queries, DIM)).astype(np.float32)
+        # Half of the queries are planted vectors, whose repeats tie exactly at the top.
+        for i in range(0, len(queries), 2):
+            queries[i] = codes[(i + 1) * 50 % len(codes)].view(np.float16).astype(np.float32)
+        asyncio.run(measure(root, queries, raw))
+    ray.shutdown()
+
+
+if __name__ == "__main__":
+    main()

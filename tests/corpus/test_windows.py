@@ -1,0 +1,75 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vrag_ray.config import CorpusConfig
+from vrag_ray.corpus.model import DecodedUnit
+from vrag_ray.corpus.passages import UNIT_ERROR, passages_of
+from vrag_ray.corpus.text import split_pieces
+from vrag_ray.corpus.windows import WORD, split_windows
+from vrag_ray.types import Box, Locator, PassageKind, VragError, Word
+
+texts = st.text(st.sampled_from("ab .,\n\t字か한"), max_size=400)
+sizes = st.integers(1, 12).flatmap(lambda words: st.tuples(st.just(words), st.integers(1, words)))
+
+
+@given(texts, sizes)
+def test_windows_hold_every_word_in_order_with_the_promised_overlap(text: str, size: tuple[int, int]) -> None:
+    words, stride = size
+    windows = split_windows(text, words, stride)
+    tokens = WORD.findall(text)
+    assert len(windows) >= 1
+    for index, window in enumerate(windows):
+        assert window in text
+        assert WORD.findall(window) == tokens[index * stride : index * stride + words]
+        assert index == len(windows) - 1 or len(WORD.findall(window)) == words
+    assert (len(windows) - 1) * stride + words >= len(tokens)
+    assert len(windows) == 1 or (len(windows) - 2) * stride + words < len(tokens)
+
+
+def test_empty_text_gives_one_empty_window() -> None:
+    assert split_windows(" \n ", 150, 120) == [""]
+
+
+def test_a_window_is_bounded_without_any_blank() -> None:
+    assert max(map(len, split_windows("x" * 100_000, 150, 120))) <= 150 * 64
+
+
+def test_a_stride_that_would_skip_words_is_refused() -> None:
+    with pytest.raises(VragError, match="stride 151"):
+        split_windows("a b", 150, 151)
+
+
+@given(texts, st.integers(1, 9))
+def test_text_pieces_are_disjoint_ordered_bounded_and_lose_no_word(text: str, words: int) -> None:
+    pieces = split_pieces(text, words)
+    assert all(start <= end for start, end in pieces)
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(pieces))
+    counts = [len(WORD.findall(text, start, end)) for start, end in pieces]
+    assert sum(counts) == len(WORD.findall(text))
+    assert max(counts) <= words
+
+
+def test_pieces_end_at_paragraphs_where_they_fit() -> None:
+    text = "one two three\n\nfour five\n\nsix"
+    assert [text[start:end] for start, end in split_pieces(text, 5)] == ["one two three\n\nfour five", "six"]
+
+
+def test_passages_carry_the_unit_and_keep_ocr_words_once() -> None:
+    word = Word("seven", Box(0.1, 0.1, 0.2, 0.2))
+    unit = DecodedUnit(
+        6, PassageKind.PAGE, Locator(page=7), " ".join("seven" for _ in range(50)), (word,), ocr=True, meta={"a": 2}
+    )
+    config = CorpusConfig(window_words=20, window_stride=15)
+    passages = passages_of("f" * 64, unit, config, {"a": 1, "b": "x"})
+    assert [passage.id for passage in passages] == [f"{'f' * 24}:p7:w{n}" for n in range(3)]
+    assert [passage.words for passage in passages] == [(word,), (), ()]
+    assert all(passage.meta == {"a": 2, "b": "x"} and passage.kind is PassageKind.PAGE for passage in passages)
+
+
+def test_a_unit_that_failed_still_has_a_passage_that_says_why() -> None:
+    unit = DecodedUnit(0, PassageKind.PAGE, Locator(page=1), error="a.pdf: took too long")
+    (passage,) = passages_of("f" * 64, unit, CorpusConfig(), {})
+    assert (passage.text, passage.meta[UNIT_ERROR]) == ("", "a.pdf: took too long")

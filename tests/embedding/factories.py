@@ -1,0 +1,44 @@
+"""Factories that ``embedder.name`` can point at: one that works, some that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.config import EmbedderConfig
+from vrag_ray.types import PassageKind
+
+NOT_A_FACTORY = 3
+
+
+class LetterEmbedder:
+    """Counts of the letters a to z: enough of an embedder to be told from a broken one."""
+
+    dim = 26
+    modalities = frozenset({PassageKind.TEXT})
+
+    def __init__(self, config: EmbedderConfig, id: str) -> None:
+        self.config = config
+        self.id = id
+
+    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        counts = np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
+        lengths: NDArray[np.float32] = np.sqrt(np.sum(counts**2, axis=1, keepdims=True))
+        return counts / np.maximum(lengths, np.float32(1e-9))
+
+    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
+        return self.embed_queries(texts).astype(np.float16)
+
+
+def letters(config: EmbedderConfig) -> LetterEmbedder:
+    return LetterEmbedder(config, "letters/1")
+
+
+def nameless(config: EmbedderConfig) -> LetterEmbedder:
+    return LetterEmbedder(config, "")
+
+
+def not_an_embedder(config: EmbedderConfig) -> dict[str, str]:
+    return {"name": config.name}

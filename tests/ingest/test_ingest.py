@@ -1,0 +1,207 @@
+"""Ingest on real Ray Data: what it commits, what it skips, what it reports, and what a kill leaves."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pymupdf
+import pytest
+import yaml
+
+from tests.corpus import hostile
+from vrag_ray.config import CorpusConfig, DecodeLimits, EmbedderConfig, IngestConfig, Settings
+from vrag_ray.index.collection import Collection
+from vrag_ray.index.lexical import lexical_search
+from vrag_ray.index.verify import verify
+from vrag_ray.index.writer import CollectionWriter
+from vrag_ray.ingest import Progress, Source, ingest
+from vrag_ray.types import DocumentStatus, VragError
+
+pytestmark = pytest.mark.usefixtures("local_ray")
+PLANTED = EmbedderConfig(name="tests.index.planted:make_planted")
+KILLS = 10
+RUN_LIMIT_S = 120
+
+
+def settings_for(root: Path, *, embedder: EmbedderConfig = PLANTED, **ingest_options: int | bool) -> Settings:
+    return Settings(
+        collection=str(root),
+        embedder=embedder,
+        corpus=CorpusConfig(pages_per_item=4, limits=DecodeLimits(cpu_seconds=5, wall_seconds=10.0)),
+        ingest=IngestConfig.model_validate({"commit_pages": 8, "concurrency": 2} | ingest_options),
+    )
+
+
+def make_pdf(path: Path, pages: int, topic: str) -> Path:
+    document = pymupdf.open()
+    for number in range(1, pages + 1):
+        lines = "\n".join(f"{topic} line {line} of page {number}" for line in range(30))
+        document.new_page().insert_text((72, 72), lines, fontsize=9)
+    document.save(path)
+    return path
+
+
+def content(root: Path) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """All rows of both tables at the newest version, without the time of adding and the sum over it."""
+    collection = Collection.open(root)
+    passages = sorted(collection.table("passages").to_table().to_pylist(), key=lambda row: str(row["id"]))
+    documents = sorted(collection.table("documents").to_table().to_pylist(), key=lambda row: str(row["doc_id"]))
+    for row in documents:
+        del row["added_at"], row["checksum"]
+    return passages, documents
+
+
+def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    make_pdf(folder / "whales.pdf", 10, "whale")
+    (folder / "notes.md").write_text("# Notes\n\nThe lighthouse was painted white.\n")
+    (folder / "rows.jsonl").write_text('{"uid": "r1", "text": "first harbour"}\n{"uid": "r2", "text": "second pier"}\n')
+    (folder / "tool.exe").write_bytes(b"MZ")
+    progress: list[Progress] = []
+    report = ingest([folder], settings_for(tmp_path / "c"), meta={"year": 2024}, on_progress=progress.append)
+    assert (report.added, report.skipped, report.failed) == (3, 0, ())
+    assert any("tool.exe" in notice for notice in report.notices)
+    collection = Collection.open(tmp_path / "c")
+    by_title = {document.uri.rsplit("/", 1)[-1]: document for document in collection.documents()}
+    assert by_title["whales.pdf"].units == 10
+    hit = collection.passage(lexical_search(collection, "lighthouse", 1, None)[0].id)
+    assert hit.doc_id == by_title["notes.md"].doc_id and hit.meta["year"] == 2024
+    row = collection.passage(lexical_search(collection, "pier", 1, None)[0].id)
+    assert row.meta["uid"] == "r2"
+    last = progress[-1]
+    assert last.done_pages == last.total_pages == report.pages == 13
+    assert [stage.name for stage in last.stages] == ["register", "decode", "embed", "commit"]
+    assert verify(tmp_path / "c").is_sound
+
+
+def test_the_same_files_again_change_nothing_and_a_changed_file_replaces_its_old_self(tmp_path: Path) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("ancient text")
+    settings = settings_for(tmp_path / "c")
+    ingest([source], settings)
+    before = content(tmp_path / "c")
+    again = ingest([source], settings)
+    assert (again.added, again.skipped, again.pages, again.version) == (0, 1, 0, 1)
+    assert content(tmp_path / "c") == before
+    source.write_text("modern text")
+    changed = ingest([source], settings)
+    assert (changed.added, changed.replaced) == (0, 1)
+    collection = Collection.open(tmp_path / "c")
+    assert len(collection.documents()) == 1
+    assert lexical_search(collection, "ancient", 5, None) == []
+    assert len(lexical_search(collection, "modern", 5, None)) == 1
+
+
+def test_two_files_with_the_same_bytes_become_one_document_with_both_uris(tmp_path: Path) -> None:
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text("twice the same")
+    ingest([tmp_path / "a.txt", tmp_path / "b.txt"], settings_for(tmp_path / "c"))
+    [document] = Collection.open(tmp_path / "c").documents()
+    assert sorted(uri.rsplit("/", 1)[-1] for uri in document.uris) == ["a.txt", "b.txt"]
+    assert len(content(tmp_path / "c")[0]) == 1
+
+
+def test_an_upload_keeps_the_name_and_uri_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "tmp123").write_text("uploaded words")
+    ingest([Source(tmp_path / "tmp123", "upload:notes.txt", "notes.txt")], settings_for(tmp_path / "c"))
+    [document] = Collection.open(tmp_path / "c").documents()
+    assert document.uri == "upload:notes.txt"
+
+
+def test_a_path_that_does_not_exist_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(VragError, match=r"missing\.pdf does not exist"):
+        ingest([tmp_path / "missing.pdf"], settings_for(tmp_path / "c"))
+    assert not (tmp_path / "c").exists()
+
+
+def test_hostile_files_get_their_errors_and_the_good_ones_are_ingested(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, data in hostile.files().items():
+        (folder / name).write_bytes(data)
+    (folder / "good.txt").write_text("all is well")
+    (folder / "empty.txt").write_bytes(b"")
+    report = ingest([folder], settings_for(tmp_path / "c"))
+    failed = {error.uri.rsplit("/", 1)[-1]: error.error for error in report.failed}
+    collection = Collection.open(tmp_path / "c")
+    status = {d.uri.rsplit("/", 1)[-1]: d.status for d in collection.documents()}
+    for name in hostile.must_fail():
+        assert name in failed, name
+        assert name in failed[name], failed[name]
+        assert status[name] is DocumentStatus.ERROR
+    assert "empty" in failed["empty.txt"]
+    assert status["good.txt"] is DocumentStatus.READY
+    assert len(lexical_search(collection, "well", 5, None)) == 1
+    again = ingest([folder], settings_for(tmp_path / "c"))
+    assert again.added == 0 and again.pages == 0
+
+
+def test_documents_with_errors_are_tried_again_only_on_request(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.pdf"
+    broken.write_bytes(b"%PDF-1.7 nothing more")
+    settings = settings_for(tmp_path / "c")
+    assert len(ingest([broken], settings).failed) == 1
+    assert ingest([broken], settings).skipped == 1
+    assert len(ingest([broken], settings_for(tmp_path / "c", retry_errors=True)).failed) == 1
+
+
+def test_a_collection_made_without_an_embedder_gets_its_vectors_on_the_next_ingest(tmp_path: Path) -> None:
+    make_pdf(tmp_path / "a.pdf", 6, "whale")
+    ingest([tmp_path / "a.pdf"], settings_for(tmp_path / "c", embedder=EmbedderConfig(name="none")))
+    assert all(row["vector"] is None for row in content(tmp_path / "c")[0])
+    ingest([tmp_path / "a.pdf"], settings_for(tmp_path / "c"))
+    passages, documents = content(tmp_path / "c")
+    assert {row["embedder_id"] for row in passages} == {"planted/1"} == {row["embedder_id"] for row in documents}
+    assert all(row["vector"] for row in passages)
+    assert len({row["id"] for row in passages}) == len(passages)
+
+
+def test_killed_at_ten_random_points_and_resumed_it_ends_with_the_content_of_an_uninterrupted_run(
+    tmp_path: Path,
+) -> None:
+    import ray
+
+    folder = tmp_path / "in"
+    folder.mkdir()
+    make_pdf(folder / "long.pdf", 150, "whale")
+    make_pdf(folder / "short.pdf", 7, "harbour")
+    (folder / "notes.txt").write_text("a lighthouse")
+    (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
+    expected_root, root = tmp_path / "expected", tmp_path / "killed"
+    began = time.monotonic()
+    expected = ingest([folder], settings_for(expected_root))
+    duration = time.monotonic() - began
+
+    config = tmp_path / "config.yaml"
+    config.write_text(yaml.safe_dump(settings_for(root).model_dump(mode="json")))
+    command = [sys.executable, "-m", "tests.ingest.driver", ray.get_runtime_context().gcs_address, str(config)]
+    chance, kills, committed = random.Random(11), 0, 0
+    while True:
+        process = subprocess.Popen([*command, str(folder)], stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        if kills == KILLS:
+            rest, _ = process.communicate(timeout=RUN_LIMIT_S)
+            assert process.returncode == 0
+            break
+        try:
+            process.wait(timeout=chance.uniform(0.1, duration))
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait(timeout=RUN_LIMIT_S)
+        kills += 1
+        # Whatever was committed stays, and the next run starts from there.
+        with CollectionWriter(root) as writer:
+            table = writer._passages.to_table(columns=["doc_id", "unit"])
+        units = len(set(zip(table["doc_id"].to_pylist(), table["unit"].to_pylist(), strict=True)))
+        assert units >= committed
+        committed = units
+    assert int(rest.split()[-1]) == expected.pages - committed
+    assert content(root) == content(expected_root)
+    assert verify(root).is_sound

@@ -1,0 +1,50 @@
+"""The HTTP layer over stand-ins, on a real loopback port: httpx's in-process transport would buffer event streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+
+from tests.serving.stand_in import StandIn
+from vrag_ray.config import ServingConfig
+from vrag_ray.serving.gateway import create_api
+from vrag_ray.serving.security import Security
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@asynccontextmanager
+async def http(
+    backend: StandIn, folder: Path, config: ServingConfig | None = None, security: Security | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the gateway over ``backend``, served by uvicorn on a free loopback port."""
+    api = create_api(backend, config or ServingConfig(), security or Security(), folder / "uploads")
+    settings = uvicorn.Config(api, host="127.0.0.1", port=0, log_level="error")
+    settings.load()
+    server = uvicorn.Server(settings)
+    server.lifespan = settings.lifespan_class(settings)
+    # startup and shutdown themselves: `serve` looks for its end only every 100 ms.
+    await server.startup()
+    port = server.servers[0].sockets[0].getsockname()[1]
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+        yield client
+    await server.shutdown()
+
+
+@pytest.fixture
+async def backend(tmp_path: Path) -> StandIn:
+    return StandIn(tmp_path / "runs")
+
+
+@pytest.fixture
+async def client(backend: StandIn, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    async with http(backend, tmp_path) as connected:
+        yield connected

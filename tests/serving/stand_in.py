@@ -1,0 +1,189 @@
+"""Stand-ins for the parts behind the gateway, for tests of the HTTP layer alone. Runs are the real ``RunService``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from vrag_ray.agent.events import AnswerEvent, Event, RunStatus, StartEvent, ThinkEvent
+from vrag_ray.agent.graph import MemoryGraph
+from vrag_ray.agent.record import RunRecord, Timings
+from vrag_ray.api import (
+    DocumentDeleted,
+    DocumentInfo,
+    DocumentsPage,
+    IngestJob,
+    JobState,
+    PartState,
+    RunRequest,
+    RunsPage,
+    RunSummary,
+)
+from vrag_ray.filters import SearchFilter
+from vrag_ray.serving.backend import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
+from vrag_ray.serving.run_service import RunService
+from vrag_ray.serving.runs import RunStore
+from vrag_ray.serving.sse import LoggedEvent
+from vrag_ray.types import (
+    Box,
+    DocumentKind,
+    DocumentStatus,
+    Hit,
+    Locator,
+    Meta,
+    NotFoundError,
+    Passage,
+    PassageKind,
+    SearchAnswer,
+    SearchMode,
+    VragError,
+)
+
+DOC_ID = "ab" * 32
+ORIGINAL = bytes(range(256)) * 4
+
+
+class ScriptedRun:
+    """A run of ``thoughts`` steps that waits for ``go`` before its last one; question "crash" fails inside."""
+
+    def __init__(self, run_id: str, request: RunRequest, go: asyncio.Event, thoughts: int = 3) -> None:
+        self._request, self._run_id, self._go, self._thoughts = request, run_id, go, thoughts
+        self._seen: list[Event] = []
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        yield self._note(StartEvent(run_id=self._run_id, question=self._request.question, agent="x", max_steps=4))
+        for number in range(self._thoughts):
+            yield self._note(ThinkEvent(seq=1 + number, step=number, content=f"thought {number}\u2028next"))
+        if self._request.question == "crash":
+            raise RuntimeError("secret /etc/vrag/internal.py")
+        await self._go.wait()
+        yield self._note(
+            AnswerEvent(seq=1 + self._thoughts, answer="42", abstained=False, status=RunStatus.ANSWERED, citations=())
+        )
+
+    def record(self) -> RunRecord:
+        if not isinstance(self._seen[-1], AnswerEvent):
+            raise VragError("not over")
+        return RunRecord(
+            run_id=self._run_id,
+            question=self._request.question,
+            agent=self._request.agent,
+            status=RunStatus.ANSWERED,
+            answer="42",
+            graph=MemoryGraph.start(self._request.question),
+            steps=self._thoughts,
+            corrections=0,
+            events=tuple(self._seen),
+            timings=Timings(total=0.1),
+            usage={},
+        )
+
+    def _note(self, event: Event) -> Event:
+        self._seen.append(event)
+        return event
+
+
+class StandIn:
+    """``Backend`` of one document and scripted runs. ``fault``, when set, is raised by every search."""
+
+    def __init__(self, folder: Path, max_concurrent: int = 4) -> None:
+        self.fault: Exception | None = None
+        self.go = asyncio.Event()
+        self.submitted: list[tuple[Sequence[UploadedFile], Meta]] = []
+        self.drawn: list[tuple[object, ...]] = []
+        self.ready = True
+        self.runs = RunService(
+            RunStore(folder, keep=3),
+            lambda run_id, request: ScriptedRun(run_id, request, self.go),
+            max_concurrent=max_concurrent,
+            default_deadline_s=30.0,
+        )
+
+    async def search(
+        self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
+    ) -> Found:
+        if self.fault is not None:
+            raise self.fault
+        hits = tuple(_hit(number) for number in range(min(top_k, 3)))
+        answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, mode, 7, ("one shard is down",))
+        return Found(answer, "embedded")
+
+    async def retriever_state(self) -> RetrieverState:
+        return RetrieverState(ready=True, version=7, shards_ok=1, shards_total=2, documents=1)
+
+    async def agent_state(self) -> AgentState:
+        return self.runs.state()
+
+    async def readiness(self) -> Mapping[str, PartState]:
+        return {"retriever": PartState(ready=self.ready, why="" if self.ready else "starting")}
+
+    async def start_run(self, request: RunRequest) -> str:
+        return self.runs.start(request)
+
+    def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
+        return self.runs.read(run_id, after)
+
+    async def run_summary(self, run_id: str) -> RunSummary:
+        return self.runs.summary(run_id)
+
+    async def fetch_run(self, run_id: str) -> FetchedRun:
+        return self.runs.fetch(run_id)
+
+    async def list_runs(self, limit: int) -> RunsPage:
+        return self.runs.list(limit)
+
+    async def cancel_run(self, run_id: str) -> FetchedRun:
+        return await self.runs.cancel(run_id)
+
+    async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
+        return DocumentsPage(documents=[INFO][offset : offset + limit], total=1, collection_version=7)
+
+    async def document(self, doc_id: str) -> DocumentInfo:
+        if not (len(doc_id) >= 8 and DOC_ID.startswith(doc_id)):
+            raise NotFoundError(f"document {doc_id} is not in this collection")
+        return INFO
+
+    async def delete_document(self, doc_id: str) -> DocumentDeleted:
+        return DocumentDeleted(doc_id=(await self.document(doc_id)).doc_id, collection_version=8)
+
+    async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
+        self.drawn.append((doc_id, page, dpi, box))
+        return b"\x89PNG"
+
+    async def frame_png(self, doc_id: str, t: float) -> bytes:
+        self.drawn.append((doc_id, t))
+        return b"\x89PNG"
+
+    async def original(self, doc_id: str) -> Original:
+        await self.document(doc_id)
+        return Original(DOC_ID, 'a "quoted"\r\nüber.pdf', "application/pdf", len(ORIGINAL))
+
+    async def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
+        yield ORIGINAL[start:stop]
+
+    async def submit_files(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
+        self.submitted.append((files, meta))
+        return IngestJob(job_id=job_id, state=JobState.QUEUED, url=f"/v1/jobs/{job_id}")
+
+    async def job(self, job_id: str) -> IngestJob:
+        raise NotFoundError(f"no job {job_id}")
+
+
+INFO = DocumentInfo(
+    doc_id=DOC_ID,
+    uris=["report.pdf"],
+    title="report",
+    kind=DocumentKind.PDF,
+    status=DocumentStatus.READY,
+    units=3,
+    size_bytes=len(ORIGINAL),
+    added_at="2026-01-01T00:00:00+00:00",
+)
+
+
+def _hit(number: int) -> Hit:
+    kinds = (PassageKind.PAGE, PassageKind.CLIP, PassageKind.TEXT)
+    locators = (Locator(page=2), Locator(t_start=60.0, t_end=120.0), Locator(span_start=0, span_end=9))
+    passage = Passage(f"p{number}", DOC_ID, kinds[number], locators[number], 0, f"text {number}")
+    return Hit(passage, "report", "file:///srv/private/re%20port.pdf", 1.0 / (1 + number))

@@ -1,0 +1,253 @@
+"""The whole service for real: Ray, Serve, HTTP, Lance, FAISS, MuPDF. One instance for all tests of this file."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.serving import material
+from tests.serving.sse_client import events_of
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.config import Settings
+from vrag_ray.serving.local import LocalService, start_serving
+
+pytestmark = pytest.mark.anyio
+SECRET_FOLDER = "kept-from-clients"
+
+
+@pytest.fixture(scope="module")
+def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
+    root = tmp_path_factory.mktemp(SECRET_FOLDER)
+    values = {
+        "collection": str(root / "collection"),
+        "serving": {"max_upload_mb": 8, "heartbeat_s": 1.0, "refresh_s": 0.5},
+        "ingest": {"concurrency": 1},
+    }
+    running = start_serving(Settings.model_validate(values), 0)
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def http(service: LocalService) -> Iterator[httpx.Client]:
+    """A client that fails the test when any text reply shows a folder of the server or a stack trace."""
+
+    def inspect(response: httpx.Response) -> None:
+        kind = response.headers.get("content-type", "")
+        if kind.startswith(("application/json", "text/event-stream")) and "original" not in response.request.url.path:
+            text = response.read().decode()
+            assert SECRET_FOLDER not in text
+            assert "Traceback" not in text
+
+    with httpx.Client(base_url=service.base_url, timeout=120, event_hooks={"response": [inspect]}) as client:
+        yield client
+
+
+def _upload(http: httpx.Client, files: dict[str, bytes], **form: str) -> dict[str, object]:
+    """Upload and wait for the end of the job."""
+    reply = http.post("/v1/documents", files=[("files", item) for item in files.items()], data=form)
+    assert reply.status_code == 202
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        job = http.get(reply.headers["location"]).json()
+        if job["state"] in ("done", "failed"):
+            return dict(job)
+        time.sleep(0.1)
+    raise AssertionError(f"the job did not end: {job}")
+
+
+def _search(http: httpx.Client, query: str, **more: object) -> list[dict[str, object]]:
+    reply = http.post("/v1/search", json={"query": query, **more})
+    assert reply.status_code == 200, reply.text
+    return list(reply.json()["results"][0])
+
+
+@pytest.fixture(scope="module")
+def library(http: httpx.Client) -> dict[str, str]:
+    """Ids by name after one upload of four kinds of document and a broken one."""
+    empty = http.post("/v1/search", json={"query": "anything"}).json()
+    assert empty["results"] == [[]]
+    assert "empty" in empty["notices"][0]
+    assert http.get("/readyz").json()["parts"]["retriever"] == {"ready": True, "why": empty["notices"][0]}
+    files = {
+        "harbour.pdf": material.pdf(),
+        "chart.png": material.picture(),
+        "clip.mp4": material.video(),
+        "notes.txt": material.TEXT.encode(),
+        "broken.pdf": b"%PDF-1.7 this is none",
+    }
+    job = _upload(http, files, meta=json.dumps({"team": "harbour"}))
+    assert job["state"] == "done", job
+    assert len(job["documents"]) == 4
+    [problem] = job["errors"]
+    assert problem["name"] == "broken.pdf"
+    assert job["collection_version"] == http.get("/v1/documents").json()["collection_version"]
+    documents = http.get("/v1/documents").json()["documents"]
+    assert {document["status"] for document in documents if document["title"] != "broken.pdf"} >= {"ready"}
+    return {str(document["uris"][0]).rpartition("/")[2]: str(document["doc_id"]) for document in documents}
+
+
+def test_an_empty_collection_is_served_and_uploads_fill_it(http: httpx.Client, library: dict[str, str]):
+    assert set(library) == {"harbour.pdf", "chart.png", "clip.mp4", "notes.txt", "broken.pdf"}
+    broken = http.get(f"/v1/documents/{library['broken.pdf']}").json()
+    assert broken["status"] == "error"
+    assert broken["error"]
+
+
+def test_search_finds_the_page_by_each_mode_and_filter(http: httpx.Client, library: dict[str, str]):
+    for mode in ("hybrid", "dense", "lexical"):
+        best = _search(http, "dredging cost of the northern basin", mode=mode)[0]
+        assert (best["doc_id"], best["page"]) == (library["harbour.pdf"], 2)
+    only = _search(http, "dredging cost", filter={"doc_ids": [library["notes.txt"]]})
+    assert {hit["doc_id"] for hit in only} == {library["notes.txt"]}
+    assert _search(http, "dredging", filter={"meta": {"team": "other"}}) == []
+    assert http.post("/v1/search", json={"query": "x", "filter": {"doc_ids": ["cd" * 32]}}).status_code == 404
+
+
+def test_the_original_search_shapes_work(http: httpx.Client, library: dict[str, str]):
+    body = http.post("/search", json={"queries": ["dredging cost northern basin"], "top_k": 1}).json()
+    assert body["results"][0]["data"][0]["type"] == "image"
+    [images] = http.get("/search", params={"queries": "dredging cost northern basin"}).json()
+    assert f"/v1/documents/{library['harbour.pdf']}/pages/2.png" in images[0]["image_file"]
+    assert http.get(images[0]["image_file"]).content.startswith(b"\x89PNG")
+
+
+def test_a_page_is_drawn_from_its_source_and_a_box_has_more_pixels_at_more_dpi(
+    http: httpx.Client, library: dict[str, str]
+):
+    from PIL import Image
+
+    url = f"/v1/documents/{library['harbour.pdf']}/pages/2.png"
+    sizes = [
+        Image.open(io.BytesIO(http.get(url, params=params).content)).size
+        for params in ({"dpi": 72}, {"dpi": 72, "bbox": "0,0,0.5,0.5"}, {"dpi": 288, "bbox": "0,0,0.5,0.5"})
+    ]
+    width, height = material.PAGE_SIZE
+    assert sizes == [(width, height), (width // 2, height // 2), (2 * width, 2 * height)]
+    assert http.get(f"/v1/documents/{library['harbour.pdf']}/pages/99.png").status_code == 404
+    assert http.get(f"/v1/documents/{library['notes.txt']}/pages/1.png").status_code == 404
+    assert http.get(f"/v1/documents/{library['broken.pdf']}/pages/1.png").status_code in (404, 422)
+    picture = http.get(f"/v1/documents/{library['chart.png']}/pages/1.png")
+    assert Image.open(io.BytesIO(picture.content)).size == material.PICTURE_SIZE
+
+
+def test_a_frame_is_the_one_shown_at_its_second(http: httpx.Client, library: dict[str, str]):
+    from PIL import Image
+
+    for second, colour in material.COLOURS.items():
+        reply = http.get(f"/v1/documents/{library['clip.mp4']}/frames/{second + 0.5}.png")
+        assert reply.status_code == 200, reply.text
+        pixel = Image.open(io.BytesIO(reply.content)).convert("RGB").getpixel((8, 8))
+        assert all(abs(a - b) < 40 for a, b in zip(pixel, colour, strict=True))
+    assert http.get(f"/v1/documents/{library['harbour.pdf']}/frames/0.png").status_code == 404
+    assert http.get(f"/v1/documents/{library['clip.mp4']}/pages/1.png").status_code == 404
+
+
+def test_the_original_comes_back_byte_for_byte_and_in_ranges(http: httpx.Client, library: dict[str, str]):
+    url = f"/v1/documents/{library['notes.txt']}/original"
+    assert http.get(url).content == material.TEXT.encode()
+    part = http.get(url, headers={"Range": "bytes=4-9"})
+    assert (part.status_code, part.content) == (206, material.TEXT.encode()[4:10])
+
+
+async def test_a_run_streams_a_cited_answer_is_kept_and_resumes(service: LocalService, library: dict[str, str]):
+    question = "What did dredging the northern basin cost?"
+    async with httpx.AsyncClient(base_url=service.base_url, timeout=60) as client:
+        async with client.stream("POST", "/v1/runs", json={"question": question}) as response:
+            received = [event async for event in events_of(response)]
+            run_url = response.headers["location"]
+        record = RunRecord.from_json((await client.get(run_url)).text)
+        assert "4.7 million" in record.answer
+        assert record.citations[0].doc_id == library["harbour.pdf"]
+        assert record.citations[0].page == 2
+        assert [event.id for event in received] == [event.seq for event in record.events]
+        async with client.stream("GET", f"{run_url}/events", headers={"Last-Event-ID": "2"}) as response:
+            resumed = [event async for event in events_of(response)]
+        assert resumed == received[3:]
+        async with client.stream("POST", "/v1/runs", json={"question": question, "run_id": "hang-up-1"}) as response:
+            async for event in events_of(response):
+                seen = event.id
+                break
+        async with client.stream("GET", "/v1/runs/hang-up-1/events", headers={"Last-Event-ID": str(seen)}) as response:
+            rest = [event async for event in events_of(response)]
+        assert [event.id for event in rest] == list(range(1, len(received)))
+        assert rest[-1].kind == "answer"
+        assert (await client.get("/v1/runs")).json()["total"] >= 2
+
+
+async def test_many_runs_at_once_all_end_or_are_told_to_come_back(service: LocalService, library: dict[str, str]):
+    async with httpx.AsyncClient(
+        base_url=service.base_url, timeout=60, limits=httpx.Limits(max_connections=100)
+    ) as client:
+
+        async def ask(number: int) -> tuple[int, str]:
+            async with client.stream("POST", "/v1/runs", json={"question": f"dredging cost {number}?"}) as response:
+                if response.status_code == 429:
+                    return 429, response.headers["retry-after"]
+                return 200, [event.kind async for event in events_of(response)][-1]
+
+        outcomes = await asyncio.gather(*(ask(number) for number in range(24)))
+    assert set(outcomes) <= {(200, "answer"), (429, "1")}
+    assert (200, "answer") in outcomes
+
+
+def test_searches_go_on_unchanged_while_an_upload_is_ingested(http: httpx.Client, library: dict[str, str]):
+    expected = [hit["passage_id"] for hit in _search(http, "dredging cost of the northern basin", top_k=1)]
+    with ThreadPoolExecutor(9) as pool:
+        job = pool.submit(_upload, http, {"more.txt": b"Lighthouse keepers count passing ships at dusk."})
+        rounds = 0
+        while not job.done() or rounds < 3:
+            searches = [pool.submit(_search, http, "dredging cost of the northern basin", top_k=1) for _ in range(8)]
+            for search in searches:
+                assert [hit["passage_id"] for hit in search.result()] == expected
+            rounds += 1
+        assert job.result()["state"] == "done"
+    assert _search(http, "lighthouse keepers")[0]["title"] == "more"
+
+
+def test_a_deleted_document_is_in_no_later_search_page_or_original(http: httpx.Client, library: dict[str, str]):
+    job = _upload(http, {"secret.txt": b"The zanzibar ledger lists forgotten debts."})
+    [doc_id] = job["documents"]
+    assert _search(http, "zanzibar ledger")[0]["doc_id"] == doc_id
+    deleted = http.delete(f"/v1/documents/{doc_id}")
+    assert deleted.status_code == 200
+    for mode in ("hybrid", "dense", "lexical"):
+        assert all(hit["doc_id"] != doc_id for hit in _search(http, "zanzibar ledger", mode=mode, top_k=10))
+    for path in ("", "/original", "/pages/1.png"):
+        assert http.get(f"/v1/documents/{doc_id}{path}").status_code == 404
+    assert http.delete(f"/v1/documents/{doc_id}").status_code == 404
+
+
+def test_an_upload_over_the_limit_is_413_through_the_proxy(http: httpx.Client):
+    reply = http.post("/v1/documents", files={"files": ("big.txt", b"x" * (10 << 20))})
+    assert reply.status_code == 413
+
+
+def test_unknown_agents_ids_and_paths_are_named_and_nothing_leaks(http: httpx.Client):
+    agent = http.post("/v1/runs", json={"question": "q", "agent": "oracle"})
+    assert (agent.status_code, agent.json()["error"]["param"]) == (422, "agent")
+    for path in ("/v1/documents/..%2f..%2fblobs", "/v1/runs/..%2fx", "/v1/jobs/none", "/v1/documents/" + "cd" * 32):
+        assert http.get(path).status_code == 404
+
+
+def test_metrics_tell_shards_version_searches_and_runs(http: httpx.Client, library: dict[str, str]):
+    text = http.get("/metrics").text
+    for name in ("vrag_shards_ok 1.0", "vrag_shards_total 1.0", 'vrag_up{part="retriever"} 1.0', "vrag_runs_active"):
+        assert name in text
+
+
+def test_the_gateway_loads_no_index_and_no_decoder(service: LocalService):
+    import subprocess
+    import sys
+
+    heavy = "faiss pymupdf lance onnxruntime torch av decord cv2 ray.data"
+    code = f"import sys, vrag_ray.serving.app; print([m for m in {heavy!r}.split() if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "[]"

@@ -1,0 +1,120 @@
+"""What set-up does with pip, with an environment that only records; nothing is downloaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import setup_env
+from setup_env import Environment, SetupError, install_embedding_model, install_project, set_up
+from setup_plan import CPU_WHEEL_INDEX, Stamp, fingerprint
+
+MISSING = "ERROR: No matching distribution found for torch==2.13.0+cpu"
+
+
+class RecordingEnvironment(Environment):
+    """Answers each pip call with the next of ``results`` (then success) and installs nothing."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        folder.mkdir()
+        self.results: list[tuple[bool, str]] = []
+        self.installed: tuple[str, ...] = ()
+        self.calls: list[tuple[str, ...]] = []
+        self.created = 0
+
+    def pip(self, *arguments: str) -> tuple[bool, str]:
+        self.calls.append(arguments)
+        return self.results.pop(0) if self.results else (True, "")
+
+    def output(self, code: str) -> str | None:
+        return ""
+
+    def distributions(self) -> list[str]:
+        return list(self.installed)
+
+    def create(self) -> None:
+        self.created += 1
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> RecordingEnvironment:
+    monkeypatch.setattr(setup_env, "ROOT", tmp_path)
+    return RecordingEnvironment(tmp_path / ".venv")
+
+
+def finished(environment: RecordingEnvironment, *extras: str) -> None:
+    Stamp(fingerprint(setup_env.SOURCES, setup_env.ROOT), frozenset(extras)).write(environment.stamp)
+
+
+def test_the_second_run_installs_nothing(environment: RecordingEnvironment) -> None:
+    set_up(environment, "test", "cpu")
+    assert environment.calls
+    environment.calls.clear()
+    set_up(environment, "test", "cpu")
+    assert environment.calls == []
+
+
+def test_the_demo_after_the_tests_installs_nothing(environment: RecordingEnvironment) -> None:
+    finished(environment, "cpu", "dev", "ui")
+    set_up(environment, "demo", "cpu")
+    assert environment.calls == []
+
+
+def test_the_tests_after_the_demo_add_the_extras_to_what_is_there(environment: RecordingEnvironment) -> None:
+    finished(environment)
+    set_up(environment, "test", "cpu")
+    assert environment.calls[0][-1] == ".[cpu,dev,ui]"
+    assert environment.created == 0
+
+
+def test_the_demo_after_a_change_of_the_project_keeps_the_extras(environment: RecordingEnvironment) -> None:
+    Stamp("older", frozenset({"cpu", "dev", "ui"})).write(environment.stamp)
+    set_up(environment, "demo", "cpu")
+    assert environment.calls[0][-1] == ".[cpu,dev,ui]"
+
+
+def test_a_failed_install_leaves_no_stamp(environment: RecordingEnvironment) -> None:
+    finished(environment)
+    environment.results = [(False, "ERROR: no space left on device")]
+    with pytest.raises(SetupError, match="could not install"):
+        set_up(environment, "test", "cpu")
+    assert not environment.stamp.exists()
+
+
+def test_an_environment_of_the_other_accelerator_is_made_anew(environment: RecordingEnvironment) -> None:
+    environment.installed = ("vllm",)
+    set_up(environment, "test", "cpu")
+    assert environment.created == 1
+
+
+def test_the_vendors_index_is_used_only_after_the_first_one_lacked_torch(
+    environment: RecordingEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment.results = [(False, MISSING)]
+    install_project(environment, frozenset({"cpu"}))
+    first, second = environment.calls
+    assert CPU_WHEEL_INDEX not in first
+    assert second[-2:] == ("--extra-index-url", CPU_WHEEL_INDEX)
+    assert CPU_WHEEL_INDEX in capsys.readouterr().out
+
+
+def test_another_failure_is_not_tried_again(environment: RecordingEnvironment) -> None:
+    environment.results = [(False, "ERROR: Connection refused")]
+    with pytest.raises(SetupError):
+        install_project(environment, frozenset({"cpu"}))
+    assert len(environment.calls) == 1
+
+
+def test_without_the_embedding_model_set_up_goes_on_and_says_lexical_only(
+    environment: RecordingEnvironment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    environment.results = [(False, "ERROR: No matching distribution found")]
+    install_embedding_model(environment)
+    assert "lexical only" in capsys.readouterr().out
+
+
+def test_an_environment_that_does_not_exist_answers_nothing(tmp_path: Path) -> None:
+    environment = Environment(tmp_path / "absent")
+    assert environment.output("print(1)") is None
+    assert environment.distributions() == []

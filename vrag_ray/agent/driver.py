@@ -1,0 +1,167 @@
+"""The asyncio driver of an episode: it does the IO that the episode asks for, within a deadline."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager
+
+from vrag_ray.agent.episode import Episode
+from vrag_ray.agent.events import ErrorEvent, Event, StartEvent, stamped
+from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedSearch
+from vrag_ray.agent.ports import EvidenceSource, Policy
+from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.record import RunRecord, Timings
+from vrag_ray.config import AgentConfig
+from vrag_ray.filters import SearchFilter
+from vrag_ray.types import Locator, PageText, VragError
+
+__all__ = ["EvidenceSource", "Policy", "Run", "RunRecord"]
+
+logger = logging.getLogger(__name__)
+
+
+class Run:
+    """One question answered once. ``clock`` gives seconds that only ever grow; the agent reads no other clock."""
+
+    def __init__(
+        self,
+        run_id: str,
+        question: str,
+        *,
+        policy: Policy,
+        source: EvidenceSource,
+        config: AgentConfig,
+        clock: Callable[[], float],
+        agent: str = "extractive",
+        filter: SearchFilter | None = None,
+        protocol: WireProtocol | None = None,
+    ) -> None:
+        self.run_id = run_id
+        self.agent = agent
+        self._policy = policy
+        self._source = source
+        self._config = config
+        self._clock = clock
+        self._filter = filter
+        self._episode = Episode(question, config, protocol or GraphProtocol(), reads_pages=policy.reads_pages)
+        self._events: list[Event] = []
+        self._started: float | None = None
+        self._total = 0.0
+        self._spent = {"policy": 0.0, "search": 0.0, "read": 0.0}
+
+    async def events(self) -> AsyncGenerator[Event]:
+        """What happens, as it happens; ends after one ``answer`` or one terminal ``error``.
+
+        To cancel, close the generator or cancel the task that reads it: what is under way is cancelled with it.
+        """
+        if self._started is not None:
+            raise VragError(f"run {self.run_id} has been started already: its events can be read once")
+        self._started = self._clock()
+        try:
+            yield self._stamp(
+                StartEvent(
+                    run_id=self.run_id,
+                    question=self._episode.question,
+                    agent=self.agent,
+                    max_steps=self._config.max_steps,
+                )
+            )
+            while not isinstance(self._episode.need, Done):
+                await self._advance()
+                # All are recorded before the first is handed out: the reader may leave in between.
+                for event in [self._stamp(event) for event in self._episode.drain()]:
+                    yield event
+        finally:
+            self._episode.cancel()
+            self._total = self._elapsed()
+
+    def record(self) -> RunRecord:
+        """The finished run. Raises ``VragError`` while it goes on."""
+        if not isinstance(self._episode.need, Done):
+            raise VragError(f"run {self.run_id} is not over: read its events to the end first")
+        answer = self._episode.answer
+        errors = [event.message for event in self._events if isinstance(event, ErrorEvent) and event.terminal]
+        return RunRecord(
+            run_id=self.run_id,
+            question=self._episode.question,
+            agent=self.agent,
+            status=self._episode.need.status,
+            answer=answer.answer if answer is not None else "",
+            abstained=answer.abstained if answer is not None else False,
+            citations=answer.citations if answer is not None else (),
+            notices=self._episode.notices,
+            error=errors[0] if errors else "",
+            graph=self._episode.graph,
+            steps=self._episode.steps,
+            corrections=self._episode.corrections,
+            events=tuple(self._events),
+            timings=Timings(total=self._total, **self._spent),
+            usage=self._episode.usage,
+        )
+
+    async def _advance(self) -> None:
+        """Serve one need, or end the run because the time is up or the policy is gone."""
+        left = self._config.deadline_s - self._elapsed()
+        late = f"the deadline of {self._config.deadline_s:g} s has passed"
+        if left <= 0:
+            self._episode.expire(late)
+            return
+        try:
+            async with asyncio.timeout(left) as timer:
+                await self._serve()
+        except TimeoutError:
+            if timer.expired():
+                self._episode.expire(late)
+            else:
+                logger.exception("run %s: a time limit below the run's own", self.run_id)
+                self._episode.fail("a part of the system did not reply in time")
+        except VragError as error:
+            self._episode.fail(str(error))
+        except Exception as error:
+            # A fault of a policy or source: the reader of the events gets an end, the log gets the trace.
+            logger.exception("run %s failed", self.run_id)
+            self._episode.fail(f"internal error ({type(error).__name__})")
+
+    async def _serve(self) -> None:
+        need = self._episode.need
+        if isinstance(need, NeedCompletion):
+            with self._timed("policy"):
+                completion = await self._policy.complete(need.prompt)
+            self._episode.completed(completion)
+        elif isinstance(need, NeedSearch):
+            try:
+                with self._timed("search"):
+                    found = await self._source.search(need.query, top_k=need.top_k, filter=self._filter)
+            except VragError as error:
+                self._episode.search_failed(str(error))
+            else:
+                self._episode.searched(found)
+        elif isinstance(need, NeedPageText):
+            with self._timed("read"):
+                pages = await asyncio.gather(*(self._page(doc_id, locator) for doc_id, locator in need.pages))
+            self._episode.read(pages)
+
+    async def _page(self, doc_id: str, locator: Locator) -> PageText | VragError:
+        try:
+            return await self._source.page_text(doc_id, locator)
+        except VragError as error:
+            return error
+
+    def _stamp(self, event: Event) -> Event:
+        done = stamped(event, len(self._events), self._elapsed())
+        self._events.append(done)
+        return done
+
+    def _elapsed(self) -> float:
+        return self._clock() - self._started if self._started is not None else 0.0
+
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
+        begun = self._clock()
+        try:
+            yield
+        finally:
+            self._spent[part] += self._clock() - begun

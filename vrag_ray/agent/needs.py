@@ -1,0 +1,41 @@
+"""What an episode may ask its driver for, one thing at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vrag_ray.agent.events import RunStatus
+from vrag_ray.agent.observation import Prompt
+from vrag_ray.types import Locator
+
+
+@dataclass(frozen=True, slots=True)
+class NeedCompletion:
+    """A reply of the policy to ``prompt``; feed ``completed``."""
+
+    prompt: Prompt
+
+
+@dataclass(frozen=True, slots=True)
+class NeedSearch:
+    """The best ``top_k`` hits for ``query``; feed ``searched`` or ``search_failed``."""
+
+    query: str
+    top_k: int
+
+
+@dataclass(frozen=True, slots=True)
+class NeedPageText:
+    """The words of these pages; feed ``read`` with one result each, in this order."""
+
+    pages: tuple[tuple[str, Locator], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The run is over; nothing more can be fed."""
+
+    status: RunStatus
+
+
+Need = NeedCompletion | NeedSearch | NeedPageText | Done

@@ -1,0 +1,121 @@
+"""The ``graph`` protocol: one JSON tool call a turn, ``<tool_call>{"name": …, "arguments": {…}}</tool_call>``.
+
+Parsing is tolerant of what models write (no closing tag, code fences, trailing commas, Python literals, arguments
+as a JSON string, words around the call) and strict about what it means: anything else is a problem in words that
+the model can act on. Only a policy's reply is ever parsed here, never retrieved content.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import TypeAdapter, ValidationError
+
+from vrag_ray.agent.actions import Action
+from vrag_ray.agent.coordinates import BoxCodec, PerMilleCodec
+from vrag_ray.agent.protocols.base import Reply
+
+TOOLS = ("add_search_node", "summarize_and_memorize", "crop", "add_answer_node")
+MAX_REPLY_CHARS = 200_000
+_EXPECTED = f'one <tool_call>{{"name": …, "arguments": {{…}}}}</tool_call> with a name out of {", ".join(TOOLS)}'
+
+_THINK = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
+_CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
+_FENCE = re.compile(r"^```[a-z]*\s*|\s*```$")
+_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_ACTION: TypeAdapter[Action] = TypeAdapter(Action)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphProtocol:
+    """VimRAG's three tools and ``crop``."""
+
+    codec: BoxCodec = field(default_factory=PerMilleCodec)
+    must_memorize: bool = True
+
+    def parse(self, text: str) -> Reply:
+        if len(text) > MAX_REPLY_CHARS:
+            return Reply(
+                "", None, f"the reply has {len(text)} characters, more than {MAX_REPLY_CHARS}: send {_EXPECTED}"
+            )
+        thoughts = _THINK.findall(text)
+        rest = _THINK.sub("", text)
+        call = _CALL.search(rest)
+        think = "\n".join([*thoughts, rest[: call.start()] if call else ""]).strip()
+        body = call.group(1) if call else _braces(rest)
+        if body is None:
+            return Reply(think or rest.strip(), None, f"the reply holds no tool call: send {_EXPECTED}")
+        value = _loose_json(body)
+        if not isinstance(value, dict):
+            return Reply(think, None, f"the tool call is not a JSON object: send {_EXPECTED}")
+        return _typed(value, think)
+
+    def render(self, action: Action) -> str:
+        arguments = action.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
+        return f"<tool_call>{json.dumps({'name': action.name, 'arguments': arguments}, ensure_ascii=False)}</tool_call>"
+
+
+def _typed(call: Mapping[str, object], think: str) -> Reply:
+    name = call.get("name")
+    if name not in TOOLS:
+        return Reply(think, None, f"there is no tool {str(name)[:60]!r}: send {_EXPECTED}")
+    arguments = call.get("arguments", {})
+    if isinstance(arguments, str):
+        arguments = _loose_json(arguments)
+    if not isinstance(arguments, dict):
+        return Reply(think, None, f"the arguments of {name} are not a JSON object")
+    try:
+        return Reply(think, _ACTION.validate_python({**arguments, "name": name}))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        # The first part of the location repeats the tool's name.
+        where = ".".join(str(part) for part in first["loc"][1:])
+        return Reply(think, None, f"{name}: argument {where or 'arguments'}: {first['msg']}")
+
+
+def _loose_json(text: str) -> object:
+    """The JSON or Python value in ``text``, None where there is none."""
+    bare = _FENCE.sub("", text.strip()).strip()
+    for candidate in (bare, _TRAILING_COMMA.sub(r"\1", bare), _braces(bare)):
+        if candidate is None:
+            continue
+        try:
+            value: object = json.loads(candidate, strict=False)
+        except (ValueError, RecursionError):
+            continue
+        return value
+    try:
+        literal: object = ast.literal_eval(bare)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None
+    return literal
+
+
+def _braces(text: str) -> str | None:
+    """The first balanced ``{…}`` of ``text``; braces inside JSON strings do not count."""
+    start = text.find("{")
+    if start < 0:
+        return None
+    depth, quoted, escaped = 0, False, False
+    for place in range(start, len(text)):
+        char = text[place]
+        if quoted:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                quoted = False
+        elif char == '"':
+            quoted = True
+        elif char == "{":
+            depth += 1
+        elif char == "}":
+            depth -= 1
+            if depth == 0:
+                return text[start : place + 1]
+    return None

@@ -1,0 +1,56 @@
+"""A finished run as one value: JSON both ways, complete enough to be shown, graded and replayed event by event."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vrag_ray.agent.events import Event, RunStatus
+from vrag_ray.agent.evidence import Citation
+from vrag_ray.agent.graph import MemoryGraph
+from vrag_ray.types import VragError
+
+
+class Timings(BaseModel):
+    """Seconds: the whole run, and within it what was spent waiting for the policy, searches and page reads."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    total: float = 0.0
+    policy: float = 0.0
+    search: float = 0.0
+    read: float = 0.0
+
+
+class RunRecord(BaseModel):
+    """What a run did and how it ended. ``answer`` is empty where the run failed (``error``) or was cancelled."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run_id: str
+    question: str
+    agent: str
+    status: RunStatus
+    answer: str = ""
+    abstained: bool = False
+    citations: tuple[Citation, ...] = ()
+    notices: tuple[str, ...] = ()
+    error: str = ""
+    graph: MemoryGraph
+    steps: int
+    corrections: int
+    events: tuple[Event, ...]
+    timings: Timings
+    usage: dict[str, int]
+
+    @classmethod
+    def from_json(cls, text: str) -> RunRecord:
+        """The inverse of ``to_json``; raises ``VragError`` on text that is not a record."""
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise VragError(f"not a run record: {where or 'the text'}: {first['msg']}") from error
+
+    def to_json(self) -> str:
+        return self.model_dump_json()

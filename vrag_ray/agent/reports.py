@@ -1,0 +1,45 @@
+"""What events say of an observation: compact, and without the words of whole pages."""
+
+from __future__ import annotations
+
+from vrag_ray.agent.events import FoundItem, Place, ReadPage
+from vrag_ray.agent.observation import Observation, Sighting
+
+SHOWN_PASSAGE_CHARS = 400
+
+
+def place_of(sighting: Sighting) -> Place:
+    return Place(
+        information_id=sighting.id,
+        doc_id=sighting.doc_id,
+        title=sighting.title,
+        kind=sighting.kind,
+        page=sighting.locator.page,
+        t_start=sighting.locator.t_start,
+        t_end=sighting.locator.t_end,
+        bbox=sighting.region.as_tuple() if sighting.region is not None else None,
+    )
+
+
+def found_items(seen: Observation) -> tuple[FoundItem, ...]:
+    return tuple(
+        FoundItem(
+            **dict(place_of(sighting)),
+            uri=sighting.uri,
+            score=sighting.score,
+            text=sighting.passage_text[:SHOWN_PASSAGE_CHARS],
+        )
+        for sighting in seen.sightings
+    )
+
+
+def read_pages(seen: Observation) -> tuple[ReadPage, ...]:
+    return tuple(
+        ReadPage(
+            **dict(place_of(sighting)),
+            words=len(sighting.words),
+            characters=len(sighting.page.text) if sighting.page is not None else 0,
+            error=sighting.read_error,
+        )
+        for sighting in seen.sightings
+    )

@@ -1,0 +1,1 @@
+"""Bytes become passages: every decode of untrusted bytes runs in a killable child process (``sandbox``)."""

@@ -1,0 +1,198 @@
+"""The process that touches untrusted bytes. Started by ``sandbox``; ends when its standard input is closed.
+
+It limits itself before it reads anything: address space once, CPU seconds anew for every unit. What is printed by
+libraries goes to standard error; the pipe that was standard output carries replies only.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import os
+import re
+import resource
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, assert_never
+
+from pydantic import BaseModel
+
+from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions
+from vrag_ray.corpus.source import Opening, Source, open_source, open_video
+from vrag_ray.corpus.wire import (
+    DecodeRequest,
+    DoneReply,
+    ErrorReply,
+    FramesRequest,
+    OcrNotice,
+    PageTextReply,
+    PageTextRequest,
+    PictureReply,
+    ProbeReply,
+    ProbeRequest,
+    RenderRequest,
+    Request,
+    UnitReply,
+    pack,
+    read_request,
+    read_start,
+)
+from vrag_ray.types import DocumentKind, VragError
+
+if TYPE_CHECKING:
+    from vrag_ray.corpus.ocr import OcrEngine, OcrText, Picture
+
+_OUT_OF_MEMORY = re.compile(
+    r"\b[mc]alloc\b|bad.?alloc|insufficient memory|cannot allocate|failed to allocate", re.IGNORECASE
+)
+
+Send = Callable[[bytes], None]
+
+
+class Child:
+    """Answers requests. Keeps the last document open, since ranges of one document mostly follow each other."""
+
+    def __init__(self, limits: DecodeLimits, send: Send) -> None:
+        self._limits = limits
+        self._send = send
+        self._ocr: OcrEngine | None = None
+        self._open: tuple[tuple[DocumentKind, Path, str, DecodeOptions], Source] | None = None
+
+    def answer(self, request: Request) -> None:
+        """Send every reply to ``request``, the last one Done or Error."""
+        self._grant_cpu(self._limits.cpu_seconds)
+        match request:
+            case ProbeRequest():
+                self._probe(request)
+            case DecodeRequest():
+                self._decode(request)
+            case PageTextRequest():
+                text = self._source(request.kind, request.path, "", request.options).page_text(request.locator)
+                self._reply(PageTextReply(page_text=text))
+            case RenderRequest():
+                png = self._source(request.kind, request.path, "", request.options).render(
+                    request.locator, dpi=request.dpi, box=request.box, max_pixels=request.max_pixels
+                )
+                self._reply(PictureReply(), png)
+            case FramesRequest():
+                self._frames(request)
+            case _:
+                assert_never(request)
+        self._reply(DoneReply())
+
+    def _probe(self, request: ProbeRequest) -> None:
+        from vrag_ray.corpus.sniff import sniff
+
+        kind = sniff(request.path, request.name).kind
+        # Opened apart from the kept document: a cautious opening must not serve other requests.
+        opening = Opening(request.path, request.name, request.options, self._limits, self._read, request.cautious)
+        with closing(open_source(kind, opening)) as source:
+            self._reply(ProbeReply(probe=source.probe()))
+
+    def _decode(self, request: DecodeRequest) -> None:
+        item = request.item
+        source = self._source(item.kind, request.path, item.name, request.options)
+        for unit in range(item.start, item.stop):
+            self._grant_cpu(self._limits.cpu_seconds)
+            locator = source.locator(unit)
+            try:
+                decoded = source.unit(unit)
+            except Exception as error:
+                # Decoders raise anything; one page's fault must not cost the next.
+                if is_memory_error(error):
+                    raise
+                decoded = DecodedUnit(unit, PASSAGE_KINDS[item.kind], locator, error=describe(error, request.path))
+            self._reply(UnitReply(unit=decoded))
+
+    def _frames(self, request: FramesRequest) -> None:
+        with closing(open_video(Opening(request.path, "", request.options, self._limits, self._read))) as source:
+            for frame in source.frames(request.locator, request.max_pixels):
+                self._reply(PictureReply(t=frame.t), frame.png)
+
+    def _source(self, kind: DocumentKind, path: Path, name: str, options: DecodeOptions) -> Source:
+        key = (kind, path, name, options)
+        if self._open is not None and self._open[0] == key:
+            return self._open[1]
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+        source = open_source(kind, Opening(path, name, options, self._limits, self._read))
+        self._open = (key, source)
+        return source
+
+    def _read(self, picture: Picture) -> OcrText:
+        """OCR, granted time of its own: its cost is bounded by the picture's size, not chosen by the file."""
+        if self._ocr is None:
+            from vrag_ray.corpus.ocr import OcrEngine
+
+            self._ocr = OcrEngine()
+        self._reply(OcrNotice())
+        self._grant_cpu(self._limits.cpu_seconds + self._limits.ocr_seconds)
+        return self._ocr.read(picture)
+
+    def _reply(self, message: BaseModel, attachment: bytes = b"") -> None:
+        self._send(pack(message, attachment))
+
+    def _grant_cpu(self, seconds: int) -> None:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(usage.ru_utime + usage.ru_stime) + seconds, hard))
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Whether a library ran into the address space limit; each says so in its own words."""
+    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None
+
+
+def describe(error: Exception, path: Path) -> str:
+    """One line for the reader of an error list: our own messages as they are, others with their type. No paths."""
+    text = " ".join(str(error).replace(str(path), "the file").split())[:500]
+    return text if isinstance(error, VragError) else f"cannot be read: {type(error).__name__}: {text}"
+
+
+def confine(limits: DecodeLimits) -> None:
+    """Bound what this process may take; no file can be written from here on."""
+    memory = limits.memory_mb * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def serve(requests: BinaryIO, send: Send) -> None:
+    """Answer requests until the parent closes the pipe, or memory runs out, after which nothing can be trusted."""
+    start = read_start(requests)
+    if start is None:
+        return
+    confine(start.limits)
+    child = Child(start.limits, send)
+    while (request := read_request(requests)) is not None:
+        try:
+            child.answer(request)
+        except Exception as error:  # noqa: BLE001
+            # The boundary: whatever a decoder raises becomes an error reply.
+            if is_memory_error(error):
+                gc.collect()
+                send(pack(ErrorReply(message="out of memory", memory=True)))
+                return
+            send(pack(ErrorReply(message=describe(error, request.path))))
+
+
+def main() -> None:
+    # PyMuPDF imports a layout analyser by itself, which takes 0.5 s and 270 MB of address space and is not used here.
+    sys.modules["pymupdf.layout"] = None  # type: ignore[assignment]
+    replies = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+
+    def send(data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[replies.write(view) :]
+
+    serve(sys.stdin.buffer, send)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""What decoding takes and gives: frozen values, no IO. They cross the pipe to the child as JSON."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+
+from vrag_ray.config import CorpusConfig
+from vrag_ray.types import DocumentKind, Locator, Meta, PassageKind, VragError, Word
+
+
+class DecodeError(VragError):
+    """A document, or one piece of it, cannot be read. The message names the file and the reason."""
+
+
+class KillReason(StrEnum):
+    """Which limit a child process broke."""
+
+    WALL = "wall"
+    CPU = "cpu"
+    MEMORY = "memory"
+    CRASH = "crash"
+
+
+class KilledError(DecodeError):
+    """The child process had to be ended or ended itself. The next call starts a new one."""
+
+    def __init__(self, message: str, reason: KillReason) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[KilledError], tuple[str, KillReason]]:
+        return type(self), (str(self), self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineEntry:
+    """One line of a PDF's outline. ``level`` and ``page`` count from 1."""
+
+    level: int
+    title: str
+    page: int
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a document is, found out without decoding its content.
+
+    ``units`` counts PDF pages, 1 for an image, clips of a video, pieces of a text (rows of a .jsonl).
+    ``duration`` is in seconds and only a video has one.
+    """
+
+    kind: DocumentKind
+    units: int
+    title: str
+    outline: tuple[OutlineEntry, ...] = ()
+    meta: Meta = field(default_factory=dict)
+    duration: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """A half-open range of 0-based units of one document.
+
+    ``name`` is the original file name: clips take words from it, errors name it, and ``.jsonl`` is told by it.
+    """
+
+    doc_id: str
+    kind: DocumentKind
+    start: int
+    stop: int
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeOptions:
+    """How units are read. Two decodes of the same bytes with equal options give equal units."""
+
+    ocr: bool
+    ocr_dpi: int
+    ocr_min_chars: int
+    clip_seconds: float
+    video_fps: float
+    max_frames: int
+
+    @classmethod
+    def from_config(cls, config: CorpusConfig) -> DecodeOptions:
+        return cls(
+            ocr=config.ocr,
+            ocr_dpi=config.ocr_dpi,
+            ocr_min_chars=config.ocr_min_chars,
+            clip_seconds=config.clip_seconds,
+            video_fps=config.video_fps,
+            max_frames=config.limits.max_frames,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedUnit:
+    """One page, picture, clip or text piece.
+
+    ``words`` is filled only where OCR made them; a PDF's text layer is read again when boxes are needed.
+    ``error`` says what of the unit could not be read; ``text`` is what could, and may be empty.
+    """
+
+    unit: int
+    kind: PassageKind
+    locator: Locator
+    text: str = ""
+    words: tuple[Word, ...] = ()
+    ocr: bool = False
+    error: str = ""
+    meta: Meta = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One sampled video frame: ``t`` in seconds from the start, ``png`` the upright picture."""
+
+    t: float
+    png: bytes
+
+
+PASSAGE_KINDS = {
+    DocumentKind.PDF: PassageKind.PAGE,
+    DocumentKind.IMAGE: PassageKind.IMAGE,
+    DocumentKind.VIDEO: PassageKind.CLIP,
+    DocumentKind.TEXT: PassageKind.TEXT,
+}
+
+
+def clip_count(duration: float, clip_seconds: float) -> int:
+    """How many clips a video of ``duration`` seconds has; at least one."""
+    return max(1, math.ceil(round(duration / clip_seconds, 6)))
+
+
+def clip_locator(clip: int, duration: float, clip_seconds: float) -> Locator:
+    """Clip ``k`` covers ``[k * clip_seconds, min((k + 1) * clip_seconds, duration))``."""
+    start = clip * clip_seconds
+    return Locator(t_start=start, t_end=max(min(start + clip_seconds, duration), start))
+
+
+def sample_times(start: float, stop: float, fps: float, max_frames: int) -> tuple[float, ...]:
+    """The times at which a clip is looked at: ``fps`` a second, at most ``max_frames``, evenly, off its ends."""
+    wanted = round((stop - start) * fps)
+    count = max(1, min(wanted, max_frames))
+    step = (stop - start) / count
+    return tuple(start + (i + 0.5) * step for i in range(count))
+
+
+def title_from_name(name: str) -> str:
+    """``sales_report-2024.final.pdf`` becomes ``sales report 2024.final``."""
+    return " ".join(PurePath(name).stem.replace("_", " ").replace("-", " ").split())
+
+
+_UNSTORABLE = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 173)) | {0xA0: " "}
+
+
+def clean(text: str) -> str:
+    """``text`` without what no reader sees and no store takes: control characters, soft hyphens, lone surrogates."""
+    return text.translate(_UNSTORABLE).encode("utf-8", "replace").decode()

@@ -1,0 +1,169 @@
+"""One child process: its start, its pipes, its clock and its end."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import vrag_ray
+from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.model import KilledError, KillReason
+from vrag_ray.corpus.wire import Reply, ReplyBuffer, Request, Start, pack
+
+CHUNK = 2**20
+KEPT_STDERR = 4096
+BYTES_PER_PIXEL = 4
+"""A PNG of noise is a little longer than its pixels; three bytes a pixel plus slack."""
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
+
+
+class ChildProcess:
+    """A started child. ``end`` must be called; nothing else may be called after it."""
+
+    def __init__(self, limits: DecodeLimits) -> None:
+        self._limits = limits
+        self._buffer = ReplyBuffer(limits.max_pixels * BYTES_PER_PIXEL + CHUNK)
+        self._stderr = b""
+        self._max_rss_mb = 0.0
+        self._deadline = 0.0
+        # -P keeps the working directory off the import path; its own session keeps terminal signals away.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "vrag_ray.corpus.child"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=_environment(),
+            cwd="/",
+            start_new_session=True,
+        )
+        assert self._process.stdin and self._process.stdout and self._process.stderr
+        self._stdin = self._process.stdin
+        self._out = self._process.stdout.fileno()
+        self._err = self._process.stderr.fileno()
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._out, selectors.EVENT_READ)
+        self._selector.register(self._err, selectors.EVENT_READ)
+        self._write(pack(Start(limits=limits)))
+
+    def send(self, request: Request) -> bool:
+        """Start the clock and hand over ``request``; False where the child is no longer there to take it."""
+        self._deadline = time.monotonic() + self._limits.wall_seconds
+        return self._write(pack(request))
+
+    def grant(self, seconds: float) -> None:
+        """Set the time left: what remains, or ``seconds`` from now if that is more."""
+        self._deadline = max(self._deadline, time.monotonic() + seconds)
+
+    def receive(self) -> tuple[Reply, bytes]:
+        """The next reply.
+
+        Raises:
+            KilledError: the child ran out of time, or died.
+            DecodeError: its reply breaks the protocol.
+        """
+        while (reply := self._buffer.take()) is None:
+            left = self._deadline - time.monotonic()
+            if left <= 0:
+                raise KilledError(
+                    f"was not decoded within {self._limits.wall_seconds:g} s (limit corpus.limits.wall_seconds)",
+                    KillReason.WALL,
+                )
+            for key, _ in self._selector.select(left):
+                data = os.read(key.fd, CHUNK)
+                if key.fd == self._err:
+                    self._keep(data)
+                elif data:
+                    self._buffer.feed(data)
+                else:
+                    raise self.died()
+        return reply
+
+    def died(self) -> KilledError:
+        """Why the child is gone, told from its exit status and its last words."""
+        self.end()
+        code = self._process.returncode
+        last = self._stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        if code == -signal.SIGXCPU:
+            return KilledError(
+                f"took more than {self._limits.cpu_seconds} s of CPU (limit corpus.limits.cpu_seconds)", KillReason.CPU
+            )
+        if any(word in line for line in last for word in ("MemoryError", "bad_alloc", "memory")):
+            return self.out_of_memory()
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return KilledError(f"crashed the decoder ({': '.join([how, *last])[:300]})", KillReason.CRASH)
+
+    def out_of_memory(self) -> KilledError:
+        return KilledError(
+            f"needed more than {self._limits.memory_mb} MB of memory (limit corpus.limits.memory_mb)",
+            KillReason.MEMORY,
+        )
+
+    def end(self) -> None:
+        """Kill and reap the child and close the pipes. May be called twice."""
+        if self._process.returncode is not None:
+            return
+        self._selector.close()
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._drain()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+        # wait4 in place of Popen's own waiting (and killing, which waits): it tells this child's peak memory.
+        _, status, usage = os.wait4(self._process.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self._max_rss_mb = usage.ru_maxrss / 1024
+
+    def peak_memory_mb(self) -> float:
+        """The most resident memory the child has had, also after its end."""
+        if self._process.returncode is not None:
+            return self._max_rss_mb
+        for line in Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) / 1024
+        return 0.0
+
+    def _write(self, data: bytes) -> bool:
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[self._stdin.write(view) or 0 :]
+        except BrokenPipeError:
+            return False
+        return True
+
+    def _keep(self, data: bytes) -> None:
+        if not data:
+            self._selector.unregister(self._err)
+        self._stderr = (self._stderr + data)[-KEPT_STDERR:]
+
+    def _drain(self) -> None:
+        """Take what a dead child last said; it has no more to say, so this ends."""
+        os.set_blocking(self._err, False)
+        try:
+            while data := os.read(self._err, CHUNK):
+                self._stderr = (self._stderr + data)[-KEPT_STDERR:]
+        except BlockingIOError:
+            return
+
+
+def _environment() -> dict[str, str]:
+    """What the child may know of the parent's environment, and how its libraries behave."""
+    package_root = str(Path(vrag_ray.__file__).parents[1])
+    return {
+        **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+        # The same modules as here, also where Ray has put the code on sys.path by hand.
+        "PYTHONPATH": os.pathsep.join([package_root, *(entry for entry in sys.path if entry)]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        # Every thread's arena would reserve 64 MB of the limited address space.
+        "MALLOC_ARENA_MAX": "2",
+        # decord's patience with a file that ends early; its default of 10240 tries takes minutes.
+        "DECORD_EOF_RETRY_MAX": "64",
+    }

@@ -1,0 +1,236 @@
+"""The parent of the decoding child: sends requests, watches the clock, checks replies, ends and replaces the child.
+
+What holds against a hostile file: address space, CPU seconds and written files are limited by the kernel, wall time
+by the parent's kill, pixels, pages and frames by checks before anything is allocated. What does not: the child may
+still open connections and read files of its user; deployments that decode for strangers add a container around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import TypeVar
+
+from vrag_ray.config import CorpusConfig, DecodeLimits
+from vrag_ray.corpus.model import (
+    PASSAGE_KINDS,
+    DecodedUnit,
+    DecodeError,
+    DecodeOptions,
+    Frame,
+    KilledError,
+    Probe,
+    WorkItem,
+)
+from vrag_ray.corpus.process import ChildProcess
+from vrag_ray.corpus.wire import (
+    DecodeRequest,
+    DoneReply,
+    ErrorReply,
+    FramesRequest,
+    OcrNotice,
+    PageTextReply,
+    PageTextRequest,
+    PictureReply,
+    ProbeReply,
+    ProbeRequest,
+    RenderRequest,
+    Reply,
+    Request,
+    UnitReply,
+)
+from vrag_ray.types import Box, DocumentKind, Locator, PageText
+
+MOST_OCR_NOTICES = 8
+"""Extensions of one unit that the parent grants; a clip asks for four."""
+PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+T = TypeVar("T")
+
+
+class Sandbox(AbstractContextManager["Sandbox"]):
+    """One killable child process, started at the first call and replaced after a kill. Not thread-safe.
+
+    Every method raises DecodeError, naming the file and the reason; KilledError where the child broke a limit.
+    """
+
+    def __init__(self, limits: DecodeLimits) -> None:
+        self._limits = limits
+        self._default_options = DecodeOptions.from_config(CorpusConfig(limits=limits))
+        self._child: ChildProcess | None = None
+        self._peak_memory_mb = 0.0
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def peak_memory_mb(self) -> float:
+        """The most resident memory that a child of this sandbox has had."""
+        return max(self._peak_memory_mb, self._child.peak_memory_mb() if self._child else 0.0)
+
+    def probe(self, path: Path, name: str, options: DecodeOptions | None = None) -> Probe:
+        """What the bytes at ``path`` are; by content first, by the original file ``name`` second.
+
+        ``options`` matters for videos only, whose units are clips; by default those of an unchanged configuration.
+        """
+        options = options or self._default_options
+        try:
+            return self._probe(path, name, options, cautious=False)
+        except KilledError:
+            # A title is looked for on the first page. A page that kills must cost itself, not its document.
+            return self._probe(path, name, options, cautious=True)
+
+    def decode(self, path: Path, item: WorkItem, options: DecodeOptions) -> list[DecodedUnit]:
+        """The units of ``item``. A unit that cannot be read carries its error; one that kills the child loses all.
+
+        See ``isolate.decode_isolating`` for a decode that loses the killing unit only.
+        """
+        return list(self.stream(path, item, options))
+
+    def stream(self, path: Path, item: WorkItem, options: DecodeOptions) -> Iterator[DecodedUnit]:
+        """The units of ``item`` one by one as they are decoded; each has the whole CPU and wall limit to itself."""
+        request = DecodeRequest(path=path, item=item, options=options)
+        name = item.name or path.name
+        with closing(self._exchange(path, name, request)) as replies:
+            for unit in range(item.start, item.stop):
+                reply, _ = next(replies, (DoneReply(), b""))
+                if (
+                    not isinstance(reply, UnitReply)
+                    or reply.unit.unit != unit
+                    or reply.unit.kind is not PASSAGE_KINDS[item.kind]
+                ):
+                    self._discard()
+                    raise DecodeError(f"{name}: the decoder answered out of turn at unit {unit}")
+                unit_error = f"{name}: {reply.unit.error}" if reply.unit.error else ""
+                yield replace(reply.unit, error=unit_error)
+            self._expect_end(replies, name)
+
+    def page_text(self, path: Path, kind: DocumentKind, locator: Locator, options: DecodeOptions) -> PageText:
+        """Text and words of one page, picture, clip or piece. ``doc_id`` of the answer is the name of ``path``."""
+        request = PageTextRequest(path=path, kind=kind, locator=locator, options=options)
+        return self._one(path, path.name, request, PageTextReply)[0].page_text
+
+    def render(
+        self, path: Path, kind: DocumentKind, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int
+    ) -> bytes:
+        """PNG of a page, picture or frame (at ``t_start``), or of ``box`` of it.
+
+        A PDF is drawn anew from its vector source at ``dpi``. Pictures and frames have their own pixels at 150 dpi
+        and are never enlarged. ``dpi`` is lowered where the result would have more than ``max_pixels`` pixels.
+        """
+        pixels = min(max_pixels, self._limits.max_pixels)
+        request = RenderRequest(
+            path=path,
+            kind=kind,
+            locator=locator,
+            options=self._default_options,
+            dpi=dpi,
+            box=box,
+            max_pixels=pixels,
+        )
+        return _checked_png(self._one(path, path.name, request, PictureReply)[1], path.name)
+
+    def frames(self, path: Path, locator: Locator, options: DecodeOptions, *, max_pixels: int) -> list[Frame]:
+        """The sampled frames of a clip: ``options.video_fps`` a second, at most ``options.max_frames``, evenly."""
+        pixels = min(max_pixels, self._limits.max_pixels)
+        request = FramesRequest(path=path, locator=locator, options=options, max_pixels=pixels)
+        frames: list[Frame] = []
+        with closing(self._exchange(path, path.name, request)) as replies:
+            for reply, body in replies:
+                if not isinstance(reply, PictureReply) or reply.t is None or len(frames) >= options.max_frames:
+                    self._discard()
+                    raise DecodeError(f"{path.name}: the decoder answered out of turn")
+                frames.append(Frame(reply.t, _checked_png(body, path.name)))
+        return frames
+
+    def close(self) -> None:
+        """End the child. The next call would start a new one."""
+        self._discard()
+
+    def _probe(self, path: Path, name: str, options: DecodeOptions, *, cautious: bool) -> Probe:
+        request = ProbeRequest(path=path, name=name, options=options, cautious=cautious)
+        return self._one(path, name, request, ProbeReply)[0].probe
+
+    def _one(self, path: Path, name: str, request: Request, wanted: type[T]) -> tuple[T, bytes]:
+        with closing(self._exchange(path, name, request)) as replies:
+            reply, body = next(replies, (DoneReply(), b""))
+            if not isinstance(reply, wanted):
+                self._discard()
+                raise DecodeError(f"{name}: the decoder answered out of turn")
+            self._expect_end(replies, name)
+        return reply, body
+
+    def _expect_end(self, replies: Iterator[tuple[Reply, bytes]], name: str) -> None:
+        if next(replies, None) is not None:
+            self._discard()
+            raise DecodeError(f"{name}: the decoder answered more than was asked")
+
+    def _exchange(self, path: Path, name: str, request: Request) -> Generator[tuple[Reply, bytes]]:
+        """Replies up to Done. A child whose replies were not all taken is ended: its pipe is out of step."""
+        self._check_file(path, name)
+        finished = False
+        try:
+            child = self._send(request)
+            extensions = 0
+            while True:
+                reply, body = child.receive()
+                if isinstance(reply, DoneReply):
+                    finished = True
+                    return
+                if isinstance(reply, ErrorReply):
+                    finished = not reply.memory
+                    if reply.memory:
+                        raise child.out_of_memory()
+                    raise DecodeError(reply.message)
+                if isinstance(reply, OcrNotice):
+                    extensions += 1
+                    child.grant(self._limits.ocr_seconds if extensions <= MOST_OCR_NOTICES else 0.0)
+                    continue
+                extensions = 0
+                child.grant(self._limits.wall_seconds)
+                yield reply, body
+        except KilledError as error:
+            raise KilledError(f"{name}: {error}", error.reason) from error
+        except DecodeError as error:
+            raise DecodeError(f"{name}: {error}") from error
+        finally:
+            if not finished:
+                self._discard()
+
+    def _send(self, request: Request) -> ChildProcess:
+        """Hand the request to the child, to a new one where the old one has died since the last call."""
+        if self._child is not None and self._child.send(request):
+            return self._child
+        self._discard()
+        self._child = ChildProcess(self._limits)
+        if not self._child.send(request):
+            raise self._child.died()
+        return self._child
+
+    def _check_file(self, path: Path, name: str) -> None:
+        try:
+            size = path.stat().st_size
+        except OSError as error:
+            raise DecodeError(f"{name}: cannot be opened: {error.strerror}") from error
+        if size > self._limits.max_file_mb * 2**20:
+            raise DecodeError(
+                f"{name}: has {size / 2**20:.0f} MiB, more than the limit of {self._limits.max_file_mb}: "
+                "split it or raise corpus.limits.max_file_mb"
+            )
+
+    def _discard(self) -> None:
+        if self._child is not None:
+            self._child.end()
+            self._peak_memory_mb = max(self._peak_memory_mb, self._child.peak_memory_mb())
+            self._child = None
+
+
+def _checked_png(data: bytes, name: str) -> bytes:
+    if not data.startswith(PNG_SIGNATURE):
+        raise DecodeError(f"{name}: the decoder returned something that is no PNG")
+    return data

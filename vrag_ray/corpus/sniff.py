@@ -1,0 +1,112 @@
+"""What a file is: its first bytes decide, its name only where they cannot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path, PurePath
+
+from vrag_ray.corpus.model import DecodeError
+from vrag_ray.types import DocumentKind
+
+HEAD_BYTES = 1024
+
+
+class Format(StrEnum):
+    """The formats told apart. Text formats have no signature: the name tells them."""
+
+    PDF = "PDF"
+    JPEG = "JPEG"
+    PNG = "PNG"
+    WEBP = "WebP"
+    TIFF = "TIFF"
+    GIF = "GIF"
+    VIDEO = "video"
+    TEXT = "text"
+
+
+SUFFIXES: dict[str, Format] = {
+    ".pdf": Format.PDF,
+    ".jpg": Format.JPEG,
+    ".jpeg": Format.JPEG,
+    ".png": Format.PNG,
+    ".webp": Format.WEBP,
+    ".tif": Format.TIFF,
+    ".tiff": Format.TIFF,
+    ".gif": Format.GIF,
+    ".mp4": Format.VIDEO,
+    ".m4v": Format.VIDEO,
+    ".mov": Format.VIDEO,
+    ".mkv": Format.VIDEO,
+    ".webm": Format.VIDEO,
+    ".avi": Format.VIDEO,
+    ".txt": Format.TEXT,
+    ".md": Format.TEXT,
+    ".json": Format.TEXT,
+    ".jsonl": Format.TEXT,
+}
+"""Every suffix that ingest takes from a folder, and what it promises."""
+
+SUPPORTED = "PDF, JPEG, PNG, WebP, TIFF, GIF, MP4/MOV/MKV/WebM/AVI video, .txt, .md, .json and .jsonl"
+_KINDS = {Format.PDF: DocumentKind.PDF, Format.VIDEO: DocumentKind.VIDEO, Format.TEXT: DocumentKind.TEXT}
+_SIGNATURES = (
+    (b"%PDF-", 0, Format.PDF),
+    (b"\xff\xd8\xff", 0, Format.JPEG),
+    (b"\x89PNG\r\n\x1a\n", 0, Format.PNG),
+    (b"GIF87a", 0, Format.GIF),
+    (b"GIF89a", 0, Format.GIF),
+    (b"II*\x00", 0, Format.TIFF),
+    (b"MM\x00*", 0, Format.TIFF),
+    (b"WEBP", 8, Format.WEBP),
+    (b"AVI ", 8, Format.VIDEO),
+    (b"\x1aE\xdf\xa3", 0, Format.VIDEO),
+)
+_QUICKTIME_ATOMS = frozenset({b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"})
+"""How a QuickTime file older than ``ftyp`` may begin."""
+_STILL_PICTURE_BRANDS = frozenset({b"avif", b"avis", b"heic", b"heix", b"heif", b"mif1", b"msf1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Sniffed:
+    kind: DocumentKind
+    format: Format
+
+
+def sniff(path: Path, name: str) -> Sniffed:
+    """The kind and format of the bytes at ``path``, whose original file name is ``name``.
+
+    Raises:
+        DecodeError: empty, of no supported format, or of another supported format than the name says.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    if not head:
+        raise DecodeError("is empty")
+    suffix = PurePath(name).suffix.lower()
+    claimed = SUFFIXES.get(suffix)
+    found = _by_content(head, claimed)
+    if found is not None and claimed is not None and found is not claimed:
+        raise DecodeError(f"is a {found} although it is named {suffix}: rename it")
+    if found is None and claimed not in (None, Format.PDF, Format.TEXT):
+        # A video is never taken at its name: FFmpeg would follow a playlist under it to other files.
+        raise DecodeError(f"is named {suffix} but holds no {claimed}")
+    format_ = found or claimed
+    if format_ is None:
+        if suffix or b"\x00" in head:
+            raise DecodeError(f"is of no supported kind; supported are {SUPPORTED}")
+        format_ = Format.TEXT
+    return Sniffed(_KINDS.get(format_, DocumentKind.IMAGE), format_)
+
+
+def _by_content(head: bytes, claimed: Format | None) -> Format | None:
+    for signature, offset, format_ in _SIGNATURES:
+        if head.startswith(signature, offset):
+            return format_
+    if head[4:8] == b"ftyp":
+        if head[8:12] in _STILL_PICTURE_BRANDS:
+            raise DecodeError(f"is a HEIF or AVIF picture, which is not supported; supported are {SUPPORTED}")
+        return Format.VIDEO
+    if claimed is Format.VIDEO and head[4:8] in _QUICKTIME_ATOMS:
+        return Format.VIDEO
+    # Junk before the header is common in the wild; only a name that says PDF makes it one.
+    return Format.PDF if claimed is Format.PDF and b"%PDF-" in head else None

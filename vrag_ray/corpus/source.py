@@ -1,0 +1,87 @@
+"""What the child knows of every kind of document: one interface, one implementation a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.model import DecodedUnit, DecodeOptions, Frame, Probe
+from vrag_ray.types import Box, DocumentKind, Locator, PageText
+
+if TYPE_CHECKING:
+    from vrag_ray.corpus.ocr import ReadPicture
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a document is opened with. ``name`` is the original file name, empty where the caller does not know it."""
+
+    path: Path
+    name: str
+    options: DecodeOptions
+    limits: DecodeLimits
+    read: ReadPicture
+    cautious: bool = False
+    """Leave content alone: set after a child was killed by looking for a title."""
+
+
+class Source(Protocol):
+    """An open document. Every method raises DecodeError, without the file name, for what it cannot read."""
+
+    def probe(self) -> Probe: ...
+
+    def locator(self, unit: int) -> Locator: ...
+
+    def unit(self, unit: int) -> DecodedUnit: ...
+
+    def page_text(self, locator: Locator) -> PageText: ...
+
+    def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class FrameSource(Source, Protocol):
+    """An open video, which can also be sampled."""
+
+    def frames(self, locator: Locator, max_pixels: int) -> list[Frame]: ...
+
+
+def open_source(kind: DocumentKind, opening: Opening) -> Source:
+    """Open a document; only here are the decoding libraries imported, so that each child loads what it needs."""
+    return _OPENERS[kind](opening)
+
+
+def open_video(opening: Opening) -> FrameSource:
+    from vrag_ray.corpus.video import VideoSource
+
+    return VideoSource(opening)
+
+
+def _open_pdf(opening: Opening) -> Source:
+    from vrag_ray.corpus.pdf import PdfSource
+
+    return PdfSource(opening)
+
+
+def _open_image(opening: Opening) -> Source:
+    from vrag_ray.corpus.image import ImageSource
+
+    return ImageSource(opening)
+
+
+def _open_text(opening: Opening) -> Source:
+    from vrag_ray.corpus.text import TextSource
+
+    return TextSource(opening)
+
+
+_OPENERS: dict[DocumentKind, Callable[[Opening], Source]] = {
+    DocumentKind.PDF: _open_pdf,
+    DocumentKind.IMAGE: _open_image,
+    DocumentKind.VIDEO: open_video,
+    DocumentKind.TEXT: _open_text,
+}

@@ -1,0 +1,164 @@
+"""Plain text, Markdown and JSON in pieces of about 900 words; JSON Lines with a piece a row."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from pathlib import PurePath
+
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
+from vrag_ray.corpus.source import Opening
+from vrag_ray.corpus.windows import WORD
+from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
+
+PIECE_WORDS = 900
+TEXT_FIELDS = ("text", "content", "contents", "body", "passage")
+UID_FIELDS = ("uid", "id")
+TITLE_CHARS = 200
+
+Span = tuple[int, int]
+
+_PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t\r]*\n|\Z)", re.DOTALL)
+_HEADING = re.compile(r"^#\s+(\S.*?)\s*#*\s*$", re.MULTILINE)
+_BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+
+
+def split_pieces(text: str, words: int = PIECE_WORDS) -> list[Span]:
+    """Character spans of at most ``words`` words, in order and disjoint, that hold every word of ``text``.
+
+    Borders are paragraph borders where a paragraph fits into a piece, word borders where it does not.
+    Text without words is one piece.
+    """
+    pieces: list[Span] = []
+    taken = 0
+    for paragraph in _PARAGRAPH.finditer(text):
+        spans = [match.span() for match in WORD.finditer(text, *paragraph.span())]
+        if pieces and taken + len(spans) <= words:
+            pieces[-1] = (pieces[-1][0], spans[-1][1])
+            taken += len(spans)
+            continue
+        for start in range(0, len(spans), words):
+            part = spans[start : start + words]
+            pieces.append((part[0][0], part[-1][1]))
+            taken = len(part)
+    return pieces or [(0, len(text))]
+
+
+def decode_text(data: bytes) -> str:
+    """The text of a UTF-8 file, with or without a byte order mark, or of a UTF-16 file with one.
+
+    Raises:
+        DecodeError: another encoding, or binary data.
+    """
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise DecodeError(
+            f"is not {encoding.removesuffix('-sig').upper()}: {error.reason} at byte {error.start}; "
+            "convert it, for example with iconv -t UTF-8"
+        ) from error
+    if found := _BINARY.search(text):
+        raise DecodeError(f"holds binary data (character {ord(found[0])} at {found.start()}), which is no text")
+    return text
+
+
+class TextSource:
+    """An open text file."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        self._suffix = PurePath(opening.name).suffix.lower()
+        self._is_rows = self._suffix == ".jsonl"
+        self._text = decode_text(opening.path.read_bytes())
+        self._lines: list[int] = []
+        self._spans = self._rows() if self._is_rows else split_pieces(self._text)
+
+    def probe(self) -> Probe:
+        heading = _HEADING.search(self._text) if self._suffix == ".md" else None
+        title = clean(heading[1])[:TITLE_CHARS] if heading else title_from_name(self._opening.name)
+        return Probe(DocumentKind.TEXT, len(self._spans), title)
+
+    def locator(self, unit: int) -> Locator:
+        return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
+
+    def unit(self, unit: int) -> DecodedUnit:
+        start, end = self._spans[unit]
+        text, meta = self._text[start:end], dict[str, MetaValue]()
+        if self._is_rows:
+            text, meta = parse_row(text, self._lines[unit])
+        return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), clean(text), meta=meta)
+
+    def page_text(self, locator: Locator) -> PageText:
+        """The characters of the span. A span that is one JSON row with a text reads as that text."""
+        if locator.span_start is None or locator.span_end is None:
+            raise DecodeError(f"is a text file and has no {locator}")
+        text = self._text[locator.span_start : locator.span_end]
+        return PageText(self._opening.path.name, locator, row_text(text) or text, words=(), width=0, height=0)
+
+    def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
+        raise DecodeError(f"is a text file: {locator} has no picture")
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _rows(self) -> list[Span]:
+        spans: list[Span] = []
+        start = 0
+        for number, line in enumerate(self._text.split("\n"), 1):
+            if line.strip():
+                spans.append((start, start + len(line)))
+                self._lines.append(number)
+            start += len(line) + 1
+        if not spans:
+            raise DecodeError("has no rows")
+        return spans
+
+
+def row_text(candidate: str) -> str | None:
+    """The text of a string that is one row of a .jsonl file; None for any other string."""
+    if not candidate.startswith("{"):
+        return None
+    try:
+        row = json.loads(candidate)
+    except (ValueError, RecursionError):
+        return None
+    field = _text_field(row)
+    return None if field is None else clean(row[field])
+
+
+def _text_field(row: dict[str, object]) -> str | None:
+    return next((name for name in TEXT_FIELDS if isinstance(row.get(name), str)), None)
+
+
+def parse_row(line_text: str, line: int) -> tuple[str, dict[str, MetaValue]]:
+    """The text of one row of a .jsonl file and its other scalar fields; ``uid`` and ``line`` are always there.
+
+    Nested values are left out of the metadata, which holds scalars only.
+
+    Raises:
+        DecodeError: naming the line: no JSON object, or one without a text.
+    """
+    try:
+        row = json.loads(line_text)
+    except (ValueError, RecursionError) as error:
+        raise DecodeError(f"line {line} is not JSON: {error}") from error
+    if not isinstance(row, dict):
+        raise DecodeError(f"line {line} is not a JSON object")
+    field = _text_field(row)
+    if field is None:
+        raise DecodeError(f"line {line} has no text: one of {', '.join(TEXT_FIELDS)} must be a string")
+    uid = next((row[name] for name in UID_FIELDS if isinstance(row.get(name), str | int)), None)
+    if uid is None:
+        raise DecodeError(f"line {line} has no uid: a string or whole number in {' or '.join(UID_FIELDS)}")
+    meta = {clean(name): _stored(value) for name, value in row.items() if name != field and _is_scalar(value)}
+    return str(row[field]), {**meta, "uid": clean(str(uid)), "line": line}
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _stored(value: MetaValue) -> MetaValue:
+    return clean(value) if isinstance(value, str) else value

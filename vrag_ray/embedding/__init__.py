@@ -1,0 +1,1 @@
+"""Passages and queries become vectors: one protocol, one text embedder that runs on any CPU."""

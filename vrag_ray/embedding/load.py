@@ -1,0 +1,65 @@
+"""From a setting to an embedder, or to a plain statement of why there is none."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+from vrag_ray.config import EmbedderConfig
+from vrag_ray.embedding.base import Embedder
+from vrag_ray.embedding.weights import WeightsError, load_weights
+from vrag_ray.types import VragError
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedEmbedder:
+    """``embedder`` is ``None`` when search can only be lexical; ``notice`` then says why, for users to see."""
+
+    embedder: Embedder | None
+    notice: str = ""
+
+
+def load_embedder(config: EmbedderConfig) -> LoadedEmbedder:
+    """The embedder that ``config.name`` asks for.
+
+    ``minilm`` without trustworthy weights is lexical-only with a notice; a name or factory that cannot work is a
+    ``VragError``, because it is a mistake in the configuration and not a state of the machine.
+    """
+    if config.name == "none":
+        return LoadedEmbedder(None, "lexical search only: embedder.name is none")
+    if config.name == "minilm":
+        return _load_minilm(config)
+    return LoadedEmbedder(_from_factory(config))
+
+
+def _load_minilm(config: EmbedderConfig) -> LoadedEmbedder:
+    from vrag_ray.embedding.text import TextEmbedder
+
+    try:
+        weights = load_weights(config.weights_dir)
+    except WeightsError as error:
+        return LoadedEmbedder(None, f"lexical search only: {error}")
+    return LoadedEmbedder(TextEmbedder(weights, threads=config.threads))
+
+
+def _from_factory(config: EmbedderConfig) -> Embedder:
+    module_name, colon, attribute = config.name.partition(":")
+    if not (module_name and colon and attribute):
+        raise VragError(f"embedder.name is {config.name!r}; use minilm, none or package.module:factory")
+    try:
+        factory = getattr(importlib.import_module(module_name), attribute)
+    except ImportError as error:
+        raise VragError(f"embedder.name is {config.name!r}, but {module_name} does not import: {error}") from error
+    except AttributeError as error:
+        raise VragError(f"embedder.name is {config.name!r}, but {module_name} has no {attribute}") from error
+    if not callable(factory):
+        raise VragError(f"embedder.name is {config.name!r}, but {attribute} cannot be called")
+    embedder: object = factory(config)
+    if not isinstance(embedder, Embedder):
+        raise VragError(
+            f"embedder.name is {config.name!r}, but it made a {type(embedder).__name__}, which lacks one of: "
+            "id, dim, modalities, embed_passages, embed_queries"
+        )
+    if not embedder.id or embedder.dim < 1:
+        raise VragError(f"embedder.name is {config.name!r}, but its embedder has no id or a dim below 1")
+    return embedder

@@ -1,0 +1,1 @@
+"""Measuring retrieval without labels of our own."""

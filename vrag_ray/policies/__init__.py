@@ -1,0 +1,1 @@
+"""What decides the agent's next action: rules (``extractive``) or a model."""

@@ -1,0 +1,135 @@
+"""Words of questions and pages, brought to a common form: case folded, lightly stemmed, thousands commas removed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import unicodedata
+from dataclasses import dataclass
+
+_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
+_PHRASE = re.compile(r"[\"“”«»]([^\"“”«»]{2,80})[\"“”«»]")
+
+_FUNCTION_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "a about all also am an and any are as at be been being between both but by can could did do does doing each "
+        "for from had has have having he her here his how i if in into is it its itself just many may me might more "
+        "most much must my no nor not of off on one only or other our out over own per please she should so some such "
+        "than that the their them then there these they this those through to too under until up us very was we were "
+        "what when where which while who whom whose why will with within would you your",
+    )
+)
+"""Carry grammar, not content."""
+
+_TASK_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "according answer chart clip compare compared describe diagram document documents explain figure film find "
+        "footage give image list mention mentioned page pages pdf photo photograph picture recording report say says "
+        "seen show shown shows slide slides table take takes tell vs versus video moment timestamp",
+    )
+)
+"""Speak of the documents or the task rather than of its subject."""
+
+
+_MONTHS = frozenset(
+    re.findall(
+        r"\w+",
+        "january february march april june july august september sept october november december",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An informative word of a question. ``specific`` marks names and numbers: what lacks them answers another one."""
+
+    stem: str
+    surface: str
+    specific: bool
+
+    def found_in(self, stems: frozenset[str]) -> float:
+        """1 where the word stands in ``stems``, 0.8 where a longer or shorter form of it does, else 0."""
+        if self.stem in stems:
+            return 1.0
+        if self.specific or len(self.stem) < 5:
+            return 0.0
+        akin = any(len(one) >= 5 and (one.startswith(self.stem) or self.stem.startswith(one)) for one in stems)
+        return 0.8 if akin else 0.0
+
+
+def tokens(text: str) -> list[str]:
+    """Words in order, case folded; unspaced scripts as pairs of characters."""
+    found: list[str] = []
+    for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()):
+        if token[0].isdigit():
+            found.append(token.replace(",", ""))
+        elif _UNSPACED.fullmatch(token):
+            found.extend(token[place : place + 2] for place in range(len(token) - 1))
+        else:
+            found.append(token)
+    return found
+
+
+def stem(token: str) -> str:  # noqa: PLR0911 - one exit a suffix reads best
+    """A light stem: plural, -ing and -ed go, and a final e; months become three letters. Alike for alike words."""
+    if token in _MONTHS:
+        return token[:3]
+    if len(token) < 4 or not token.isalpha():
+        return token
+    if token.endswith("ies") and len(token) > 4:
+        return token[:-3] + "y"
+    if token.endswith(("sses", "ches", "shes", "xes")):
+        return token[:-2]
+    if token.endswith("s") and not token.endswith(("ss", "us", "is")):
+        return stem(token[:-1])
+    if token.endswith("ing") and len(token) > 5:
+        return _undoubled(token[:-3])
+    if token.endswith("ed") and len(token) > 4:
+        return _undoubled(token[:-2])
+    return token[:-1] if token.endswith("e") and len(token) > 4 else token
+
+
+def stems(text: str) -> frozenset[str]:
+    return frozenset(map(stem, tokens(text)))
+
+
+def terms(question: str) -> tuple[Term, ...]:
+    """The informative words, in order and once each; all words where none is informative."""
+    names = _names(question)
+    months = names & {"may"}  # the month, not the verb
+    every = tokens(question)
+    found = [token for token in every if is_informative(token) or token in months] or every
+    return tuple(
+        {
+            stem(token): Term(stem(token), token, token in names or any(map(str.isdigit, token))) for token in found
+        }.values()
+    )
+
+
+def is_informative(token: str) -> bool:
+    return token not in _FUNCTION_WORDS and token not in _TASK_WORDS and (len(token) > 1 or token.isdigit())
+
+
+def is_function_word(token: str) -> bool:
+    return token.casefold() in _FUNCTION_WORDS
+
+
+def phrases(question: str) -> tuple[str, ...]:
+    """What stands in quotation marks."""
+    return tuple(" ".join(phrase.split()) for phrase in _PHRASE.findall(question))
+
+
+def _names(question: str) -> frozenset[str]:
+    """Capitalised words that do not begin a sentence."""
+    words = re.findall(r"\S+", question)
+    inner = [word for before, word in itertools.pairwise(words) if not before.endswith((".", "?", "!", ":"))]
+    return frozenset(token for word in inner if word.lstrip("\"'“(")[:1].isupper() for token in tokens(word))
+
+
+def _undoubled(base: str) -> str:
+    if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz":
+        return base[:-1]
+    return base[:-1] if base.endswith("e") and len(base) > 4 else base

@@ -1,0 +1,1 @@
+"""The HTTP service on Ray Serve: gateway, retriever, agent and library deployments."""

@@ -1,0 +1,85 @@
+"""Every reply that is not a success, in one shape: ``{"error": {message, type, param, code}}``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from vrag_ray.api import ErrorBody, ErrorDetail
+from vrag_ray.serving.errors import ApiError, OverloadedError, scrub, status_of
+from vrag_ray.types import VragError
+
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
+
+
+def error_response(
+    status: int,
+    message: str,
+    *,
+    type: str = "invalid_request_error",
+    code: str,
+    param: str | None = None,
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    body = ErrorBody(error=ErrorDetail(message=message, type=type, param=param, code=code))
+    return JSONResponse(body.model_dump(), status, headers)
+
+
+def vrag_error_response(error: VragError) -> JSONResponse:
+    """Faults of this package: their messages are written for the caller, so only paths are taken out."""
+    status = status_of(error)
+    if isinstance(error, ApiError):
+        headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, OverloadedError) else None
+        return error_response(
+            status, scrub(str(error)), type=error.type, code=error.code, param=error.param, headers=headers
+        )
+    return error_response(status, scrub(str(error)), type=_type_of(status), code=_CODES.get(status, "bad_request"))
+
+
+def internal_error_response(request_id: str) -> JSONResponse:
+    """Anything unforeseen: the reply has only the id under which the server's log tells what happened."""
+    return error_response(
+        500,
+        f"the server failed; its log has the reason under request id {request_id}",
+        type="server_error",
+        code="internal",
+    )
+
+
+def install(app: FastAPI) -> None:
+    """Answer all faults that FastAPI and the routes raise in the envelope."""
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        param = _field(first["loc"])
+        rest = len(error.errors()) - 1
+        more = f" (and {rest} more)" if rest else ""
+        return error_response(422, f"{param}: {first['msg']}{more}", code="invalid_value", param=param)
+
+    @app.exception_handler(HTTPException)
+    async def refused(_: Request, error: HTTPException) -> JSONResponse:
+        code = _CODES.get(error.status_code, "bad_request")
+        headers = dict(error.headers) if error.headers else None
+        return error_response(
+            error.status_code, scrub(str(error.detail)), type=_type_of(error.status_code), code=code, headers=headers
+        )
+
+    @app.exception_handler(VragError)
+    async def faulty(_: Request, error: VragError) -> JSONResponse:
+        return vrag_error_response(error)
+
+
+def _type_of(status: int) -> str:
+    return "not_found_error" if status == 404 else "invalid_request_error"
+
+
+def _field(location: Sequence[int | str]) -> str:
+    """``("body", "queries", 0)`` as ``queries.0``; the place itself (``body``) where the whole of it is wrong."""
+    place, *names = location
+    # A JSON syntax error is located by its character position, which is no field.
+    return ".".join(str(name) for name in names) if names and isinstance(names[0], str) else str(place)

@@ -1,0 +1,104 @@
+"""Faults that have an HTTP status, and the cleaning of messages before they leave the server. No web framework."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath, PureWindowsPath
+from urllib.parse import unquote, urlsplit
+
+from vrag_ray.types import NotFoundError, VragError
+
+
+class ApiError(VragError):
+    """A fault with a status of its own. Picklable, because it crosses from one deployment to another."""
+
+    status = 400
+    type = "invalid_request_error"
+    default_code = "bad_request"
+
+    def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.param = param
+        self.code = code or self.default_code
+
+
+class InvalidError(ApiError):
+    """A value is of the right shape and still cannot be used; ``param`` names the field."""
+
+    status = 422
+    default_code = "invalid_value"
+
+
+class ConflictError(ApiError):
+    """The request contradicts something that already exists."""
+
+    status = 409
+    default_code = "conflict"
+
+
+class TooLargeError(ApiError):
+    """The body is larger than the server takes."""
+
+    status = 413
+    default_code = "too_large"
+
+
+class OverloadedError(ApiError):
+    """The server is full; the same request may succeed after ``retry_after_s``."""
+
+    status = 429
+    type = "rate_limit_error"
+    default_code = "overloaded"
+
+    def __init__(self, message: str, *, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class NotReadyError(ApiError):
+    """A part of the server is not there (yet); ``GET /readyz`` says which and why."""
+
+    status = 503
+    type = "server_error"
+    default_code = "not_ready"
+
+
+class DamagedError(ApiError):
+    """Stored data failed its check; nothing that the caller sends can mend it."""
+
+    status = 500
+    type = "server_error"
+    default_code = "damaged"
+
+
+def status_of(error: VragError) -> int:
+    """The HTTP status of any fault of this package."""
+    if isinstance(error, ApiError):
+        return error.status
+    return 404 if isinstance(error, NotFoundError) else 400
+
+
+_QUOTED_PATH = re.compile(r"""(?P<quote>['"`])(?P<path>(?:file://)?(?:/|[A-Za-z]:\\)[^'"`]+)(?P=quote)""")
+_BARE_PATH = re.compile(r"""(?<![\w/:.~-])(?:file://)?/(?!v1/|search\b)(?:[^\s/'"`:,;()<>|]+/)+[^\s/'"`:,;()<>|]*""")
+
+
+def scrub(message: str) -> str:
+    """``message`` with every absolute path of this machine cut down to its last name; URLs stay."""
+    message = _QUOTED_PATH.sub(lambda match: match["quote"] + _last_name(match["path"]) + match["quote"], message)
+    return _BARE_PATH.sub(lambda match: _last_name(match[0]), message)
+
+
+def public_uri(uri: str) -> str:
+    """What a reply may say about where a document came from: a remote URI without secrets, or a bare file name."""
+    parts = urlsplit(uri)
+    if len(parts.scheme) > 1 and parts.scheme != "file":
+        # User names, passwords, signatures and tokens live in the authority and the query.
+        host = parts.netloc.rpartition("@")[2]
+        return f"{parts.scheme}://{host}{parts.path}" if parts.netloc else f"{parts.scheme}:{parts.path}"
+    return _last_name(uri)
+
+
+def _last_name(path: str) -> str:
+    bare = unquote(urlsplit(path).path) if path.startswith("file:") else path
+    name = PurePosixPath(bare).name
+    return PureWindowsPath(name).name or name

@@ -1,0 +1,22 @@
+"""Small files that must be whole or not there."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace ``path`` so that a reader, or a crash, sees the old text or the new one and nothing between."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def utc_now() -> str:
+    """ISO 8601 with milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,141 @@
+"""The whole service on this machine from a Python process: what `vrag serve`, `vrag demo` and the tests start."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vrag_ray.config import Settings
+from vrag_ray.serving.security import Security
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from ray.serve import Application
+
+MIN_LOGICAL_CPUS = 8
+"""Ray Data and the parts wait for each other for good on fewer; logical CPUs are only counters."""
+OBJECT_STORE_BYTES = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class LocalService:
+    """A running service. ``stop`` ends it, and Ray too where ``start_serving`` started it."""
+
+    base_url: str
+    owns_ray: bool
+
+    def stop(self) -> None:
+        import ray
+        from ray import serve
+
+        serve.shutdown()
+        if self.owns_ray:
+            ray.shutdown()
+
+
+def start_serving(
+    settings: Settings, port: int | None = None, *, ready_timeout_s: float = 120.0, temp_dir: Path | None = None
+) -> LocalService:
+    """Serve ``settings.collection`` and wait until it is ready. ``port`` 0 takes a free one.
+
+    Uses the Ray that this process is connected to, else starts one for this machine alone. Raises VragError when
+    the port is taken, the settings cannot be served, or a part is not ready in time (it says which and why).
+    """
+    import ray
+    from ray import serve
+
+    from vrag_ray.serving.app import build
+
+    host = settings.serving.host
+    Security.from_environment(settings.serving)
+    chosen = _free_port(host, settings.serving.port if port is None else port)
+    owns_ray = not ray.is_initialized()
+    if owns_ray:
+        start_ray(temp_dir)
+    serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": chosen, "request_timeout_s": None})
+    service = LocalService(f"http://{_reachable(host)}:{chosen}", owns_ray)
+    try:
+        _deploy(build(settings))
+        _wait_ready(service.base_url, ready_timeout_s)
+    except BaseException:
+        service.stop()
+        raise
+    return service
+
+
+def _deploy(application: Application) -> None:
+    """Run the application. Raises VragError with what Serve knows of the parts that did not start."""
+    from ray import serve
+
+    from vrag_ray.serving.app import APP_NAME
+
+    try:
+        serve.run(application, name=APP_NAME, route_prefix="/")
+    except RuntimeError as error:
+        parts = serve.status().applications[APP_NAME].deployments
+        reasons = [f"{name}: {_last_line(part.message)}" for name, part in parts.items() if part.status != "HEALTHY"]
+        raise VragError(f"the service cannot start: {'; '.join(reasons) or error}") from error
+
+
+def _last_line(text: str) -> str:
+    """Of a stack trace, the fault itself."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else "no reason given"
+
+
+def start_ray(temp_dir: Path | None = None) -> None:
+    """A Ray for this process: bound to this machine, no dashboard, no token file left in the home folder."""
+    # Ray decides by this variable at every entry point; unset, each one decides differently.
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    import ray
+
+    ray.init(
+        num_cpus=max(MIN_LOGICAL_CPUS, os.cpu_count() or 1),
+        include_dashboard=False,
+        object_store_memory=OBJECT_STORE_BYTES,
+        log_to_driver=False,
+        _temp_dir=str(temp_dir) if temp_dir else None,
+    )
+
+
+def _free_port(host: str, port: int) -> int:
+    """``port`` if nothing listens there (0: any free one). Raises VragError otherwise."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            raise VragError(
+                f"port {port} of {host} cannot be used ({error.strerror}): choose another with --port or "
+                "VRAG_SERVING__PORT"
+            ) from error
+        return int(probe.getsockname()[1])
+
+
+def _reachable(host: str) -> str:
+    if host in ("0.0.0.0", "::"):  # noqa: S104  compared, not bound
+        return "127.0.0.1"
+    return f"[{host}]" if ":" in host else host
+
+
+def _wait_ready(base_url: str, timeout_s: float) -> None:
+    import httpx
+
+    deadline = time.monotonic() + timeout_s
+    why = "no reply"
+    while time.monotonic() < deadline:
+        try:
+            reply = httpx.get(f"{base_url}/readyz", timeout=10.0)
+            if reply.status_code == 200:
+                return
+            parts = reply.json().get("parts", {})
+            why = "; ".join(f"{name}: {part['why']}" for name, part in parts.items() if not part["ready"])
+        except (httpx.HTTPError, ValueError) as error:
+            why = str(error) or type(error).__name__
+        time.sleep(0.2)
+    raise VragError(f"the service was not ready after {timeout_s:g} s: {why}")

@@ -1,0 +1,123 @@
+"""Pictures and words of single pages, drawn on demand from the stored originals, in killable children off the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from vrag_ray.config import CorpusConfig, ServingConfig
+from vrag_ray.types import Box, Document, Locator, PageText, Word
+
+if TYPE_CHECKING:
+    from vrag_ray.corpus.sandbox import Sandbox
+
+T = TypeVar("T")
+_KEPT_TEXTS = 512
+
+
+class ByteCache:
+    """The most recently used values, at most ``max_bytes`` of them. Not thread-safe: one event loop uses it."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._bytes = 0
+        self._values: OrderedDict[str, bytes] = OrderedDict()
+
+    def get(self, key: str) -> bytes | None:
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def put(self, key: str, value: bytes) -> None:
+        if key in self._values:
+            self._bytes -= len(self._values.pop(key))
+        if len(value) > self._max_bytes:
+            return
+        self._values[key] = value
+        self._bytes += len(value)
+        while self._bytes > self._max_bytes:
+            _, dropped = self._values.popitem(last=False)
+            self._bytes -= len(dropped)
+
+
+class PageReader:
+    """Draws and reads pages with a few threads, each with a sandbox of its own."""
+
+    def __init__(self, corpus: CorpusConfig, serving: ServingConfig) -> None:
+        self._corpus = corpus
+        self._max_pixels = serving.max_render_pixels
+        self._pngs = ByteCache(serving.render_cache_mb << 20)
+        self._drawing: dict[str, asyncio.Task[bytes]] = {}
+        self._texts: OrderedDict[tuple[str, str], PageText] = OrderedDict()
+        self._threads = ThreadPoolExecutor(serving.render_threads, thread_name_prefix="pages")
+        self._local = threading.local()
+        self._sandboxes: list[Sandbox] = []
+
+    async def png(self, document: Document, path: Path, locator: Locator, dpi: float, box: Box | None) -> bytes:
+        """PNG of a page, picture or frame, or of ``box`` of it. Raises DecodeError when it cannot be drawn.
+
+        Requests for the same picture that come while it is being drawn wait for that one drawing.
+        """
+        key = f"{document.doc_id}|{locator.key}|{dpi:g}|{box}"
+        cached = self._pngs.get(key)
+        if cached is not None:
+            return cached
+        if key not in self._drawing:
+
+            def draw(sandbox: Sandbox) -> bytes:
+                return sandbox.render(path, document.kind, locator, dpi=dpi, box=box, max_pixels=self._max_pixels)
+
+            task = asyncio.create_task(self._run(draw))
+            self._drawing[key] = task
+            task.add_done_callback(lambda _: self._drawing.pop(key, None))
+        # One caller who goes away must not take the picture from the others.
+        png = await asyncio.shield(self._drawing[key])
+        self._pngs.put(key, png)
+        return png
+
+    async def text(self, document: Document, path: Path, locator: Locator, ocr: tuple[Word, ...]) -> PageText:
+        """The words of one unit. ``ocr`` are those that ingest stored: reading pixels again would take seconds."""
+        key = (document.doc_id, locator.key)
+        if key in self._texts:
+            self._texts.move_to_end(key)
+            return self._texts[key]
+
+        def read(sandbox: Sandbox) -> PageText:
+            from vrag_ray.corpus.model import DecodeOptions
+
+            options = replace(DecodeOptions.from_config(self._corpus), ocr=self._corpus.ocr and not ocr)
+            return sandbox.page_text(path, document.kind, locator, options)
+
+        text = await self._run(read)
+        text = replace(text, doc_id=document.doc_id)
+        if ocr:
+            text = replace(text, words=ocr, text=text.text or " ".join(word.text for word in ocr))
+        self._texts[key] = text
+        if len(self._texts) > _KEPT_TEXTS:
+            self._texts.popitem(last=False)
+        return text
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for sandbox in self._sandboxes:
+            sandbox.close()
+
+    async def _run(self, work: Callable[[Sandbox], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(self._sandbox()))
+
+    def _sandbox(self) -> Sandbox:
+        from vrag_ray.corpus.sandbox import Sandbox
+
+        sandbox: Sandbox | None = getattr(self._local, "sandbox", None)
+        if sandbox is None:
+            sandbox = Sandbox(self._corpus.limits)
+            self._local.sandbox = sandbox
+            self._sandboxes.append(sandbox)
+        return sandbox

@@ -1,0 +1,1 @@
+"""The routes of the gateway, one file for each noun."""

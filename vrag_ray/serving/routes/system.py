@@ -1,0 +1,42 @@
+"""Is it alive, is it ready and if not why, and how busy is it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from vrag_ray.api import Ready
+from vrag_ray.serving.metrics import CONTENT_TYPE
+from vrag_ray.serving.routes.deps import GateDep
+from vrag_ray.types import VragError
+
+router = APIRouter(tags=["system"])
+
+
+@router.get("/healthz")
+async def healthz() -> dict[str, str]:
+    """200 as long as the gateway itself runs."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz", response_model=Ready, responses={503: {"model": Ready}})
+async def readyz(gate: GateDep, response: Response) -> Ready:
+    """Every part: ready, or why not. 503 unless all are."""
+    parts = dict(await gate.backend.readiness())
+    ready = all(part.ready for part in parts.values())
+    response.status_code = 200 if ready else 503
+    return Ready(ready=ready, parts=parts)
+
+
+@router.get("/metrics", response_class=Response)
+async def metrics(gate: GateDep) -> Response:
+    """Prometheus text: requests, latencies, searches, runs, shards, the collection's version."""
+    try:
+        retriever = await gate.backend.retriever_state()
+    except VragError:
+        # The scrape must not fail with the part it reports on: vrag_up{part="retriever"} is 0 then.
+        retriever = None
+    try:
+        agent = await gate.backend.agent_state()
+    except VragError:
+        agent = None
+    return Response(gate.metrics.exposition(retriever, agent), headers={"Content-Type": CONTENT_TYPE})

@@ -1,0 +1,113 @@
+"""Who may talk to the gateway: bearer keys, or this machine only.
+
+Ray's own token protects the dashboard and the job server, not Serve's HTTP port, so the gateway guards itself.
+Without keys it answers only requests that arrive on a loopback address, name a loopback host (which stops a web
+page from reaching it through DNS rebinding) and do not come from a page of another origin.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from vrag_ray.config import ServingConfig
+from vrag_ray.types import VragError
+
+KEYS_VARIABLE = "VRAG_API_KEYS"
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+"""Probes of a load balancer carry no key, and these replies hold nothing of the collection."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not served."""
+
+    status: int
+    type: str
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """The rule for every request. Keys are kept as digests, so that comparing takes the same time for any input."""
+
+    key_digests: tuple[bytes, ...] = ()
+    allow_open: bool = False
+
+    @classmethod
+    def from_environment(cls, config: ServingConfig, environment: Mapping[str, str] | None = None) -> Security:
+        """Read ``VRAG_API_KEYS`` (comma separated). Raises VragError for a public host that nothing protects."""
+        text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "")
+        keys = [key.strip() for key in text.split(",") if key.strip()]
+        if not keys and not config.allow_open and not is_loopback(config.host):
+            raise VragError(
+                f"serving.host is {config.host}, which other machines can reach, and no key is set: put one or more "
+                f"in {KEYS_VARIABLE}, bind 127.0.0.1, or set serving.allow_open to accept everyone"
+            )
+        return cls(tuple(_digest(key) for key in keys), config.allow_open)
+
+    def refuse(self, method: str, path: str, headers: Mapping[str, str], server_host: str | None) -> Refusal | None:
+        """None when the request may pass. ``headers`` have lower-case names; ``server_host`` is the local address."""
+        if path in OPEN_PATHS:
+            return None
+        if self.key_digests:
+            return None if self._knows(headers.get("authorization", "")) else _UNAUTHENTICATED
+        return None if self.allow_open else _refuse_foreign(method, headers, server_host)
+
+    def _knows(self, authorization: str) -> bool:
+        scheme, _, key = authorization.partition(" ")
+        given = _digest(key.strip())
+        # No early exit: the time must not tell which key came close.
+        matches = [hmac.compare_digest(given, known) for known in self.key_digests]
+        return scheme.lower() == "bearer" and any(matches)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host`` (name or address) reaches this machine only."""
+    if host.lower() in ("localhost", "localhost."):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_foreign(method: str, headers: Mapping[str, str], server_host: str | None) -> Refusal | None:
+    arrived_here = server_host is None or is_loopback(server_host)
+    if not arrived_here or not is_loopback(_host_name(headers.get("host", ""))):
+        return _NOT_LOCAL
+    origin = headers.get("origin")
+    if method not in ("GET", "HEAD") and origin is not None and urlsplit(origin).netloc != headers.get("host"):
+        return _OTHER_ORIGIN
+    return None
+
+
+def _host_name(header: str) -> str:
+    try:
+        return urlsplit(f"//{header}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _digest(key: str) -> bytes:
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
+
+
+_UNAUTHENTICATED = Refusal(
+    401, "authentication_error", "invalid_api_key", "send a known key as 'Authorization: Bearer <key>'"
+)
+_NOT_LOCAL = Refusal(
+    403,
+    "permission_error",
+    "not_local",
+    f"without keys this server answers its own machine only: set {KEYS_VARIABLE} on the server and send one of them",
+)
+_OTHER_ORIGIN = Refusal(
+    403, "permission_error", "cross_origin", "requests from pages of another origin are refused without a key"
+)
