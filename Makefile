@@ -29,6 +29,7 @@ types: setup ## mypy, strict
 	$(BIN)/mypy
 
 bench: setup ## Retrieval quality, ingest and search against their baselines (tens of minutes)
+	$(BIN)/python benchmarks/fetch_pdfs.py
 	$(BIN)/python benchmarks/retrieval_toc.py
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/search.py

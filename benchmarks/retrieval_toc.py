@@ -1,6 +1,6 @@
 """Retrieval quality on a PDF's own outline: section title → section pages, exactly (±0).
 
-    python benchmarks/retrieval_toc.py octave.pdf [--collection DIR]
+    python benchmarks/retrieval_toc.py [PDF] [--collection DIR]   (octave.pdf by default, see fetch_pdfs.py)
 
 Ingests the PDF through the real pipeline, asks every outline title in each mode, and prints hit@1/5/10 and MRR.
 Pages outside the body (contents, index) are left out of the results, since they repeat every title.
@@ -45,7 +45,7 @@ async def evaluate(settings: Settings, queries: list[TocQuery], body: range) -> 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pdf", type=Path)
+    parser.add_argument("pdf", type=Path, nargs="?", default=Path(__file__).parent / "data/octave.pdf")
     parser.add_argument("--collection", help="keep the collection here and use it again on the next run")
     arguments = parser.parse_args()
     with Sandbox(DecodeLimits()) as sandbox:

@@ -24,6 +24,7 @@ class DecodeLimits(Section):
     """What one decode of untrusted bytes may cost before its child process is killed."""
 
     memory_mb: int = 2048
+    """Address space of the child. Measured peaks: PDF text 0.3 GB, OCR of a page 1.2 GB, of a 50 Mpx picture 1.7 GB."""
     cpu_seconds: int = 20
     wall_seconds: float = 30.0
     ocr_seconds: int = 60

@@ -138,7 +138,8 @@ def library() -> Shelf:
     )
     shelf.add(
         "Launch film",
-        text="[0.0-9.5] The boat leaves the workshop.\n[10.0-19.5] A crane lifts the keel.\n[20.0-29.5] The mast is raised.",
+        text="[0.0-9.5] The boat leaves the workshop.\n[10.0-19.5] A crane lifts the keel.\n"
+        "[20.0-29.5] The mast is raised.",
         kind=PassageKind.CLIP,
         locator=Locator(t_start=0.0, t_end=30.0),
     )

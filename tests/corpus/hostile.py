@@ -71,7 +71,10 @@ def flate_bomb_pdf(inflated_mb: int = 768) -> bytes:
     """A content stream of drawing commands that inflates a thousandfold."""
     squeeze = zlib.compressobj(9)
     chunk = b"0 0 1 1 re f " * (2**20 // 13)
-    data = b"".join(squeeze.compress(chunk) for _ in range(inflated_mb)) + squeeze.flush()
+    header = squeeze.compress(b"") + squeeze.flush(zlib.Z_FULL_FLUSH)
+    # A full flush forgets what came before, so that one compressed block can be repeated as it is.
+    block = squeeze.compress(chunk) + squeeze.flush(zlib.Z_FULL_FLUSH)
+    data = header + block * inflated_mb
     return pdf_of(
         [
             b"<</Type/Catalog/Pages 2 0 R>>",

@@ -1,9 +1,9 @@
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from tests.corpus.hostile import pdf_of, stream_of
 from tests.corpus.samples import ink_box, open_png, scanned_pdf, text_pdf
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodeError, OutlineEntry, WorkItem
@@ -129,13 +129,23 @@ def test_a_page_that_is_not_there_is_an_error(sandbox, put, options):
 
 
 def test_a_damaged_page_is_an_error_of_its_own_and_the_others_go_on(sandbox, put, options):
-    data = text_pdf(["one fine page", "two is lost", "three is fine"])
-    pages = [match.start() for match in re.finditer(rb"/Type\s*/Page\b", data)]
-    assert len(pages) == 3
-    data = data[: pages[1]] + data[pages[1] :].replace(b"/Type/Page", b"/Tipe/Pxge", 1)
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 6 0 R/Resources<</Font<</F 7 0 R>>>>>>"
+    data = pdf_of(
+        [
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Kids[3 0 R 4 0 R 5 0 R]/Count 3>>",
+            page,
+            b"42",
+            page,
+            stream_of(b"BT /F 12 Tf 20 100 Td (still readable) Tj ET"),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        ]
+    )
     units = sandbox.decode(put("d.pdf", data), item(0, 3), options)
-    assert [bool(unit.error) for unit in units].count(True) <= 1
-    assert (units[0].text.strip(), units[2].text.strip()) == ("one fine page", "three is fine")
+    assert [unit.text.strip() for unit in units] == ["still readable", "", "still readable"]
+    assert [unit.locator.page for unit in units] == [1, 2, 3]
+    assert units[1].error.startswith("report.pdf: page 2 is damaged: ")
+    assert (units[0].error, units[2].error) == ("", "")
 
 
 def test_text_of_a_page_is_cut_at_the_limit_and_says_so(put, options):

@@ -26,7 +26,8 @@ class LetterEmbedder:
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         counts = np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
         lengths: NDArray[np.float32] = np.sqrt(np.sum(counts**2, axis=1, keepdims=True))
-        return counts / np.maximum(lengths, np.float32(1e-9))
+        vectors: NDArray[np.float32] = counts / np.maximum(lengths, np.float32(1e-9))
+        return vectors
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
         return self.embed_queries(texts).astype(np.float16)

@@ -143,7 +143,7 @@ def test_hub_that_accepts_but_never_answers_costs_seconds_not_minutes(monkeypatc
         started = time.monotonic()
         with pytest.raises(WeightsError, match="hub: "):
             load_weights(None)
-        assert time.monotonic() - started < 3.0
+        assert time.monotonic() - started < 8.0
 
 
 @pytest.mark.usefixtures("bare_machine")

@@ -148,10 +148,12 @@ class StandIn:
         return DocumentDeleted(doc_id=(await self.document(doc_id)).doc_id, collection_version=8)
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
+        await self.document(doc_id)
         self.drawn.append((doc_id, page, dpi, box))
         return b"\x89PNG"
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
+        await self.document(doc_id)
         self.drawn.append((doc_id, t))
         return b"\x89PNG"
 

@@ -233,8 +233,19 @@ def test_an_upload_over_the_limit_is_413_through_the_proxy(http: httpx.Client):
 def test_unknown_agents_ids_and_paths_are_named_and_nothing_leaks(http: httpx.Client):
     agent = http.post("/v1/runs", json={"question": "q", "agent": "oracle"})
     assert (agent.status_code, agent.json()["error"]["param"]) == (422, "agent")
-    for path in ("/v1/documents/..%2f..%2fblobs", "/v1/runs/..%2fx", "/v1/jobs/none", "/v1/documents/" + "cd" * 32):
+    for path in (
+        "/v1/documents/..%2f..%2fblobs",
+        "/v1/runs/..%2fx",
+        "/v1/runs/unknown0/events",
+        "/v1/jobs/none",
+        "/v1/documents/" + "cd" * 32,
+    ):
         assert http.get(path).status_code == 404
+
+
+def test_each_reply_has_one_request_id_and_the_callers_own_is_kept(http: httpx.Client):
+    assert http.get("/healthz", headers={"x-request-id": "mine-1"}).headers.get_list("x-request-id") == ["mine-1"]
+    assert len(http.get("/healthz").headers.get_list("x-request-id")) == 1
 
 
 def test_metrics_tell_shards_version_searches_and_runs(http: httpx.Client, library: dict[str, str]):
@@ -251,3 +262,23 @@ def test_the_gateway_loads_no_index_and_no_decoder(service: LocalService):
     code = f"import sys, vrag_ray.serving.app; print([m for m in {heavy!r}.split() if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
+
+
+def test_a_killed_retriever_is_reported_and_comes_back(http: httpx.Client, library: dict[str, str]):
+    import psutil
+
+    mine = psutil.Process().children(recursive=True)
+    [retriever] = [child for child in mine if "ServeReplica:vrag:Retriever" in " ".join(child.cmdline())]
+    retriever.kill()
+    statuses = set()
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        reply = http.post("/v1/search", json={"query": "dredging cost of the northern basin"})
+        statuses.add(reply.status_code)
+        if reply.status_code == 200 and 503 in statuses:
+            break
+    assert statuses <= {200, 503}
+    assert reply.status_code == 200
+    best = reply.json()["results"][0][0]
+    assert (best["doc_id"], best["page"]) == (library["harbour.pdf"], 2)
+    assert http.get("/readyz").status_code == 200

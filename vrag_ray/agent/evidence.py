@@ -14,9 +14,10 @@ from vrag_ray.types import PassageKind
 class Citation(BaseModel):
     """One numbered source of an answer.
 
-    ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds of a video; ``span_start`` and ``span_end`` are
-    character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in fractions of the page, None for the whole of it.
-    ``quote`` stands in the source word for word. ``score`` is the retrieval score, ``node_id`` the memory node.
+    ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds of a video, from the moment that was kept to the end of
+    its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in
+    fractions of the page, None for the whole of it. ``quote`` stands in the source word for word. ``score`` is the
+    retrieval score, ``node_id`` the memory node.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -45,7 +46,7 @@ class Citation(BaseModel):
             uri=item.uri,
             kind=item.kind,
             page=item.locator.page,
-            t_start=item.locator.t_start,
+            t_start=item.t_frame if item.t_frame is not None else item.locator.t_start,
             t_end=item.locator.t_end,
             span_start=item.locator.span_start,
             span_end=item.locator.span_end,

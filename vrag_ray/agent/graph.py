@@ -168,6 +168,7 @@ class MemoryGraph(BaseModel):
     def _with(self, node: MemoryNode) -> MemoryGraph:
         if self.answer is not None:
             raise GraphError(f"node {node.id!r} comes after the answer: the answer ends the graph")
+        _check_id(node.id, [known.id for known in self.nodes])
         return MemoryGraph(nodes=(*self.nodes, node))
 
 

@@ -176,6 +176,7 @@ def serve(requests: BinaryIO, send: Send) -> None:
             if is_memory_error(error):
                 gc.collect()
                 send(pack(ErrorReply(message="out of memory", memory=True)))
+                requests.read()  # Wait for the end here, where the parent can still see how much memory was taken.
                 return
             send(pack(ErrorReply(message=describe(error, request.path))))
 

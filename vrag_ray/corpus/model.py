@@ -139,7 +139,7 @@ def clip_count(duration: float, clip_seconds: float) -> int:
 def clip_locator(clip: int, duration: float, clip_seconds: float) -> Locator:
     """Clip ``k`` covers ``[k * clip_seconds, min((k + 1) * clip_seconds, duration))``."""
     start = clip * clip_seconds
-    return Locator(t_start=start, t_end=max(min(start + clip_seconds, duration), start))
+    return Locator(t_start=start, t_end=max(min((clip + 1) * clip_seconds, duration), start))
 
 
 def sample_times(start: float, stop: float, fps: float, max_frames: int) -> tuple[float, ...]:

@@ -74,6 +74,8 @@ class PdfSource:
         if len(text) > self._limits.max_text_chars_per_page:
             text = text[: self._limits.max_text_chars_per_page]
             meta = {"text_cut": True}
+        if not text and not self._document.xref_get_keys(page.xref):
+            raise DecodeError(f"page {unit + 1} is damaged: nothing of it is left")
         scanned = self._scanned(page, text)
         if scanned is not None:
             return DecodedUnit(unit, PassageKind.PAGE, Locator(page=unit + 1), scanned.text, scanned.words, ocr=True)

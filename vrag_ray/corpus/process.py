@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -17,6 +18,8 @@ from vrag_ray.corpus.wire import Reply, ReplyBuffer, Request, Start, pack
 
 CHUNK = 2**20
 KEPT_STDERR = 4096
+LOOK_SECONDS = 0.25
+"""How often the memory of a working child is looked at."""
 BYTES_PER_PIXEL = 4
 """A PNG of noise is a little longer than its pixels; three bytes a pixel plus slack."""
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
@@ -29,7 +32,8 @@ class ChildProcess:
         self._limits = limits
         self._buffer = ReplyBuffer(limits.max_pixels * BYTES_PER_PIXEL + CHUNK)
         self._stderr = b""
-        self._max_rss_mb = 0.0
+        self._peak_memory_mb = 0.0
+        self._next_look = 0.0
         self._deadline = 0.0
         # -P keeps the working directory off the import path; its own session keeps terminal signals away.
         self._process = subprocess.Popen(
@@ -74,7 +78,8 @@ class ChildProcess:
                     f"was not decoded within {self._limits.wall_seconds:g} s (limit corpus.limits.wall_seconds)",
                     KillReason.WALL,
                 )
-            for key, _ in self._selector.select(left):
+            self._look_at_memory()
+            for key, _ in self._selector.select(min(left, LOOK_SECONDS)):
                 data = os.read(key.fd, CHUNK)
                 if key.fd == self._err:
                     self._keep(data)
@@ -109,24 +114,33 @@ class ChildProcess:
         if self._process.returncode is not None:
             return
         self._selector.close()
-        os.kill(self._process.pid, signal.SIGKILL)
+        self._next_look = 0.0
+        self._look_at_memory()
+        self._process.kill()
         self._drain()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
-        # wait4 in place of Popen's own waiting (and killing, which waits): it tells this child's peak memory.
-        _, status, usage = os.wait4(self._process.pid, 0)
-        self._process.returncode = os.waitstatus_to_exitcode(status)
-        self._max_rss_mb = usage.ru_maxrss / 1024
+        self._process.wait()
 
+    @property
     def peak_memory_mb(self) -> float:
-        """The most resident memory the child has had, also after its end."""
-        if self._process.returncode is not None:
-            return self._max_rss_mb
-        for line in Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii").splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
-        return 0.0
+        """The most resident memory the child has had, as seen four times a second while it worked."""
+        self._look_at_memory()
+        return self._peak_memory_mb
+
+    def _look_at_memory(self) -> None:
+        # Not the usage that waiting for a process returns: that counts the parent's own size before exec.
+        if self._process.returncode is not None or time.monotonic() < self._next_look:
+            return
+        self._next_look = time.monotonic() + LOOK_SECONDS
+        try:
+            status = Path(f"/proc/{self._process.pid}/status").read_text(encoding="ascii")
+        except (FileNotFoundError, ProcessLookupError):
+            # Gone, or a system without /proc: what was seen so far stands.
+            return
+        if (peak := re.search(r"^VmHWM:\s*(\d+) kB", status, re.MULTILINE)) is not None:
+            self._peak_memory_mb = max(self._peak_memory_mb, int(peak[1]) / 1024)
 
     def _write(self, data: bytes) -> bool:
         try:

@@ -71,7 +71,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     @property
     def peak_memory_mb(self) -> float:
         """The most resident memory that a child of this sandbox has had."""
-        return max(self._peak_memory_mb, self._child.peak_memory_mb() if self._child else 0.0)
+        return max(self._peak_memory_mb, self._child.peak_memory_mb if self._child else 0.0)
 
     def probe(self, path: Path, name: str, options: DecodeOptions | None = None) -> Probe:
         """What the bytes at ``path`` are; by content first, by the original file ``name`` second.
@@ -226,7 +226,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     def _discard(self) -> None:
         if self._child is not None:
             self._child.end()
-            self._peak_memory_mb = max(self._peak_memory_mb, self._child.peak_memory_mb())
+            self._peak_memory_mb = max(self._peak_memory_mb, self._child.peak_memory_mb)
             self._child = None
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from av.container import InputContainer
 
 MOST_CUES = 50_000
-_OVERRIDES = re.compile(r"\{[^}]*\}")
+_STYLING = re.compile(r"\{[^}]*\}|</?[A-Za-z][^>]*>")
 _BREAKS = re.compile(r"\\[Nnh]|\s+")
 
 
@@ -69,4 +69,4 @@ def _cues_of(container: InputContainer, index: int) -> tuple[Cue, ...]:
 
 
 def _plain(line: bytes) -> str:
-    return _BREAKS.sub(" ", _OVERRIDES.sub("", clean(line.decode("utf-8", "replace")))).strip()
+    return _BREAKS.sub(" ", _STYLING.sub("", clean(line.decode("utf-8", "replace")))).strip()

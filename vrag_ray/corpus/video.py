@@ -22,7 +22,7 @@ from vrag_ray.corpus.model import (
 from vrag_ray.corpus.pixels import NATIVE_DPI, crop_png
 from vrag_ray.corpus.source import Opening
 from vrag_ray.corpus.subtitles import Cue, read_cues
-from vrag_ray.corpus.video_frames import FrameReader, open_container, open_reader
+from vrag_ray.corpus.video_frames import FrameReader, open_container, open_reader, quarter_turns
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, PassageKind
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class VideoSource:
         container = open_container(opening.path)
         try:
             self._stated_title = clean(container.metadata.get("title", "")).strip()
-            self._turns, self._width, self._height = _look(container, opening.limits)
+            self._width, self._height = _look(container, opening.limits)
             self._duration = _duration(container)
         finally:
             container.close()
@@ -132,12 +132,11 @@ class VideoSource:
     def _frame(self, t: float) -> Picture | None:
         if self._reader is None:
             self._reader = open_reader(self._opening.path)
-        picture = self._reader.frame(t)
-        return None if picture is None else np.rot90(picture, self._turns)
+        return self._reader.frame(t)
 
 
-def _look(container: InputContainer, limits: DecodeLimits) -> tuple[int, int, int]:
-    """Quarter turns (counter-clockwise) that make frames upright, then width and height of the upright frame."""
+def _look(container: InputContainer, limits: DecodeLimits) -> tuple[int, int]:
+    """Width and height of the upright frame, once its size is within the limits and the first one has been decoded."""
     import av
 
     if not container.streams.video:
@@ -155,8 +154,7 @@ def _look(container: InputContainer, limits: DecodeLimits) -> tuple[int, int, in
         raise DecodeError(f"has no readable video frame: {error}") from error
     if first is None:
         raise DecodeError("has no video frames")
-    turns = round(first.rotation / 90) % 4
-    return (turns, first.height, first.width) if turns % 2 else (turns, first.width, first.height)
+    return (first.height, first.width) if quarter_turns(first) % 2 else (first.width, first.height)
 
 
 def _duration(container: InputContainer) -> float:

@@ -21,7 +21,7 @@ LAST_FRAME_SECONDS = 1.0
 
 
 class FrameReader(Protocol):
-    """Frames of one video. Not upright yet: both decoders hand out pictures as stored."""
+    """Upright frames of one video."""
 
     def frame(self, t: float) -> Picture | None:
         """The picture shown ``t`` seconds after the start, or None where the data ends before."""
@@ -43,7 +43,7 @@ def open_reader(path: Path) -> FrameReader:
 
 
 class DecordReader:
-    """Seeks by decord's own index of the packets that are really there."""
+    """Seeks by decord's own index of the packets that are really there. It turns frames upright by itself."""
 
     def __init__(self, path: Path) -> None:
         import decord
@@ -120,5 +120,10 @@ def open_container(path: Path) -> av.container.InputContainer:
         ) from error
 
 
+def quarter_turns(frame: av.VideoFrame) -> int:
+    """Counter-clockwise quarter turns, 0 to 3, that make the frame upright: phones store what they film lying."""
+    return round(frame.rotation / 90) % 4
+
+
 def _rgb(frame: av.VideoFrame) -> Picture:
-    return frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False)
+    return np.rot90(frame.to_ndarray(format="rgb24").astype(np.uint8, copy=False), quarter_turns(frame))

@@ -9,7 +9,7 @@ import struct
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Probe, WorkItem
@@ -18,6 +18,9 @@ from vrag_ray.types import Box, DocumentKind, Locator, PageText, VragError
 HEAD = struct.Struct(">II")
 LONGEST_MESSAGE = 64 * 2**20
 """Bytes of JSON in one frame. A text unit is cut long before this."""
+
+AbsolutePath = Annotated[Path, AfterValidator(Path.absolute)]
+"""The child works in another directory than its parent."""
 
 
 class _Message(BaseModel):
@@ -34,7 +37,7 @@ class ProbeRequest(_Message):
     """``cautious`` leaves page content alone: asked for after a child was killed by looking for a title."""
 
     op: Literal["probe"] = "probe"
-    path: Path
+    path: AbsolutePath
     name: str
     options: DecodeOptions
     cautious: bool
@@ -42,14 +45,14 @@ class ProbeRequest(_Message):
 
 class DecodeRequest(_Message):
     op: Literal["decode"] = "decode"
-    path: Path
+    path: AbsolutePath
     item: WorkItem
     options: DecodeOptions
 
 
 class PageTextRequest(_Message):
     op: Literal["page_text"] = "page_text"
-    path: Path
+    path: AbsolutePath
     kind: DocumentKind
     locator: Locator
     options: DecodeOptions
@@ -57,7 +60,7 @@ class PageTextRequest(_Message):
 
 class RenderRequest(_Message):
     op: Literal["render"] = "render"
-    path: Path
+    path: AbsolutePath
     kind: DocumentKind
     locator: Locator
     options: DecodeOptions
@@ -68,7 +71,7 @@ class RenderRequest(_Message):
 
 class FramesRequest(_Message):
     op: Literal["frames"] = "frames"
-    path: Path
+    path: AbsolutePath
     locator: Locator
     options: DecodeOptions
     max_pixels: int

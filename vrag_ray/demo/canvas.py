@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 import pymupdf
@@ -153,6 +154,7 @@ class Canvas:
         return y
 
 
+@lru_cache(maxsize=10_000)
 def measure(text: str, style: Style) -> float:
     """Width of one line in points."""
     return float(pymupdf.get_text_length(text, fontname=style.face.value, fontsize=style.size))

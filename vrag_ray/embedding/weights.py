@@ -91,6 +91,7 @@ def _hub_cache_folder() -> Path:
 
 
 def _hub_folder() -> Path:
+    import httpx
     from huggingface_hub import constants, hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
@@ -99,7 +100,7 @@ def _hub_folder() -> Path:
     _ask_hub()
     try:
         paths = [hf_hub_download(REPOSITORY, name) for name in (TOKENIZER_FILE, MODEL_FILE)]
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+    except (HfHubHTTPError, LocalEntryNotFoundError, httpx.HTTPError, OSError) as error:
         raise _UnusableError(f"download failed ({type(error).__name__})") from error
     return Path(paths[0]).parent
 

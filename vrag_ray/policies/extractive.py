@@ -6,6 +6,7 @@ memory graph: node ``q1`` is the first part of the question, ``q1-again`` its se
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -46,8 +47,9 @@ class ExtractivePolicy:
         self._protocol = protocol or GraphProtocol()
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Never raises; takes milliseconds for a few pages."""
-        return Completion(text=self._protocol.render(self._decide(prompt)))
+        """In a thread: full pages take some tens of milliseconds, which other runs need not wait for."""
+        action = await asyncio.to_thread(self._decide, prompt)
+        return Completion(text=self._protocol.render(action))
 
     def _decide(self, prompt: Prompt) -> Action:
         asked = parts(prompt.question, limit=self._max_parts)

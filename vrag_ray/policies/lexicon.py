@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*")
+_IDENTIFIER = re.compile(r"\w+(?:_\w+)+")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
 _PHRASE = re.compile(r"[\"“”«»]([^\"“”«»]{2,80})[\"“”«»]")
 
@@ -89,7 +90,7 @@ def stem(token: str) -> str:  # noqa: PLR0911 - one exit a suffix reads best
         return _undoubled(token[:-3])
     if token.endswith("ed") and len(token) > 4:
         return _undoubled(token[:-2])
-    return token[:-1] if token.endswith("e") and len(token) > 4 else token
+    return token[:-1] if token.endswith("e") else token
 
 
 def stems(text: str) -> frozenset[str]:
@@ -118,8 +119,9 @@ def is_function_word(token: str) -> bool:
 
 
 def phrases(question: str) -> tuple[str, ...]:
-    """What stands in quotation marks."""
-    return tuple(" ".join(phrase.split()) for phrase in _PHRASE.findall(question))
+    """What has to be found as it stands: what is in quotation marks, and identifiers such as ``max_steps``."""
+    quoted = [" ".join(phrase.split()) for phrase in _PHRASE.findall(question)]
+    return tuple(dict.fromkeys([*quoted, *_IDENTIFIER.findall(question)]))
 
 
 def _names(question: str) -> frozenset[str]:
@@ -132,4 +134,4 @@ def _names(question: str) -> frozenset[str]:
 def _undoubled(base: str) -> str:
     if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz":
         return base[:-1]
-    return base[:-1] if base.endswith("e") and len(base) > 4 else base
+    return base[:-1] if base.endswith("e") and len(base) > 3 else base

@@ -26,7 +26,7 @@ WRONG_KIND = 0.8
 MERE_HEADING = 0.85
 UNTIMED = 0.9
 """Of two places in a clip, the one whose time is known is preferred."""
-CROSSING_BONUS = 0.05
+CROSSING_BONUS = 0.1
 """Row and column agree on the value, which a sentence with the same words does not show."""
 FIRST_BONUS = 0.05
 """What follows its heading tends to say what it is about."""
@@ -34,6 +34,7 @@ PHRASE_BONUS = 0.1
 TITLE_ROWS = 25
 """How many rows above a value its table or chart may begin."""
 
+_CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECASE)
 _LEADERS = re.compile(r"(?:\.\s?){4,}|…{2,}|(?:·\s?){4,}")
 
 
@@ -69,7 +70,8 @@ class _Page:
 def matches(part: Part, seen: Observation) -> list[Match]:
     """Candidates over all whole pages of ``seen``, best first. Crops are left out: they repeat their page."""
     pages = [_cut(sighting) for sighting in seen.sightings if not sighting.source]
-    texts = [text.stems for page in pages for text in (*page.spans, *_tabular(page))]
+    texts = [span.stems for page in pages for span in page.spans]
+    texts.extend(row.stems for page in pages for row in page.rows if _is_tabular(row))
     yardstick = Yardstick.on(part.terms, texts)
     found: list[Match] = []
     for page in pages:
@@ -98,8 +100,8 @@ def _cut(sighting: Sighting) -> _Page:
     return _Page(sighting, spans, timed, rows(page), held)
 
 
-def _tabular(page: _Page) -> list[Row]:
-    return [row for row in page.rows if len(row.cells) > 1 and not row.is_prose]
+def _is_tabular(row: Row) -> bool:
+    return len(row.cells) > 1 and not row.is_prose
 
 
 def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
@@ -147,12 +149,15 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
     found: list[Match] = []
     for place, row in enumerate(page.rows):
         own = {term.stem: term.found_in(row.stems) for term in part.terms}
-        tabular = len(row.cells) > 1 and not row.is_prose
-        if not tabular or not any(own.values()) or _LEADERS.search(row.text) or not _says_more(row.text, part):
+        if not _is_tabular(row) or not any(own.values()):
+            continue
+        if _LEADERS.search(row.text) or not _says_more(row.text, part):
             continue
         titled = _titled(page, place, part)
         span = Span(row.text)
-        answer = shortest_answer(part, row.text)
+        # Which of several figures is meant, only a column can say.
+        figures = sum(is_numeric(cell.words[0].text) for cell in row.cells)
+        answer = shortest_answer(part, row.text) if figures < 2 or part.kind is not AnswerKind.NUMBER else ""
         presence = {name: max(share, titled[name], around[name]) for name, share in own.items()}
         found.append(
             Match(
@@ -188,8 +193,13 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
 
 def _titled(page: _Page, place: int, part: Part) -> dict[str, float]:
     """Presence of each word by virtue of the rows above: the header and the title of a table or chart."""
-    above = [row.stems for row in page.rows[max(0, place - TITLE_ROWS) : place]]
-    return {term.stem: PRESENCE.beside * found_in_any(term, above) for term in part.terms}
+    above = page.rows[max(0, place - TITLE_ROWS) : place]
+    titles = [row.stems for row in above if not row.is_prose or _CAPTION.match(row.text)]
+    prose = [row.stems for row in above if row.is_prose]
+    return {
+        term.stem: PRESENCE.beside * max(found_in_any(term, titles), 0.5 * found_in_any(term, prose))
+        for term in part.terms
+    }
 
 
 def _says_more(text: str, part: Part) -> bool:

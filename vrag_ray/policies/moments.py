@@ -11,7 +11,7 @@ _CLOCK = r"(?:(?:\d{1,2}:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 _SECONDS = r"(?:\d+(?:\.\d+)?)"
 _STAMP = re.compile(
     rf"^\s*[\[(<]?\s*(?P<start>{_CLOCK}|{_SECONDS}(?=\s*(?:[-–—]|s\b|sec)))"  # noqa: RUF001
-    rf"(?:\s*(?:-->|[-–—])\s*(?P<end>{_CLOCK}|{_SECONDS}))?\s*(?:s|sec|seconds)?\s*[\])>]?\s*[:|]?\s*(?P<text>.*)$"  # noqa: RUF001
+    rf"(?:\s*(?:-->|[-–—])\s*(?P<end>{_CLOCK}|{_SECONDS}))?\s*(?:seconds|sec|s)?\s*[\])>]?\s*[:|]?\s*(?P<text>.*)$"  # noqa: RUF001
 )
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vrag_ray.policies.lexicon import Term, phrases, terms
+from vrag_ray.policies.lexicon import Term, phrases, terms, tokens
 
 
 class AnswerKind(StrEnum):
@@ -37,7 +37,8 @@ class Part:
     def other_query(self) -> str:
         """The same in other words: informative words only, most specific first."""
         ordered = sorted(self.terms, key=lambda term: not term.specific)
-        return " ".join(dict.fromkeys([*self.phrases, *(term.surface for term in ordered)]))
+        held = {token for phrase in self.phrases for token in tokens(phrase)}
+        return " ".join([*self.phrases, *(term.surface for term in ordered if term.surface not in held)])
 
 
 _ASK = r"(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|did|does|do|can|in which|at what|at which)"
@@ -52,7 +53,7 @@ _SENTENCES = re.compile(r"(?<=\?)\s+|;\s*|\n+")
 _CLAUSES = re.compile(rf"[,]?\s+and\s+(?={_ASK}\b)", re.IGNORECASE)
 _WORDS = r"(?:[^\s,?]+\s+){0,3}?[^\s,?]+"
 _PAIR = re.compile(
-    r"^(?P<head>.*?\b(?:is|was|were|are|of|for|in|at|did|does|do|between|the|compare|higher|larger|lower|smaller|more|"
+    r"^(?P<head>.*\b(?:is|was|were|are|of|for|in|at|did|does|do|between|the|compare|higher|larger|lower|smaller|more|"
     r"less|better|higher:|larger:)[,:]?\s+(?:the\s+)?)"
     rf"(?P<left>{_WORDS})\s*,?\s+(?P<join>and|vs\.?|versus|compared (?:to|with)|or)\s+(?:the\s+)?"
     rf"(?P<right>{_WORDS})(?P<tail>(?:\s+(?:in|of|for|at|on|during|by|from|according)\b.*)?\??)$",
@@ -66,10 +67,12 @@ _VERSUS = re.compile(
 _MEDIUM = r"(?:video|clip|recording|film|footage|movie)"
 _MOMENT = re.compile(
     rf"\b(?:when|where)\b.*\b{_MEDIUM}\b|\b{_MEDIUM}\b.*\bwhen\b|"
-    r"\bat (?:what|which) (?:time|point|moment|timestamp|second|minute)\b|\bwhich moment\b",
+    rf"\bat (?:what|which) (?:time|point|minute)\b.*\b{_MEDIUM}\b|\b(?:what|which) (?:moment|timestamp|second)\b",
     re.IGNORECASE,
 )
 _DATE = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day|month|time)\b|\bsince when\b", re.IGNORECASE)
+_ASKED_UNIT = re.compile(r"\b(?:what|which) (?:time|year|date|day|month|point|minute|second|moment)\b", re.IGNORECASE)
+"""Names the kind of answer, not its subject."""
 _NAME = re.compile(r"^\W*(?:who|whom|whose)\b", re.IGNORECASE)
 _QUANTITIES = (
     "age|amount|average|budget|capacity|costs?|count|demand|depth|distance|efficiency|energy|expenditure|fraction|growth|"
@@ -96,7 +99,9 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     if not 1 <= len(texts) <= limit:
         texts = [whole]
     moment = bool(_MOMENT.search(whole))
-    found = [Part(text, _kind(text, in_moment=moment), terms(text), phrases(text)) for text in texts]
+    found = [
+        Part(text, _kind(text, in_moment=moment), terms(_ASKED_UNIT.sub("", text)), phrases(text)) for text in texts
+    ]
     distinct = {part.other_query: part for part in reversed(found)}
     return tuple(reversed(distinct.values()))
 

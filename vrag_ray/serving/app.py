@@ -66,7 +66,11 @@ def _deployment(service: type, name: str, max_ongoing: int) -> Any:
 
 
 def _absolute(settings: Settings) -> Settings:
-    """The same settings for every process: replicas need not share the working folder of whoever calls ``build``."""
-    if "://" in settings.collection:
-        return settings
-    return settings.model_copy(update={"collection": str(Path(settings.collection).expanduser().absolute())})
+    """The same folders for every process: replicas need not share the working folder of whoever calls ``build``."""
+    collection = settings.collection.removeprefix("file://")
+    if "://" not in collection:
+        collection = str(Path(collection).expanduser().absolute())
+    settings = settings.model_copy(update={"collection": collection})
+    paths = ServingPaths.of(settings)
+    folders = {"runs_dir": str(paths.runs), "uploads_dir": str(paths.uploads)}
+    return settings.model_copy(update={"serving": settings.serving.model_copy(update=folders)})

@@ -91,15 +91,17 @@ class JobQueue:
     async def _run(self, job: StoredJob) -> IngestJob:
         running = job.public.model_copy(update={"state": JobState.RUNNING})
         try:
-            return await self._ingest(
-                job.model_copy(update={"public": running}), lambda public: self._update(public.job_id, public)
-            )
+            return await self._ingest(job.model_copy(update={"public": running}), self._progress)
         except VragError as error:
             reason = scrub(str(error))
         except Exception:
             log.exception("ingest job %s failed", running.job_id)
             reason = "ingest failed inside the server; its log has the reason under the id of the job"
         return running.model_copy(update={"state": JobState.FAILED, "error": reason})
+
+    def _progress(self, public: IngestJob) -> None:
+        # In memory only: a restarted job counts anew, and this loop serves pages meanwhile.
+        self._jobs[public.job_id] = self._jobs[public.job_id].model_copy(update={"public": public})
 
     def _update(self, job_id: str, public: IngestJob) -> None:
         self._store(self._jobs[job_id].model_copy(update={"public": public}))

@@ -136,7 +136,7 @@ class Library:
 
     async def _document(self, doc_id: str) -> Document:
         collection = await self._collection()
-        return await asyncio.to_thread(_find, collection, doc_id)
+        return collection.document(doc_id)
 
     async def _collection(self) -> Collection:
         self._newest = await asyncio.to_thread(_newest, self._settings.collection, self._newest)
@@ -203,15 +203,6 @@ def _newest(root: str, known: Collection | None) -> Collection:
     collection = Collection.open_or_create(root)
     collection.documents()
     return collection
-
-
-def _find(collection: Collection, doc_id: str) -> Document:
-    from vrag_ray.index import collection as module
-
-    try:
-        return collection.document(doc_id)
-    except module.NotFoundError as error:
-        raise NotFoundError(str(error)) from error
 
 
 def _delete(root: str, doc_id: str) -> None:

@@ -44,7 +44,9 @@ class Observe:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                headers["X-Request-ID"] = request_id
+                if not given:
+                    # Serve's proxy gives every request an id and puts it into the reply itself.
+                    headers["X-Request-ID"] = request_id
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
                 headers.setdefault("Referrer-Policy", "no-referrer")

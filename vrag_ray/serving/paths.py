@@ -26,7 +26,7 @@ class ServingPaths:
 
 def _folder(chosen: str | None, collection: str, what: str) -> Path:
     if chosen is not None:
-        return Path(chosen).absolute()
+        return Path(chosen).expanduser().absolute()
     if "://" in collection:
         raise VragError(f"the collection {collection} is not a local folder: set serving.{what}_dir to one")
     root = Path(collection).absolute()

@@ -23,6 +23,7 @@ TOOLS = ("add_search_node", "summarize_and_memorize", "crop", "add_answer_node")
 MAX_REPLY_CHARS = 200_000
 _EXPECTED = f'one <tool_call>{{"name": …, "arguments": {{…}}}}</tool_call> with a name out of {", ".join(TOOLS)}'
 
+_ESCAPED = "\\u003c"
 _THINK = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^```[a-z]*\s*|\s*```$")
@@ -56,7 +57,9 @@ class GraphProtocol:
 
     def render(self, action: Action) -> str:
         arguments = action.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
-        return f"<tool_call>{json.dumps({'name': action.name, 'arguments': arguments}, ensure_ascii=False)}</tool_call>"
+        call = json.dumps({"name": action.name, "arguments": arguments}, ensure_ascii=False)
+        # Quoted pages may hold tags: inside the call they must stay text.
+        return f"<tool_call>{call.replace('<', _ESCAPED)}</tool_call>"
 
 
 def _typed(call: Mapping[str, object], think: str) -> Reply:

@@ -17,7 +17,7 @@ from starlette.datastructures import UploadFile
 from vrag_ray.api import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
 from vrag_ray.serving.backend import Original
 from vrag_ray.serving.errors import ApiError, InvalidError
-from vrag_ray.serving.routes.deps import ERRORS, DocId, GateDep
+from vrag_ray.serving.routes.deps import ERRORS, DocId, Gate, GateDep
 from vrag_ray.serving.uploads import parse_meta, save_files
 from vrag_ray.types import Box, VragError
 
@@ -102,11 +102,10 @@ async def page_png(
 ) -> Response:
     """A page, or a part of it, drawn anew from the source at ``dpi``."""
     box = _parse_box(bbox)
-    found = await gate.backend.document(doc_id)
-    tag = _tag(found.doc_id, f"p{n}", f"{dpi:g}", str(box))
-    if request.headers.get("if-none-match") == tag:
+    tag = _tag(doc_id, f"p{n}", f"{dpi:g}", str(box))
+    if await _unchanged(request, gate, doc_id, tag):
         return Response(status_code=304, headers={"ETag": tag})
-    return _png(await gate.backend.page_png(found.doc_id, n, dpi, box), tag)
+    return _png(await gate.backend.page_png(doc_id, n, dpi, box), tag)
 
 
 @router.get("/documents/{doc_id}/frames/{t}.png", response_class=Response, responses={200: _PNG, 304: {}})
@@ -117,11 +116,10 @@ async def frame_png(
     gate: GateDep,
 ) -> Response:
     """The frame of a video that is shown at ``t``."""
-    found = await gate.backend.document(doc_id)
-    tag = _tag(found.doc_id, f"t{t:.3f}")
-    if request.headers.get("if-none-match") == tag:
+    tag = _tag(doc_id, f"t{t:.3f}")
+    if await _unchanged(request, gate, doc_id, tag):
         return Response(status_code=304, headers={"ETag": tag})
-    return _png(await gate.backend.frame_png(found.doc_id, t), tag)
+    return _png(await gate.backend.frame_png(doc_id, t), tag)
 
 
 @router.get("/documents/{doc_id}/original", response_class=StreamingResponse, responses={206: {}, 416: {}})
@@ -181,6 +179,14 @@ class RangeError(ApiError):
 
 def _tag(*parts: str) -> str:
     return f'"{hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]}"'
+
+
+async def _unchanged(request: Request, gate: Gate, doc_id: str, tag: str) -> bool:
+    """Whether the caller has this very picture. Raises NotFoundError for a document that is gone meanwhile."""
+    if request.headers.get("if-none-match") != tag:
+        return False
+    # A full id names the content; a prefix may come to name another document.
+    return (await gate.backend.document(doc_id)).doc_id == doc_id
 
 
 def _png(data: bytes, tag: str) -> Response:

@@ -53,10 +53,10 @@ async def follow_run(run_id: RunId, gate: GateDep, last_event_id: LastEventId = 
     204 when the run has ended and the reader has seen it all, which tells a browser's EventSource to stop.
     """
     after = -1 if last_event_id is None else last_event_id
-    if last_event_id is not None:
-        summary = await gate.backend.run_summary(run_id)
-        if summary.status != "running" and summary.last_event_id <= after:
-            return Response(status_code=204)
+    # Also so that an unknown id is a 404: once the stream has begun, it is too late for a status.
+    summary = await gate.backend.run_summary(run_id)
+    if last_event_id is not None and summary.status != "running" and summary.last_event_id <= after:
+        return Response(status_code=204)
     return _stream(gate, run_id, after)
 
 

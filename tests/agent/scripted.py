@@ -1,0 +1,51 @@
+"""A policy that replies from a script, and ways to run one to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from vrag_ray.agent.actions import Action
+from vrag_ray.agent.driver import EvidenceSource, Policy, Run
+from vrag_ray.agent.events import Event
+from vrag_ray.agent.observation import Prompt
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.config import AgentConfig
+from vrag_ray.types import Completion
+
+
+class Script:
+    """Says its lines in order, then the last one for ever; keeps the prompts it was given."""
+
+    reads_pages = True
+
+    def __init__(self, *lines: str | Action) -> None:
+        self.lines = [line if isinstance(line, str) else GraphProtocol().render(line) for line in lines]
+        self.prompts: list[Prompt] = []
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        line = self.lines[min(len(self.prompts), len(self.lines) - 1)]
+        self.prompts.append(prompt)
+        return Completion(text=line, usage={"completion_tokens": 2})
+
+
+def ticking(step: float = 0.001) -> Callable[[], float]:
+    """A clock that moves on by ``step`` seconds each time it is read."""
+    now = [0.0]
+
+    def read() -> float:
+        now[0] += step
+        return now[0]
+
+    return read
+
+
+def run_to_end(
+    policy: Policy, source: EvidenceSource, question: str = "What was North in 2022?", config: AgentConfig | None = None
+) -> tuple[Run, Sequence[Event]]:
+    run = Run("r1", question, policy=policy, source=source, config=config or AgentConfig(), clock=ticking())
+
+    async def collect() -> list[Event]:
+        return [event async for event in run.events()]
+
+    return run, asyncio.run(collect())

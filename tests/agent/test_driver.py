@@ -1,0 +1,181 @@
+"""The driver: time, cancellation, faults, and the record of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from tests.agent.pages import Shelf, library
+from tests.agent.scripted import Script, run_to_end, ticking
+from tests.agent.test_episode import ANSWER, KEEP, SEARCH
+from vrag_ray.agent.actions import Action
+from vrag_ray.agent.driver import Run, RunRecord
+from vrag_ray.agent.events import EVENT, Event, RunStatus
+from vrag_ray.agent.observation import Prompt
+from vrag_ray.config import AgentConfig
+from vrag_ray.filters import SearchFilter
+from vrag_ray.types import Completion, PassageKind, SearchAnswer, VragError
+
+
+class Slow(Script):
+    """Searches once, then waits for ever; ``left`` tells that its waiting was cancelled."""
+
+    def __init__(self, *lines: str | Action) -> None:
+        super().__init__(*lines)
+        self.waiting = asyncio.Event()
+        self.left = False
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        if len(self.prompts) == 1:
+            self.waiting.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.left = True
+        return await super().complete(prompt)
+
+
+class Faulty(Script):
+    def __init__(self, error: Exception) -> None:
+        super().__init__(SEARCH)
+        self.error = error
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        raise self.error
+
+
+async def collect(run: Run) -> list[Event]:
+    return [event async for event in run.events()]
+
+
+def new_run(policy: Script, config: AgentConfig | None = None) -> Run:
+    return Run("r1", "q?", policy=policy, source=library(), config=config or AgentConfig(), clock=ticking())
+
+
+def test_the_deadline_ends_a_run_that_waits() -> None:
+    policy = Slow(SEARCH)
+    run = new_run(policy, AgentConfig(deadline_s=0.2))
+    events = asyncio.run(collect(run))
+    assert [event.kind for event in events][-2:] == ["error", "answer"]
+    assert run.record().status is RunStatus.DEADLINE
+    assert "0.2 s" in run.record().answer
+    assert run.record().abstained
+    assert policy.left
+
+
+def test_the_deadline_is_read_from_the_clock_that_was_given() -> None:
+    policy = Script(SEARCH, KEEP, ANSWER)
+    run = Run("r1", "q?", policy=policy, source=library(), config=AgentConfig(), clock=ticking(20.0))
+    asyncio.run(collect(run))
+    assert run.record().status is RunStatus.DEADLINE
+    assert run.record().timings.total >= 60.0
+
+
+def test_closing_the_events_cancels_what_is_under_way() -> None:
+    policy = Slow(SEARCH)
+    run = new_run(policy)
+
+    async def leave() -> None:
+        events = run.events()
+        async for event in events:
+            if event.kind == "read":
+                break
+        assert isinstance(events, AsyncGenerator)
+        await events.aclose()
+
+    asyncio.run(leave())
+    assert run.record().status is RunStatus.CANCELLED
+    assert run.record().answer == ""
+    assert [node.id for node in run.record().graph.nodes] == ["root", "a"]
+
+
+def test_cancelling_the_task_stops_the_generation() -> None:
+    policy = Slow(SEARCH)
+    run = new_run(policy)
+
+    async def cancel() -> None:
+        task = asyncio.create_task(collect(run))
+        await policy.waiting.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancel())
+    assert policy.left
+    assert run.record().status is RunStatus.CANCELLED
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (VragError("no key for the endpoint"), "no key for the endpoint"),
+        (ZeroDivisionError("secret"), "internal error (ZeroDivisionError)"),
+        (TimeoutError("secret"), "did not reply in time"),
+    ],
+)
+def test_a_policy_that_fails_ends_the_run_with_one_clear_error(error: Exception, says: str) -> None:
+    run, events = run_to_end(Faulty(error), library())
+    assert [event.kind for event in events] == ["start", "error"]
+    assert says in run.record().error
+    assert "secret" not in run.record().to_json()
+    assert run.record().status is RunStatus.ERROR
+
+
+def test_the_filter_of_a_run_narrows_each_search() -> None:
+    seen: list[SearchFilter | None] = []
+
+    class Watched(Shelf):
+        async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+            seen.append(filter)
+            return await super().search(query, top_k=top_k, filter=filter)
+
+    only = SearchFilter(kinds=[PassageKind.PAGE])
+    run = Run(
+        "r1",
+        "q?",
+        policy=Script(SEARCH, KEEP, ANSWER),
+        source=Watched(library().hits),
+        config=AgentConfig(),
+        clock=ticking(),
+        filter=only,
+    )
+    asyncio.run(collect(run))
+    assert seen == [only]
+
+
+def test_a_record_and_its_events_survive_json() -> None:
+    run, events = run_to_end(Script("hm", SEARCH, KEEP, ANSWER), library())
+    record = run.record()
+    assert RunRecord.from_json(record.to_json()) == record
+    assert record.events == tuple(events)
+    for event in events:
+        assert EVENT.validate_json(event.model_dump_json()) == event
+    assert [event.seq for event in events] == list(range(len(events)))
+    assert [event.t for event in events] == sorted(event.t for event in events)
+    assert [event.step for event in events] == sorted(event.step for event in events)
+    with pytest.raises(VragError, match="not a run record"):
+        RunRecord.from_json("{}")
+
+
+def test_a_record_exists_only_after_the_end_and_events_are_read_once() -> None:
+    run = new_run(Script(SEARCH, KEEP, ANSWER))
+    with pytest.raises(VragError, match="not over"):
+        run.record()
+    asyncio.run(collect(run))
+    with pytest.raises(VragError, match="started already"):
+        asyncio.run(collect(run))
+
+
+def test_the_agent_imports_no_ray_torch_http_or_index() -> None:
+    code = (
+        "import sys, vrag_ray.agent.driver, vrag_ray.agent.pictures\n"
+        "bad = {'ray', 'torch', 'vllm', 'httpx', 'fastapi', 'requests', 'openai', 'lance', 'faiss', 'pymupdf'}\n"
+        "own = [m for m in sys.modules if m.startswith(('vrag_ray.index', 'vrag_ray.policies', 'vrag_ray.serving'))]\n"
+        "print(sorted(bad & set(sys.modules)), own)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] []"

@@ -1,0 +1,80 @@
+"""Questions fall into their parts, and each part knows what kind of answer it wants."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vrag_ray.policies.lexicon import stem, terms, tokens
+from vrag_ray.policies.questions import AnswerKind, parts
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("What was the cost of X in 2022?", ["What was the cost of X in 2022?"]),
+        ("Who founded it? When was it sold?", ["Who founded it?", "When was it sold?"]),
+        ("Who founded it; when was it sold", ["Who founded it", "when was it sold"]),
+        ("Who founded it, and when was it sold?", ["Who founded it", "when was it sold?"]),
+        (
+            "What was the cost of boats and masts in 2022?",
+            ["What was the cost of boats in 2022?", "What was the cost of masts in 2022?"],
+        ),
+        ("North vs South in 2023", ["North in 2023", "South in 2023"]),
+        ("Which was higher: wind or solar?", ["Which was higher: wind?", "Which was higher: solar?"]),
+        ('What does "search and rescue" mean?', ['What does "search and rescue" mean?']),
+        ("Is it a boat or a ship", ["Is it a boat or a ship"]),
+    ],
+)
+def test_a_question_is_split_where_it_asks_several_things(question: str, expected: list[str]) -> None:
+    assert [part.text for part in parts(question, limit=3)] == expected
+
+
+def test_a_question_of_too_many_parts_stays_whole() -> None:
+    question = "Who? What boat? Which mast? When sold?"
+    assert [part.text for part in parts(question, limit=3)] == [question]
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("How many boats were sold?", AnswerKind.NUMBER),
+        ("What was the average cost of a boat?", AnswerKind.NUMBER),
+        ("When was it founded?", AnswerKind.DATE),
+        ("In which year was it founded?", AnswerKind.DATE),
+        ("Who founded it?", AnswerKind.NAME),
+        ("When in the video is the mast raised?", AnswerKind.MOMENT),
+        ("At what time does the clip show the crane?", AnswerKind.MOMENT),
+        ("At what time does the shop open?", AnswerKind.DATE),
+        ("Why is oak oiled?", AnswerKind.STATEMENT),
+    ],
+)
+def test_each_part_knows_what_answers_it(question: str, kind: AnswerKind) -> None:
+    assert [part.kind for part in parts(question, limit=3)] == [kind]
+
+
+def test_queries_drop_question_words_and_reformulate_by_specific_words_first() -> None:
+    (part,) = parts('What was the cost of "Second battery" in Harlow?', limit=3)
+    assert part.query == 'cost of "Second battery" in Harlow'
+    assert part.other_query.split()[0] == "Second"
+    assert part.other_query.split()[-1] == "cost"
+
+
+def test_words_meet_in_their_light_stem() -> None:
+    for left, right in [
+        ("costs", "cost"),
+        ("rated", "rates"),
+        ("oiled", "oiling"),
+        ("March", "Mar"),
+        ("bodies", "body"),
+    ]:
+        assert stem(left.casefold()) == stem(right.casefold()), (left, right)
+    assert tokens("1,204 MWh in max_steps") == ["1204", "mwh", "in", "max", "steps"]
+    assert [term.surface for term in terms("What was the wind in May 2024?")] == ["wind", "may", "2024"]
+
+
+@given(st.text(), st.integers(1, 4))
+def test_any_text_has_at_least_one_part(question: str, limit: int) -> None:
+    found = parts(question, limit=limit)
+    assert 1 <= len(found) <= max(limit, 1)

@@ -1,0 +1,52 @@
+import asyncio
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.serving import material
+from vrag_ray.config import CorpusConfig, ServingConfig
+from vrag_ray.corpus.model import DecodeError
+from vrag_ray.serving.pages import ByteCache, PageReader
+from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator
+
+pytestmark = pytest.mark.anyio
+
+
+def test_the_cache_keeps_the_recently_used_within_its_bytes():
+    cache = ByteCache(10)
+    cache.put("a", b"1234")
+    cache.put("b", b"1234")
+    assert cache.get("a") == b"1234"
+    cache.put("c", b"1234")
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (b"1234", None, b"1234")
+    cache.put("huge", b"x" * 11)
+    assert cache.get("huge") is None
+    assert cache.get("a") == b"1234"
+    cache.put("a", b"12")
+    cache.put("d", b"1234")
+    assert [cache.get(key) for key in "acd"] == [b"12", b"1234", b"1234"]
+
+
+async def test_equal_requests_share_one_drawing_and_a_broken_page_breaks_only_itself(tmp_path: Path):
+    path = tmp_path / "blob"
+    path.write_bytes(material.pdf())
+    doc_id = hashlib.sha256(path.read_bytes()).hexdigest()
+    document = Document(
+        doc_id, ("a.pdf",), "a", DocumentKind.PDF, DocumentStatus.READY, 3, path.stat().st_size, "", "2026-01-01"
+    )
+    reader = PageReader(CorpusConfig(), ServingConfig(render_threads=2))
+    try:
+        drawn = await asyncio.gather(
+            *(reader.png(document, path, Locator(page=1), 72, None) for _ in range(5)),
+            reader.png(document, path, Locator(page=99), 72, None),
+            return_exceptions=True,
+        )
+        assert len({id(png) for png in drawn[:5]}) == 1
+        assert isinstance(drawn[5], DecodeError)
+        assert str(tmp_path) not in str(drawn[5])
+        text = await reader.text(document, path, Locator(page=2), ())
+        assert (text.doc_id, "Dredging" in text.text) == (doc_id, True)
+        assert any(word.text == "4.7" for word in text.words)
+    finally:
+        reader.close()

@@ -1,0 +1,83 @@
+"""``vrag ask``: one question, the steps as they happen, the answer with its sources, and the memory graph."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vrag_ray.commands.options import (
+    CollectionOption,
+    ConfigOption,
+    DocOption,
+    JsonFlag,
+    KindOption,
+    UrlOption,
+    WhereOption,
+    load,
+    parse_filter,
+)
+
+if TYPE_CHECKING:
+    from vrag_ray.agent.record import RunRecord
+    from vrag_ray.api import RunRequest
+    from vrag_ray.runtime import AnswerSystem
+
+
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="In quotes.")],
+    collection: CollectionOption = None,
+    url: UrlOption = None,
+    agent: Annotated[str, typer.Option(help="Who answers.")] = "extractive",
+    max_steps: Annotated[int | None, typer.Option("--max-steps", min=2, max=100, help="Steps at most.")] = None,
+    deadline: Annotated[float | None, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time at most.")] = None,
+    doc: DocOption = None,
+    kind: KindOption = None,
+    where: WhereOption = None,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Answer a question with cited evidence. Exits 1 when the run fails; an abstention is an answer."""
+    if not question.strip():
+        raise typer.BadParameter("the question is empty")
+    narrowed = parse_filter(doc, kind, where)
+    settings = load(config, collection)
+
+    from vrag_ray.agent.events import RunStatus
+    from vrag_ray.api import RunRequest
+    from vrag_ray.commands.system import with_system
+
+    request = RunRequest(
+        question=question,
+        agent=agent,
+        max_steps=max_steps,
+        deadline_s=deadline,
+        filter=narrowed,
+    )
+
+    async def use(system: AnswerSystem, base_url: str | None) -> RunRecord:
+        return await follow(system, request, base_url, quiet=as_json)
+
+    record = with_system(url, settings, collection_typed=collection is not None, use=use)
+    if as_json:
+        typer.echo(record.to_json())
+    if record.status in (RunStatus.ERROR, RunStatus.CANCELLED):
+        raise typer.Exit(1)
+
+
+async def follow(system: AnswerSystem, request: RunRequest, base_url: str | None, *, quiet: bool) -> RunRecord:
+    """Ask, print the steps as they happen and then the outcome unless ``quiet``, and return the record."""
+    from vrag_ray.commands.show import answer_lines, event_lines, graph_lines
+
+    run_id = uuid.uuid4().hex
+    async for event in system.ask(request.model_copy(update={"run_id": run_id})):
+        if not quiet:
+            for line in event_lines(event):
+                typer.echo(line)
+    record = await system.run(run_id)
+    if not quiet:
+        typer.echo("")
+        for line in (*answer_lines(record, base_url), "", *graph_lines(record.graph)):
+            typer.echo(line)
+    return record

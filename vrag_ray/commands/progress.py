@@ -1,0 +1,72 @@
+"""Ingest as it goes: bars on a terminal, a line every few seconds elsewhere. Always on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from vrag_ray.ingest import Progress
+
+LINE_EVERY_S = 5.0
+STAGES = ("register", "decode", "embed", "commit")
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[Progress], None]]:
+    """A callback for ``ingest`` that shows what it is told."""
+    if not sys.stderr.isatty():
+        yield _Lines().show
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bars
+
+    columns = (
+        TextColumn("{task.description:9}"),
+        BarColumn(bar_width=32),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} pages"),
+        TextColumn("{task.fields[rate]}"),
+        TextColumn("{task.fields[eta]}"),
+    )
+    with Bars(*columns, console=Console(stderr=True)) as bars:
+        tasks = {name: bars.add_task(name, total=0, rate="", eta="") for name in STAGES}
+        yield lambda progress: _advance(bars.update, tasks, progress)
+
+
+def _advance(update: Callable[..., None], tasks: dict[str, TaskID], progress: Progress) -> None:
+    total = max(progress.total_pages, progress.done_pages)
+    for stage in progress.stages:
+        eta = eta_text(progress.eta_s) if stage.name == "commit" else ""
+        rate = f"{stage.pages_per_s:.1f} pages/s" if stage.pages else ""
+        update(tasks[stage.name], completed=stage.pages, total=total, rate=rate, eta=eta)
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self._last = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if now - self._last < LINE_EVERY_S:
+            return
+        self._last = now
+        rates = ", ".join(f"{stage.name} {stage.pages_per_s:.1f}/s" for stage in progress.stages if stage.pages)
+        typer.echo(
+            f"{progress.done_pages} of {progress.total_pages} pages committed ({rates}) {eta_text(progress.eta_s)}",
+            err=True,
+        )
+
+
+def eta_text(eta_s: float | None) -> str:
+    if eta_s is None:
+        return ""
+    minutes, seconds = divmod(round(eta_s), 60)
+    return f"about {minutes}:{seconds:02d} left"
