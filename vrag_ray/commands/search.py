@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def search(
-    queries: Annotated[list[str], typer.Argument(metavar="QUERY...", help="One or more queries, each in quotes.")],
+    queries: Annotated[list[str], typer.Argument(metavar="QUERY", help="One or more queries, each in quotes.")],
     collection: CollectionOption = None,
     url: UrlOption = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=100, help="Results for each query.")] = 3,

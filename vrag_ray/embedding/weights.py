@@ -52,10 +52,13 @@ class _UnusableError(Exception):
     """One source has nothing good; the text completes "<source>: ..."."""
 
 
-def load_weights(weights_dir: str | None) -> MiniLmWeights:
-    """The first source whose bytes have the pinned hashes. Raises ``WeightsError`` naming every source's fault."""
+def load_weights(weights_dir: str | None, *, allow_hub: bool = True) -> MiniLmWeights:
+    """The first source whose bytes have the pinned hashes. Raises ``WeightsError`` naming every source's fault.
+
+    Without ``allow_hub`` only this machine is searched and nothing is downloaded.
+    """
     faults: list[str] = []
-    for source, locate in _sources(weights_dir):
+    for source, locate in _sources(weights_dir, allow_hub=allow_hub):
         try:
             return _read(locate(), source)
         except _UnusableError as fault:
@@ -63,14 +66,15 @@ def load_weights(weights_dir: str | None) -> MiniLmWeights:
     raise WeightsError(f"no usable weights of all-MiniLM-L6-v2 ({'; '.join(faults)}); {REMEDY}")
 
 
-def _sources(weights_dir: str | None) -> Iterator[tuple[str, Callable[[], Path]]]:
+def _sources(weights_dir: str | None, *, allow_hub: bool) -> Iterator[tuple[str, Callable[[], Path]]]:
     # A folder the user named is an order, not a hint: if it is bad, saying so beats using another one in silence.
     if weights_dir is not None:
         yield "embedder.weights_dir", lambda: Path(weights_dir).expanduser()
         return
     yield f"package {PACKAGE}", _package_folder
     yield "hub cache", _hub_cache_folder
-    yield "hub", _hub_folder
+    if allow_hub:
+        yield "hub", _hub_folder
 
 
 def _package_folder() -> Path:

@@ -1,0 +1,91 @@
+"""``vrag``: the command line. Errors are one line on standard error; exit code 1 means failed, 2 wrongly used."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from vrag_ray.commands.ask import ask
+from vrag_ray.commands.collection import delete, documents, verify, versions
+from vrag_ray.commands.demo import demo
+from vrag_ray.commands.doctor import doctor
+from vrag_ray.commands.ingest import ingest
+from vrag_ray.commands.search import search
+from vrag_ray.commands.serve import serve
+from vrag_ray.types import VragError
+
+USAGE = 2
+INTERRUPTED = 130
+COMMANDS = (demo, ingest, search, ask, serve, documents, delete, versions, verify, doctor)
+
+
+def make_app() -> typer.Typer:
+    app = typer.Typer(
+        name="vrag",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_top)
+    for command in COMMANDS:
+        app.command()(command)
+    return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from vrag_ray import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False,
+) -> None:
+    """Answers over PDF pages, slides, pictures, videos and text, with cited evidence."""
+    del version, debug  # the one has its callback; main reads the other, which must hold before this is called
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code; the console script ends the process with it."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        if not given:
+            make_app()(["--help"], prog_name="vrag", standalone_mode=False)
+            return USAGE
+        code = make_app()(given, prog_name="vrag", standalone_mode=False)
+    except VragError as error:
+        return _fail(error, str(error), 1, debug="--debug" in given)
+    except typer.TyperException as error:
+        return _fail(error, error.format_message(), error.exit_code, debug="--debug" in given)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("vrag: interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough.
+        sys.stderr.close()
+        return 1
+    except Exception as error:  # noqa: BLE001  a fault of this program: reported like any other, traced on request
+        hint = "" if "--debug" in given else " (put --debug before the command to see where)"
+        return _fail(error, f"internal error: {type(error).__name__}: {error}{hint}", 1, debug="--debug" in given)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(error: Exception, message: str, code: int, *, debug: bool) -> int:
+    if debug:
+        traceback.print_exception(error)
+    typer.echo(f"vrag: {' '.join(message.split())}", err=True)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
