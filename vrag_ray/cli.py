@@ -55,7 +55,7 @@ def _top(
     del version, debug  # the one has its callback; main reads the other, which must hold before this is called
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  one return an outcome
     """Run one command and return the exit code; the console script ends the process with it."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:

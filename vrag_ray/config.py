@@ -148,13 +148,13 @@ class Settings(BaseSettings):
     serving: ServingConfig = ServingConfig()
 
     @classmethod
-    def settings_customise_sources(
+    def settings_customise_sources(  # the signature is pydantic's
         cls,
-        settings_cls: type[BaseSettings],
+        settings_cls: type[BaseSettings],  # noqa: ARG003
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The environment wins over what a YAML file or a caller passes in."""
         return env_settings, init_settings

@@ -64,6 +64,6 @@ def _compare(value: MetaValue, bound: float | str) -> int | None:
     """-1, 0 or 1 as ``value`` is below, at or above ``bound``; None when the types cannot be ordered."""
     if isinstance(value, str) and isinstance(bound, str):
         return (value > bound) - (value < bound)
-    if isinstance(value, bool) or isinstance(value, str) or isinstance(bound, str):
+    if isinstance(value, bool | str) or isinstance(bound, str):
         return None
     return (value > bound) - (value < bound)

@@ -43,8 +43,7 @@ def texts(answer: SearchAnswer) -> list[list[str]]:
 
 async def until_whole(retriever: ShardedRetriever) -> None:
     async with asyncio.timeout(WAIT_S):
-        while retriever.pool.healthy < retriever.pool.total:
-            await asyncio.sleep(0.05)
+        await asyncio.gather(*(r.reviving for replicas in retriever.pool._shards for r in replicas if r.reviving))
 
 
 def test_each_mode_finds_the_planted_page_and_carries_its_scores(tmp_path: Path) -> None:
