@@ -11,6 +11,7 @@ import typer
 
 from vrag_ray.commands.ask import ask
 from vrag_ray.commands.collection import delete, documents, verify, versions
+from vrag_ray.commands.console import is_debugging, show_debug_output
 from vrag_ray.commands.demo import demo
 from vrag_ray.commands.doctor import doctor
 from vrag_ray.commands.ingest import ingest
@@ -55,33 +56,27 @@ def _top(
     del version, debug  # the one has its callback; main reads the other, which must hold before this is called
 
 
-def main(arguments: Sequence[str] | None = None) -> int:  # noqa: PLR0911  one return an outcome
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; the console script ends the process with it."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    if "--debug" in given:
+        show_debug_output()
     try:
-        if not given:
-            make_app()(["--help"], prog_name="vrag", standalone_mode=False)
-            return USAGE
-        code = make_app()(given, prog_name="vrag", standalone_mode=False)
+        code = make_app()(given or ["--help"], prog_name="vrag", standalone_mode=False)
     except VragError as error:
-        return _fail(error, str(error), 1, debug="--debug" in given)
+        return _fail(error, str(error), 1)
     except typer.TyperException as error:
-        return _fail(error, error.format_message(), error.exit_code, debug="--debug" in given)
-    except (KeyboardInterrupt, typer.Abort):
-        typer.echo("vrag: interrupted", err=True)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough.
-        sys.stderr.close()
-        return 1
+        return _fail(error, error.format_message(), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort) as error:
+        return _fail(error, "interrupted", INTERRUPTED)
     except Exception as error:  # noqa: BLE001  a fault of this program: reported like any other, traced on request
-        hint = "" if "--debug" in given else " (put --debug before the command to see where)"
-        return _fail(error, f"internal error: {type(error).__name__}: {error}{hint}", 1, debug="--debug" in given)
-    return code if isinstance(code, int) else 0
+        hint = "" if is_debugging() else " (put --debug before the command to see where)"
+        return _fail(error, f"internal error: {type(error).__name__}: {error}{hint}", 1)
+    return code if isinstance(code, int) else 0 if given else USAGE
 
 
-def _fail(error: Exception, message: str, code: int, *, debug: bool) -> int:
-    if debug:
+def _fail(error: BaseException, message: str, code: int) -> int:
+    if is_debugging():
         traceback.print_exception(error)
     typer.echo(f"vrag: {' '.join(message.split())}", err=True)
     return code

@@ -107,7 +107,7 @@ class Client:
         follower.begin_connection()
         method, path, headers, content = _stream_request(request, follower)
         with ExitStack() as stack:
-            timeout = httpx.Timeout(self._http.timeout, read=_STREAM_SILENCE_S)
+            timeout = _stream_timeout(self._http.timeout)
             reply = stack.enter_context(
                 self._http.stream(method, path, headers=headers, content=content, timeout=timeout)
             )
@@ -254,7 +254,7 @@ class AsyncClient:
         follower.begin_connection()
         method, path, headers, content = _stream_request(request, follower)
         async with AsyncExitStack() as stack:
-            timeout = httpx.Timeout(self._http.timeout, read=_STREAM_SILENCE_S)
+            timeout = _stream_timeout(self._http.timeout)
             reply = await stack.enter_async_context(
                 self._http.stream(method, path, headers=headers, content=content, timeout=timeout)
             )
@@ -289,6 +289,10 @@ def _stream_request(request: RunRequest, follower: RunFollower) -> tuple[str, st
         return "POST", "/v1/runs", dict(_JSON), _json(request)
     headers = {"Last-Event-ID": str(follower.last_event_id)}
     return "GET", f"/v1/runs/{follower.run_id}/events", headers, None
+
+
+def _stream_timeout(usual: httpx.Timeout) -> httpx.Timeout:
+    return httpx.Timeout(connect=usual.connect, write=usual.write, pool=usual.pool, read=_STREAM_SILENCE_S)
 
 
 def _passing_problem(base_url: str, error: httpx.TransportError | ServerError, follower: RunFollower) -> str:

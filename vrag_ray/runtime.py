@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 import uuid
@@ -41,7 +42,7 @@ def ray_session() -> Iterator[None]:
         yield
         return
     if os.environ.get("RAY_ADDRESS"):
-        ray.init(log_to_driver=False)
+        ray.init(log_to_driver=False, logging_level=logging.WARNING)
     else:
         from vrag_ray.serving.local import start_ray
 

@@ -40,7 +40,7 @@ def main(model: str, picture: str, prompt: str, tokens: int) -> None:
         "logprobs": [step[token].logprob for step, token in zip(output.logprobs, output.token_ids, strict=True)],
         "finish_reason": output.finish_reason,
     }
-    print(json.dumps(record), flush=True)  # noqa: T201
+    print(json.dumps(record), flush=True)
 
 
 if __name__ == "__main__":

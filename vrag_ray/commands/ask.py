@@ -22,6 +22,7 @@ from vrag_ray.commands.options import (
 if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
     from vrag_ray.api import RunRequest
+    from vrag_ray.commands.console import Echo
     from vrag_ray.runtime import AnswerSystem
 
 
@@ -56,8 +57,8 @@ def ask(
         filter=narrowed,
     )
 
-    async def use(system: AnswerSystem, base_url: str | None) -> RunRecord:
-        return await follow(system, request, base_url, quiet=as_json)
+    async def use(system: AnswerSystem, base_url: str | None, echo: Echo) -> RunRecord:
+        return await follow(system, request, base_url, None if as_json else echo)
 
     record = with_system(url, settings, collection_typed=collection is not None, use=use)
     if as_json:
@@ -66,18 +67,17 @@ def ask(
         raise typer.Exit(1)
 
 
-async def follow(system: AnswerSystem, request: RunRequest, base_url: str | None, *, quiet: bool) -> RunRecord:
-    """Ask, print the steps as they happen and then the outcome unless ``quiet``, and return the record."""
+async def follow(system: AnswerSystem, request: RunRequest, base_url: str | None, echo: Echo | None) -> RunRecord:
+    """Ask, print the steps as they happen and then the outcome, if at all, and return the record."""
     from vrag_ray.commands.show import answer_lines, event_lines, graph_lines
 
     run_id = uuid.uuid4().hex
     async for event in system.ask(request.model_copy(update={"run_id": run_id})):
-        if not quiet:
+        if echo is not None:
             for line in event_lines(event):
-                typer.echo(line)
+                echo(line)
     record = await system.run(run_id)
-    if not quiet:
-        typer.echo("")
-        for line in (*answer_lines(record, base_url), "", *graph_lines(record.graph)):
-            typer.echo(line)
+    if echo is not None:
+        for line in ("", *answer_lines(record, base_url), "", *graph_lines(record.graph)):
+            echo(line)
     return record

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vrag_ray.commands.console import Echo, ray_behind_terminal
 from vrag_ray.commands.options import JsonFlag
 
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ def demo(
 ) -> None:
     """Make a small corpus, ingest it, serve it, and ask three questions of it."""
     from vrag_ray.config import load_settings
-    from vrag_ray.runtime import ray_session
 
     settings = load_settings(None).model_copy(
         update={"collection": collection or str(folder.absolute().parent / "demo-collection")}
     )
-    with ray_session():
+    stay = not leave and not as_json and sys.stdin.isatty()
+    with ray_behind_terminal() as echo:
         _ingest(folder, settings)
-        _serve_and_ask(settings, port, stay=not leave and not as_json and sys.stdin.isatty(), as_json=as_json)
+        _serve_and_ask(settings, port, echo, stay=stay, as_json=as_json)
 
 
 def _ingest(folder: Path, settings: Settings) -> None:
@@ -59,7 +60,7 @@ def _ingest(folder: Path, settings: Settings) -> None:
         _say(line)
 
 
-def _serve_and_ask(settings: Settings, port: int | None, *, stay: bool, as_json: bool) -> None:
+def _serve_and_ask(settings: Settings, port: int | None, echo: Echo, *, stay: bool, as_json: bool) -> None:
     from vrag_ray.commands.serve import wait_for_signal
     from vrag_ray.serving.local import start_serving
 
@@ -71,14 +72,16 @@ def _serve_and_ask(settings: Settings, port: int | None, *, stay: bool, as_json:
     service = start_serving(settings, port)
     try:
         _say(f"serving at {service.base_url}")
-        outcomes = asyncio.run(_ask_all(service.base_url, quiet=as_json))
+        outcomes = asyncio.run(_ask_all(service.base_url, None if as_json else echo))
         if as_json:
-            typer.echo(json.dumps({"url": service.base_url, "answers": outcomes}))
+            echo(json.dumps({"url": service.base_url, "answers": outcomes}))
         if stay:
             _say(f"\ngo on at {service.base_url}, for example:")
             _say(f'  vrag ask "Which part of crane 2 was corroded?" --url {service.base_url}')
             _say("Ctrl-C stops the server")
             wait_for_signal()
+        else:
+            _say(f"\ngo on with: vrag serve --collection {settings.collection}")
     finally:
         service.stop()
     if not all(outcome["as_expected"] for outcome in outcomes):
@@ -86,7 +89,7 @@ def _serve_and_ask(settings: Settings, port: int | None, *, stay: bool, as_json:
         raise typer.Exit(1)
 
 
-async def _ask_all(base_url: str, *, quiet: bool) -> list[dict[str, object]]:
+async def _ask_all(base_url: str, echo: Echo | None) -> list[dict[str, object]]:
     from vrag_ray.api import RunRequest
     from vrag_ray.client import AsyncClient
     from vrag_ray.commands.ask import follow
@@ -96,12 +99,12 @@ async def _ask_all(base_url: str, *, quiet: bool) -> list[dict[str, object]]:
     outcomes: list[dict[str, object]] = []
     async with AsyncClient(base_url, api_key=api_key()) as client:
         for number, asked in enumerate(QUESTIONS, start=1):
-            if not quiet:
-                typer.echo(f"\n{'=' * 78}\nQuestion {number}, {asked.label}: {asked.question}\n")
-            record = await follow(client, RunRequest(question=asked.question), base_url, quiet=quiet)
+            if echo is not None:
+                echo(f"\n{'=' * 78}\nQuestion {number}, {asked.label}: {asked.question}\n")
+            record = await follow(client, RunRequest(question=asked.question), base_url, echo)
             right = is_expected(record, asked)
-            if not quiet and not right:
-                typer.echo(f"\n(expected: {asked.answer}, from {asked.source})")
+            if echo is not None and not right:
+                echo(f"\n(expected: {asked.answer}, from {asked.source})")
             outcomes.append({"as_expected": right, "expected": asked.answer, "run": json.loads(record.to_json())})
     return outcomes
 

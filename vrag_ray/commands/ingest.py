@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vrag_ray.commands.console import ray_behind_terminal
 from vrag_ray.commands.options import CollectionOption, ConfigOption, JsonFlag, load, parse_meta
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ def ingest(
 
     from vrag_ray.commands.progress import shown_progress
     from vrag_ray.ingest import ingest as run_ingest
-    from vrag_ray.runtime import ray_session
 
-    with ray_session(), shown_progress() as on_progress:
+    with ray_behind_terminal(), shown_progress() as on_progress:
         report = run_ingest(paths, settings, meta=values, on_progress=on_progress)
     if as_json:
         typer.echo(json.dumps({"collection": settings.collection, **asdict(report)}))

@@ -55,7 +55,7 @@ class _Lines:
 
     def show(self, progress: Progress) -> None:
         now = time.monotonic()
-        if now - self._last < LINE_EVERY_S:
+        if now - self._last < LINE_EVERY_S or not progress.total_pages:
             return
         self._last = now
         rates = ", ".join(f"{stage.name} {stage.pages_per_s:.1f}/s" for stage in progress.stages if stage.pages)

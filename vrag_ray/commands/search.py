@@ -20,6 +20,7 @@ from vrag_ray.commands.options import (
 
 if TYPE_CHECKING:
     from vrag_ray.api import SearchResponse
+    from vrag_ray.commands.console import Echo
     from vrag_ray.runtime import AnswerSystem
 
 
@@ -52,7 +53,7 @@ def search(
 
     request = SearchRequest(queries=queries, top_k=top_k, mode=SearchMode(mode), filter=narrowed)
 
-    async def use(system: AnswerSystem, _: str | None) -> SearchResponse:
+    async def use(system: AnswerSystem, _: str | None, __: Echo) -> SearchResponse:
         return await system.search(request)
 
     response = with_system(url, settings, collection_typed=collection is not None, use=use)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vrag_ray.commands.console import ray_behind_terminal
 from vrag_ray.commands.options import CollectionOption, JsonFlag
 from vrag_ray.types import VragError
 
@@ -39,16 +40,15 @@ def serve(
     if listed:
         typer.echo(f"notice: options of {', '.join(listed)} are left to `serve run {config}`", err=True)
 
-    from vrag_ray.runtime import ray_session
     from vrag_ray.serving.local import start_serving
 
-    with ray_session():
+    with ray_behind_terminal() as echo:
         service = start_serving(settings)
         try:
             if as_json:
-                typer.echo(json.dumps({"url": service.base_url, "collection": settings.collection}))
+                echo(json.dumps({"url": service.base_url, "collection": settings.collection}))
             else:
-                typer.echo(f"serving {settings.collection} at {service.base_url}; Ctrl-C stops it")
+                echo(f"serving {settings.collection} at {service.base_url}; Ctrl-C stops it")
             wait_for_signal()
         finally:
             service.stop()

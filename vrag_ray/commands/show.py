@@ -143,9 +143,9 @@ def graph_lines(graph: MemoryGraph) -> Iterator[str]:
 def _subtree(graph: MemoryGraph, node: MemoryNode, first: str, rest: str) -> Iterator[str]:
     yield first + _label(node)
     children = [child for child in graph.children(node.id) if child.parents[-1] == node.id]
-    bar = "│ " if children else "  "
+    bar = "│  " if children else "   "
     for detail in _details(node):
-        yield f"{rest}{bar}    {detail}"
+        yield f"{rest}{bar}{detail}"
     for child in children:
         last = child is children[-1]
         yield from _subtree(graph, child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "))
@@ -162,7 +162,7 @@ def _label(node: MemoryNode) -> str:
 
 def _details(node: MemoryNode) -> Iterator[str]:
     if node.summary:
-        yield shortened(" ".join(node.summary.split()))
+        yield shortened(node.summary.splitlines()[0] if node.kind is NodeKind.ANSWER else node.summary)
     for item in node.items:
         yield f"kept: {_item(item)}, priority {item.priority} of 5"
 

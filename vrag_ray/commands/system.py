@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
+from vrag_ray.commands.console import Echo, ray_behind_terminal
 from vrag_ray.commands.options import api_key
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from vrag_ray.runtime import AnswerSystem
 
 T = TypeVar("T")
+Use = Callable[["AnswerSystem", str | None, Echo], Awaitable[T]]
+"""Works with a system at a base URL (None: in this process) and prints through the function it is given."""
 PROBE_TIMEOUT_S = 2.0
 
 
@@ -23,9 +26,9 @@ def with_system(
     settings: Settings,
     *,
     collection_typed: bool,
-    use: Callable[[AnswerSystem, str | None], Awaitable[T]],
+    use: Use[T],
 ) -> T:
-    """Run ``use(system, base_url)``; ``base_url`` is None where no server is involved.
+    """Run ``use``.
 
     The order is: ``url``; the collection if it was typed; a server on the configured port; the configured collection.
     """
@@ -35,25 +38,25 @@ def with_system(
             typer.echo(f"asking the server at {url}", err=True)
     if url is not None:
         return asyncio.run(_with_server(url, use))
-    from vrag_ray.runtime import ray_session, require_collection
+    from vrag_ray.runtime import require_collection
 
     require_collection(settings.collection)
-    with ray_session():
-        return asyncio.run(_with_local(settings, use))
+    with ray_behind_terminal() as echo:
+        return asyncio.run(_with_local(settings, use, echo))
 
 
-async def _with_server(url: str, use: Callable[[AnswerSystem, str | None], Awaitable[T]]) -> T:
+async def _with_server(url: str, use: Use[T]) -> T:
     from vrag_ray.client import AsyncClient
 
     async with AsyncClient(url, api_key=api_key()) as client:
-        return await use(client, client.base_url)
+        return await use(client, client.base_url, typer.echo)
 
 
-async def _with_local(settings: Settings, use: Callable[[AnswerSystem, str | None], Awaitable[T]]) -> T:
+async def _with_local(settings: Settings, use: Use[T], echo: Echo) -> T:
     from vrag_ray.runtime import local_system
 
     async with local_system(settings) as system:
-        return await use(system, None)
+        return await use(system, None, echo)
 
 
 def _running_server(settings: Settings) -> str | None:

@@ -136,6 +136,7 @@ class ShardedRetriever:
         used = SearchMode.LEXICAL if self._embedder is None else mode
         served = self._served
         served.active += 1
+        served.idle.clear()
         try:
             return await self._search(served.collection, list(queries), top_k, used, filter)
         finally:

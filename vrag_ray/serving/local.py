@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -98,6 +99,7 @@ def start_ray(temp_dir: Path | None = None) -> None:
         include_dashboard=False,
         object_store_memory=OBJECT_STORE_BYTES,
         log_to_driver=False,
+        logging_level=logging.WARNING,
         _temp_dir=str(temp_dir) if temp_dir else None,
     )
 
