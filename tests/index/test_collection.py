@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.index.planted import doc_id_of, document, plant, stored
-from vrag_ray.index.collection import Collection, NotFoundError
+from vrag_ray.index.collection import Collection
 from vrag_ray.index.lexical import lexical_search
 from vrag_ray.index.rows import CorruptionError
 from vrag_ray.index.shard import load_rows
 from vrag_ray.index.verify import verify
 from vrag_ray.index.writer import CollectionWriter
-from vrag_ray.types import VragError
+from vrag_ray.types import NotFoundError, VragError
 
 
 def texts_found(collection: Collection, query: str) -> list[str]:

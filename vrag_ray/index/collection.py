@@ -21,7 +21,7 @@ from vrag_ray.index.rows import (
 )
 from vrag_ray.index.storage import CollectionFiles
 from vrag_ray.index.versions import VersionRecord, find_version, latest_number, list_versions
-from vrag_ray.types import Document, Locator, Passage, VragError, Word
+from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError, Word
 
 if TYPE_CHECKING:
     import lance
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 FORMAT = {"format": "vrag_ray collection", "layout": 1}
 MARKER = "collection.json"
 MIN_PREFIX = 8
-
-
-class NotFoundError(VragError):
-    """No such document, passage or version."""
 
 
 class Collection:

@@ -6,12 +6,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from vrag_ray.index.collection import FORMAT, MARKER, Collection, NotFoundError
+from vrag_ray.index.collection import FORMAT, MARKER, Collection
 from vrag_ray.index.rows import document_is_sound, passage_is_sound
 from vrag_ray.index.seals import check_seals
 from vrag_ray.index.storage import CollectionFiles
 from vrag_ray.index.versions import damaged_versions
-from vrag_ray.types import document_id
+from vrag_ray.types import NotFoundError, document_id
 
 
 @dataclass(frozen=True, slots=True)

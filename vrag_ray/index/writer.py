@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 _FTS_COLUMN = "terms"
 
 
+class BusyError(VragError):
+    """Another process holds the write lock of the collection."""
+
+
 class CollectionWriter(AbstractContextManager["CollectionWriter"]):
     """Exclusive write access. On a local disk a second writer is refused; the lock dies with its process."""
 
@@ -194,5 +198,5 @@ def _lock(root: str) -> IO[bytes]:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         stream.close()
-        raise VragError(f"another process is writing to the collection {root}: wait until it has finished") from error
+        raise BusyError(f"another process is writing to the collection {root}: wait until it has finished") from error
     return stream

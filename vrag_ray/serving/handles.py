@@ -20,7 +20,7 @@ from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
 from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError, scrub
 from vrag_ray.serving.sse import LoggedEvent
-from vrag_ray.types import Box, Meta, NotFoundError, SearchMode, VragError
+from vrag_ray.types import Box, Meta, SearchMode, VragError
 
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle
@@ -37,14 +37,11 @@ def unwrapped(error: Exception, part: str) -> Exception:
 
     if isinstance(error, RayTaskError):
         # Ray's own class carries the remote stack trace in its text.
-        from vrag_ray.index import collection
         from vrag_ray.index.rows import CorruptionError
 
         cause = error.cause
         if isinstance(cause, CorruptionError):
             return DamagedError(str(cause))
-        if isinstance(cause, collection.NotFoundError):
-            return NotFoundError(str(cause))
         return cause if isinstance(cause, VragError | BackPressureError) else error
     if isinstance(error, BackPressureError):
         return OverloadedError(f"the {part} has more requests than it can queue")

@@ -25,7 +25,6 @@ from vrag_ray.types import (
     Meta,
     NotFoundError,
     PageText,
-    VragError,
 )
 
 if TYPE_CHECKING:
@@ -207,17 +206,14 @@ def _newest(root: str, known: Collection | None) -> Collection:
 
 def _delete(root: str, doc_id: str) -> None:
     """Blocking. Raises ConflictError while another process writes for longer than ``LOCK_WAIT_S``."""
-    from vrag_ray.index.rows import CorruptionError
-    from vrag_ray.index.writer import CollectionWriter
+    from vrag_ray.index.writer import BusyError, CollectionWriter
 
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:
         try:
             writer = CollectionWriter(root)
             break
-        except CorruptionError:
-            raise
-        except VragError as error:
+        except BusyError as error:
             if time.monotonic() > deadline:
                 raise ConflictError(f"document {doc_id} cannot be deleted now: {error}", code="busy") from error
             time.sleep(0.1)
