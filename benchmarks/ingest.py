@@ -44,7 +44,7 @@ def loop(pdf: Path, threads: int) -> float:
     for start in range(0, len(document), BATCH_PAGES):
         pages = range(start, min(start + BATCH_PAGES, len(document)))
         texts = [document[number].get_text() for number in pages]
-        windows = [w for text in texts for w in split_windows(text, config.window_words, config.window_stride)]
+        windows = [w for text in texts for w in split_windows(text, config.window_words, config.window_overlap)]
         embedder.embed_passages([window for window in windows if window.strip()])
     return len(document) / (time.perf_counter() - began)
 

@@ -41,7 +41,7 @@ class CorpusConfig(Section):
 
     limits: DecodeLimits = DecodeLimits()
     window_words: int = Field(default=150, ge=20)
-    window_stride: int = Field(default=120, ge=10)
+    window_overlap: int = Field(default=0, ge=0)
     pages_per_item: int = Field(default=16, ge=1)
     clip_seconds: float = Field(default=60.0, gt=0)
     video_fps: float = Field(default=1.0, gt=0)

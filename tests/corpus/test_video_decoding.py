@@ -68,7 +68,12 @@ def test_captions_become_the_text_of_the_clips_they_are_heard_in(sandbox, tmp_pa
     assert (second.kind, second.locator) == (PassageKind.CLIP, Locator(t_start=10.0, t_end=20.0))
     assert not first.ocr
     page = sandbox.page_text(path, VIDEO, second.locator, short)
-    assert (page.text, page.words, page.width, page.height) == ("The crane lifts 40 tonnes\nBye", (), 160, 120)
+    assert (page.text, page.words, page.width, page.height) == (
+        "[9.0-12.0] The crane lifts 40 tonnes\n[15.0-16.0] Bye",
+        (),
+        160,
+        120,
+    )
 
 
 def test_without_captions_the_frames_are_read_and_each_line_is_kept_once(sandbox, tmp_path, options):

@@ -12,34 +12,43 @@ from vrag_ray.corpus.windows import WORD, split_windows
 from vrag_ray.types import Box, Locator, PassageKind, VragError, Word
 
 texts = st.text(st.sampled_from("ab .,\n\t字か한"), max_size=400)
-sizes = st.integers(1, 12).flatmap(lambda words: st.tuples(st.just(words), st.integers(1, words)))
+sizes = st.integers(1, 12).flatmap(lambda words: st.tuples(st.just(words), st.integers(0, words - 1)))
 
 
-@given(texts, sizes)
-def test_windows_hold_every_word_in_order_with_the_promised_overlap(text: str, size: tuple[int, int]) -> None:
-    words, stride = size
-    windows = split_windows(text, words, stride)
-    tokens = WORD.findall(text)
-    assert len(windows) >= 1
-    for index, window in enumerate(windows):
-        assert window in text
-        assert WORD.findall(window) == tokens[index * stride : index * stride + words]
-        assert index == len(windows) - 1 or len(WORD.findall(window)) == words
-    assert (len(windows) - 1) * stride + words >= len(tokens)
-    assert len(windows) == 1 or (len(windows) - 2) * stride + words < len(tokens)
+@given(st.integers(1, 400), sizes)
+def test_windows_are_the_fewest_even_ones_that_hold_every_word_with_the_overlap(
+    count: int, size: tuple[int, int]
+) -> None:
+    words, overlap = size
+    text = "\n".join(map(str, range(count)))
+    windows = [list(map(int, window.split())) for window in split_windows(text, words, overlap)]
+    assert len({len(window) for window in windows}) == 1
+    assert len(windows[0]) <= words
+    assert (len(windows) - 1) * (words - overlap) + overlap < max(count, overlap + 1)
+    assert (windows[0][0], windows[-1][-1]) == (0, count - 1)
+    assert all(window == list(range(window[0], window[-1] + 1)) for window in windows)
+    shared = {before[-1] + 1 - after[0] for before, after in itertools.pairwise(windows)}
+    assert shared <= {overlap, overlap + 1}
+
+
+@given(texts, st.integers(1, 12))
+def test_windows_without_overlap_are_slices_that_keep_every_word(text: str, words: int) -> None:
+    windows = split_windows(text, words, 0)
+    assert all(window in text for window in windows)
+    assert set(WORD.findall(text)) == {word for window in windows for word in WORD.findall(window)}
 
 
 def test_empty_text_gives_one_empty_window() -> None:
-    assert split_windows(" \n ", 150, 120) == [""]
+    assert split_windows(" \n ", 150, 0) == [""]
 
 
 def test_a_window_is_bounded_without_any_blank() -> None:
-    assert max(map(len, split_windows("x" * 100_000, 150, 120))) <= 150 * 64
+    assert max(map(len, split_windows("x" * 100_000, 150, 0))) <= 150 * 64
 
 
-def test_a_stride_that_would_skip_words_is_refused() -> None:
-    with pytest.raises(VragError, match="stride 151"):
-        split_windows("a b", 150, 151)
+def test_an_overlap_that_would_never_end_is_refused() -> None:
+    with pytest.raises(VragError, match="overlap 150"):
+        split_windows("a b", 150, 150)
 
 
 @given(texts, st.integers(1, 9))
@@ -62,7 +71,7 @@ def test_passages_carry_the_unit_and_keep_ocr_words_once() -> None:
     unit = DecodedUnit(
         6, PassageKind.PAGE, Locator(page=7), " ".join("seven" for _ in range(50)), (word,), ocr=True, meta={"a": 2}
     )
-    config = CorpusConfig(window_words=20, window_stride=15)
+    config = CorpusConfig(window_words=20, window_overlap=5)
     passages = passages_of("f" * 64, unit, config, {"a": 1, "b": "x"})
     assert [passage.id for passage in passages] == [f"{'f' * 24}:p7:w{n}" for n in range(3)]
     assert [passage.words for passage in passages] == [(word,), (), ()]

@@ -29,5 +29,5 @@ def passages_of(doc_id: str, unit: DecodedUnit, config: CorpusConfig, doc_meta: 
             words=unit.words if window == 0 else (),
             meta=meta,
         )
-        for window, text in enumerate(split_windows(unit.text, config.window_words, config.window_stride))
+        for window, text in enumerate(split_windows(unit.text, config.window_words, config.window_overlap))
     ]

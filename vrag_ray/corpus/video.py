@@ -73,7 +73,7 @@ class VideoSource:
         """Words of the file name, then captions or, where there are none, what OCR reads in up to four frames."""
         locator = self.locator(unit)
         start, stop = _range(locator)
-        lines = [title_from_name(self._opening.name), *self._captions(start, stop)]
+        lines = [title_from_name(self._opening.name), *(cue.text for cue in self._captions(start, stop))]
         captioned = len(lines) > 1
         times = _spread(sample_times(start, stop, self._options.video_fps, self._options.max_frames), OCR_FRAMES)
         last: Picture | None = None
@@ -96,9 +96,9 @@ class VideoSource:
         )
 
     def page_text(self, locator: Locator) -> PageText:
-        """The captions of the time range; no words, since captions have no place in the picture."""
+        """A line ``[start-end] caption``, in seconds, for each in the range; captions have no place in the picture."""
         start, stop = _range(locator)
-        text = "\n".join(_unique(self._captions(start, stop)))
+        text = "\n".join(f"[{cue.start:.1f}-{cue.end:.1f}] {cue.text}" for cue in self._captions(start, stop))
         return PageText(self._opening.path.name, locator, text, words=(), width=self._width, height=self._height)
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:
@@ -124,10 +124,10 @@ class VideoSource:
         if self._reader is not None:
             self._reader.close()
 
-    def _captions(self, start: float, stop: float) -> list[str]:
+    def _captions(self, start: float, stop: float) -> list[Cue]:
         if self._cues is None:
             self._cues = read_cues(self._opening.path)
-        return [cue.text for cue in self._cues if cue.start < stop and cue.end > start]
+        return [cue for cue in self._cues if cue.start < stop and cue.end > start]
 
     def _frame(self, t: float) -> Picture | None:
         if self._reader is None:

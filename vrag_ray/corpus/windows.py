@@ -1,7 +1,8 @@
-"""Text is cut into overlapping windows, the unit that is embedded and searched."""
+"""Text is cut into windows, the unit that is embedded and searched."""
 
 from __future__ import annotations
 
+import math
 import re
 
 from vrag_ray.types import VragError
@@ -12,16 +13,19 @@ LONGEST_WORD = 64
 WORD = re.compile(rf"[{CJK}]|[^\s{CJK}]{{1,{LONGEST_WORD}}}")
 
 
-def split_windows(text: str, words: int, stride: int) -> list[str]:
-    """Slices of ``text`` of at most ``words`` words, each starting ``stride`` words after the one before.
+def split_windows(text: str, words: int, overlap: int) -> list[str]:
+    """The fewest slices of ``text`` of at most ``words`` words that share ``overlap`` words with the one before.
 
-    Every word is in a window and every window but the last is full. Empty text gives ``[""]``, so that every
-    unit has a passage.
+    They are of equal length, give or take a word that more is shared, because a window of a few leftover words
+    would be found for those words alone. Every word is in a window. Empty text gives ``[""]``, so that every unit
+    has a passage.
     """
-    if not 0 < stride <= words:
-        raise VragError(f"window stride {stride} must be from 1 to window words {words}")
+    if not 0 <= overlap < words:
+        raise VragError(f"window overlap {overlap} must be from 0 to less than window words {words}")
     spans = [match.span() for match in WORD.finditer(text)]
     if not spans:
         return [""]
-    starts = range(0, max(1, len(spans) - words + stride), stride)
-    return [text[spans[start][0] : spans[min(start + words, len(spans)) - 1][1]] for start in starts]
+    count = max(1, math.ceil((len(spans) - overlap) / (words - overlap)))
+    size = math.ceil((len(spans) + overlap * (count - 1)) / count)
+    starts = [i * (len(spans) - size) // max(1, count - 1) for i in range(count)]
+    return [text[spans[start][0] : spans[start + size - 1][1]] for start in starts]

@@ -6,13 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from vrag_ray.corpus.sniff import SUFFIXES
 from vrag_ray.types import VragError
-
-SUFFIXES = frozenset(
-    {".pdf", ".jpg", ".jpeg", ".png", ".webp", ".tif", ".tiff", ".gif"}
-    | {".mp4", ".mkv", ".mov", ".webm", ".avi", ".m4v"}
-    | {".txt", ".md", ".json", ".jsonl"}
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,14 +18,13 @@ from uuid import uuid4
 
 from vrag_ray.config import Settings
 from vrag_ray.corpus.isolate import decode_isolating, failed_unit
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import passages_of
 from vrag_ray.corpus.sandbox import Sandbox
 from vrag_ray.embedding.load import load_embedder
-from vrag_ray.index.rows import UNIT_ERROR, passage_to_json
+from vrag_ray.index.rows import passage_to_json
 from vrag_ray.index.storage import CollectionFiles
 from vrag_ray.ingest.plan import Committed, DocumentPlan, work_items
-from vrag_ray.types import Meta, Passage, passage_id
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -110,7 +109,7 @@ class Decode:
             units = [failed_unit(item, unit, self._options, str(error)) for unit in range(item.start, item.stop)]
         self._board.add.remote("decode", self._worker, len(units), time.perf_counter() - began)
         for unit in units:
-            passages = self._passages(plan, unit)
+            passages = passages_of(plan.doc_id, unit, self._config, plan.meta)
             yield {
                 "plan": row["plan"],
                 "unit": unit.unit,
@@ -118,16 +117,6 @@ class Decode:
                 "passages": json.dumps([passage_to_json(passage) for passage in passages]),
                 "texts": [passage.text for passage in passages],
             }
-
-    def _passages(self, plan: DocumentPlan, unit: DecodedUnit) -> list[Passage]:
-        """At least one, so that a unit without any text is known to be done; errors stand in the metadata."""
-        meta: Meta = {**plan.meta, UNIT_ERROR: unit.error} if unit.error else plan.meta
-        passages = passages_of(plan.doc_id, unit, self._config, meta)
-        if passages:
-            return passages
-        return [
-            Passage(passage_id(plan.doc_id, unit.locator, 0), plan.doc_id, unit.kind, unit.locator, 0, "", (), meta)
-        ]
 
 
 class Embed:
