@@ -72,7 +72,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:  # noqa: BLE001  a fault of this program: reported like any other, traced on request
         hint = "" if is_debugging() else " (put --debug before the command to see where)"
         return _fail(error, f"internal error: {type(error).__name__}: {error}{hint}", 1)
-    return code if isinstance(code, int) else 0 if given else USAGE
+    if not given:
+        return USAGE
+    return code if isinstance(code, int) else 0
 
 
 def _fail(error: BaseException, message: str, code: int) -> int:

@@ -57,7 +57,8 @@ class EmbedderConfig(Section):
     name: str = "minilm"
     """``minilm``, ``none`` (lexical only), or a dotted path ``package.module:factory``."""
     weights_dir: str | None = None
-    threads: int = 1
+    threads: int = Field(default=2, ge=1)
+    """Texts embedded at once in one process, each on one core."""
     batch_windows: int = 256
 
 
@@ -65,7 +66,7 @@ class IngestConfig(Section):
     """How the Ray Data graph is sized."""
 
     concurrency: int | None = None
-    """Embedding actors; by default one per CPU, or per GPU share."""
+    """Embedding actors; by default one per ``embedder.threads`` CPUs."""
     num_gpus: float = Field(default=0.0, ge=0.0)
     """GPU share of one embedding actor."""
     commit_pages: int = Field(default=128, ge=1)

@@ -57,5 +57,5 @@ def report_lines(report: IngestReport, collection: str) -> list[str]:
         f"{len(report.failed)} with errors; {report.pages} pages in {report.seconds:.1f} s; version {report.version}"
     ]
     lines += [f"notice: {notice}" for notice in report.notices]
-    lines += [f"error: {problem.uri.rsplit('/', 1)[-1]}: {problem.error}" for problem in report.failed]
+    lines += [f"error: {problem.error}" for problem in report.failed]
     return lines

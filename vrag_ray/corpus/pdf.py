@@ -52,7 +52,8 @@ class PdfSource:
         try:
             self._document = pymupdf.open(opening.path, filetype="pdf")
         except (RuntimeError, ValueError) as error:
-            raise DecodeError(f"is no readable PDF: {error}") from error
+            # MuPDF's own words only say that it could not open the file.
+            raise DecodeError("is no readable PDF: it is damaged or cut short") from error
         if self._document.needs_pass and not self._document.authenticate(""):
             raise DecodeError("is encrypted: remove the password and add it again")
         self._pages = self._count_pages()

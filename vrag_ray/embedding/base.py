@@ -13,7 +13,10 @@ from vrag_ray.types import PassageKind
 
 @runtime_checkable
 class Embedder(Protocol):
-    """Turns texts into unit vectors whose inner product is their similarity."""
+    """Turns texts into unit vectors whose inner product is their similarity.
+
+    The retriever calls it from several threads at once.
+    """
 
     @property
     def id(self) -> str:

@@ -26,12 +26,12 @@ class TextEmbedder:
     """Every kind: what is embedded is the passage's text, never its pixels."""
 
     def __init__(self, weights: MiniLmWeights, *, threads: int = 1) -> None:
-        """``threads`` is how many texts are embedded at once, each on one core."""
+        """``threads`` is how many texts are embedded at once, each on one core, whoever calls."""
         from tokenizers import Tokenizer
 
         if threads < 1:
             raise VragError(f"embedder.threads must be at least 1, not {threads}")
-        self._threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="embed") if threads > 1 else None
         self._tokenizer = Tokenizer.from_buffer(weights.tokenizer_json)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
@@ -56,13 +56,12 @@ class TextEmbedder:
         def embed(index: int) -> None:
             vectors[index] = self._session.run(None, {INPUT: self.token_ids(texts[index])})[0]
 
-        if self._threads == 1 or len(texts) == 1:
+        if self._pool is None or len(texts) == 1:
             for index in range(len(texts)):
                 embed(index)
             return vectors
         # Longest first, so that no thread is left alone with a long text at the end.
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
-        with ThreadPoolExecutor(self._threads, thread_name_prefix="embed") as pool:
-            for _ in pool.map(embed, order):
-                pass
+        for _ in self._pool.map(embed, order):
+            pass
         return vectors

@@ -29,15 +29,19 @@ def _stemmer() -> Stemmer.Stemmer:
 
 def index_terms(text: str) -> list[str]:
     """Lower-cased words, each followed by its ``~stem``; runs of unspaced script become character bigrams."""
-    stem = _stemmer().stemWord
     terms: list[str] = []
     for token in _WORD.findall(unicodedata.normalize("NFKC", text).lower()):
-        for part in _UNSPACED.split(token):
-            if not part:
-                continue
-            if _UNSPACED.fullmatch(part):
-                terms.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
-            else:
-                terms.append(part)
-                terms.append("~" + stem(part))
+        terms.extend(_terms_of(token))
     return terms
+
+
+# Ingest meets the same words again and again, and this is the driver's largest share of the work.
+@lru_cache(maxsize=1 << 16)
+def _terms_of(token: str) -> tuple[str, ...]:
+    terms: list[str] = []
+    for part in _UNSPACED.split(token):
+        if _UNSPACED.fullmatch(part):
+            terms.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
+        elif part:
+            terms += [part, "~" + _stemmer().stemWord(part)]
+    return tuple(terms)

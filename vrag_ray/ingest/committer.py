@@ -130,16 +130,20 @@ class Committer:
         known = self._writer.documents.get(plan.doc_id)
         if plan.skipped and known is not None:
             self.outcome.skipped += 1
+            if known.error:
+                self.outcome.failed.append(FileError(plan.uri, known.error))
             if plan.uri not in known.uris:
                 self._commit(replace(known, uris=(*known.uris, plan.uri)))
             return
         self.outcome.failed += [FileError(plan.uri, error) for _, error in sorted(errors.items())]
-        replaced = any(plan.uri in d.uris and d.doc_id != plan.doc_id for d in self._writer.documents.values())
-        self.outcome.replaced += replaced
-        self.outcome.added += not replaced
+        document = self._document(plan, errors, known)
+        if document.status is not DocumentStatus.ERROR:
+            replaced = any(plan.uri in d.uris and d.doc_id != plan.doc_id for d in self._writer.documents.values())
+            self.outcome.replaced += replaced
+            self.outcome.added += not replaced
         if known is not None and known.embedder_id != self._embedder_id:
             self._writer.drop_passages(plan.doc_id, keep_embedder=self._embedder_id)
-        self._commit(self._document(plan, errors, known))
+        self._commit(document)
 
     def _commit(self, document: Document) -> None:
         self._writer.commit_documents([document])

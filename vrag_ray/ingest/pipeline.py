@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -101,25 +102,27 @@ def _graph(
         units=writer.unfinished_units(embedder_id),
     )
     rows = [{"path": str(s.path), "uri": s.uri, "name": s.name, "meta": json.dumps(dict(meta))} for s in sources]
-    workers = settings.ingest.concurrency or _cpus()
-    readers = max(1, min(workers, len(sources)))
+    cpus = _cpus()
+    embedders = settings.ingest.concurrency or math.ceil(cpus / settings.embedder.threads)
+    readers = max(1, cpus // 2)
     files = ray.data.from_items(rows, override_num_blocks=len(rows))
-    ranges = files.flat_map(
+    ranges = files.map_batches(
         Register,
+        batch_size=1,
         fn_constructor_args=(writer.files.root, settings, embedder_id, committed, board),
-        compute=ActorPoolStrategy(size=min(readers, max(1, workers // 2))),
+        compute=ActorPoolStrategy(size=min(readers, len(sources))),
         num_cpus=ACTOR_CPUS,
     ).repartition(target_num_rows_per_block=1)
     units = ranges.flat_map(
         Decode,
         fn_constructor_args=(writer.files.root, settings, board),
-        compute=ActorPoolStrategy(size=max(1, workers // 2)),
+        compute=ActorPoolStrategy(size=readers),
         num_cpus=ACTOR_CPUS,
     )
     return units.map_batches(
         Embed,
         fn_constructor_args=(settings, board),
-        compute=ActorPoolStrategy(size=workers),
+        compute=ActorPoolStrategy(size=embedders),
         batch_size=settings.embedder.batch_windows if settings.ingest.num_gpus else None,
         batch_format="pyarrow",
         num_cpus=ACTOR_CPUS,
@@ -138,10 +141,12 @@ def _cpus() -> int:
 
 
 def _quiet_ray_data() -> None:
-    """Ray Data's own bars and plans would fight with ours for the terminal."""
+    """Ray Data's own bars, plans and advice would fight with ours for the terminal."""
     from ray.data import DataContext
 
     context = DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False
+    # They would ask the user for memory reservations that this graph leaves to its pool sizes.
+    context.issue_detectors_config.detectors = []
     logging.getLogger("ray.data").setLevel(logging.WARNING)

@@ -37,7 +37,9 @@ class FileError:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The outcome. ``pages`` counts pages, pictures, clips and text pieces decoded in this run.
+    """The outcome. A document of which nothing could be read is only in ``failed``, also when an earlier run met it.
+
+    ``pages`` counts pages, pictures, clips and text pieces decoded in this run.
 
     ``startup_s`` is the part of ``seconds`` before the embedding actors were ready.
     """

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,9 +46,10 @@ class Register:
         self._sandbox = Sandbox(settings.corpus.limits)
         self._board, self._worker = board, uuid4().hex
 
-    def __call__(self, row: Mapping[str, str]) -> Iterator[dict[str, str | int]]:
+    def __call__(self, batch: Mapping[str, Sequence[str]]) -> Iterator[dict[str, list[str | int]]]:
+        """``batch`` has one row: a map over batches, unlike one over rows, is joined with the repartition after it."""
         began = time.perf_counter()
-        plan = self._plan(row)
+        plan = self._plan({name: str(column[0]) for name, column in batch.items()})
         done = self._committed.units.get(plan.doc_id, {})
         items = [] if plan.skipped or plan.error else list(work_items(plan, done, self._settings.corpus.pages_per_item))
         pending = sum(item.stop - item.start for item in items)
@@ -57,9 +58,9 @@ class Register:
         self._board.add.remote("register", self._worker, pending, time.perf_counter() - began)
         text = plan.to_json()
         if not items:
-            yield {"plan": text, "start": 0, "stop": 0}
+            yield {"plan": [text], "start": [0], "stop": [0]}
         for item in items:
-            yield {"plan": text, "start": item.start, "stop": item.stop}
+            yield {"plan": [text], "start": [item.start], "stop": [item.stop]}
 
     def _plan(self, row: Mapping[str, str]) -> DocumentPlan:
         """Everything about the file short of decoding it; a file that cannot be read gets a plan with its error."""

@@ -1,0 +1,137 @@
+"""The commands as a user runs them: real processes, real files, a real server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.serving import material
+
+VRAG = [sys.executable, "-m", "vrag_ray.cli"]
+TIMEOUT_S = 240
+
+
+def vrag(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([*VRAG, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == code, f"{arguments}: {done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "report.pdf").write_bytes(material.pdf())
+    (folder / "notes.txt").write_text(material.TEXT, encoding="utf-8")
+    (folder / "broken.pdf").write_bytes(material.pdf()[:200])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def ingested(files: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, subprocess.CompletedProcess[str]]:
+    root = str(tmp_path_factory.mktemp("root") / "collection")
+    return root, vrag("ingest", str(files), "-c", root, "--meta", "year=2024", "--json")
+
+
+@pytest.fixture(scope="module")
+def collection(ingested: tuple[str, subprocess.CompletedProcess[str]]) -> str:
+    return ingested[0]
+
+
+def test_ingest_takes_the_good_files_and_lists_the_broken_one(ingested):
+    root, done = ingested
+    report = json.loads(done.stdout)
+    assert (report["collection"], report["added"], report["pages"]) == (root, 2, 4)
+    (problem,) = report["failed"]
+    assert problem["uri"].endswith("broken.pdf")
+    assert problem["error"]
+
+
+def test_ingest_again_changes_nothing_and_strict_makes_the_broken_file_a_failure(collection, files):
+    done = vrag("ingest", str(files), "-c", collection, "--strict", "--retry-errors", code=1)
+    assert "0 added" in done.stdout
+    assert "2 unchanged" in done.stdout
+    assert "error: broken.pdf" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_documents_and_versions_are_listed(collection):
+    listed = {
+        d["uris"][0].rsplit("/", 1)[-1]: d for d in json.loads(vrag("documents", "-c", collection, "--json").stdout)
+    }
+    assert {name: d["status"] for name, d in listed.items()} == {
+        "report.pdf": "ready",
+        "notes.txt": "ready",
+        "broken.pdf": "error",
+    }
+    assert listed["report.pdf"]["meta"]["year"] == 2024
+    versions = json.loads(vrag("versions", collection, "--json").stdout)
+    assert [record["number"] for record in versions] == sorted({record["number"] for record in versions})
+    assert "3 documents" in vrag("documents", "-c", collection).stdout
+
+
+def test_search_and_ask_start_what_they_need_where_no_server_runs(collection):
+    response = json.loads(
+        vrag("search", "dredging the basin", "-c", collection, "--where", "year=2024", "--json").stdout
+    )
+    assert response["results"][0][0]["page"] == 2
+    assert (response["shards_ok"], response["shards_total"]) == (1, 1)
+    asked = vrag("ask", "How much did dredging the northern basin cost?", "-c", collection)
+    assert "4.7 million euros" in asked.stdout
+    assert "report.pdf" not in asked.stderr
+    assert "page 2, box" in asked.stdout
+    assert "Graph" in asked.stdout
+
+
+def test_verify_names_the_flipped_byte_and_exits_1(collection, files, tmp_path):
+    root = str(tmp_path / "copy")
+    vrag("ingest", str(files / "notes.txt"), "-c", root)
+    assert "sound" in vrag("verify", root).stdout
+    blob = next(path for path in Path(root).rglob("*") if path.is_file() and path.parent.name == "blobs")
+    data = bytearray(blob.read_bytes())
+    data[3] ^= 1
+    blob.chmod(0o644)
+    blob.write_bytes(data)
+    done = vrag("verify", root, "--json", code=1)
+    report = json.loads(done.stdout)
+    assert not report["sound"]
+    assert any(blob.name in name for name in report["damaged"])
+
+
+@pytest.fixture(scope="module")
+def server(collection: str) -> Iterator[str]:
+    process = subprocess.Popen(
+        [*VRAG, "serve", "-c", collection, "--port", "0", "--json"], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        yield json.loads(line)["url"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=60) == 0
+        assert process.stdout.read() == ""
+    finally:
+        if process.poll() is None:
+            process.kill()
+
+
+def test_serve_prints_its_address_and_is_asked_by_url_until_interrupted(server):
+    found = vrag("search", "apprentices", "--url", server)
+    assert "page 3" in found.stdout
+    asked = json.loads(vrag("ask", "Where does the harbour master keep a copy?", "--url", server, "--json").stdout)
+    assert asked["status"] == "answered"
+    assert "in the tower" in asked["answer"]
+    assert asked["citations"][0]["uri"] == "notes.txt"
+
+
+def test_doctor_says_which_profile_would_run():
+    report = json.loads(vrag("doctor", "--json").stdout)
+    assert report["profile"]
+    assert {package["name"] for package in report["packages"]} >= {"ray", "pymupdf"}
+    assert os.cpu_count() == report["machine"]["cpus"]

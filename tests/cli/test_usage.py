@@ -1,0 +1,106 @@
+"""What the command line says to wrong use, in this process: none of this may start Ray."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from vrag_ray.cli import COMMANDS, main
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = main(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_help_names_every_command(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert all(f"\n  {command.__name__}" in out for command in COMMANDS)
+
+
+def test_no_arguments_show_the_help_as_wrong_use(capsys):
+    code, out, _ = run(capsys)
+    assert code == 2
+    assert "Commands" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["find", "x"], "find"),
+        (["ask", "  "], "empty"),
+        (["search", "x", " "], "empty"),
+        (["search", "x", "--mode", "magic"], "magic"),
+        (["search", "x", "--kind", "song"], "song"),
+        (["search", "x", "--where", "year"], "year"),
+        (["search", "x", "--top-k", "0"], "--top-k"),
+        (["ingest", "no-such-file.pdf"], "no-such-file.pdf"),
+        (["ingest", ".", "--meta", "=1"], "--meta"),
+        (["serve", "no-such-config.yaml"], "no-such-config.yaml"),
+        (["verify"], "DIR"),
+    ],
+)
+def test_wrong_use_is_one_line_that_names_it_and_exit_code_2(capsys, arguments: list[str], named: str):
+    code, out, err = run(capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert named in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["verify", "{folder}"],
+        ["versions", "{folder}"],
+        ["documents", "-c", "{folder}"],
+        ["delete", "0123456789ab", "-c", "{folder}"],
+        ["search", "x", "-c", "{folder}"],
+        ["ask", "what is it?", "-c", "{folder}"],
+    ],
+)
+def test_a_folder_that_is_no_collection_is_named_in_one_line_with_exit_code_1(
+    capsys, tmp_path: Path, arguments: list[str]
+):
+    folder = tmp_path / "nothing-here"
+    code, out, err = run(capsys, *(argument.format(folder=folder) for argument in arguments))
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert str(folder) in err
+    assert not folder.exists()
+
+
+def test_a_server_that_is_not_there_is_named(capsys):
+    code, _, err = run(capsys, "ask", "what is it?", "--url", "http://127.0.0.1:9")
+    assert code == 1
+    assert "http://127.0.0.1:9" in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["documents", "serve"])
+def test_a_misspelt_setting_is_named_with_its_file(capsys, tmp_path: Path, command: str):
+    config = tmp_path / "settings.yaml"
+    config.write_text("index:\n  shard: 2\n", encoding="utf-8")
+    arguments = [command, str(config)] if command == "serve" else [command, "--config", str(config)]
+    code, _, err = run(capsys, *arguments)
+    assert code == 1
+    assert str(config) in err
+    assert "index.shard" in err
+
+
+def test_debug_shows_where_an_error_comes_from(tmp_path: Path):
+    command = [sys.executable, "-m", "vrag_ray.cli", "--debug", "documents", "-c", str(tmp_path / "none")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+
+
+def test_help_loads_no_heavy_package():
+    heavy = {"ray", "torch", "lance", "faiss", "onnxruntime", "transformers", "pymupdf", "fastapi"}
+    program = "import sys; from vrag_ray.cli import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert not heavy & set(done.stderr.split())
