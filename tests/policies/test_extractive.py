@@ -14,7 +14,7 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.extractive import ExtractivePolicy
 from vrag_ray.policies.wording import DISCLOSURE
-from vrag_ray.types import Box, Locator, PassageKind
+from vrag_ray.types import Box, Locator, PageText, PassageKind
 
 
 def ask(question: str, source: Shelf | None = None, **settings: float) -> RunRecord:
@@ -86,6 +86,17 @@ def test_the_box_of_a_citation_covers_the_quoted_words_and_the_header() -> None:
 def test_a_moment_is_cited_from_where_it_begins() -> None:
     citation = ask("When in the video is the keel lifted?").citations[0]
     assert (citation.t_start, citation.t_end, citation.bbox) == (10.0, 30.0, None)
+
+
+def test_a_caption_is_quoted_with_its_time_although_the_passage_repeats_it_below_the_title() -> None:
+    source = Shelf()
+    caption = "Turbine T4 is released at 16:20 and turns again."
+    locator = Locator(t_start=60.0, t_end=90.0)
+    doc_id = source.add("Blade film", text=f"Blade film\n{caption}", kind=PassageKind.CLIP, locator=locator)
+    source.pages[doc_id, locator.key] = PageText(doc_id, locator, f"[72.0-78.5] {caption}", (), 160, 120)
+    record = ask("At what time is turbine T4 released after the blade film?", source)
+    assert record.citations[0].quote == caption
+    assert (record.citations[0].t_start, record.citations[0].t_end) == (72.0, 90.0)
 
 
 def test_a_clip_without_stamped_captions_is_cited_as_a_whole() -> None:

@@ -61,6 +61,20 @@ def test_queries_drop_question_words_and_reformulate_by_specific_words_first() -
     assert part.other_query.split()[-1] == "cost"
 
 
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [
+        ("How much waste heat was recovered?", "waste heat was recovered"),
+        ("Which documents mention cranes?", "documents mention cranes"),
+        ("Is island power cheap?", "island power cheap"),
+        ("At what time is turbine T4 released?", "turbine T4 released"),
+        ("What time zone is used?", "time zone is used"),
+    ],
+)
+def test_a_query_never_begins_within_a_word(question: str, query: str) -> None:
+    assert [part.query for part in parts(question, limit=3)] == [query]
+
+
 def test_words_meet_in_their_light_stem() -> None:
     for left, right in [
         ("costs", "cost"),

@@ -77,7 +77,7 @@ def _serve_and_ask(settings: Settings, port: int | None, echo: Echo, *, stay: bo
             echo(json.dumps({"url": service.base_url, "answers": outcomes}))
         if stay:
             _say(f"\ngo on at {service.base_url}, for example:")
-            _say(f'  vrag ask "Which part of crane 2 was corroded?" --url {service.base_url}')
+            _say(f'  vrag ask "When was crane 2 inspected?" --url {service.base_url}')
             _say("Ctrl-C stops the server")
             wait_for_signal()
         else:

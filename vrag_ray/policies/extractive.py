@@ -88,27 +88,30 @@ class ExtractivePolicy:
         """Look closer at the best region once, then memorise."""
         ranked = matches(part, seen)
         best = ranked[0] if ranked else None
-        # One look a search; and none where an earlier search showed as much.
+        # One look a search.
         looked = any(sighting.source for sighting in seen.sightings)
         before = self._best(replace(prompt, observation=None), part, number)
-        known = before is not None and best is not None and best.coverage <= before.match.coverage
+        if before is not None and best is not None and best.coverage <= before.match.coverage:
+            return self._memorize(seen, None, nothing=f"Nothing beyond {before.node_id} was found.")
         source = seen.find(best.sighting_id) if best is not None else None
         if (
             best is not None
             and source is not None
             and best.box is not None
             and best.coverage >= self._abstain_below
-            and not (looked or known)
+            and not looked
             and prompt.steps_left >= STEPS_PER_SEARCH
         ):
             x0, y0, x1, y1 = self._protocol.codec.encode(best.box, source.view)
             return Crop(information_id=source.id, bbox=(x0, y0, x1, y1))
         return self._memorize(seen, best)
 
-    def _memorize(self, seen: Observation, best: Match | None) -> SummarizeAndMemorize:
+    def _memorize(
+        self, seen: Observation, best: Match | None, *, nothing: str = "Nothing relevant was found."
+    ) -> SummarizeAndMemorize:
         if best is None:
             entries = tuple(MemorizeEntry(information_id=one.id, is_useful=False) for one in seen.sightings)
-            found = "Nothing relevant was found." if seen.sightings else "The search brought nothing."
+            found = nothing if seen.sightings else "The search brought nothing."
             return SummarizeAndMemorize(summarize=found, memorize=entries)
         closer = next((one.id for one in seen.sightings if one.source == best.sighting_id), best.sighting_id)
         entries = tuple(

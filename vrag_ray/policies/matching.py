@@ -95,7 +95,9 @@ def _cut(sighting: Sighting) -> _Page:
     spans = sentences(page)
     if timed:
         # What is read from the frames is only in the passage, and has no time but the clip's.
-        spans = [*(Span(caption.text) for caption in timed), *text_sentences(sighting.passage_text)]
+        heard = {caption.text for caption in timed}
+        others = "\n".join(line for line in sighting.passage_text.splitlines() if line.strip() not in heard)
+        spans = [*(Span(caption.text) for caption in timed), *text_sentences(others)]
     held = stems(page.text) | stems(" ".join(word.text for word in page.words))
     return _Page(sighting, spans, timed, rows(page), held)
 
