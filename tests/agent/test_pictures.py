@@ -1,36 +1,35 @@
-"""The graph as text and as DOT."""
+"""The graph as DOT."""
 
 from __future__ import annotations
 
+import re
+
 from tests.agent.test_graph import diamond, item
 from vrag_ray.agent.graph import MemoryGraph
-from vrag_ray.agent.pictures import dot, text_tree
+from vrag_ray.agent.pictures import MAX_CHARS, dot
 
 
-def test_the_tree_shows_every_node_once_and_marks_what_the_answer_rests_on() -> None:
-    tree = text_tree(diamond().memorize("b", "learnt", (item(),)))
-    lines = tree.splitlines()
-    assert lines[0] == "*root: why?"
-    assert [line.split(":")[0].strip("│├└─ ") for line in lines if "·" not in line] == [
-        "*root",
-        "*a",
-        "*b",
-        "*answer",
-        "*c",
-        "d",
-    ]
-    assert "(also from c)" in tree
-    assert "page 2 [region], priority 3: “as it stands”" in tree
+def test_every_node_and_edge_is_drawn_and_what_the_answer_does_not_rest_on_is_grey() -> None:
+    graph = diamond().memorize("b", "learnt", (item(),))
+    text = dot(graph)
+    nodes = dict(re.findall(r'^  "(\w+)" \[(label=.*)\];$', text, re.MULTILINE))
+    assert list(nodes) == [node.id for node in graph.nodes]
+    assert {name for name, style in nodes.items() if "fontcolor" in style} == {"d"}
+    assert set(re.findall(r'"(\w+)" -> "(\w+)"', text)) == {(up, n.id) for n in graph.nodes for up in n.parents}
+    assert "priority 3" in nodes["b"]
+    assert "box 0." in nodes["b"]
 
 
-def test_lines_are_cut_to_the_width() -> None:
-    graph = MemoryGraph.start("long " * 60).add_search("a", ("root",), "x" * 300)
-    assert all(len(line) <= 60 for line in text_tree(graph, width=60).splitlines())
-
-
-def test_dot_quotes_what_documents_say() -> None:
-    graph = MemoryGraph.start('a "quoted" \\\\ question').add_search('n"1', ("root",), 'x"]; evil [label="')
+def test_what_documents_say_cannot_leave_its_label() -> None:
+    graph = MemoryGraph.start('a "quoted" \\ question').add_search('n"1', ("root",), 'x"]; evil [label="')
     text = dot(graph)
     assert text.count('"root" -> "n\\"1";') == 1
     assert 'evil [label=\\"' in text
-    assert text.startswith("digraph")
+    assert 'a \\"quoted\\" \\\\ question\\l' in text
+
+
+def test_long_texts_are_wrapped_and_cut() -> None:
+    text = dot(MemoryGraph.start("long " * 300))
+    (label,) = re.findall(r'label="(.*?)", fillcolor', text)
+    assert len(label) < 2 * MAX_CHARS
+    assert label.count("\\l") > 3

@@ -121,13 +121,16 @@ def server(collection: str) -> Iterator[str]:
             process.kill()
 
 
-def test_serve_prints_its_address_and_is_asked_by_url_until_interrupted(server):
+def test_serve_prints_its_address_and_is_asked_by_url_until_interrupted(server, tmp_path):
     found = vrag("search", "apprentices", "--url", server)
     assert "page 3" in found.stdout
-    asked = json.loads(vrag("ask", "Where does the harbour master keep a copy?", "--url", server, "--json").stdout)
+    graph = tmp_path / "graph.dot"
+    question = "Where does the harbour master keep a copy?"
+    asked = json.loads(vrag("ask", question, "--url", server, "--json", "--dot", str(graph)).stdout)
     assert asked["status"] == "answered"
     assert "in the tower" in asked["answer"]
     assert asked["citations"][0]["uri"] == "notes.txt"
+    assert '"q1" -> "answer"' in graph.read_text(encoding="utf-8")
 
 
 def test_doctor_says_which_profile_would_run():

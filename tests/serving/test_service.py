@@ -180,8 +180,8 @@ async def test_a_run_streams_a_cited_answer_is_kept_and_resumes(service: LocalSe
                 break
         async with client.stream("GET", "/v1/runs/hang-up-1/events", headers={"Last-Event-ID": str(seen)}) as response:
             rest = [event async for event in events_of(response)]
+        assert rest[-1].kind == "answer", rest[-1]
         assert [event.id for event in rest] == list(range(1, len(received)))
-        assert rest[-1].kind == "answer"
         assert (await client.get("/v1/runs")).json()["total"] >= 2
 
 

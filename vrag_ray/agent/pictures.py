@@ -1,68 +1,61 @@
-"""The memory graph for eyes: a text tree for terminals, and Graphviz DOT for pages and the UI."""
+"""The memory graph as a picture: Graphviz DOT, for pages, papers and the user interface."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterator
+
 from vrag_ray.agent.graph import MemoryGraph, MemoryItem, MemoryNode, NodeKind
 
-_SHAPES = {NodeKind.ROOT: "doubleoctagon", NodeKind.SEARCH: "box", NodeKind.ANSWER: "octagon"}
-
-
-def text_tree(graph: MemoryGraph, *, width: int = 100) -> str:
-    """One line a node, each under its first parent; further parents are named at the end of the line.
-
-    Lines are cut to ``width`` characters. A ``*`` marks nodes that the answer rests on.
-    """
-    path = graph.ancestors(graph.answer.id) if graph.answer is not None else frozenset()
-    lines: list[str] = []
-
-    def draw(node: MemoryNode, stem: str, fork: str) -> None:
-        mark = "*" if node.id in path else " "
-        others = f" (also from {', '.join(node.parents[1:])})" if len(node.parents) > 1 else ""
-        lines.append(_cut(f"{stem}{fork}{mark}{_label(node)}{others}", width))
-        inner = stem + {"": "", "├─": "│ ", "└─": "  "}[fork]
-        children = [child for child in graph.nodes if child.parents[:1] == (node.id,)]
-        bar = "│" if children else " "
-        lines.extend(_cut(f"{inner}{bar}   · {_kept(item)}", width) for item in node.items)
-        for child in children:
-            draw(child, inner, "└─" if child is children[-1] else "├─")
-
-    draw(graph.nodes[0], "", "")
-    return "\n".join(lines)
+WIDTH = 48
+MAX_CHARS = 160
+_HEADS = {NodeKind.ROOT: "question", NodeKind.ANSWER: "answer"}
+_FILLS = {NodeKind.ROOT: "#dbe9f6", NodeKind.SEARCH: "#ffffff", NodeKind.ANSWER: "#dff0d8"}
+_QUIET = "#8a8a8a"
 
 
 def dot(graph: MemoryGraph) -> str:
-    """A ``digraph`` for Graphviz. Nodes and edges that the answer rests on are drawn bold."""
-    path = graph.ancestors(graph.answer.id) if graph.answer is not None else frozenset()
-    lines = ["digraph memory {", "  rankdir=TB;", '  node [fontname="Helvetica", fontsize=10];']
+    """A ``digraph`` for Graphviz. Once there is an answer, what it does not rest on is drawn grey."""
+    every = frozenset(node.id for node in graph.nodes)
+    path = graph.ancestors(graph.answer.id) if graph.answer is not None else every
+    lines = [
+        "digraph memory {",
+        "  rankdir=TB; bgcolor=white;",
+        '  node [shape=box, style="rounded,filled", fontname="Helvetica", fontsize=10, margin="0.15,0.1"];',
+    ]
     for node in graph.nodes:
-        text = "\n".join([_cut(_label(node), 60), *(_cut(_kept(item), 60) for item in node.items)])
-        style = ", style=bold" if node.id in path else ""
-        lines.append(f"  {_quoted(node.id)} [label={_quoted(text)}, shape={_SHAPES[node.kind]}{style}];")
+        quiet = "" if node.id in path else f', color="{_QUIET}", fontcolor="{_QUIET}"'
+        label = "".join(f"{_escaped(line)}\\l" for line in _lines(node))
+        lines.append(f'  {_quoted(node.id)} [label="{label}", fillcolor="{_FILLS[node.kind]}"{quiet}];')
     for node in graph.nodes:
-        style = " [style=bold]" if node.id in path else ""
-        lines.extend(f"  {_quoted(parent)} -> {_quoted(node.id)}{style};" for parent in node.parents)
+        quiet = "" if node.id in path else f' [color="{_QUIET}"]'
+        lines.extend(f"  {_quoted(parent)} -> {_quoted(node.id)}{quiet};" for parent in node.parents)
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def _label(node: MemoryNode) -> str:
-    if node.kind is NodeKind.SEARCH:
-        return f"{node.id}: {node.query}" + (f" → {node.summary}" if node.summary else "")
-    return f"{node.id}: {node.query or node.summary}"
+def _lines(node: MemoryNode) -> Iterator[str]:
+    yield _HEADS.get(node.kind, f"{node.id}: search")
+    for text in (node.query, node.summary):
+        yield from textwrap.wrap(_cut(text), WIDTH)
+    for item in node.items:
+        first, *more = textwrap.wrap(_kept(item), WIDTH - 2)
+        yield f"• {first}"
+        yield from (f"  {line}" for line in more)
 
 
 def _kept(item: MemoryItem) -> str:
-    where = f"{item.title or item.doc_id[:12]}, {item.locator}"
     frame = f" at {item.t_frame:.1f} s" if item.t_frame is not None else ""
-    region = " [region]" if item.box is not None else ""
-    quote = f": “{item.quote}”" if item.quote else ""
-    return f"{where}{frame}{region}, priority {item.priority}{quote}"
+    region = f", box {' '.join(f'{edge:.2f}' for edge in item.box.as_tuple())}" if item.box is not None else ""
+    return f"{item.title or item.doc_id[:12]}, {item.locator}{frame}{region}, priority {item.priority}"
 
 
-def _cut(text: str, width: int) -> str:
-    flat = " ".join(text.split("\n"))
-    return flat if len(flat) <= width else flat[: width - 1] + "…"
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_CHARS else text[: MAX_CHARS - 1] + "…"
 
 
 def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\l")
-    return f'"{escaped}"'
+    return f'"{_escaped(text)}"'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

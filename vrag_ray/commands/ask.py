@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,6 +37,9 @@ def ask(
     doc: DocOption = None,
     kind: KindOption = None,
     where: WhereOption = None,
+    dot: Annotated[
+        Path | None, typer.Option("--dot", metavar="FILE", dir_okay=False, help="Write the graph here, for Graphviz.")
+    ] = None,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -61,10 +65,22 @@ def ask(
         return await follow(system, request, base_url, None if as_json else echo)
 
     record = with_system(url, settings, collection_typed=collection is not None, use=use)
+    if dot is not None:
+        _write_dot(dot, record)
     if as_json:
         typer.echo(record.to_json())
     if record.status in (RunStatus.ERROR, RunStatus.CANCELLED):
         raise typer.Exit(1)
+
+
+def _write_dot(path: Path, record: RunRecord) -> None:
+    from vrag_ray.agent.pictures import dot
+    from vrag_ray.types import VragError
+
+    try:
+        path.write_text(dot(record.graph), encoding="utf-8")
+    except OSError as error:
+        raise VragError(f"cannot write the graph to {path}: {error.strerror}") from error
 
 
 async def follow(system: AnswerSystem, request: RunRequest, base_url: str | None, echo: Echo | None) -> RunRecord:

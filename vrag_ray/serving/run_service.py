@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import time
 import uuid
@@ -83,7 +84,9 @@ class RunService:
         deadline_s = request.deadline_s or self._default_deadline_s
         live = _Live(run, self._store.open_log(summary), summary, deadline_s)
         self._live[run_id] = live
-        live.task = asyncio.create_task(self._drive(live), name=f"run-{run_id}")
+        # A run belongs to no request. In the context of the one that began it, Serve would cancel the run's own calls
+        # when the reader of that request hangs up.
+        live.task = asyncio.create_task(self._drive(live), name=f"run-{run_id}", context=contextvars.Context())
         return run_id
 
     def read(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
