@@ -83,7 +83,7 @@ class IndexConfig(Section):
     num_gpus: float = Field(default=0.0, ge=0.0)
     """GPU share of one shard actor."""
     threads: int | None = None
-    """FAISS threads of one shard actor; by default all cores."""
+    """Threads that scan one query in a shard actor; by default all cores."""
     shard_timeout_s: float = 10.0
     rrf_k: int = 10
     candidates: int = 100

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.index.planted import DIM, EMBEDDER, doc_id_of, document, stored
 from vrag_ray.filters import MetaRange, SearchFilter
+from vrag_ray.index import shard
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.lexical import Scored
 from vrag_ray.index.shard import ShardIndex, load_rows, merge
@@ -16,6 +17,7 @@ from vrag_ray.index.writer import CollectionWriter
 from vrag_ray.types import PassageKind, VragError
 
 SHARDINGS = (1, 2, 3, 7)
+IN_PARTS = 0
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +37,18 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 @pytest.fixture(scope="module")
 def sharded(collection: Collection) -> dict[int, list[ShardIndex]]:
-    return {n: [ShardIndex(*load_rows(collection, EMBEDDER, i, n)) for i in range(n)] for n in SHARDINGS}
+    """By number of shards; under ``IN_PARTS`` a single shard that five threads scan."""
+    shards = {n: [ShardIndex(*load_rows(collection, EMBEDDER, i, n)) for i in range(n)] for n in SHARDINGS}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shard, "LEAST_ROWS_OF_A_PART", 40)
+        shards[IN_PARTS] = [ShardIndex(*load_rows(collection, EMBEDDER, 0, 1), threads=5)]
+    assert len(shards[IN_PARTS][0]._cpu) == 5
+    return shards
 
 
 def test_every_row_lives_in_exactly_one_shard(sharded: dict[int, list[ShardIndex]]) -> None:
     for shards in sharded.values():
-        ids = [row_id for shard in shards for row_id in shard.rows.ids.to_pylist()]
+        ids = [row_id for one in shards for row_id in one.rows.ids.to_pylist()]
         assert len(ids) == len(set(ids)) == 240
 
 
@@ -55,14 +63,14 @@ def test_sharded_result_equals_unsharded_exactly_ties_included(
     query = (
         chance.standard_normal((1, DIM)).astype(np.float32)
         if seed % 2
-        else base._cpu.reconstruct(int(chance.integers(base.size))).reshape(1, DIM)
+        else base._cpu[0].reconstruct(int(chance.integers(base.size))).reshape(1, DIM)
     )
     whole = base.search(query, k)[0]
     assert whole == sorted(whole, key=lambda scored: scored.sort_key)
     everything = base.search(query, base.size)[0]
     assert whole == everything[:k]
     for shards in sharded.values():
-        assert merge((shard.search(query, k)[0] for shard in shards), k) == whole
+        assert merge((one.search(query, k)[0] for one in shards), k) == whole
 
 
 @pytest.mark.parametrize(
@@ -83,14 +91,14 @@ def test_a_filter_is_applied_in_the_shard_and_finds_all_that_fit(
     query = np.ones((1, DIM), dtype=np.float32)
     expected = {doc_id_of(name)[:24] for name in expected_docs}
     for shards in sharded.values():
-        found = merge((shard.search(query, 100, wanted)[0] for shard in shards), 100)
+        found = merge((one.search(query, 100, wanted)[0] for one in shards), 100)
         assert {scored.id.split(":")[0] for scored in found} == expected
         assert len(found) == 4 * len(expected)
 
 
 def test_scores_are_cosines_to_fp16_accuracy(sharded: dict[int, list[ShardIndex]]) -> None:
     index = sharded[1][0]
-    query = index._cpu.reconstruct(0).reshape(1, DIM)
+    query = index._cpu[0].reconstruct(0).reshape(1, DIM)
     assert index.search(query, 1)[0][0].score == pytest.approx(1.0, abs=2e-3)
 
 

@@ -47,7 +47,6 @@ class IndexShard:
 
     def __init__(self, root: str, shard: int, shards: int, threads: int | None) -> None:
         self._root, self._shard, self._shards = root, shard, shards
-        # Ray sets OMP_NUM_THREADS=1 for actors of less than a CPU, so the number is always given to FAISS.
         self._threads = threads or os.cpu_count() or 1
         self._indexes: dict[int, ShardIndex] = {}
 
