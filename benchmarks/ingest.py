@@ -26,7 +26,7 @@ from pathlib import Path
 import psutil
 
 from vrag_ray.config import CorpusConfig, Settings
-from vrag_ray.corpus.windows import split_windows
+from vrag_ray.corpus.windows import split_windows, without_leaders
 from vrag_ray.ingest import IngestReport, ingest
 
 BATCH_PAGES = 16
@@ -69,7 +69,7 @@ def loop(pdf: Path, kind: Loop) -> float:
     document = pymupdf.open(pdf)
     for start in range(0, len(document), BATCH_PAGES):
         pages = range(start, min(start + BATCH_PAGES, len(document)))
-        texts = [document[number].get_text() for number in pages]
+        texts = [without_leaders(document[number].get_text()) for number in pages]
         windows = [w for text in texts for w in split_windows(text, config.window_words, config.window_overlap)]
         embed([window for window in windows if window.strip()])
     return len(document) / (time.perf_counter() - began)

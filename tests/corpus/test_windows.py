@@ -8,7 +8,7 @@ from vrag_ray.config import CorpusConfig
 from vrag_ray.corpus.model import DecodedUnit
 from vrag_ray.corpus.passages import UNIT_ERROR, passages_of
 from vrag_ray.corpus.text import split_pieces
-from vrag_ray.corpus.windows import WORD, split_windows
+from vrag_ray.corpus.windows import WORD, split_windows, without_leaders
 from vrag_ray.types import Box, Locator, PassageKind, VragError, Word
 
 texts = st.text(st.sampled_from("ab .,\n\t字か한"), max_size=400)
@@ -40,6 +40,18 @@ def test_windows_without_overlap_are_slices_that_keep_every_word(text: str, word
 
 def test_empty_text_gives_one_empty_window() -> None:
     assert split_windows(" \n ", 150, 0) == [""]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Sorting . . . . . . . . 12\nTrees ........ 14", "Sorting … 12\nTrees … 14"),
+        ("Plot ··········7", "Plot … 7"),
+        ("and so on... but a[1..3] and 0.5. Then", "and so on... but a[1..3] and 0.5. Then"),
+    ],
+)
+def test_dotted_lines_become_an_ellipsis_and_other_dots_stay(text: str, expected: str) -> None:
+    assert without_leaders(text) == expected
 
 
 def test_a_window_is_bounded_without_any_blank() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vrag_ray.config import CorpusConfig
 from vrag_ray.corpus.model import DecodedUnit
-from vrag_ray.corpus.windows import split_windows
+from vrag_ray.corpus.windows import split_windows, without_leaders
 from vrag_ray.types import Meta, Passage, passage_id
 
 UNIT_ERROR = "error"
@@ -12,7 +12,7 @@ UNIT_ERROR = "error"
 
 
 def passages_of(doc_id: str, unit: DecodedUnit, config: CorpusConfig, doc_meta: Meta) -> list[Passage]:
-    """The windows of one unit, in order; at least one, with the text ``""`` where the unit has none.
+    """The windows of one unit, in order; at least one, with the text ``""`` where the unit has none. Dotted lines go.
 
     OCR words are of the whole unit and stand in its first window only, so that no word is stored twice.
     The unit's own metadata wins over the document's; its error, if any, is the metadata ``error``.
@@ -29,5 +29,7 @@ def passages_of(doc_id: str, unit: DecodedUnit, config: CorpusConfig, doc_meta: 
             words=unit.words if window == 0 else (),
             meta=meta,
         )
-        for window, text in enumerate(split_windows(unit.text, config.window_words, config.window_overlap))
+        for window, text in enumerate(
+            split_windows(without_leaders(unit.text), config.window_words, config.window_overlap)
+        )
     ]

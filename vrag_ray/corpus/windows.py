@@ -13,6 +13,17 @@ LONGEST_WORD = 64
 WORD = re.compile(rf"[{CJK}]|[^\s{CJK}]{{1,{LONGEST_WORD}}}")
 
 
+_LEADERS = re.compile(r"(?:[.·…]\s?){4,}")
+
+
+def without_leaders(text: str) -> str:
+    """``text`` with each dotted line to a page number, as in contents and indexes, as one ellipsis.
+
+    Dots say nothing, and yet each is a word and a token: in a manual of 1,158 pages they were a sixth of all tokens.
+    """
+    return _LEADERS.sub("… ", text)
+
+
 def split_windows(text: str, words: int, overlap: int) -> list[str]:
     """The fewest slices of ``text`` of at most ``words`` words that share ``overlap`` words with the one before.
 
