@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, object]
 
-UNIT_ERROR = "error"
-"""The metadata name under which a passage says why its page or clip could not be read."""
-
 
 class CorruptionError(VragError):
     """Bytes on disk are not what was written."""

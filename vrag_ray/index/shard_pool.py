@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -224,7 +223,3 @@ class ShardPool:
                     return
             await asyncio.sleep(delay)
             delay = min(delay * 2, REVIVE_MAX_DELAY_S)
-
-
-def vector_count(statuses: Sequence[ShardStatus]) -> int:
-    return sum(status.size for status in statuses)

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
+from vrag_ray.corpus.passages import UNIT_ERROR
 from vrag_ray.index.collection import Collection, read_documents
 from vrag_ray.index.rows import (
-    UNIT_ERROR,
     CorruptionError,
     StoredPassage,
     document_schema,
