@@ -26,7 +26,7 @@ from pathlib import Path
 import psutil
 
 from vrag_ray.config import CorpusConfig, Settings
-from vrag_ray.corpus.windows import split_windows, without_leaders
+from vrag_ray.corpus.windows import window_spans, without_leaders
 from vrag_ray.ingest import IngestReport, ingest
 
 BATCH_PAGES = 16
@@ -70,7 +70,11 @@ def loop(pdf: Path, kind: Loop) -> float:
     for start in range(0, len(document), BATCH_PAGES):
         pages = range(start, min(start + BATCH_PAGES, len(document)))
         texts = [without_leaders(document[number].get_text()) for number in pages]
-        windows = [w for text in texts for w in split_windows(text, config.window_words, config.window_overlap)]
+        windows = [
+            text[start:stop]
+            for text in texts
+            for start, stop in window_spans(text, config.window_words, config.window_overlap)
+        ]
         embed([window for window in windows if window.strip()])
     return len(document) / (time.perf_counter() - began)
 

@@ -56,7 +56,8 @@ class SearchRequest(Request):
 
 
 class SearchHit(Reply):
-    """One result. ``bbox`` is (x0, y0, x1, y1) in fractions of the page, origin top left.
+    """One result. ``bbox`` is (x0, y0, x1, y1) in fractions of the page, origin top left: around the lines of ``text``,
+    None for plain text, clips and text whose place is not known.
 
     ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds. ``image_url`` is a path of the same server and is
     None where there is nothing to show (text files).

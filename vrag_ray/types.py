@@ -7,7 +7,8 @@ origin at the top left, x to the right, y down, so that one box fits any resolut
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -82,7 +83,22 @@ class Box:
         """Grown by ``dx`` and ``dy`` (page fractions) on each side and clamped to the page."""
         return Box(max(0.0, self.x0 - dx), max(0.0, self.y0 - dy), min(1.0, self.x1 + dx), min(1.0, self.y1 + dy))
 
+    def rounded(self) -> Box:
+        """The smallest box of five decimals around this one: a hundredth of a pixel on a 1,000-pixel page."""
+        down = (math.floor(edge * _DECIMALS) / _DECIMALS for edge in (self.x0, self.y0))
+        up = (math.ceil(edge * _DECIMALS) / _DECIMALS for edge in (self.x1, self.y1))
+        return Box(*down, *up)
 
+
+def around(boxes: Sequence[Box]) -> Box | None:
+    """The smallest box that holds all of ``boxes``; None where there are none."""
+    if not boxes:
+        return None
+    x0s, y0s, x1s, y1s = zip(*map(Box.as_tuple, boxes), strict=True)
+    return Box(min(x0s), min(y0s), max(x1s), max(y1s))
+
+
+_DECIMALS = 100_000
 FULL_PAGE = Box(0.0, 0.0, 1.0, 1.0)
 
 
@@ -141,8 +157,9 @@ def passage_id(doc_id: str, locator: Locator, window: int) -> str:
 class Passage:
     """One retrievable window of a document; one row of ``passages.lance``, at most one vector.
 
-    ``window`` counts the windows of one locator from 0. ``words`` is filled only where OCR made them: words
-    of a PDF's text layer are read from the blob again when they are needed.
+    ``window`` counts the windows of one locator from 0. ``box`` is around the lines that hold the window's text,
+    None where its place is not known or there is none (plain text, clips). ``words`` is filled only where OCR made
+    them: words of a PDF's text layer are read from the blob again when they are needed.
     """
 
     id: str
@@ -151,6 +168,7 @@ class Passage:
     locator: Locator
     window: int
     text: str
+    box: Box | None = None
     words: tuple[Word, ...] = ()
     meta: Meta = field(default_factory=dict)
 

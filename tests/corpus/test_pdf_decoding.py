@@ -5,8 +5,9 @@ import pytest
 
 from tests.corpus.hostile import pdf_of, stream_of
 from tests.corpus.samples import ink_box, open_png, scanned_pdf, text_pdf
-from vrag_ray.config import DecodeLimits
+from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.model import DecodeError, OutlineEntry, WorkItem
+from vrag_ray.corpus.passages import passages_of
 from vrag_ray.corpus.sandbox import Sandbox
 from vrag_ray.types import Box, DocumentKind, Locator
 
@@ -74,6 +75,28 @@ def test_word_boxes_cover_the_ink_of_the_upright_page(sandbox, put, options, rot
     ink = np.asarray(crop_image.convert("L")) < 128
     whole_ink = np.asarray(image.convert("L")) < 128
     assert ink.sum() == pytest.approx(whole_ink.sum(), rel=0.2)
+
+
+@pytest.mark.parametrize("rotation", [0, 90])
+def test_the_box_of_each_window_covers_the_ink_of_its_own_lines(sandbox, put, options, rotation):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page(width=612, height=792)
+    for number in range(30):
+        page.insert_text((72, 60 + 20 * number), f"Line {number} of the page holds docu-" * (number < 29) or "end")
+    page.set_rotation(rotation)
+    path = put("r.pdf", document.tobytes())
+    (unit,) = sandbox.decode(path, item(0, 1), options)
+    first, second = passages_of("d" * 64, unit, CorpusConfig(window_words=120), {})
+    image = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=72, box=None, max_pixels=LOTS))
+    ink = ink_box(image)
+    whole = first.box.union(second.box)
+    edges = (whole.x0 * image.width, whole.y0 * image.height, whole.x1 * image.width, whole.y1 * image.height)
+    assert edges[0] - 1 <= ink[0] and edges[1] - 1 <= ink[1] and ink[2] <= edges[2] + 1 and ink[3] <= edges[3] + 1
+    along = "y" if rotation == 0 else "x"
+    first_end, second_start = (first.box.y1, second.box.y0) if along == "y" else (first.box.x0, second.box.x1)
+    assert abs(first_end - second_start) * 792 < 25
 
 
 def test_a_crop_is_drawn_from_the_vectors_and_shows_what_enlarging_cannot(sandbox, put):

@@ -58,7 +58,7 @@ def doc_id_of(name: str) -> str:
 
 def stored(name: str, page: int, text: str, window: int = 0, **meta: MetaValue) -> StoredPassage:
     doc_id, locator = doc_id_of(name), Locator(page=page)
-    passage = Passage(passage_id(doc_id, locator, window), doc_id, PassageKind.PAGE, locator, window, text, (), meta)
+    passage = Passage(passage_id(doc_id, locator, window), doc_id, PassageKind.PAGE, locator, window, text, meta=meta)
     return StoredPassage(passage, page - 1, PlantedEmbedder().embed_passages([text])[0].tobytes(), EMBEDDER)
 
 

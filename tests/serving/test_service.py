@@ -114,6 +114,24 @@ def test_search_finds_the_page_by_each_mode_and_filter(http: httpx.Client, libra
     assert http.post("/v1/search", json={"query": "x", "filter": {"doc_ids": ["cd" * 32]}}).status_code == 404
 
 
+def test_the_box_of_a_hit_holds_all_ink_of_its_page_and_plain_text_has_none(
+    http: httpx.Client, library: dict[str, str]
+):
+    from PIL import Image
+
+    def ink(**params: object) -> int:
+        reply = http.get(f"/v1/documents/{library['harbour.pdf']}/pages/2.png", params={"dpi": 72, **params})
+        return sum(Image.open(io.BytesIO(reply.content)).convert("L").point(lambda level: level < 128).tobytes())
+
+    best = _search(http, "dredging cost of the northern basin")[0]
+    x0, y0, x1, y1 = best["bbox"]
+    assert (x1 - x0) * (y1 - y0) < 0.05
+    assert ink(bbox=f"{x0},{y0},{x1},{y1}") == pytest.approx(ink(), rel=0.1)
+    crane = _search(http, "cranes", filter={"doc_ids": [library["chart.png"]]})[0]
+    assert 0.2 < crane["bbox"][1] < crane["bbox"][3] < 0.8
+    assert _search(http, "tide tables", filter={"doc_ids": [library["notes.txt"]]})[0]["bbox"] is None
+
+
 def test_the_original_search_shapes_work(http: httpx.Client, library: dict[str, str]):
     body = http.post("/search", json={"queries": ["dredging cost northern basin"], "top_k": 1}).json()
     assert body["results"][0]["data"][0]["type"] == "image"

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name
-from vrag_ray.corpus.ocr import OCR_PIXELS
+from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
 from vrag_ray.corpus.pixels import crop_png, fitting_scale, resized
 from vrag_ray.corpus.source import Opening
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
@@ -70,14 +70,15 @@ class ImageSource:
         """The text OCR reads; where it reads none, the words of the file name, marked as such in the metadata."""
         seen = self._ocr()
         if seen is not None and len(seen.text) >= self._opening.options.ocr_min_chars:
-            return DecodedUnit(unit, PassageKind.IMAGE, self.locator(unit), seen.text, seen.words, ocr=True)
+            lines = lines_of_words(seen.words)
+            return DecodedUnit(unit, PassageKind.IMAGE, self.locator(unit), seen.text, lines, seen.words, ocr=True)
         parts = (title_from_name(self._opening.name), "" if seen is None else seen.text)
         return DecodedUnit(
             unit,
             PassageKind.IMAGE,
             self.locator(unit),
             "\n".join(part for part in parts if part),
-            () if seen is None else seen.words,
+            words=() if seen is None else seen.words,
             ocr=seen is not None,
             meta={"text_from_name": True},
         )

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import PurePath
 
 from vrag_ray.config import CorpusConfig
-from vrag_ray.types import DocumentKind, Locator, Meta, PassageKind, VragError, Word
+from vrag_ray.types import Box, DocumentKind, Locator, Meta, PassageKind, VragError, Word
 
 
 class DecodeError(VragError):
@@ -98,10 +98,22 @@ class DecodeOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class TextLine:
+    """Where a piece of a unit's text stands. ``letters`` counts its letters and digits (see ``letters_in``).
+
+    ``box`` is None for a piece without area, which no reader sees.
+    """
+
+    letters: int
+    box: Box | None
+
+
+@dataclass(frozen=True, slots=True)
 class DecodedUnit:
     """One page, picture, clip or text piece.
 
-    ``words`` is filled only where OCR made them; a PDF's text layer is read again when boxes are needed.
+    ``lines`` is where the text stands, in its order; empty where that is not known. ``words`` is filled only where
+    OCR made them; a PDF's text layer is read again when single words are needed.
     ``error`` says what of the unit could not be read; ``text`` is what could, and may be empty.
     """
 
@@ -109,6 +121,7 @@ class DecodedUnit:
     kind: PassageKind
     locator: Locator
     text: str = ""
+    lines: tuple[TextLine, ...] = ()
     words: tuple[Word, ...] = ()
     ocr: bool = False
     error: str = ""
@@ -153,6 +166,11 @@ def sample_times(start: float, stop: float, fps: float, max_frames: int) -> tupl
 def title_from_name(name: str) -> str:
     """``sales_report-2024.final.pdf`` becomes ``sales report 2024.final``."""
     return " ".join(PurePath(name).stem.replace("_", " ").replace("-", " ").split())
+
+
+def letters_in(text: str) -> int:
+    """How many letters and digits ``text`` has: the measure that joined hyphens and removed leaders leave alone."""
+    return sum(map(str.isalnum, text))
 
 
 _UNSTORABLE = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 173)) | {0xA0: " "}

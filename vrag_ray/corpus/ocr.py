@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.corpus.model import DecodeError, clean
+from vrag_ray.corpus.model import DecodeError, TextLine, clean, letters_in
 from vrag_ray.types import Box, Word
 
 if TYPE_CHECKING:
@@ -89,6 +89,11 @@ def assemble(lines: Sequence[OcrLine], width: int, height: int) -> OcrText:
             if (box := _box(quad, width, height)) is not None:
                 words.append(Word(text, box))
     return OcrText("\n".join(" ".join(line.text.strip() for line in row) for row in rows), tuple(words))
+
+
+def lines_of_words(words: Sequence[Word]) -> tuple[TextLine, ...]:
+    """Where OCR's text stands, a word at a time."""
+    return tuple(TextLine(letters_in(word.text), word.box) for word in words)
 
 
 def _rows(lines: Sequence[OcrLine]) -> list[list[OcrLine]]:

@@ -24,19 +24,19 @@ def without_leaders(text: str) -> str:
     return _LEADERS.sub("… ", text)
 
 
-def split_windows(text: str, words: int, overlap: int) -> list[str]:
-    """The fewest slices of ``text`` of at most ``words`` words that share ``overlap`` words with the one before.
+def window_spans(text: str, words: int, overlap: int) -> list[tuple[int, int]]:
+    """The fewest spans of ``text`` of at most ``words`` words that share ``overlap`` words with the one before.
 
     They are of equal length, give or take a word that more is shared, because a window of a few leftover words
-    would be found for those words alone. Every word is in a window. Empty text gives ``[""]``, so that every unit
-    has a passage.
+    would be found for those words alone. Every word is in a window. Empty text gives one empty span, so that
+    every unit has a passage.
     """
     if not 0 <= overlap < words:
         raise VragError(f"window overlap {overlap} must be from 0 to less than window words {words}")
     spans = [match.span() for match in WORD.finditer(text)]
     if not spans:
-        return [""]
+        return [(0, 0)]
     count = max(1, math.ceil((len(spans) - overlap) / (words - overlap)))
     size = math.ceil((len(spans) + overlap * (count - 1)) / count)
     starts = [i * (len(spans) - size) // max(1, count - 1) for i in range(count)]
-    return [text[spans[start][0] : spans[start + size - 1][1]] for start in starts]
+    return [(spans[start][0], spans[start + size - 1][1]) for start in starts]

@@ -26,7 +26,7 @@ from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError,
 if TYPE_CHECKING:
     import lance
 
-FORMAT = {"format": "vrag_ray collection", "layout": 1}
+FORMAT = {"format": "vrag_ray collection", "layout": 2}
 MARKER = "collection.json"
 MIN_PREFIX = 8
 
@@ -50,7 +50,10 @@ class Collection:
             raise NotFoundError(f"{root} is not a collection: `vrag ingest PATH --collection {root}` makes one")
         marker = json.loads(files.read(MARKER))
         if marker != FORMAT:
-            raise VragError(f"{root} has layout {marker.get('layout')}, this program reads layout {FORMAT['layout']}")
+            raise VragError(
+                f"{root} has layout {marker.get('layout')}, this program reads layout {FORMAT['layout']}: "
+                "ingest its documents into a new folder"
+            )
         return cls(files, find_version(files, version))
 
     @classmethod

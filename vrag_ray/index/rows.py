@@ -43,7 +43,7 @@ class CorruptionError(VragError):
 
 PASSAGE_COLUMNS = (
     "id", "doc_id", "kind", "unit", "page", "t_start", "t_end", "span_start", "span_end",
-    "window", "text", "terms", "words", "vector", "embedder_id", "meta",
+    "window", "text", "box", "terms", "words", "vector", "embedder_id", "meta",
 )  # fmt: skip
 DOCUMENT_COLUMNS = (
     "doc_id", "uris", "title", "kind", "status", "units", "size_bytes", "embedder_id", "added_at", "error", "meta",
@@ -142,6 +142,7 @@ def _passage_row(item: StoredPassage) -> dict[str, object]:
         "span_end": locator.span_end,
         "window": passage.window,
         "text": passage.text,
+        "box": _box_to_json(passage.box),
         "terms": " ".join(index_terms(passage.text)),
         "words": _words_to_json(passage.words),
         "vector": item.vector,
@@ -192,6 +193,7 @@ def passage_from_row(row: Row) -> Passage:
         ),
         window=_int(row["window"]),
         text=_str(row["text"]),
+        box=_box_from_json(row["box"]),
         words=_words_from_json(_str(row["words"])),
         meta=meta_from_json(_str(row["meta"])),
     )
@@ -205,6 +207,7 @@ def passage_to_json(passage: Passage) -> dict[str, object]:
         "kind": str(passage.kind),
         "locator": asdict(passage.locator),
         "window": passage.window,
+        "box": _box_to_json(passage.box),
         "words": _words_to_json(passage.words),
         "meta": dict(passage.meta),
     }
@@ -220,6 +223,7 @@ def passage_from_json(value: Row, text: str) -> Passage:
         locator=Locator(**locator),
         window=_int(value["window"]),
         text=text,
+        box=_box_from_json(value["box"]),
         words=_words_from_json(_str(value["words"])),
         meta=meta,
     )
@@ -252,13 +256,22 @@ def meta_from_json(text: str) -> Meta:
 
 
 def _words_to_json(words: Sequence[Word]) -> str:
-    """``[[text, x0, y0, x1, y1], …]``; five decimals are a hundredth of a pixel on a 1,000-pixel page."""
-    rounded = [[w.text, *(round(c, 5) for c in w.box.as_tuple())] for w in words]
+    """``[[text, x0, y0, x1, y1], …]``."""
+    rounded = [[w.text, *w.box.rounded().as_tuple()] for w in words]
     return json.dumps(rounded, ensure_ascii=False, separators=(",", ":"))
 
 
 def _words_from_json(text: str) -> tuple[Word, ...]:
     return tuple(Word(str(w[0]), Box(float(w[1]), float(w[2]), float(w[3]), float(w[4]))) for w in json.loads(text))
+
+
+def _box_to_json(box: Box | None) -> str | None:
+    """``[x0, y0, x1, y1]``."""
+    return None if box is None else json.dumps(box.rounded().as_tuple(), separators=(",", ":"))
+
+
+def _box_from_json(text: object) -> Box | None:
+    return Box(*json.loads(text)) if isinstance(text, str) else None
 
 
 def _str(value: object) -> str:

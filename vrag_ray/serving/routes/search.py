@@ -116,6 +116,7 @@ def search_hit(hit: Hit) -> SearchHit:
         t_end=passage.locator.t_end,
         score=hit.score,
         text=passage.text,
+        bbox=passage.box.as_tuple() if passage.box is not None else None,
         image_url=image_path(hit),
     )
 
