@@ -96,6 +96,10 @@ class RunRequest(Request):
     question: Query
     agent: str = Field(default="extractive", min_length=1, max_length=64)
     max_steps: int | None = Field(default=None, ge=2, le=100)
+    top_k: int | None = Field(default=None, ge=1, le=50)
+    """Hits of one search."""
+    thinking: bool | None = None
+    """The model's own thinking phase: on, off, or as the server has it."""
     filter: SearchFilter | None = None
     deadline_s: float | None = Field(default=None, gt=0, le=3600)
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{8,64}$")

@@ -11,7 +11,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from vrag_ray.types import VragError
+from vrag_ray.types import FamilyName, VragError
 
 
 class Section(BaseModel):
@@ -98,10 +98,70 @@ class AgentConfig(Section):
     deadline_s: float = 60.0
     memory_top_k: int = 5
     memory_pixels: int = 5 * 256 * 32 * 32
+    token_budget: int | None = None
+    """Tokens read and written in one run; once they are spent, only an answer is accepted."""
     energy_decay: float = 0.1
     energy_feedback: float = 0.3
+    family: FamilyName = FamilyName.QWEN3_VL
+    """Of the model behind ``vimrag``: its patches, and how it writes boxes."""
+    picture_pixels: int = 1280 * 28 * 28
+    frame_pixels: int = 128 * 32 * 32
+    """Most pixels of a found picture, and of a frame of a found video."""
+    max_reply_tokens: int = Field(default=2048, ge=16)
+    tags_results: int = Field(default=1, ge=1)
+    """Pages that ``vrag`` is shown a search; the released checkpoint was trained on one."""
     abstain_below: float = 0.5
     """Evidence below this share of the question's informative words (IDF-weighted) is not an answer."""
+
+
+class OpenAiConfig(Section):
+    """A model behind an OpenAI-compatible endpoint."""
+
+    base_url: str
+    model: str
+    api_key: str = Field(default="", repr=False)
+    """For callers in Python. In a file it would lie open: set the environment variable instead."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """The environment variable that holds the key."""
+    thinking: bool | None = None
+    """The model's own thinking phase: on, off, or as the model has it."""
+    native_tools: bool = False
+    """Offer the graph protocol's actions as functions, where the endpoint calls functions."""
+    temperature: float | None = None
+    top_p: float | None = None
+    timeout_s: float = Field(default=120.0, gt=0)
+    """Without a word from the endpoint."""
+    retries: int = Field(default=4, ge=0)
+    """Of a request that was refused for the moment (429, 5xx) or did not get through, with back-off."""
+    max_images: int = Field(default=32, ge=0)
+
+
+class VllmConfig(Section):
+    """A vision-language model that vLLM serves on this cluster."""
+
+    model: str
+    """A folder that every node can read, or a hub id."""
+    served_name: str = "policy"
+    dtype: str = "auto"
+    max_model_len: int = Field(default=32_768, ge=16)
+    """Tokens of prompt and reply together; the pictures count with their visual tokens."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """GPUs that share one replica."""
+    replicas: int = Field(default=1, ge=1)
+    max_num_seqs: int = Field(default=64, ge=1)
+    """Replies that one replica generates at once; more wait."""
+    gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
+    max_images: int = Field(default=32, ge=1)
+    """Pictures in one prompt."""
+    adapters: dict[str, str] = {}
+    """LoRA adapters: the name that a request gives, and the folder on every node."""
+    enforce_eager: bool = False
+    num_cpus: float = Field(default=1.0, gt=0)
+    """Logical CPUs of one replica."""
+    num_gpus: float = Field(default=1.0, ge=0)
+    """GPU share of each of the ``tensor_parallel`` ranks; 0 serves on the CPU."""
+    engine_args: dict[str, str | int | float | bool] = {}
+    """More arguments of vLLM's ``AsyncEngineArgs``, by their own names."""
 
 
 class ServingConfig(Section):
@@ -146,6 +206,10 @@ class Settings(BaseSettings):
     ingest: IngestConfig = IngestConfig()
     index: IndexConfig = IndexConfig()
     agent: AgentConfig = AgentConfig()
+    openai: OpenAiConfig | None = None
+    """None: no endpoint is asked. Where ``vllm`` is set too, that one answers."""
+    vllm: VllmConfig | None = None
+    """None: no model is served here."""
     serving: ServingConfig = ServingConfig()
 
     @classmethod

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
@@ -105,19 +105,11 @@ class LocalSystem:
         )
 
     async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
-        from vrag_ray.serving.agent import make_policy
+        from vrag_ray.serving.run_factory import endpoint_model, make_run
 
-        wanted = {"max_steps": request.max_steps, "deadline_s": request.deadline_s}
-        config = self._settings.agent.model_copy(update={k: v for k, v in wanted.items() if v is not None})
-        run = Run(
-            request.run_id or uuid.uuid4().hex,
-            request.question,
-            policy=make_policy(request.agent, config),
-            source=_LocalEvidence(self._retriever, self._library),
-            config=config,
-            clock=time.monotonic,
-            agent=request.agent,
-            filter=request.filter,
+        source = _LocalEvidence(self._retriever, self._library)
+        run = make_run(
+            request.run_id or uuid.uuid4().hex, request, self._settings, source, endpoint_model(self._settings)
         )
         self._runs[run.run_id] = run
         async for event in run.events():
@@ -139,3 +131,6 @@ class _LocalEvidence:
 
     async def page_text(self, doc_id: str, locator: Locator) -> PageText:
         return await self._library.page_text(doc_id, locator)
+
+    async def picture(self, request: PictureRequest) -> Picture:
+        return await self._library.picture(request)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from PIL import Image
+
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.coordinates import Size, model_size
 from vrag_ray.filters import SearchFilter
 from vrag_ray.policies.lexicon import stems
 from vrag_ray.types import (
+    FULL_PAGE,
     Box,
     Hit,
     Locator,
@@ -61,6 +67,7 @@ class Shelf:
     broken_search: str = ""
     broken_pages: set[str] = field(default_factory=set)
     queries: list[str] = field(default_factory=list)
+    drawn: list[PictureRequest] = field(default_factory=list)
 
     def add(
         self,
@@ -96,6 +103,22 @@ class Shelf:
         if doc_id in self.broken_pages:
             raise VragError("the decoder was killed")
         return self.pages[doc_id, locator.key]
+
+    async def picture(self, request: PictureRequest) -> Picture:
+        """A flat picture of the right size: what it shows is not the agent's business."""
+        if request.doc_id in self.broken_pages:
+            raise VragError("the decoder was killed")
+        self.drawn.append(request)
+        region = request.region or FULL_PAGE
+        dots = 200 / 72
+        raw = Size(
+            max(1, round(WIDTH * dots * (region.x1 - region.x0))),
+            max(1, round(HEIGHT * dots * (region.y1 - region.y0))),
+        )
+        size = model_size(raw, patch=request.patch, min_pixels=request.min_pixels, max_pixels=request.max_pixels)
+        buffer = io.BytesIO()
+        Image.new("L", (size.width, size.height), 200).save(buffer, "PNG")
+        return Picture(buffer.getvalue(), size)
 
 
 def library() -> Shelf:

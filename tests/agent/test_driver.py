@@ -16,6 +16,7 @@ from vrag_ray.agent.actions import Action
 from vrag_ray.agent.driver import Run, RunRecord
 from vrag_ray.agent.events import EVENT, Event, RunStatus
 from vrag_ray.agent.observation import Prompt
+from vrag_ray.agent.ports import Say
 from vrag_ray.config import AgentConfig
 from vrag_ray.filters import SearchFilter
 from vrag_ray.types import Completion, PassageKind, SearchAnswer, VragError
@@ -29,14 +30,14 @@ class Slow(Script):
         self.waiting = asyncio.Event()
         self.left = False
 
-    async def complete(self, prompt: Prompt) -> Completion:
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:
         if len(self.prompts) == 1:
             self.waiting.set()
             try:
                 await asyncio.Event().wait()
             finally:
                 self.left = True
-        return await super().complete(prompt)
+        return await super().complete(prompt, say)
 
 
 class Faulty(Script):
@@ -44,7 +45,7 @@ class Faulty(Script):
         super().__init__(SEARCH)
         self.error = error
 
-    async def complete(self, prompt: Prompt) -> Completion:
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:
         raise self.error
 
 

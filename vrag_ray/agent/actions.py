@@ -24,7 +24,10 @@ class _Action(BaseModel):
 
 
 class AddSearchNode(_Action):
-    """Search for ``query`` and open a node for what is found."""
+    """Search for ``query`` and open a node for what is found.
+
+    ``id`` and ``parent_ids`` are left empty only where the protocol has no words for them.
+    """
 
     name: Literal["add_search_node"] = "add_search_node"
     id: str
@@ -53,12 +56,14 @@ class SummarizeAndMemorize(_Action):
 class Crop(_Action):
     """Look closer at ``bbox`` of a sighting (``Picture 1``) or of a remembered item (``<node id>#<number>``).
 
-    ``bbox`` is in the numbers of the protocol's codec, relative to the picture named.
+    ``bbox`` is in the numbers of the protocol's codec, relative to the picture named; an empty ``information_id`` is
+    the picture shown last. ``timestamp`` (seconds) names the frame of a video.
     """
 
     name: Literal["crop"] = "crop"
-    information_id: str
+    information_id: str = ""
     bbox: tuple[float, float, float, float]
+    timestamp: float | None = None
 
 
 class AddAnswerNode(_Action):

@@ -99,6 +99,11 @@ def page_fractions(rectangle: Rectangle, size: Size) -> Box:
 class BoxCodec(Protocol):
     """How a family of models writes a rectangle of the picture it was shown."""
 
+    @property
+    def needs_size(self) -> bool:
+        """Whether its numbers mean nothing without the size of the picture as it was shown."""
+        ...
+
     def decode(self, numbers: Sequence[float], view: View) -> Box:
         """To page fractions. Corners in any order; outside is clamped; raises ``CoordinateError`` without area."""
         ...
@@ -112,6 +117,8 @@ class BoxCodec(Protocol):
 class AbsoluteCodec:
     """Qwen2.5-VL: absolute pixels of the resized picture."""
 
+    needs_size: bool = True
+
     def decode(self, numbers: Sequence[float], view: View) -> Box:
         return view.to_page(_rectangle(numbers))
 
@@ -122,6 +129,8 @@ class AbsoluteCodec:
 @dataclass(frozen=True, slots=True)
 class PerMilleCodec:
     """Qwen3-VL: 0 to 1000 along each side of the picture, whatever its size."""
+
+    needs_size: bool = False
 
     def decode(self, numbers: Sequence[float], view: View) -> Box:
         return View(view.region, Size(1000, 1000)).to_page(_rectangle(numbers))

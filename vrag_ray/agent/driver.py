@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 
+from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import ErrorEvent, Event, StartEvent, stamped
-from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedSearch
+from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.ports import EvidenceSource, Policy
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord, Timings
+from vrag_ray.agent.speech import Speech
 from vrag_ray.config import AgentConfig
 from vrag_ray.filters import SearchFilter
 from vrag_ray.types import Locator, PageText, VragError
@@ -46,8 +48,16 @@ class Run:
         self._config = config
         self._clock = clock
         self._filter = filter
-        self._episode = Episode(question, config, protocol or GraphProtocol(), reads_pages=policy.reads_pages)
+        self._episode = Episode(
+            question,
+            config,
+            protocol or GraphProtocol(),
+            reads_pages=policy.reads_pages,
+            sees_pictures=policy.sees_pictures,
+        )
         self._events: list[Event] = []
+        self._speech = Speech()
+        self._speaking = 1
         self._started: float | None = None
         self._total = 0.0
         self._spent = {"policy": 0.0, "search": 0.0, "read": 0.0}
@@ -70,7 +80,10 @@ class Run:
                 )
             )
             while not isinstance(self._episode.need, Done):
-                await self._advance()
+                self._speaking = self._episode.steps + 1
+                async with aclosing(self._spoken(asyncio.create_task(self._advance()))) as spoken:
+                    async for event in spoken:
+                        yield self._stamp(event)
                 # All are recorded before the first is handed out: the reader may leave in between.
                 for event in [self._stamp(event) for event in self._episode.drain()]:
                     yield event
@@ -125,12 +138,28 @@ class Run:
             logger.exception("run %s failed", self.run_id)
             self._episode.fail(f"internal error ({type(error).__name__})")
 
+    async def _spoken(self, work: asyncio.Task[None]) -> AsyncGenerator[Event]:
+        """What the policy says while ``work`` goes on, as it comes. Ends with ``work``."""
+        try:
+            while not work.done():
+                gathered = asyncio.create_task(self._speech.gathered())
+                await asyncio.wait({work, gathered}, return_when=asyncio.FIRST_COMPLETED)
+                gathered.cancel()
+                for event in self._speech.take(self._speaking):
+                    yield event
+            work.result()
+        finally:
+            if not work.done():
+                work.cancel()
+                await asyncio.wait({work})
+
     async def _serve(self) -> None:
         need = self._episode.need
         if isinstance(need, NeedCompletion):
             with self._timed("policy"):
-                completion = await self._policy.complete(need.prompt)
-            self._episode.completed(completion)
+                completion = await self._policy.complete(need.prompt, self._speech.say)
+            self._episode.completed(completion, streamed=self._speech.thoughts_told)
+            self._speech.thoughts_told = False
         elif isinstance(need, NeedSearch):
             try:
                 with self._timed("search"):
@@ -143,6 +172,17 @@ class Run:
             with self._timed("read"):
                 pages = await asyncio.gather(*(self._page(doc_id, locator) for doc_id, locator in need.pages))
             self._episode.read(pages)
+
+        elif isinstance(need, NeedPictures):
+            with self._timed("read"):
+                pictures = await asyncio.gather(*(self._picture(request) for request in need.pictures))
+            self._episode.pictured(pictures)
+
+    async def _picture(self, request: PictureRequest) -> Picture | VragError:
+        try:
+            return await self._source.picture(request)
+        except VragError as error:
+            return error
 
     async def _page(self, doc_id: str, locator: Locator) -> PageText | VragError:
         try:

@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
-from vrag_ray.agent.coordinates import View, snapped_to_words, with_margin
-from vrag_ray.agent.energy import energies, pixel_budgets, strongest
+from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.coordinates import snapped_to_words, with_margin
 from vrag_ray.agent.events import (
     AnswerEvent,
-    BudgetEvent,
     CorrectionEvent,
     CropEvent,
     ErrorEvent,
     Event,
-    ItemRef,
     MaxStepsEvent,
     MemorizeEvent,
-    PruneEvent,
     ReadEvent,
     RunStatus,
     SearchDoneEvent,
@@ -33,21 +30,36 @@ from vrag_ray.agent.events import (
 )
 from vrag_ray.agent.evidence import Citation
 from vrag_ray.agent.graph import MemoryGraph, MemoryItem
-from vrag_ray.agent.memory import DIRECT_PRIORITY, cited, item_of, remembered, supporting
-from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedSearch
-from vrag_ray.agent.observation import UNKNOWN_SIZE, Observation, Prompt, Sighting
+from vrag_ray.agent.looking import CropSource, source_of_crop
+from vrag_ray.agent.memory import DIRECT_PRIORITY, cited, remembered, supporting
+from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
+from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.reports import found_items, place_of, read_pages
+from vrag_ray.agent.visual_memory import VisualMemory
 from vrag_ray.config import AgentConfig
-from vrag_ray.types import FULL_PAGE, Box, Completion, PageText, PassageKind, SearchAnswer, VragError
+from vrag_ray.types import Completion, PageText, Passage, SearchAnswer, VragError
 
 SHOWN_REPLY_CHARS = 2000
+NOTHING_FOUND = "Nothing was found for this query. Search for something else, or answer."
+ALL_SEEN = "Every page found for this query has been shown already. Search for something else, look closer, or answer."
 
 
 class Episode:
-    """The state machine of one run. ``reads_pages`` says whether found pages are read for the policy."""
+    """The state machine of one run.
 
-    def __init__(self, question: str, config: AgentConfig, protocol: WireProtocol, *, reads_pages: bool = True) -> None:
+    ``reads_pages`` says whether found pages are read for the policy, ``sees_pictures`` whether pictures are drawn.
+    """
+
+    def __init__(
+        self,
+        question: str,
+        config: AgentConfig,
+        protocol: WireProtocol,
+        *,
+        reads_pages: bool = True,
+        sees_pictures: bool = False,
+    ) -> None:
         self.question = " ".join(_clean(question).split())
         if not self.question:
             raise VragError("the question is empty: ask something")
@@ -59,15 +71,21 @@ class Episode:
         self._config = config
         self._protocol = protocol
         self._reads_pages = reads_pages
+        self._sees_pictures = sees_pictures
         self._events: list[Event] = []
         self._notices: dict[str, None] = {}
         self._pending: Observation | None = None
         self._history: list[Observation] = []
         self._pages: dict[tuple[str, str], PageText | VragError] = {}
-        self._dropped: frozenset[tuple[str, int]] = frozenset()
+        self._memory = VisualMemory(config, protocol)
+        self._pictures: dict[PictureRequest, Picture | None] = {}
+        self._turns: tuple[Turn, ...] = ()
+        self._reply = ""
         self._correction = ""
+        self._memorized = False
+        self._shown: set[tuple[str, str]] = set()
         self._searches = self._failed_searches = 0
-        self._need: Need = self._completion()
+        self._need: Need = self._ask()
 
     @property
     def need(self) -> Need:
@@ -84,23 +102,24 @@ class Episode:
         events, self._events = tuple(self._events), []
         return events
 
-    def completed(self, completion: Completion) -> None:
-        """Feed a policy's reply: any text at all."""
+    def completed(self, completion: Completion, *, streamed: bool = False) -> None:
+        """Feed a policy's reply: any text at all. ``streamed``: its thoughts have been told as they came."""
         if not isinstance(self._need, NeedCompletion):
             raise VragError(f"the episode waits for {type(self._need).__name__}, not for a completion")
         last = self._need.prompt.must_answer
         self.steps += 1
         self._count(completion.usage)
-        text = _clean(completion.text)
+        text = self._reply = _clean(completion.text)
         reply = self._protocol.parse(text)
-        if reply.think:
-            self._events.append(ThinkEvent(step=self.steps, content=_clean(reply.think)))
+        think = "\n".join(one for one in (completion.reasoning.strip(), reply.think) if one)
+        if think and not streamed:
+            self._events.append(ThinkEvent(step=self.steps, content=_clean(think)))
         self._correction = ""
         try:
             if reply.action is None:
                 raise VragError(reply.problem)
             if last and not isinstance(reply.action, AddAnswerNode):
-                raise VragError("this was the last step: only add_answer_node was possible")
+                raise VragError(f"this was the last step: only {self._protocol.rules.answer_form} was possible")
             self._act(reply.action)
         except VragError as error:
             self._correct(str(error), text)
@@ -108,14 +127,18 @@ class Episode:
                 self._events.append(MaxStepsEvent(step=self.steps, max_steps=self._config.max_steps))
                 self._close(f"No answer within the budget of {self._config.max_steps} steps.", RunStatus.MAX_STEPS)
         if isinstance(self._need, NeedCompletion):
-            self._need = self._completion()
+            self._need = self._ask()
 
     def searched(self, answer: SearchAnswer) -> None:
         """Feed the results of the search that was needed."""
         pending = self._awaited_search()
+        rules = self._protocol.rules
         hits = answer.results[0] if answer.results else ()
+        fresh = [one for one in hits if not rules.skips_seen or _place(one.passage) not in self._shown][: rules.shows]
+        self._shown.update(_place(one.passage) for one in fresh)
+        note = "" if fresh else ALL_SEEN if hits else NOTHING_FOUND
         seen = replace(pending, shards_ok=answer.shards_ok, shards_total=answer.shards_total, notices=answer.notices)
-        for hit in hits:
+        for hit in fresh:
             seen = replace(seen, sightings=(*seen.sightings, Sighting.of(hit, seen.next_id(hit.passage.kind))))
         self._pending = seen
         for notice in answer.notices:
@@ -139,7 +162,7 @@ class Episode:
         if wanted and self._reads_pages:
             self._need = NeedPageText(wanted)
         else:
-            self._show()
+            self._show(note)
 
     def search_failed(self, message: str) -> None:
         """Feed that the search could not be made. The run goes on and says so."""
@@ -149,7 +172,7 @@ class Episode:
         self._notices[notice] = None
         self._pending = replace(pending, notices=(notice,))
         self._events.append(ErrorEvent(step=self.steps, message=_clean(notice)))
-        self._show()
+        self._show(f"{_clean(notice)}. Search again, or answer with what you have.")
 
     def read(self, pages: Sequence[PageText | VragError]) -> None:
         """Feed the pages that were needed, in that order, each read or with the reason why not."""
@@ -158,6 +181,19 @@ class Episode:
         for (doc_id, locator), page in zip(self._need.pages, pages, strict=True):
             self._pages[doc_id, locator.key] = page
         self._show()
+
+    def pictured(self, pictures: Sequence[Picture | VragError]) -> None:
+        """Feed the pictures that were needed, in that order, each drawn or with the reason why not."""
+        if not isinstance(self._need, NeedPictures) or len(pictures) != len(self._need.pictures):
+            raise VragError(f"the episode waits for {self._need}, not for {len(pictures)} pictures")
+        for request, picture in zip(self._need.pictures, pictures, strict=True):
+            if isinstance(picture, VragError):
+                self._notices[f"{request.locator} could not be shown: {_clean(str(picture))}"] = None
+            self._pictures[request] = None if isinstance(picture, VragError) else picture
+        if self._pending is not None:
+            for sighting in self._pending.sightings:
+                self._memory.saw(sighting, self._pictures)
+        self._need = self._ask()
 
     def expire(self, message: str) -> None:
         """End with what is remembered: the time is up."""
@@ -178,7 +214,7 @@ class Episode:
 
     # What the policy's actions do -----------------------------------------------------------------------------
 
-    def _act(self, action: AddSearchNode | SummarizeAndMemorize | Crop | AddAnswerNode) -> None:
+    def _act(self, action: Action) -> None:
         if isinstance(action, AddSearchNode):
             self._search(action)
         elif isinstance(action, SummarizeAndMemorize):
@@ -189,77 +225,69 @@ class Episode:
             self._finish(action)
 
     def _search(self, action: AddSearchNode) -> None:
-        if self._pending is not None and self._protocol.must_memorize:
+        rules = self._protocol.rules
+        if self._pending is not None and rules.must_memorize:
             raise VragError(f"first memorise what node {self._pending.node_id!r} found: use summarize_and_memorize")
         node_id, query = action.id.strip(), " ".join(action.query.split())
         parents = tuple(one.strip() for one in action.parent_ids)
-        self.graph.add_search(node_id, parents, query)  # refuses before anything has changed
+        if not rules.names_nodes:
+            node_id, parents = f"s{self._searches + 1}", (self.graph.nodes[-1].id,)
+        repeats = not rules.names_nodes
+        self.graph.add_search(node_id, parents, query, may_repeat=repeats)  # refuses before anything has changed
         if self._pending is not None:
             items = tuple(sighting.remembered(DIRECT_PRIORITY) for sighting in self._pending.sightings)
             self._remember(self._pending, "", items)
-        self.graph = self.graph.add_search(node_id, parents, query)
+        self.graph = self.graph.add_search(node_id, parents, query, may_repeat=repeats)
         self._searches += 1
         self._pending = Observation(node_id, query, ())
-        self._need = NeedSearch(query, self._config.search_top_k)
+        self._need = NeedSearch(query, rules.asks_for or self._config.search_top_k)
         self._events.append(SearchEvent(step=self.steps, node_id=node_id, parent_ids=parents, query=query))
 
     def _memorize(self, action: SummarizeAndMemorize) -> None:
         if self._pending is None:
             raise VragError("there is nothing to memorise: search first")
-        items, notes = remembered(action.memorize, self._pending)
+        items, notes = remembered(action.memorize, self._pending, self._stamps)
         self._remember(self._pending, _clean(action.summarize).strip(), items, notes)
 
     def _crop(self, action: Crop) -> None:
         """A closer look is a new sighting; at a remembered item, it is a new item of the same node."""
-        seen = self._pending
-        source = seen.find(action.information_id) if seen is not None else None
-        if seen is not None and source is not None:
-            box = self._region(action, source.kind, source.view, source.page)
-            closer = replace(source, id=seen.next_id(source.kind), region=box, source=source.id, shown=None)
-            self._pending = replace(seen, sightings=(*seen.sightings, closer))
-            self._report_crop(seen.node_id, source.id, closer)
-            return
-        reference = item_of(action.information_id, self.graph)
-        if reference is None:
-            known = [one.id for one in seen.sightings] if seen is not None else []
-            raise VragError(
-                f"there is no {action.information_id[:60]!r} to crop: name one of the last results "
-                f"({', '.join(known) or 'none'}) or a remembered item as <node id>#<number>"
-            )
-        node = self.graph.node(reference[0])
-        item = node.items[reference[1]]
-        page = self._pages.get((item.doc_id, item.locator.key))
+        drawn = self._pictures if self._sees_pictures else None
+        source = source_of_crop(action, self._prompt(), self._protocol, drawn)
+        exact = self._protocol.family.codec.decode(action.bbox, source.view)
+        page = self._pages.get((source.seen.doc_id, source.seen.locator.key))
         read = page if isinstance(page, PageText) else None
-        box = self._region(action, item.kind, View(item.box or FULL_PAGE, UNKNOWN_SIZE), read)
-        self.graph = self.graph.memorize(
-            node.id, node.summary, (*node.items, item.model_copy(update={"box": box, "quote": ""}))
-        )
-        closer = Sighting(
-            f"{node.id}#{len(node.items) + 1}",
-            item.doc_id,
-            item.locator,
-            item.kind,
-            item.title,
-            item.uri,
-            item.score,
-            passage_text="",
-            page=read,
-            region=box,
-        )
-        self._report_crop(node.id, action.information_id, closer)
+        box = snapped_to_words(with_margin(exact), read.words if read is not None else ())
+        closer = replace(source.seen, region=box, page=read, source=source.seen.id, t_frame=source.t_frame)
+        if source.item is None:
+            self._see_closer(closer)
+        else:
+            self._remember_closer(closer, source)
 
-    def _region(self, action: Crop, kind: PassageKind, view: View, page: PageText | None) -> Box:
-        if kind is PassageKind.TEXT:
-            raise VragError(f"{action.information_id} is text: only a picture or a video frame can be cropped")
-        exact = self._protocol.codec.decode(action.bbox, view)
-        return snapped_to_words(with_margin(exact), page.words if page is not None else ())
+    def _see_closer(self, closer: Sighting) -> None:
+        seen = self._pending
+        if seen is None:
+            raise VragError("there is no picture to look at: search first")
+        closer = replace(closer, id=seen.next_id(closer.kind))
+        self._pending = replace(seen, sightings=(*seen.sightings, closer))
+        self._turn(shown=(closer,))
+        self._report_crop(seen.node_id, closer)
+
+    def _remember_closer(self, closer: Sighting, source: CropSource) -> None:
+        assert source.item is not None
+        node = self.graph.node(source.node_id)
+        item = source.item.model_copy(update={"box": closer.region, "t_frame": source.t_frame, "quote": ""})
+        self.graph = self.graph.memorize(node.id, node.summary, (*node.items, item))
+        closer = replace(closer, id=f"{node.id}#{len(node.items) + 1}")
+        self._turn(shown=(closer,), note=f"This part is remembered as {closer.id}.")
+        self._report_crop(node.id, closer)
 
     def _finish(self, action: AddAnswerNode) -> None:
         text = _clean(action.answer).strip()
         if not text:
             raise VragError("the answer is empty: write the answer, or say that the evidence is not sufficient")
         graph, references = self._settled(action)
-        parents = tuple(one.strip() for one in action.parent_ids)
+        named = tuple(one.strip() for one in action.parent_ids)
+        parents = named if self._protocol.rules.names_nodes else (graph.nodes[-1].id,)
         graph = graph.add_answer(parents, text)
         if not action.citations and not action.abstain:
             references = supporting(graph, parents)
@@ -292,51 +320,70 @@ class Episode:
         self.graph = self.graph.memorize(seen.node_id, summary, items)
         self._history.append(seen)
         self._pending = None
+        if self._protocol.rules.rebuilds:
+            self._turns = ()
         self._events.append(
             MemorizeEvent(step=self.steps, node_id=seen.node_id, summary=summary, items=items, notes=notes)
         )
         self._share_pixels()
 
     def _share_pixels(self) -> None:
-        config = self._config
-        everything = energies(self.graph, decay=config.energy_decay, feedback=config.energy_feedback)
-        best = strongest(everything, config.memory_top_k)
-        places = frozenset((one.node_id, one.index) for one in everything)
-        out = places - {(one.node_id, one.index) for one in best}
-        # What was dropped before is not told again.
-        dropped = tuple(ItemRef(node_id=node_id, index=index) for node_id, index in sorted(out - self._dropped))
-        if dropped:
-            self._events.append(PruneEvent(step=self.steps, dropped=dropped))
-        self._dropped = out
-        self._events.append(
-            BudgetEvent(
-                step=self.steps,
-                total_pixels=config.memory_pixels,
-                kept=pixel_budgets(best, config.memory_pixels),
-                steps_left=config.max_steps - self.steps,
-            )
-        )
+        pruned = self._memory.share(self.graph, self.steps)
+        if pruned is not None:
+            self._events.append(pruned)
+        self._memorized = True
+
+    def _stamps(self, sighting: Sighting) -> tuple[float, ...]:
+        """The times of the frames in which a video was shown; none for a policy that sees no pictures."""
+        views = self._protocol.views(sighting) if self._sees_pictures else ()
+        return tuple(view.t_frame for view in views if view.t_frame is not None)
 
     # How steps begin and runs end -----------------------------------------------------------------------------
 
-    def _completion(self) -> NeedCompletion:
-        return NeedCompletion(
-            Prompt(
-                question=self.question,
-                graph=self.graph,
-                observation=self._pending,
-                history=tuple(self._history),
-                steps_left=self._config.max_steps - self.steps,
-                correction=self._correction,
-            )
+    def _ask(self) -> Need:
+        """The policy's next reply is needed, and before it the pictures that the prompt shows."""
+        prompt = self._prompt()
+        if self._sees_pictures:
+            wanted = dict.fromkeys(self._protocol.pictures(prompt))
+            missing = tuple(view for view in wanted if view not in self._pictures)
+            if missing:
+                return NeedPictures(missing)
+            # What is shown no longer is drawn again if it comes back: a run must not hold every page it saw.
+            self._pictures = {view: self._pictures[view] for view in wanted}
+            drawn = {view: picture for view, picture in self._pictures.items() if picture is not None}
+            prompt = replace(prompt, pictures=drawn)
+        if self._memorized:
+            self._memorized = False
+            self._events.append(self._memory.report(self.graph, self._pictures, self.steps, prompt.steps_left))
+        return NeedCompletion(prompt)
+
+    def _prompt(self) -> Prompt:
+        return Prompt(
+            question=self.question,
+            graph=self.graph,
+            observation=self._pending,
+            history=tuple(self._history),
+            steps_left=self._steps_left(),
+            correction=self._correction,
+            turns=self._turns,
+            kept=self._memory.kept,
         )
+
+    def _steps_left(self) -> int:
+        left = self._config.max_steps - self.steps
+        spent = sum(self.usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))
+        over = self._config.token_budget is not None and spent >= self._config.token_budget
+        return min(left, 1) if over else left
+
+    def _turn(self, shown: tuple[Sighting, ...] = (), note: str = "") -> None:
+        self._turns = (*self._turns, Turn(self._reply, shown, note))
 
     def _awaited_search(self) -> Observation:
         if not isinstance(self._need, NeedSearch) or self._pending is None:
             raise VragError(f"the episode waits for {type(self._need).__name__}, not for a search")
         return self._pending
 
-    def _show(self) -> None:
+    def _show(self, note: str = "") -> None:
         """Put the words of the pages that were read beside the hits, and ask the policy."""
         if self._pending is not None:
             self._pending = replace(self._pending, sightings=tuple(map(self._with_page, self._pending.sightings)))
@@ -344,7 +391,8 @@ class Episode:
                 self._events.append(
                     ReadEvent(step=self.steps, node_id=self._pending.node_id, pages=read_pages(self._pending))
                 )
-        self._need = self._completion()
+        self._turn(self._pending.sightings if self._pending is not None else (), note)
+        self._need = self._ask()
 
     def _with_page(self, sighting: Sighting) -> Sighting:
         page = self._pages.get((sighting.doc_id, sighting.locator.key))
@@ -353,14 +401,16 @@ class Episode:
             return replace(sighting, read_error=_clean(str(page)))
         return replace(sighting, page=page)
 
-    def _report_crop(self, node_id: str, source_id: str, closer: Sighting) -> None:
+    def _report_crop(self, node_id: str, closer: Sighting) -> None:
+        place = place_of(closer)
         self._events.append(
-            CropEvent(step=self.steps, node_id=node_id, source_id=source_id, place=place_of(closer), text=closer.text)
+            CropEvent(step=self.steps, node_id=node_id, source_id=closer.source, place=place, text=closer.text)
         )
 
     def _correct(self, message: str, reply: str) -> None:
         self.corrections += 1
         self._correction = _clean(message)
+        self._turn(note=self._correction)
         self._events.append(
             CorrectionEvent(
                 step=self.steps, message=self._correction, reply=reply[:SHOWN_REPLY_CHARS], count=self.corrections
@@ -391,6 +441,10 @@ class Episode:
             self.usage[name] = self.usage.get(name, 0) + amount
         if usage:
             self._events.append(UsageEvent(step=self.steps, usage=dict(usage)))
+
+
+def _place(passage: Passage) -> tuple[str, str]:
+    return passage.doc_id, passage.locator.key
 
 
 def _clean(text: str) -> str:

@@ -86,7 +86,17 @@ class StartEvent(_Event):
 
 
 class ThinkEvent(_Event):
+    """Thoughts, whole or a piece of them as they come: those of one ``step`` put together are its thoughts."""
+
     kind: Literal["think"] = "think"
+    content: str
+
+
+class ContentEvent(_Event):
+    """A piece of a reply as it comes, in the protocol's wire form. The pieces of a step put together are the reply;
+    an ``error`` event in between voids those before it, because the reply began anew."""
+
+    kind: Literal["content"] = "content"
     content: str
 
 
@@ -144,11 +154,17 @@ class PruneEvent(_Event):
 
 
 class BudgetEvent(_Event):
-    """How the pixels of the context are shared out after a memorise."""
+    """How the pixels of the context are shared out after a memorise.
+
+    ``tokens_before`` is what all remembered pictures cost when they were found, ``tokens_after`` what those kept cost
+    from now on, in visual tokens; both are 0 for a policy that is shown no pictures.
+    """
 
     kind: Literal["budget"] = "budget"
     total_pixels: int
     kept: tuple[Allotment, ...]
+    tokens_before: int = 0
+    tokens_after: int = 0
     steps_left: int
 
 
@@ -193,6 +209,7 @@ class AnswerEvent(_Event):
 Event = Annotated[
     StartEvent
     | ThinkEvent
+    | ContentEvent
     | SearchEvent
     | SearchDoneEvent
     | ReadEvent

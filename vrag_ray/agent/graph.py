@@ -115,15 +115,17 @@ class MemoryGraph(BaseModel):
             known.append(node.id)
         return self
 
-    def add_search(self, node_id: str, parents: tuple[str, ...], query: str) -> MemoryGraph:
-        """With a search node whose results are not memorised yet."""
+    def add_search(
+        self, node_id: str, parents: tuple[str, ...], query: str, *, may_repeat: bool = False
+    ) -> MemoryGraph:
+        """With a search node whose results are not memorised yet. ``may_repeat``: the query may have been asked."""
         if node_id == ANSWER_ID:
             raise GraphError(f"the id {ANSWER_ID!r} is kept for the answer node: choose another id")
         if not query.strip():
             raise GraphError(f"search node {node_id!r} has an empty query: say what to search for")
         asked = {" ".join(node.query.casefold().split()): node.id for node in self.nodes[1:]}
         same = asked.get(" ".join(query.casefold().split()))
-        if same is not None:
+        if same is not None and not may_repeat:
             raise GraphError(f"node {same!r} has asked {query!r} already: use a substantially different query")
         return self._with(MemoryNode(id=node_id, kind=NodeKind.SEARCH, parents=parents, query=query))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from vrag_ray.agent.actions import MemorizeEntry
 from vrag_ray.agent.evidence import Citation, stands_in
@@ -14,8 +14,14 @@ DIRECT_PRIORITY = 3
 """Of what an answer rests on without having been memorised."""
 
 
-def remembered(entries: Sequence[MemorizeEntry], seen: Observation) -> tuple[tuple[MemoryItem, ...], tuple[str, ...]]:
-    """The useful items of ``entries`` and notes on what was not taken as given. Raises on an unknown id."""
+def remembered(
+    entries: Sequence[MemorizeEntry], seen: Observation, stamps: Callable[[Sighting], Sequence[float]]
+) -> tuple[tuple[MemoryItem, ...], tuple[str, ...]]:
+    """The useful items of ``entries`` and notes on what was not taken as given. Raises on an unknown id.
+
+    ``stamps`` gives the seconds of the frames in which a video was shown: the nearest ones are kept. Where it was not
+    shown in frames, times are taken as they are, moved into the clip.
+    """
     items: list[MemoryItem] = []
     notes: list[str] = []
     for entry in entries:
@@ -28,17 +34,24 @@ def remembered(entries: Sequence[MemorizeEntry], seen: Observation) -> tuple[tup
         quote = entry.quote if stands_in(entry.quote, sighting) else ""
         if entry.quote.strip() and not quote:
             notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
-        for t_frame in _frames(entry, sighting):
+        for t_frame in _frames(entry, sighting, stamps(sighting)):
             items.append(sighting.remembered(entry.priority_score, quote=" ".join(quote.split()), t_frame=t_frame))
     return tuple(items), tuple(notes)
 
 
-def _frames(entry: MemorizeEntry, sighting: Sighting) -> tuple[float | None, ...]:
-    """Times of the frames to keep, moved into the clip; (None,) for the clip as a whole and for what is no video."""
+def _frames(entry: MemorizeEntry, sighting: Sighting, stamps: Sequence[float]) -> tuple[float | None, ...]:
+    """Times of the frames to keep; (None,) for a sighting as a whole and for what is no video."""
     start, end = sighting.locator.t_start, sighting.locator.t_end
     if sighting.kind is not PassageKind.CLIP or start is None or end is None or not entry.key_timestamp:
         return (None,)
+    if stamps:
+        return tuple(dict.fromkeys(nearest(stamp, stamps) for stamp in entry.key_timestamp))
     return tuple(dict.fromkeys(min(end, max(start, stamp)) for stamp in entry.key_timestamp))
+
+
+def nearest(stamp: float, stamps: Sequence[float]) -> float:
+    """The frame closest to ``stamp``, the earlier of two as close."""
+    return min(stamps, key=lambda one: (abs(one - stamp), one))
 
 
 def item_of(reference: str, graph: MemoryGraph) -> tuple[str, int] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.types import Locator
@@ -32,10 +33,17 @@ class NeedPageText:
 
 
 @dataclass(frozen=True, slots=True)
+class NeedPictures:
+    """These pictures, drawn; feed ``pictured`` with one result each, in this order."""
+
+    pictures: tuple[PictureRequest, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The run is over; nothing more can be fed."""
 
     status: RunStatus
 
 
-Need = NeedCompletion | NeedSearch | NeedPageText | Done
+Need = NeedCompletion | NeedSearch | NeedPageText | NeedPictures | Done

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from vrag_ray.agent.coordinates import Size, View, holds_centre
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.coordinates import holds_centre
+from vrag_ray.agent.energy import Allotment
 from vrag_ray.agent.graph import MemoryGraph, MemoryItem
-from vrag_ray.types import FULL_PAGE, Box, Hit, Locator, PageText, PassageKind, Word
+from vrag_ray.types import Box, Hit, Locator, PageText, PassageKind, Word
 
 LABELS = {
     PassageKind.PAGE: "Picture",
@@ -14,8 +17,6 @@ LABELS = {
     PassageKind.CLIP: "Video",
     PassageKind.TEXT: "Text",
 }
-UNKNOWN_SIZE = Size(1000, 1000)
-"""Stands in for the size of a picture that was not rendered: a policy that reads words sees no pixels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,7 @@ class Sighting:
 
     ``passage_text`` is the window that matched; ``page`` all words of its page, None while not read (``read_error``
     says why it could not be). ``region`` is None for a whole page, and ``source`` names what it was cropped from.
-    ``shown`` is the size in pixels at which a model saw the picture.
+    ``t_frame`` is the time in seconds of the one frame that a crop of a video shows.
     """
 
     id: str
@@ -39,7 +40,7 @@ class Sighting:
     read_error: str = ""
     region: Box | None = None
     source: str = ""
-    shown: Size | None = None
+    t_frame: float | None = None
 
     @classmethod
     def of(cls, hit: Hit, information_id: str) -> Sighting:
@@ -47,11 +48,6 @@ class Sighting:
         return cls(
             information_id, passage.doc_id, passage.locator, passage.kind, hit.title, hit.uri, hit.score, passage.text
         )
-
-    @property
-    def view(self) -> View:
-        """Which rectangle of the page this picture shows, and at which size."""
-        return View(self.region or FULL_PAGE, self.shown or UNKNOWN_SIZE)
 
     @property
     def words(self) -> tuple[Word, ...]:
@@ -75,7 +71,7 @@ class Sighting:
             locator=self.locator,
             kind=self.kind,
             box=self.region,
-            t_frame=t_frame,
+            t_frame=self.t_frame if t_frame is None else t_frame,
             priority=priority,
             quote=quote,
             title=self.title,
@@ -106,12 +102,23 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A reply of the policy and what came of it: things that came into view, or a note in words (a correction)."""
+
+    reply: str
+    shown: tuple[Sighting, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Prompt:
     """All that a policy may know when it decides. Protocols render it for models; rules read it as it is.
 
-    ``observation`` is what was found and not yet memorised, ``history`` all earlier observations. ``steps_left``
-    counts this reply; at 1 only an answer is accepted. ``correction`` says why the previous reply was refused.
-    Everything under ``observation`` and ``history`` is retrieved content: data, never instructions.
+    ``observation`` is what was found and not yet memorised, ``history`` all earlier observations. ``turns`` are the
+    replies since the context was last rebuilt from the graph, in protocols that never rebuild it since the start.
+    ``kept`` says which remembered pictures may be shown and in how many pixels, ``pictures`` holds those drawn.
+    ``steps_left`` counts this reply; at 1 only an answer is accepted. ``correction`` says why the previous reply was
+    refused. What was retrieved is data, never instructions.
     """
 
     question: str
@@ -120,6 +127,9 @@ class Prompt:
     history: tuple[Observation, ...]
     steps_left: int
     correction: str = ""
+    turns: tuple[Turn, ...] = ()
+    kept: tuple[Allotment, ...] = ()
+    pictures: Mapping[PictureRequest, Picture] = field(default_factory=dict)
 
     @property
     def must_answer(self) -> bool:

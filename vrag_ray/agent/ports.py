@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
+from vrag_ray.agent.chat import Delta, Picture, PictureRequest
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.filters import SearchFilter
 from vrag_ray.types import Completion, Locator, PageText, SearchAnswer
+
+Say = Callable[[Delta], None]
+"""Takes what a policy says while it is still speaking. Cheap, and never raises."""
 
 
 class Policy(Protocol):
@@ -17,16 +22,26 @@ class Policy(Protocol):
         """Whether the words of found pages are read for it; a policy that looks at pictures may do without."""
         ...
 
-    async def complete(self, prompt: Prompt) -> Completion:
-        """One reply in the run's wire protocol. Raises ``VragError`` when it cannot reply at all."""
+    @property
+    def sees_pictures(self) -> bool:
+        """Whether pictures are drawn for it, as its protocol asks for them."""
+        ...
+
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:
+        """One reply in the run's wire protocol, told to ``say`` piece by piece where it comes in pieces.
+
+        Raises ``VragError`` when it cannot reply at all.
+        """
         ...
 
 
 class EvidenceSource(Protocol):
-    """Finds passages and reads pages. Both raise ``VragError`` where they cannot; the run then goes on without."""
+    """Finds passages, reads pages, draws pictures. All raise ``VragError`` where they cannot; the run then goes on."""
 
     async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
         """``results`` holds one tuple of hits, best first."""
         ...
 
     async def page_text(self, doc_id: str, locator: Locator) -> PageText: ...
+
+    async def picture(self, request: PictureRequest) -> Picture: ...

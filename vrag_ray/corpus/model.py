@@ -155,14 +155,6 @@ def clip_locator(clip: int, duration: float, clip_seconds: float) -> Locator:
     return Locator(t_start=start, t_end=max(min((clip + 1) * clip_seconds, duration), start))
 
 
-def sample_times(start: float, stop: float, fps: float, max_frames: int) -> tuple[float, ...]:
-    """The times at which a clip is looked at: ``fps`` a second, at most ``max_frames``, evenly, off its ends."""
-    wanted = round((stop - start) * fps)
-    count = max(1, min(wanted, max_frames))
-    step = (stop - start) / count
-    return tuple(start + (i + 0.5) * step for i in range(count))
-
-
 def title_from_name(name: str) -> str:
     """``sales_report-2024.final.pdf`` becomes ``sales report 2024.final``."""
     return " ".join(PurePath(name).stem.replace("_", " ").replace("-", " ").split())

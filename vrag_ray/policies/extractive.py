@@ -11,15 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.coordinates import View
 from vrag_ray.agent.graph import ROOT_ID
+from vrag_ray.agent.looking import UNKNOWN_SIZE
 from vrag_ray.agent.observation import Observation, Prompt, Sighting
+from vrag_ray.agent.ports import Say
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.matching import Match, matches
 from vrag_ray.policies.questions import Part, parts
 from vrag_ray.policies.wording import Finding, abstention_text, answer_text, shown_quote
-from vrag_ray.types import Completion
+from vrag_ray.types import FULL_PAGE, Completion
 
 AGAIN = "-again"
 STEPS_PER_SEARCH = 3
@@ -39,6 +42,7 @@ class ExtractivePolicy:
     """Implements ``Policy``. ``config.abstain_below`` is the coverage under which it does not answer."""
 
     reads_pages: bool = True
+    sees_pictures: bool = False
 
     def __init__(self, config: AgentConfig, protocol: WireProtocol | None = None) -> None:
         self._abstain_below = config.abstain_below
@@ -46,7 +50,7 @@ class ExtractivePolicy:
         self._max_parts = max(1, (config.max_steps - 1) // STEPS_PER_SEARCH)
         self._protocol = protocol or GraphProtocol()
 
-    async def complete(self, prompt: Prompt) -> Completion:
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  it is done at once
         """In a thread: full pages take some tens of milliseconds, which other runs need not wait for."""
         action = await asyncio.to_thread(self._decide, prompt)
         return Completion(text=self._protocol.render(action))
@@ -102,7 +106,9 @@ class ExtractivePolicy:
             and not looked
             and prompt.steps_left >= STEPS_PER_SEARCH
         ):
-            x0, y0, x1, y1 = self._protocol.codec.encode(best.box, source.view)
+            x0, y0, x1, y1 = self._protocol.family.codec.encode(
+                best.box, View(source.region or FULL_PAGE, UNKNOWN_SIZE)
+            )
             return Crop(information_id=source.id, bbox=(x0, y0, x1, y1))
         return self._memorize(seen, best)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.api import RunRequest, RunsPage, RunSummary
-from vrag_ray.config import AgentConfig, Settings
+from vrag_ray.config import Settings
 from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import AgentState, FetchedRun
 from vrag_ray.serving.errors import InvalidError, public_uri, scrub
@@ -21,7 +22,10 @@ from vrag_ray.types import Locator, PageText, SearchAnswer, SearchMode, VragErro
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle
 
-    from vrag_ray.agent.driver import Policy, Run
+    from vrag_ray.agent.chat import Delta
+    from vrag_ray.agent.driver import Run
+    from vrag_ray.policies.chat_model import ChatModel, ChatRequest
+    from vrag_ray.types import Completion
 
 
 class HandleEvidence:
@@ -48,13 +52,32 @@ class HandleEvidence:
         except VragError as error:
             raise VragError(scrub(str(error))) from error
 
+    async def picture(self, request: PictureRequest) -> Picture:
+        try:
+            return await call(self._library.picture.remote(request), "library")
+        except VragError as error:
+            raise VragError(scrub(str(error))) from error
+
 
 class AgentService:
     """Runs by name of their agent. A run lives in one replica; finished ones are on disk."""
 
-    def __init__(self, settings: Settings, retriever: DeploymentHandle, library: DeploymentHandle) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        retriever: DeploymentHandle,
+        library: DeploymentHandle,
+        policy: DeploymentHandle | None = None,
+    ) -> None:
+        from vrag_ray.serving.run_factory import endpoint_model
+
         self._settings = settings
         self._source = HandleEvidence(retriever, library)
+        self._model: ChatModel | None = endpoint_model(settings)
+        if policy is not None:
+            from vrag_ray.serving.policy import ServedModel
+
+            self._model = ServedModel(policy)
         self._runs = RunService(
             RunStore(ServingPaths.of(settings).runs, settings.serving.kept_runs),
             self._make_run,
@@ -84,31 +107,21 @@ class AgentService:
     async def state(self) -> AgentState:
         return self._runs.state()
 
+    async def agents(self) -> tuple[str, ...]:
+        """The agents that can be asked here."""
+        from vrag_ray.policies.brains import agents
+
+        return tuple(agents(has_model=self._model is not None))
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[Delta | Completion]:
+        """The bare model, without any agent. Raises InvalidError where there is none."""
+        if self._model is None:
+            raise InvalidError("model: no language model is configured here", param="model")
+        async with aclosing(self._model.chat(request)) as pieces:
+            async for piece in pieces:
+                yield piece
+
     def _make_run(self, run_id: str, request: RunRequest) -> Run:
-        from vrag_ray.agent.driver import Run
+        from vrag_ray.serving.run_factory import make_run
 
-        wanted = {"max_steps": request.max_steps, "deadline_s": request.deadline_s}
-        config = self._settings.agent.model_copy(update={k: v for k, v in wanted.items() if v is not None})
-        return Run(
-            run_id,
-            request.question,
-            policy=make_policy(request.agent, config),
-            source=self._source,
-            config=config,
-            clock=time.monotonic,
-            agent=request.agent,
-            filter=request.filter,
-        )
-
-
-AGENTS = ("extractive",)
-"""Every agent this server offers, by the name that a request gives."""
-
-
-def make_policy(agent: str, config: AgentConfig) -> Policy:
-    """What decides in a run of ``agent``. Raises InvalidError for a name that is not in ``AGENTS``."""
-    from vrag_ray.policies.extractive import ExtractivePolicy
-
-    if agent not in AGENTS:
-        raise InvalidError(f"agent: {agent} is not one of {', '.join(AGENTS)}", param="agent")
-    return ExtractivePolicy(config)
+        return make_run(run_id, request, self._settings, self._source, self._model)

@@ -51,7 +51,12 @@ def build(args: Settings) -> serve.Application:
     Security.from_environment(settings.serving)
     retriever = _deployment(RetrieverService, "Retriever", CALLS).bind(settings)
     library = _deployment(LibraryService, "Library", CALLS).bind(settings, retriever)
-    agent = _deployment(AgentService, "Agent", STREAMS).bind(settings, retriever, library)
+    policy = None
+    if settings.vllm is not None:
+        from vrag_ray.serving.policy import policy_deployment
+
+        policy = policy_deployment(settings).bind(settings)
+    agent = _deployment(AgentService, "Agent", STREAMS).bind(settings, retriever, library, policy)
     return _deployment(Gateway, "Gateway", STREAMS).bind(settings, retriever, agent, library)
 
 

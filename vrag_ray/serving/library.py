@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.api import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
 from vrag_ray.config import Settings
 from vrag_ray.serving.backend import Original, UploadedFile
@@ -96,6 +97,18 @@ class Library:
         stored = await asyncio.to_thread(collection.words_of, document.doc_id, locator)
         path = await asyncio.to_thread(collection.blob_path, document.doc_id)
         return await self._pages.text(document, path, locator, stored)
+
+    async def picture(self, request: PictureRequest) -> Picture:
+        """A page, picture or frame, or a part of it, as a model is to see it."""
+        from vrag_ray.serving.pictures import fitted
+
+        document = await self._document(request.doc_id)
+        page = await self.page_text(request.doc_id, request.locator)
+
+        async def draw(place: Locator, dpi: float, box: Box | None) -> bytes:
+            return await self._png(document, place, dpi, box)
+
+        return await fitted(request, document.kind, (page.width, page.height), draw)
 
     async def original(self, doc_id: str) -> Original:
         document = await self._document(doc_id)

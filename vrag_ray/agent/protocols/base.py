@@ -1,4 +1,4 @@
-"""What a wire protocol is to the episode: text in, one action out, and the numbers in which boxes are written."""
+"""What a wire protocol is to the episode: prompts as messages, text as one action, and the rules of its game."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vrag_ray.agent.actions import Action
-from vrag_ray.agent.coordinates import BoxCodec
+from vrag_ray.agent.chat import Message, PictureRequest, Tool
+from vrag_ray.agent.families import ModelFamily
+from vrag_ray.agent.observation import Prompt, Sighting
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,19 +20,55 @@ class Reply:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a protocol plays.
+
+    ``must_memorize``: a search has to be memorised before the next one; if not, the episode keeps what was shown.
+    ``names_nodes``: the policy names nodes and their parents; if not, each search follows from the one before.
+    ``rebuilds``: after a memorise the context is built anew from the graph; if not, every turn stays in it.
+    ``asks_for``: hits asked of the retriever, None for the run's own setting. ``shows``: how many of them come into
+    view, None for all. ``skips_seen``: pages that were shown before are passed over. ``answer_form`` tells a policy
+    how to answer.
+    """
+
+    must_memorize: bool
+    names_nodes: bool
+    rebuilds: bool
+    answer_form: str
+    asks_for: int | None = None
+    shows: int | None = None
+    skips_seen: bool = False
+
+
 class WireProtocol(Protocol):
     """Pure and total: ``parse`` accepts any text and never raises."""
 
     @property
-    def codec(self) -> BoxCodec: ...
+    def family(self) -> ModelFamily: ...
 
     @property
-    def must_memorize(self) -> bool:
-        """Whether a search has to be memorised before the next one. If not, the episode keeps what was shown."""
+    def rules(self) -> Rules: ...
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The actions as functions, for models that call functions natively; none where the form is fixed text."""
         ...
 
     def parse(self, text: str) -> Reply: ...
 
     def render(self, action: Action) -> str:
         """The inverse of ``parse`` for a valid action."""
+        ...
+
+    def views(self, sighting: Sighting) -> tuple[PictureRequest, ...]:
+        """The pictures in which a sighting is shown: one of a page, several of a video, none of a text."""
+        ...
+
+    def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
+        """Every picture that ``messages`` will show."""
+        ...
+
+    def messages(self, prompt: Prompt) -> tuple[Message, ...]:
+        """The prompt as a chat. A picture that ``prompt.pictures`` lacks is named in words instead."""
         ...

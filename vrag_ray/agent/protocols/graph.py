@@ -11,13 +11,19 @@ import ast
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.agent.actions import Action
-from vrag_ray.agent.coordinates import BoxCodec, PerMilleCodec
-from vrag_ray.agent.protocols.base import Reply
+from vrag_ray.agent.chat import Message, PictureRequest, Tool
+from vrag_ray.agent.families import FAMILIES, ModelFamily
+from vrag_ray.agent.observation import Prompt, Sighting
+from vrag_ray.agent.protocols import graph_chat
+from vrag_ray.agent.protocols.base import Reply, Rules
+from vrag_ray.agent.visual_memory import kept_views
+from vrag_ray.frames import sample_times
+from vrag_ray.types import FamilyName, PassageKind
 
 TOOLS = ("add_search_node", "summarize_and_memorize", "crop", "add_answer_node")
 MAX_REPLY_CHARS = 200_000
@@ -33,10 +39,25 @@ _ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
 @dataclass(frozen=True, slots=True)
 class GraphProtocol:
-    """VimRAG's three tools and ``crop``."""
+    """VimRAG's three tools and ``crop``.
 
-    codec: BoxCodec = field(default_factory=PerMilleCodec)
-    must_memorize: bool = True
+    A picture of a search has at most ``picture_pixels``, a frame of a video at most ``frame_pixels``; a clip is seen
+    at ``video_fps`` frames a second, at most ``max_frames``.
+    """
+
+    family: ModelFamily = FAMILIES[FamilyName.QWEN3_VL]
+    picture_pixels: int = 1280 * 28 * 28
+    frame_pixels: int = 128 * 32 * 32
+    video_fps: float = 1.0
+    max_frames: int = 32
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(must_memorize=True, names_nodes=True, rebuilds=True, answer_form="add_answer_node")
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return graph_chat.tools(self.family)
 
     def parse(self, text: str) -> Reply:
         if len(text) > MAX_REPLY_CHARS:
@@ -60,6 +81,30 @@ class GraphProtocol:
         call = json.dumps({"name": action.name, "arguments": arguments}, ensure_ascii=False)
         # Quoted pages may hold tags: inside the call they must stay text.
         return f"<tool_call>{call.replace('<', _ESCAPED)}</tool_call>"
+
+    def views(self, sighting: Sighting) -> tuple[PictureRequest, ...]:
+        if sighting.kind is PassageKind.TEXT:
+            return ()
+        start, end = sighting.locator.t_start, sighting.locator.t_end
+        is_clip = start is not None and end is not None
+        times: tuple[float | None, ...] = (sighting.t_frame,)
+        if start is not None and end is not None and sighting.t_frame is None:
+            times = sample_times(start, end, self.video_fps, self.max_frames)
+        # A crop has the pixels of a whole picture: they are what it was made for.
+        most = self.frame_pixels if is_clip and sighting.region is None else self.picture_pixels
+        least = most if sighting.region is not None else self.family.patch**2
+        return tuple(
+            PictureRequest(sighting.doc_id, sighting.locator, sighting.region, t, self.family.patch, least, most)
+            for t in times
+        )
+
+    def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
+        shown = (view for turn in prompt.turns for sighting in turn.shown for view in self.views(sighting))
+        return (*kept_views(prompt.graph, prompt.kept, self.family).values(), *shown)
+
+    def messages(self, prompt: Prompt) -> tuple[Message, ...]:
+        views = {sighting.id: self.views(sighting) for turn in prompt.turns for sighting in turn.shown}
+        return tuple(graph_chat.messages(prompt, self.family, views))
 
 
 def _typed(call: Mapping[str, object], think: str) -> Reply:

@@ -1,0 +1,97 @@
+"""What a chat model is told, and what it says while it speaks: values, without IO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vrag_ray.agent.coordinates import Size
+from vrag_ray.types import Box, Locator
+
+
+class Role(StrEnum):
+    """Who speaks."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A piece of a message in words."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ImagePart:
+    """A piece of a message to look at: a PNG, upright, at exactly the size the model is to see."""
+
+    png: bytes
+
+
+Part = TextPart | ImagePart
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a chat; the parts are in reading order."""
+
+    role: Role
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, role: Role, *parts: Part | str) -> Message:
+        return cls(role, tuple(TextPart(part) if isinstance(part, str) else part for part in parts))
+
+    @property
+    def text(self) -> str:
+        """The words alone."""
+        return "".join(part.text for part in self.parts if isinstance(part, TextPart))
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function a model may call. ``parameters`` is a JSON schema, as JSON text so that the value stays frozen."""
+
+    name: str
+    description: str
+    parameters: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """What a model said since the last delta: thoughts that a server reports apart, and the reply itself.
+
+    ``trouble`` says in words why the reply begins anew: what was said of it before is void.
+    """
+
+    think: str = ""
+    content: str = ""
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureRequest:
+    """A picture of a page, image or video frame, or of ``region`` of it, sized for a model.
+
+    Both sides become multiples of ``patch`` pixels and their product lies in ``min_pixels`` to ``max_pixels`` as far
+    as ``model_size`` allows. ``t_frame`` (seconds) names the frame of a video; None stands for the clip's middle.
+    """
+
+    doc_id: str
+    locator: Locator
+    region: Box | None
+    t_frame: float | None
+    patch: int
+    min_pixels: int
+    max_pixels: int
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as a model is shown it. ``png`` has exactly the pixels of ``size``."""
+
+    png: bytes
+    size: Size

@@ -1,0 +1,134 @@
+"""The ``tags`` protocol of VRAG: ``<think>``, then one of ``<search>``, ``<bbox>`` and ``<answer>`` in a reply.
+
+The wire form is the one that the released Qwen2.5-VL-7B-VRAG was trained on: the whole chat is kept; what a search or
+a crop brings is a user message with one picture and nothing else; a picture has 256 to 512 patches of 28 x 28 pixels;
+a box is ``[x1, y1, x2, y2]`` in pixels of the picture shown last. What the original leaves open is defined here: boxes
+of crops map through the crop to the page, results that were all seen and searches that found nothing say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop
+from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role, Tool
+from vrag_ray.agent.families import FAMILIES, ModelFamily
+from vrag_ray.agent.observation import Prompt, Sighting, Turn
+from vrag_ray.agent.protocols.base import Reply, Rules
+from vrag_ray.types import FamilyName, PassageKind
+
+MIN_PATCHES, MAX_PATCHES = 256, 512
+SEARCH_DEPTH = 10
+"""Hits among which the first unseen one is looked for."""
+_SHAPE = (
+    "Each reply thinks inside <think></think> and then takes exactly one action: <search>query</search>, "
+    "<bbox>[x1, y1, x2, y2]</bbox> or <answer>answer</answer>."
+)
+_INSTRUCTION = (
+    "Answer the question from pages of a document collection. You see no page until you search. "
+    f"{_SHAPE} A search shows you a page that may help. A bbox shows you that part of the last picture enlarged, in "
+    "pixels of that picture. Whenever you see something new, think about it first. Search and look as often as you "
+    "need; once you know the answer, give it in few words, for example <answer>42 tonnes</answer>."
+)
+ANSWER_NOW = "This is the last turn: reply with <think></think> and <answer></answer> now."
+_THINK = re.compile(r"<think>(.*?)(?:</think>|(?=<(?:search|bbox|answer)>)|\Z)", re.DOTALL)
+_ACTION = re.compile(r"<(search|bbox|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
+_NUMBER = re.compile(r"[-+]?(?:\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})")
+
+
+@dataclass(frozen=True, slots=True)
+class TagsProtocol:
+    """``shows`` results a search; 1 is what the released checkpoint knows."""
+
+    shows: int = 1
+    family: ModelFamily = FAMILIES[FamilyName.QWEN2_5_VL]
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(
+            must_memorize=False,
+            names_nodes=False,
+            rebuilds=False,
+            answer_form="<answer>…</answer>",
+            asks_for=max(SEARCH_DEPTH, self.shows),
+            shows=self.shows,
+            skips_seen=True,
+        )
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return ()
+
+    def parse(self, text: str) -> Reply:
+        thought = _THINK.search(text)
+        think = thought[1].strip() if thought else ""
+        # A tag that is only talked about inside the thoughts is no action.
+        rest = text if thought is None else text[: thought.start()] + text[thought.end() :]
+        found = _ACTION.search(rest)
+        if found is None:
+            return Reply(think or rest.strip(), None, f"the reply holds no action. {_SHAPE}")
+        return _action(found[1], found[2].strip(), think)
+
+    def render(self, action: Action) -> str:
+        if isinstance(action, AddSearchNode):
+            return f"<think></think>\n<search>{action.query}</search>"
+        if isinstance(action, Crop):
+            return f"<think></think>\n<bbox>[{', '.join(f'{number:g}' for number in action.bbox)}]</bbox>"
+        if isinstance(action, AddAnswerNode):
+            return f"<think></think>\n<answer>{action.answer}</answer>"
+        raise ValueError(f"the tags protocol has no {action.name}")
+
+    def views(self, sighting: Sighting) -> tuple[PictureRequest, ...]:
+        if sighting.kind is PassageKind.TEXT:
+            return ()
+        area = self.family.patch**2
+        request = PictureRequest(
+            sighting.doc_id,
+            sighting.locator,
+            sighting.region,
+            sighting.t_frame,
+            self.family.patch,
+            MIN_PATCHES * area,
+            MAX_PATCHES * area,
+        )
+        return (request,)
+
+    def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
+        return tuple(view for turn in prompt.turns for sighting in turn.shown for view in self.views(sighting))
+
+    def messages(self, prompt: Prompt) -> tuple[Message, ...]:
+        messages = [Message.of(Role.USER, f"{_INSTRUCTION}\nQuestion: {prompt.question}")]
+        for turn in prompt.turns:
+            messages.append(Message.of(Role.ASSISTANT, turn.reply))
+            messages.append(Message.of(Role.USER, *self._seen(turn, prompt)))
+        if prompt.must_answer:
+            last = messages.pop()
+            messages.append(Message.of(Role.USER, *last.parts, f"\n{ANSWER_NOW}"))
+        return tuple(messages)
+
+    def _seen(self, turn: Turn, prompt: Prompt) -> Iterator[ImagePart | str]:
+        if turn.note or not turn.shown:
+            yield turn.note
+        for sighting in turn.shown:
+            if sighting.kind is PassageKind.TEXT:
+                yield sighting.text
+            for view in self.views(sighting):
+                picture = prompt.pictures.get(view)
+                yield ImagePart(picture.png) if picture is not None else f"({sighting.locator} cannot be shown)"
+
+
+def _action(tag: str, body: str, think: str) -> Reply:
+    if tag == "search":
+        if not body:
+            return Reply(think, None, "the search is empty: write what to look for inside <search></search>")
+        return Reply(think, AddSearchNode(id="", parent_ids=(), query=body))
+    if tag == "answer":
+        return Reply(think, AddAnswerNode(parent_ids=(), answer=body))
+    numbers = [float(number) for number in _NUMBER.findall(body)[:5]]
+    if len(numbers) != 4:
+        return Reply(
+            think, None, "a bbox is four numbers, <bbox>[x1, y1, x2, y2]</bbox>, in pixels of the last picture"
+        )
+    return Reply(think, Crop(bbox=(numbers[0], numbers[1], numbers[2], numbers[3])))

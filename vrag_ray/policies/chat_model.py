@@ -1,0 +1,89 @@
+"""The interface of every language model behind a policy: a chat in, words out, as they come."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from typing import Protocol
+
+from vrag_ray.agent.chat import Delta, Message, Tool
+from vrag_ray.types import Completion, VragError
+
+
+class ModelLostError(VragError):
+    """The model went away before or while it spoke. Another try may help: it will meet another replica, or a new one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next tokens are drawn. ``temperature`` 0 is greedy; None leaves a value to the model's own default."""
+
+    max_tokens: int = 2048
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One reply wanted. ``session`` names the conversation, so that its turns can meet the same prefix cache.
+
+    ``thinking`` switches the model's own thinking phase where it has one; None leaves it to the model. ``adapter``
+    names a LoRA adapter of the server.
+    """
+
+    messages: tuple[Message, ...]
+    sampling: Sampling = Sampling()
+    tools: tuple[Tool, ...] = ()
+    thinking: bool | None = None
+    session: str = ""
+    adapter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRequest:
+    """One continuation wanted of exactly these tokens, so that whoever trains on it never tokenises again.
+
+    ``prompt_ids`` has one image token where each of ``images`` (PNG) stands, in order; the engine widens it.
+    """
+
+    prompt_ids: tuple[int, ...]
+    images: tuple[bytes, ...] = ()
+    sampling: Sampling = Sampling()
+    session: str = ""
+    adapter: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenDelta:
+    """The tokens since the last delta, and the natural log of each one's probability before temperature and top-p.
+
+    ``prompt_ids``, in the first delta only, is the prompt as the model read it: each picture's image token repeated
+    once for every visual token.
+    """
+
+    token_ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    prompt_ids: tuple[int, ...] = ()
+
+
+class ChatModel(Protocol):
+    """Answers chats, many at once."""
+
+    def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        """Deltas as they come and, last, one whole ``Completion``. Closing the generator ends the generation.
+
+        Raises ``VragError`` when there can be no reply; the message says whether another try may help.
+        """
+        ...
+
+
+async def whole_reply(model: ChatModel, request: ChatRequest) -> Completion:
+    """The reply without its deltas."""
+    done: Completion | None = None
+    async for piece in model.chat(request):
+        if isinstance(piece, Completion):
+            done = piece
+    assert done is not None, "a ChatModel ends with a Completion"
+    return done
