@@ -15,13 +15,14 @@ from vrag_ray.commands.console import is_debugging, show_debug_output
 from vrag_ray.commands.demo import demo
 from vrag_ray.commands.doctor import doctor
 from vrag_ray.commands.ingest import ingest
+from vrag_ray.commands.mcp import mcp
 from vrag_ray.commands.search import search
 from vrag_ray.commands.serve import serve
 from vrag_ray.types import VragError
 
 USAGE = 2
 INTERRUPTED = 130
-COMMANDS = (demo, ingest, search, ask, serve, documents, delete, versions, verify, doctor)
+COMMANDS = (demo, ingest, search, ask, serve, mcp, documents, delete, versions, verify, doctor)
 
 
 def make_app() -> typer.Typer:
