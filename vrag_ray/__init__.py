@@ -1,3 +1,21 @@
 """Answer questions over PDF pages, slides, images and videos with cited evidence, on Ray."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vrag_ray.programmatic import VRAG, VimRAG
+
 __version__ = "0.1.0"
+__all__ = ["VRAG", "VimRAG", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """The two agent classes, imported when they are asked for, so that the package itself imports at once."""
+    if name in ("VRAG", "VimRAG"):
+        from vrag_ray import programmatic
+
+        agent: object = getattr(programmatic, name)
+        return agent
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

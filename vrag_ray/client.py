@@ -168,10 +168,7 @@ class Client:
 
     def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
         """A page (from 1), or the part of it in ``box``, drawn from the source."""
-        params: dict[str, str | float] = {"dpi": dpi}
-        if box is not None:
-            params["bbox"] = ",".join(f"{edge:.6g}" for edge in box.as_tuple())
-        return self._send("GET", f"/v1/documents/{doc_id}/pages/{page}.png", params=params).content
+        return self._send("GET", f"/v1/documents/{doc_id}/pages/{page}.png", params=_drawing(dpi, box)).content
 
     def frame_png(self, doc_id: str, seconds: float) -> bytes:
         return self._send("GET", f"/v1/documents/{doc_id}/frames/{seconds:.3f}.png").content
@@ -230,6 +227,21 @@ class AsyncClient:
             raise ServerError(202, f"run {run_id} is still going on: follow its events", code="running")
         return _parsed(reply, RunRecord)
 
+    async def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
+        """As ``Client.page_png``."""
+        return await self._picture(f"/v1/documents/{doc_id}/pages/{page}.png", _drawing(dpi, box))
+
+    async def frame_png(self, doc_id: str, seconds: float) -> bytes:
+        return await self._picture(f"/v1/documents/{doc_id}/frames/{seconds:.3f}.png", {})
+
+    async def _picture(self, path: str, params: Mapping[str, str | float]) -> bytes:
+        try:
+            reply = await self._http.get(path, params=dict(params))
+        except httpx.TransportError as error:
+            raise _unreachable(self.base_url, error) from error
+        _check(reply)
+        return reply.content
+
     async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
         """As ``Client.ask``."""
         request = _named(request)
@@ -276,6 +288,10 @@ def _headers(api_key: str | None) -> dict[str, str]:
 
 def _json(body: BaseModel | None) -> str | None:
     return body.model_dump_json(exclude_none=True) if body is not None else None
+
+
+def _drawing(dpi: float, box: Box | None) -> dict[str, str | float]:
+    return {"dpi": dpi} | ({"bbox": ",".join(f"{edge:.6g}" for edge in box.as_tuple())} if box is not None else {})
 
 
 def _named(request: RunRequest) -> RunRequest:

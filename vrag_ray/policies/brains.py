@@ -50,8 +50,12 @@ def brain_of(
     session: str = "",
     thinking: bool | None = None,
     native_tools: bool = False,
+    reads_pages: bool = True,
 ) -> Brain:
-    """Raises UnknownAgentError for a name that is not in ``agents``."""
+    """Raises UnknownAgentError for a name that is not in ``agents``.
+
+    ``reads_pages``: whether the evidence source can give the words of whole pages; crops then end at whole words.
+    """
     known = agents(has_model=model is not None)
     if agent not in known:
         wanting = agent in tuple(AgentName)
@@ -82,5 +86,6 @@ def brain_of(
         thinking=thinking,
         native_tools=native_tools and bool(protocol.tools),
         session=session,
+        reads_pages=reads_pages,
     )
     return Brain(policy, protocol)

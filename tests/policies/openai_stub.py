@@ -1,0 +1,150 @@
+"""A scripted server of OpenAI's chat completions, over real HTTP: the paid boundary of the policies, and nothing else.
+
+What it says is computed from the request, so a test can read what was asked and answer to it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Say:
+    """One reply. ``cut_after`` breaks the connection after so many pieces; ``status`` refuses instead."""
+
+    text: str = ""
+    reasoning: str = ""
+    calls: Sequence[tuple[str, str]] = ()
+    status: int = 200
+    cut_after: int | None = None
+    finish: str = "stop"
+    delay_s: float = 0.0
+
+
+Body = dict[str, Any]
+Brain = Callable[[Body, int], Say | str]
+"""From a request and how many came before it to the reply."""
+
+
+@dataclass
+class Stub:
+    """``requests`` are the bodies received so far, ``keys`` their bearer keys, ``left`` how many readers went away."""
+
+    base_url: str
+    requests: list[Body] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    left: int = 0
+    busy: int = 0
+    busiest: int = 0
+
+
+@contextmanager
+def openai_stub(brain: Brain) -> Iterator[Stub]:
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with lock:
+                number = len(stub.requests)
+                stub.requests.append(body)
+                stub.keys.append(self.headers.get("Authorization", "").removeprefix("Bearer "))
+                stub.busy += 1
+                stub.busiest = max(stub.busiest, stub.busy)
+            try:
+                said = brain(body, number)
+                self._reply(Say(said) if isinstance(said, str) else said)
+            except OSError:
+                with lock:
+                    stub.left += 1
+            finally:
+                with lock:
+                    stub.busy -= 1
+
+        def _reply(self, say: Say) -> None:
+            if say.status != 200:
+                content = json.dumps({"error": {"message": "the stub refuses", "type": "stub", "code": "no"}}).encode()
+                self.send_response(say.status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            self.close_connection = True
+            for number, chunk in enumerate(_chunks(say)):
+                if say.cut_after is not None and number >= say.cut_after:
+                    return
+                if say.delay_s:
+                    time.sleep(say.delay_s)
+                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+                self.wfile.flush()
+            self.wfile.write(b"data: [DONE]\n\n")
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    stub = Stub(f"http://127.0.0.1:{server.server_port}/v1")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield stub
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _chunks(say: Say) -> Iterator[Body]:
+    def chunk(delta: Body, finish: str | None = None) -> Body:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "stub", "choices": [choice]}
+
+    yield chunk({"role": "assistant", "content": ""})
+    for piece in _pieces(say.reasoning):
+        yield chunk({"reasoning_content": piece})
+    for piece in _pieces(say.text):
+        yield chunk({"content": piece})
+    for index, (name, arguments) in enumerate(say.calls):
+        yield chunk(
+            {"tool_calls": [{"index": index, "id": f"t{index}", "type": "function", "function": {"name": name}}]}
+        )
+        for piece in _pieces(arguments):
+            yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+    yield chunk({}, say.finish)
+    usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+    yield chunk({}) | {"choices": [], "usage": usage | {"prompt_tokens_details": {"cached_tokens": 64}}}
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[start : start + 12] for start in range(0, len(text), 12)]
+
+
+def texts_of(body: Body) -> list[str]:
+    """The words of every message of a request."""
+    found = []
+    for message in body["messages"]:
+        content = message["content"]
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        found.append("".join(part.get("text", "") for part in parts))
+    return found
+
+
+def images_of(body: Body) -> list[str]:
+    """The data URLs of a request, in order."""
+    contents = [message["content"] for message in body["messages"] if not isinstance(message["content"], str)]
+    return [part["image_url"]["url"] for content in contents for part in content if part["type"] == "image_url"]
