@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -17,7 +18,7 @@ from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
-    from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+    from openai.types.chat import ChatCompletionChunk
 
 NO_KEY = "EMPTY"
 """Sent where no key is set: servers of one's own want none, and the SDK insists on one."""
@@ -84,30 +85,44 @@ class OpenAiModel:
         return f"model {self._config.model}"
 
     async def _chunks(self, request: ChatRequest) -> AsyncGenerator[ChatCompletionChunk]:
+        from openai import AsyncStream
+        from openai.types.chat import ChatCompletionChunk
+
+        # Pictures make bodies of megabytes. Encoding one would hold every other run up, so it is left to a thread.
+        body = await asyncio.to_thread(self._body, request)
+        stream = await self._connected().post(
+            "/chat/completions",
+            cast_to=ChatCompletionChunk,
+            content=body,
+            options={"headers": {"Content-Type": "application/json"}},
+            stream=True,
+            stream_cls=AsyncStream[ChatCompletionChunk],
+        )
+        async with stream:
+            async for chunk in stream:
+                yield chunk
+
+    def _body(self, request: ChatRequest) -> bytes:
+        from pydantic_core import to_json
+
         config, sampling = self._config, request.sampling
         thinking = config.thinking if request.thinking is None else request.thinking
-        optional: dict[str, object] = {
+        body: dict[str, object] = {
+            "model": request.adapter or config.model,
+            "messages": wire_messages(request.messages, config.max_images),
+            "max_tokens": sampling.max_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
             "temperature": config.temperature if sampling.temperature is None else sampling.temperature,
             "top_p": config.top_p if sampling.top_p is None else sampling.top_p,
             "seed": sampling.seed,
             "stop": list(sampling.stop) or None,
             "tools": [_function(tool.name, tool.description, tool.parameters) for tool in request.tools] or None,
         }
-        body: dict[str, object] = {name: value for name, value in optional.items() if value is not None}
         if thinking is not None:
             # DashScope reads the first, vLLM the second.
             body |= {"enable_thinking": thinking, "chat_template_kwargs": {"enable_thinking": thinking}}
-        stream = await self._connected().chat.completions.create(
-            model=request.adapter or config.model,
-            messages=wire_messages(request.messages, config.max_images),
-            max_tokens=sampling.max_tokens,
-            stream=True,
-            stream_options={"include_usage": True},
-            extra_body=body,
-        )
-        async with stream:
-            async for chunk in stream:
-                yield chunk
+        return to_json({name: value for name, value in body.items() if value is not None})
 
     def _connected(self) -> AsyncOpenAI:
         if self._client is None:
@@ -122,10 +137,10 @@ class OpenAiModel:
         return self._client
 
 
-def wire_messages(messages: Sequence[Message], max_images: int) -> list[ChatCompletionMessageParam]:
+def wire_messages(messages: Sequence[Message], max_images: int) -> list[dict[str, object]]:
     """In OpenAI's form. Of more than ``max_images`` pictures the first ones are named in words, not sent."""
     too_many = sum(isinstance(part, ImagePart) for message in messages for part in message.parts) - max_images
-    wire: list[ChatCompletionMessageParam] = []
+    wire: list[dict[str, object]] = []
     for message in messages:
         parts: list[dict[str, object]] = []
         for part in message.parts:
@@ -133,7 +148,7 @@ def wire_messages(messages: Sequence[Message], max_images: int) -> list[ChatComp
             too_many -= isinstance(part, ImagePart)
         plain = len(parts) == 1 and isinstance(message.parts[0], TextPart)
         content: object = message.text if plain else parts
-        wire.append({"role": message.role.value, "content": content})  # type: ignore[arg-type, misc]
+        wire.append({"role": message.role.value, "content": content})
     return wire
 
 

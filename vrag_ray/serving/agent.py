@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Picture, PictureRequest
@@ -13,6 +14,7 @@ from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import AgentState, FetchedRun
 from vrag_ray.serving.errors import InvalidError, public_uri, scrub
 from vrag_ray.serving.handles import call
+from vrag_ray.serving.loop_lag import LoopLag
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.run_service import RunService
 from vrag_ray.serving.runs import RunStore
@@ -36,8 +38,6 @@ class HandleEvidence:
         self._library = library
 
     async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
-        from dataclasses import replace
-
         try:
             found = await call(self._retriever.search.remote([query], top_k, SearchMode.HYBRID, filter), "retriever")
         except VragError as error:
@@ -62,7 +62,7 @@ class HandleEvidence:
 class AgentService:
     """Runs by name of their agent. A run lives in one replica; finished ones are on disk."""
 
-    def __init__(
+    async def __init__(  # type: ignore[misc]
         self,
         settings: Settings,
         retriever: DeploymentHandle,
@@ -71,6 +71,7 @@ class AgentService:
     ) -> None:
         from vrag_ray.serving.run_factory import endpoint_model
 
+        self._lag = LoopLag()
         self._settings = settings
         self._source = HandleEvidence(retriever, library)
         self._model: ChatModel | None = endpoint_model(settings)
@@ -105,7 +106,7 @@ class AgentService:
         return await self._runs.cancel(run_id)
 
     async def state(self) -> AgentState:
-        return self._runs.state()
+        return replace(self._runs.state(), loop_lag_p99_s=self._lag.p99_s())
 
     async def agents(self) -> tuple[str, ...]:
         """The agents that can be asked here."""

@@ -15,7 +15,7 @@ from vrag_ray.config import Settings
 from vrag_ray.serving.backend import Original, UploadedFile
 from vrag_ray.serving.errors import ConflictError, InvalidError, public_uri, scrub
 from vrag_ray.serving.jobs import JobQueue
-from vrag_ray.serving.pages import PageReader
+from vrag_ray.serving.pages import ByteCache, PageReader
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.types import (
     Box,
@@ -51,6 +51,7 @@ class Library:
     def __init__(self, settings: Settings, refresh: Callable[[], Awaitable[int]]) -> None:
         self._settings = settings
         self._refresh = refresh
+        self._fitted = ByteCache(settings.serving.render_cache_mb << 20)
         self._pages = PageReader(settings.corpus, settings.serving)
         self._newest: Collection | None = None
 
@@ -99,16 +100,25 @@ class Library:
         return await self._pages.text(document, path, locator, stored)
 
     async def picture(self, request: PictureRequest) -> Picture:
-        """A page, picture or frame, or a part of it, as a model is to see it."""
-        from vrag_ray.serving.pictures import fitted
+        """A page, picture or frame, or a part of it, as a model is to see it.
 
+        Runs look at the same pages again and again, and drawing one takes a tenth of a second: the last are kept.
+        """
+        from vrag_ray.serving.pictures import fitted, size_of
+
+        key = repr(request)
+        known = self._fitted.get(key)
+        if known is not None:
+            return Picture(known, size_of(known))
         document = await self._document(request.doc_id)
         page = await self.page_text(request.doc_id, request.locator)
 
         async def draw(place: Locator, dpi: float, box: Box | None) -> bytes:
             return await self._png(document, place, dpi, box)
 
-        return await fitted(request, document.kind, (page.width, page.height), draw)
+        picture = await fitted(request, document.kind, (page.width, page.height), draw)
+        self._fitted.put(key, picture.png)
+        return picture
 
     async def original(self, doc_id: str) -> Original:
         document = await self._document(doc_id)

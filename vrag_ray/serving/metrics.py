@@ -64,6 +64,11 @@ class _StateCollector:
             yield GaugeMetricFamily("vrag_documents", "Documents being searched.", value=state.documents)
         if self._agent is not None:
             yield GaugeMetricFamily("vrag_runs_active", "Runs under way.", value=self._agent.active)
+            yield GaugeMetricFamily(
+                "vrag_agent_loop_lag_p99_seconds",
+                "By how much 99 of 100 wake-ups of the agent's event loop were late at most, over a minute.",
+                value=self._agent.loop_lag_p99_s,
+            )
             runs = CounterMetricFamily("vrag_runs", "Runs by how they ended.", labels=["status"])
             for status, count in sorted(self._agent.finished.items()):
                 runs.add_metric([status], count)

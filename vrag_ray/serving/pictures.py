@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import struct
 from collections.abc import Awaitable, Callable
 
 from vrag_ray.agent.chat import Picture, PictureRequest
@@ -42,6 +43,11 @@ def place_of(request: PictureRequest) -> Locator:
         return request.locator
     moment = request.t_frame if request.t_frame is not None else (start + end) / 2
     return Locator(t_start=moment, t_end=moment)
+
+
+def size_of(png: bytes) -> Size:
+    """Width and height from the header of a PNG."""
+    return Size(*struct.unpack(">II", png[16:24]))
 
 
 def _resized(png: bytes, size: Size) -> bytes:

@@ -1,0 +1,272 @@
+"""VimRAG and VRAG over the demo corpus: real Serve, retrieval and page drawing; only the language model is a script."""
+
+from __future__ import annotations
+
+import base64
+import io
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import httpx
+import pytest
+from PIL import Image
+
+from tests.policies.openai_stub import Body, Say, Stub, images_of, openai_stub, texts_of
+from vrag_ray import VRAG, VimRAG
+from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.energy import energies, pixel_budgets, strongest
+from vrag_ray.agent.events import BudgetEvent, ContentEvent, CropEvent, PruneEvent, RunStatus
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.api import RunRequest
+from vrag_ray.client import Client, ServerError
+from vrag_ray.config import AgentConfig, Settings
+from vrag_ray.demo.corpus import make_corpus
+from vrag_ray.ingest import ingest
+from vrag_ray.serving.local import LocalService, start_serving
+
+QUESTION = "What did shore power at the ferry quay, ferry charging and blade B show?"
+MEMORY_PIXELS, TOP_K, PATCH = 500_000, 2, 32
+GRAPH = GraphProtocol()
+
+
+def keep(information_id: str, priority: int, summary: str, *stamps: float) -> SummarizeAndMemorize:
+    entry = MemorizeEntry(information_id=information_id, is_useful=True, priority_score=priority, key_timestamp=stamps)
+    return SummarizeAndMemorize(summarize=summary, memorize=(entry,))
+
+
+SCRIPT: tuple[Action, ...] = (
+    AddSearchNode(id="quay", parent_ids=("root",), query="shore power delivered to the ferry quay by year"),
+    Crop(information_id="Picture 1", bbox=(100, 290, 890, 620)),
+    keep("Picture 3", 5, "the ferry quay took 3,467 MWh in 2024"),
+    AddSearchNode(id="charging", parent_ids=("quay",), query="minutes of ferry charging by weekday"),
+    keep("Picture 1", 4, "charging takes longest on Saturday"),
+    AddSearchNode(id="blade", parent_ids=("root",), query="crack at the leading edge of blade B"),
+    keep("Video 1", 2, "a crack of 23 cm", 34.0),
+    AddAnswerNode(
+        parent_ids=("charging", "blade"),
+        answer="3,467 MWh [1], Saturday [2], a crack of 23 cm [3].",
+        citations=("quay#1", "charging#1", "blade#1"),
+    ),
+)
+
+
+class Actor:
+    """Plays the script to every run: which step it is, is read from the request. Some questions are special."""
+
+    def __init__(self) -> None:
+        self.hold = threading.Event()
+
+    def __call__(self, body: Body, number: int) -> Say | str:
+        told = "\n".join(texts_of(body))
+        if "wait for me" in told:
+            return Say("thinking " * 4000, delay_s=0.005)
+        if "<search>" in told:
+            return self._tags(body)
+        if "break down" in told and not self.hold.is_set():
+            self.hold.set()
+            return Say(GRAPH.render(SCRIPT[0]), cut_after=4)
+        return Say(GRAPH.render(SCRIPT[self._step(told)]), reasoning="let me see")
+
+    @staticmethod
+    def _step(told: str) -> int:
+        memorised = sum(f'"{name}#1"' in told for name in ("quay", "charging", "blade"))
+        if "<tool_response>" in told:
+            return (2 if "part of Picture 1" in told else 1, 4, 6)[memorised]
+        return (0, 3, 5, 7)[memorised]
+
+    @staticmethod
+    def _tags(body: Body) -> str:
+        replies = sum(message["role"] == "assistant" for message in body["messages"])
+        return (
+            "<think>a</think><search>shore power delivered to the ferry quay by year</search>",
+            "<think>b</think><bbox>[40, 150, 500, 420]</bbox>",
+            "<think>c</think><answer>3,467 MWh</answer>",
+        )[replies]
+
+
+@dataclass
+class World:
+    service: LocalService
+    stub: Stub
+    client: Client
+
+
+@pytest.fixture(scope="module")
+def world(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    root = tmp_path_factory.mktemp("vimrag")
+    make_corpus(root / "corpus")
+    with openai_stub(Actor()) as stub:
+        values = {
+            "collection": str(root / "collection"),
+            "openai": {"base_url": stub.base_url, "model": "stub"},
+            "agent": {"memory_top_k": TOP_K, "memory_pixels": MEMORY_PIXELS, "search_top_k": 2},
+            "serving": {"max_concurrent_runs": 64},
+        }
+        settings = Settings.model_validate(values)
+        ingest([root / "corpus"], settings)
+        service = start_serving(settings, 0)
+        with Client(service.base_url) as client:
+            yield World(service, stub, client)
+        service.stop()
+
+
+def asked(world: World, question: str = QUESTION, agent: str = "vimrag") -> RunRecord:
+    request = RunRequest(question=question, agent=agent)
+    list(world.client.ask(request := request.model_copy(update={"run_id": f"run-{time.monotonic_ns()}"})))
+    return world.client.run(str(request.run_id))
+
+
+def sizes(body: Body) -> list[tuple[int, int]]:
+    return [Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))).size for url in images_of(body)]
+
+
+def test_a_whole_vimrag_run_searches_crops_memorises_prunes_and_answers_exactly(world: World) -> None:
+    before = len(world.stub.requests)
+    record = asked(world)
+    bodies = world.stub.requests[before:]
+    assert (record.status, record.corrections, record.steps) == (RunStatus.ANSWERED, 0, len(SCRIPT))
+    assert [(node.id, node.parents) for node in record.graph.nodes] == [
+        ("root", ()),
+        ("quay", ("root",)),
+        ("charging", ("quay",)),
+        ("blade", ("root",)),
+        ("answer", ("charging", "blade")),
+    ]
+    report, photo, video = record.citations
+    assert (report.title, report.page, report.node_id) == ("Northmere Harbour Energy Yearbook 2024", 4, "quay")
+    [crop] = [event for event in record.events if isinstance(event, CropEvent)]
+    assert "Ferry quay" in crop.text and "3,467" in crop.text
+    assert report.bbox == crop.place.bbox
+    assert (photo.title, photo.bbox) == ("photo ferry charging chart", None)
+    # Of a clip of 60 s 32 frames are shown, and the one nearest to 34 s is kept.
+    assert video.t_start == pytest.approx(34.0, abs=60 / 32 / 2)
+
+    graph = record.graph.model_copy(update={"nodes": record.graph.nodes[:-1]})
+    kept = pixel_budgets(strongest(energies(graph, decay=0.1, feedback=0.3), TOP_K), MEMORY_PIXELS)
+    budgets = [event for event in record.events if isinstance(event, BudgetEvent)]
+    assert budgets[-1].kept == kept
+    assert [
+        (ref.node_id, ref.index) for event in record.events if isinstance(event, PruneEvent) for ref in event.dropped
+    ]
+    shown = sizes(bodies[-1])
+    shares = {(one.node_id, one.index): one.pixels for one in kept}
+    in_order = [
+        shares[node.id, index] for node in graph.nodes for index in range(len(node.items)) if (node.id, index) in shares
+    ]
+    assert len(shown) == len(in_order) == TOP_K
+    for (width, height), pixels in zip(shown, in_order, strict=True):
+        assert width % PATCH == height % PATCH == 0
+        assert width * height <= pixels
+    assert budgets[-1].tokens_after == sum(width * height for width, height in shown) // PATCH**2
+    assert budgets[-1].tokens_before > budgets[-1].tokens_after
+
+
+def test_every_picture_a_model_is_shown_is_of_whole_patches_within_its_limit(world: World) -> None:
+    before = len(world.stub.requests)
+    asked(world)
+    limits = AgentConfig()
+    for body in world.stub.requests[before:]:
+        for width, height in sizes(body):
+            assert width % PATCH == height % PATCH == 0
+            assert width * height <= limits.picture_pixels
+
+
+def test_the_model_is_heard_while_it_speaks(world: World) -> None:
+    record = asked(world)
+    said = "".join(event.content for event in record.events if isinstance(event, ContentEvent) and event.step == 1)
+    assert said == GRAPH.render(SCRIPT[0])
+
+
+def test_vrag_crops_the_page_it_was_shown(world: World) -> None:
+    before = len(world.stub.requests)
+    record = asked(world, agent="vrag")
+    assert (record.status, record.answer) == (RunStatus.ANSWERED, "3,467 MWh")
+    area = 28 * 28
+    assert [len(sizes(body)) for body in world.stub.requests[before:]] == [0, 1, 2]
+    assert all(256 * area <= w * h <= 512 * area for body in world.stub.requests[before:] for w, h in sizes(body))
+    assert record.citations[0].page == 4
+
+
+def test_a_reply_lost_in_mid_stream_begins_anew_and_the_run_ends_well(world: World) -> None:
+    record = asked(world, f"{QUESTION} break down")
+    assert record.status is RunStatus.ANSWERED
+    assert any("begins anew" in getattr(event, "message", "") for event in record.events)
+
+
+def test_cancelling_a_run_stops_its_generation(world: World) -> None:
+    left = world.stub.left
+    request = RunRequest(question="wait for me", agent="vimrag", run_id="cancel-me-soon")
+    events = world.client.ask(request)
+    for event in events:
+        if isinstance(event, ContentEvent):
+            break
+    world.client.cancel("cancel-me-soon")
+    deadline = time.monotonic() + 20
+    while world.stub.left == left and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert world.stub.left == left + 1
+    assert world.client.run("cancel-me-soon").status is RunStatus.CANCELLED
+
+
+def test_a_finished_run_is_replayed_event_by_event(world: World) -> None:
+    record = asked(world)
+    with httpx.stream("GET", f"{world.service.base_url}/v1/runs/{record.run_id}/events", timeout=30) as reply:
+        ids = [int(line.removeprefix("id:")) for line in reply.iter_lines() if line.startswith("id:")]
+    assert ids == [event.seq for event in record.events]
+
+
+def test_many_runs_go_on_at_once(world: World) -> None:
+    with ThreadPoolExecutor(24) as pool:
+        records = list(pool.map(lambda _: asked(world), range(24)))
+    assert {record.status for record in records} == {RunStatus.ANSWERED}
+    assert len({record.run_id for record in records}) == 24
+
+
+def test_an_unknown_agent_is_refused_with_the_ones_there_are(world: World) -> None:
+    with pytest.raises(ServerError, match="extractive, vimrag, vrag"):
+        list(world.client.ask(RunRequest(question="q", agent="wizard")))
+
+
+def test_the_classes_of_the_original_need_only_http(world: World) -> None:
+    agent = VimRAG(
+        base_url=world.stub.base_url,
+        search_url=f"{world.service.base_url}/search",
+        model_name="stub",
+        api_key="any",
+        enable_thinking=True,
+        search_top_k=2,
+    )
+    events = list(agent.run({"query": QUESTION, "uid": "7"}))
+    kinds = [event["type"] for event in events]
+    assert kinds[0] == "start" and kinds[-1] == "answer"
+    assert {"think", "content", "search", "search_done", "crop", "memorize", "budget"} <= set(kinds)
+    last = events[-1]
+    assert str(last["content"]).startswith("3,467 MWh [1]")
+    sample = last["sample"]
+    assert isinstance(sample, dict)
+    assert sample["uid"] == "7"
+    assert [node["id"] for node in sample["graph"]["nodes"]] == ["root", "quay", "charging", "blade", "answer"]
+
+
+def test_vrag_answers_and_streams_from_a_program(world: World) -> None:
+    agent = VRAG(base_url=world.stub.base_url, search_url=world.service.base_url, model_name="stub")
+    assert agent.run(QUESTION) == "3,467 MWh"
+    kinds = [event.kind for event in agent.stream(QUESTION)]
+    assert kinds[-1] == "answer" and "crop" in kinds
+
+
+def test_leaving_a_programs_run_early_ends_it(world: World) -> None:
+    left = world.stub.left
+    steps = VimRAG(base_url=world.stub.base_url, search_url=world.service.base_url).events("wait for me")
+    for event in steps:
+        if isinstance(event, ContentEvent):
+            break
+    steps.close()  # type: ignore[attr-defined]
+    deadline = time.monotonic() + 20
+    while world.stub.left == left and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert world.stub.left == left + 1
