@@ -31,8 +31,12 @@ def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="In quotes.")],
     collection: CollectionOption = None,
     url: UrlOption = None,
-    agent: Annotated[str, typer.Option(help="Who answers.")] = "extractive",
+    agent: Annotated[str, typer.Option(help="Who answers: extractive, or with a model vimrag or vrag.")] = "extractive",
     max_steps: Annotated[int | None, typer.Option("--max-steps", min=2, max=100, help="Steps at most.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, max=50, help="Hits of one search.")] = None,
+    thinking: Annotated[
+        bool | None, typer.Option("--thinking/--no-thinking", help="The model's own thinking phase.")
+    ] = None,
     deadline: Annotated[float | None, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time at most.")] = None,
     doc: DocOption = None,
     kind: KindOption = None,
@@ -57,6 +61,8 @@ def ask(
         question=question,
         agent=agent,
         max_steps=max_steps,
+        top_k=top_k,
+        thinking=thinking,
         deadline_s=deadline,
         filter=narrowed,
     )
@@ -85,13 +91,22 @@ def _write_dot(path: Path, record: RunRecord) -> None:
 
 async def follow(system: AnswerSystem, request: RunRequest, base_url: str | None, echo: Echo | None) -> RunRecord:
     """Ask, print the steps as they happen and then the outcome, if at all, and return the record."""
+    from vrag_ray.agent.events import ThinkEvent
     from vrag_ray.commands.show import answer_lines, event_lines, graph_lines
 
     run_id = uuid.uuid4().hex
+    thought: ThinkEvent | None = None
     async for event in system.ask(request.model_copy(update={"run_id": run_id})):
-        if echo is not None:
-            for line in event_lines(event):
-                echo(line)
+        if isinstance(event, ThinkEvent):
+            # Thoughts come in pieces: a line for each would be a column of words.
+            said = thought.content + event.content if thought is not None else event.content
+            thought = event.model_copy(update={"content": said})
+            continue
+        for told in (thought, event):
+            if told is not None and echo is not None:
+                for line in event_lines(told):
+                    echo(line)
+        thought = None
     record = await system.run(run_id)
     if echo is not None:
         for line in ("", *answer_lines(record, base_url), "", *graph_lines(record.graph)):
