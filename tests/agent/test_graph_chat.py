@@ -37,6 +37,7 @@ def test_the_context_is_rebuilt_from_the_graph_after_a_memorise() -> None:
     first, found, rebuilt = policy.chats
     assert roles(first) == [Role.SYSTEM, Role.USER]
     assert roles(found) == [Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.USER]
+    assert found[:2] == first, "what was told before must not change, or no server can reuse it"
     assert "Picture 1 (Annual report, page 1)" in found[-1].text
     assert roles(rebuilt) == [Role.SYSTEM, Role.USER]
     told = rebuilt[1].text

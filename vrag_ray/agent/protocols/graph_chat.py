@@ -12,7 +12,7 @@ from functools import cache
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Part, PictureRequest, Role, TextPart, Tool
 from vrag_ray.agent.families import ModelFamily
-from vrag_ray.agent.graph import MemoryGraph, MemoryItem, NodeKind
+from vrag_ray.agent.graph import MemoryItem, NodeKind
 from vrag_ray.agent.observation import Prompt, Turn
 from vrag_ray.agent.visual_memory import kept_views
 from vrag_ray.types import FamilyName, PassageKind
@@ -102,10 +102,17 @@ def messages(prompt: Prompt, family: ModelFamily, views: Mapping[str, tuple[Pict
         yield Message.of(Role.USER, *_observed(turn, prompt, views), *_last_call(prompt, first=last))
 
 
-def graph_json(graph: MemoryGraph) -> str:
-    """The graph in words: queries, summaries and, under the references that tools accept, what is kept."""
+def graph_json(prompt: Prompt) -> str:
+    """The graph in words: queries, summaries and, under the references that tools accept, what is kept.
+
+    A node whose results lie open is told by the turns that follow: left out here, it does not change what stands before
+    them, and the server's prefix cache holds.
+    """
+    pending = prompt.observation.node_id if prompt.observation is not None else None
     nodes: list[dict[str, object]] = []
-    for node in graph.nodes:
+    for node in prompt.graph.nodes:
+        if node.id == pending:
+            continue
         told: dict[str, object] = {"id": node.id, "kind": str(node.kind)}
         if node.kind is not NodeKind.ROOT:
             told["parent_ids"] = list(node.parents)
@@ -126,7 +133,7 @@ def item_label(item: MemoryItem) -> str:
 
 
 def _memory(prompt: Prompt, family: ModelFamily) -> Iterator[Part | str]:
-    yield f"Question: {prompt.question}\n\nMemory graph: {graph_json(prompt.graph)}"
+    yield f"Question: {prompt.question}\n\nMemory graph: {graph_json(prompt)}"
     for reference, view in kept_views(prompt.graph, prompt.kept, family).items():
         picture = prompt.pictures.get(view)
         if picture is not None:
