@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.events import AnswerEvent, Event, RunStatus, StartEvent, ThinkEvent
 from vrag_ray.agent.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
@@ -21,12 +25,14 @@ from vrag_ray.api import (
     RunSummary,
 )
 from vrag_ray.filters import SearchFilter
+from vrag_ray.policies.chat_model import ChatRequest
 from vrag_ray.serving.backend import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
 from vrag_ray.serving.run_service import RunService
 from vrag_ray.serving.runs import RunStore
 from vrag_ray.serving.sse import LoggedEvent
 from vrag_ray.types import (
     Box,
+    Completion,
     DocumentKind,
     DocumentStatus,
     Hit,
@@ -40,15 +46,25 @@ from vrag_ray.types import (
     VragError,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 DOC_ID = "ab" * 32
+EMBEDDER_ID = "planted/2d"
 ORIGINAL = bytes(range(256)) * 4
 
 
 class ScriptedRun:
-    """A run of ``thoughts`` steps that waits for ``go`` before its last one; question "crash" fails inside."""
+    """A run of ``thoughts`` steps that waits for ``go`` before its last one; question "crash" fails inside.
 
-    def __init__(self, run_id: str, request: RunRequest, go: asyncio.Event, thoughts: int = 3) -> None:
+    ``ending`` are events to end with in place of the answer "42".
+    """
+
+    def __init__(
+        self, run_id: str, request: RunRequest, go: asyncio.Event, thoughts: int = 3, ending: Sequence[Event] = ()
+    ) -> None:
         self._request, self._run_id, self._go, self._thoughts = request, run_id, go, thoughts
+        self._ending = ending
         self._seen: list[Event] = []
 
     async def events(self) -> AsyncGenerator[Event, None]:
@@ -58,9 +74,9 @@ class ScriptedRun:
         if self._request.question == "crash":
             raise RuntimeError("secret /etc/vrag/internal.py")
         await self._go.wait()
-        yield self._note(
-            AnswerEvent(seq=1 + self._thoughts, answer="42", abstained=False, status=RunStatus.ANSWERED, citations=())
-        )
+        answer = AnswerEvent(answer="42", abstained=False, status=RunStatus.ANSWERED, citations=())
+        for number, event in enumerate(self._ending or (answer,), start=1 + self._thoughts):
+            yield self._note(event.model_copy(update={"seq": number}))
 
     def record(self) -> RunRecord:
         if not isinstance(self._seen[-1], AnswerEvent):
@@ -85,7 +101,11 @@ class ScriptedRun:
 
 
 class StandIn:
-    """``Backend`` of one document and scripted runs. ``fault``, when set, is raised by every search."""
+    """``Backend`` of one document and scripted runs. ``fault``, when set, is raised by every search.
+
+    ``ending`` are the last events of every run. ``reply`` is what the bare model says: an exception in it is raised,
+    an event is waited for. ``started``, ``chats`` and ``embedded`` are the requests so far; ``asked`` is set by one.
+    """
 
     def __init__(self, folder: Path, max_concurrent: int = 4) -> None:
         self.fault: Exception | None = None
@@ -93,9 +113,18 @@ class StandIn:
         self.submitted: list[tuple[Sequence[UploadedFile], Meta]] = []
         self.drawn: list[tuple[object, ...]] = []
         self.ready = True
+        self.embedder_id = EMBEDDER_ID
+        self.known_agents = ("extractive", "vimrag", "vrag")
+        self.ending: Sequence[Event] = ()
+        self.reply: Sequence[Delta | Completion | Exception | asyncio.Event] = (Delta(content="yes"), Completion("yes"))
+        self.reply_closed = asyncio.Event()
+        self.asked = asyncio.Event()
+        self.started: list[RunRequest] = []
+        self.chats: list[ChatRequest] = []
+        self.embedded: list[tuple[list[str], bool]] = []
         self.runs = RunService(
             RunStore(folder, keep=3),
-            lambda run_id, request: ScriptedRun(run_id, request, self.go),
+            lambda run_id, request: ScriptedRun(run_id, request, self.go, ending=self.ending),
             max_concurrent=max_concurrent,
             default_deadline_s=30.0,
         )
@@ -110,7 +139,20 @@ class StandIn:
         return Found(answer, "embedded")
 
     async def retriever_state(self) -> RetrieverState:
-        return RetrieverState(ready=True, version=7, shards_ok=1, shards_total=2, documents=1)
+        notices = () if self.embedder_id else ("lexical search only: embedder.name is none",)
+        return RetrieverState(
+            ready=True,
+            version=7,
+            shards_ok=1,
+            shards_total=2,
+            documents=1,
+            notices=notices,
+            embedder_id=self.embedder_id,
+        )
+
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        self.embedded.append((list(texts), queries))
+        return np.asarray([[0.6, 0.8] if len(text) % 2 else [1.0, 0.0] for text in texts], np.float32)
 
     async def agent_state(self) -> AgentState:
         return self.runs.state()
@@ -119,6 +161,8 @@ class StandIn:
         return {"retriever": PartState(ready=self.ready, why="" if self.ready else "starting")}
 
     async def start_run(self, request: RunRequest) -> str:
+        self.started.append(request)
+        self.asked.set()
         return self.runs.start(request)
 
     def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
@@ -135,6 +179,23 @@ class StandIn:
 
     async def cancel_run(self, run_id: str) -> FetchedRun:
         return await self.runs.cancel(run_id)
+
+    async def agents(self) -> tuple[str, ...]:
+        return self.known_agents
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        self.chats.append(request)
+        self.asked.set()
+        try:
+            for piece in self.reply:
+                if isinstance(piece, Exception):
+                    raise piece
+                if isinstance(piece, asyncio.Event):
+                    await piece.wait()
+                else:
+                    yield piece
+        finally:
+            self.reply_closed.set()
 
     async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
         return DocumentsPage(documents=[INFO][offset : offset + limit], total=1, collection_version=7)

@@ -144,6 +144,19 @@ class ShardedRetriever:
             if served.active == 0:
                 served.idle.set()
 
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        """Vectors of length 1, shape ``(len(texts), dim)``: as questions, or as passages to be found.
+
+        Raises VragError where there is no embedder; the message says why.
+        """
+        if self._embedder is None:
+            raise VragError(f"embeddings are not available: {self._embedder_notice}")
+        work = self._embedder.embed_queries if queries else self._embedder.embed_passages
+        vectors = np.asarray(await asyncio.to_thread(work, list(texts)), np.float32)
+        # Passages are rounded to half precision for the index, which moves their length off 1.
+        normalised: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+        return normalised
+
     async def _search(
         self, collection: Collection, queries: list[str], top_k: int, mode: SearchMode, wanted: SearchFilter | None
     ) -> SearchAnswer:

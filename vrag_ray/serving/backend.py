@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.api import (
     DocumentDeleted,
@@ -21,10 +21,21 @@ from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.sse import LoggedEvent
 from vrag_ray.types import Box, Meta, SearchAnswer, SearchMode
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from vrag_ray.agent.chat import Delta
+    from vrag_ray.policies.chat_model import ChatRequest
+    from vrag_ray.types import Completion
+
 
 @dataclass(frozen=True, slots=True)
 class RetrieverState:
-    """How the retriever stands. ``why`` is set when it is not ``ready``; the rest is 0 then."""
+    """How the retriever stands. ``why`` is set when it is not ``ready``; the rest is 0 then.
+
+    ``embedder_id`` is empty where search is lexical only; ``notices`` say why.
+    """
 
     ready: bool
     why: str = ""
@@ -34,6 +45,7 @@ class RetrieverState:
     shards_total: int = 0
     documents: int = 0
     notices: tuple[str, ...] = ()
+    embedder_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,8 @@ class AgentState:
 
     active: int
     finished: Mapping[str, int] = field(default_factory=dict)
+    loop_lag_p99_s: float = 0.0
+    """Seconds by which 99 of 100 wake-ups of its event loop were late at most, over the last minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,10 @@ class Backend(Protocol):
     async def search(
         self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
     ) -> Found: ...
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        """L2-normalised vectors, shape ``(len(texts), dim)``. Raises VragError where there is no embedder."""
+        ...
+
     async def retriever_state(self) -> RetrieverState: ...
     async def agent_state(self) -> AgentState: ...
     async def readiness(self) -> Mapping[str, PartState]: ...
@@ -101,6 +119,14 @@ class Backend(Protocol):
     async def fetch_run(self, run_id: str) -> FetchedRun: ...
     async def list_runs(self, limit: int) -> RunsPage: ...
     async def cancel_run(self, run_id: str) -> FetchedRun: ...
+
+    async def agents(self) -> tuple[str, ...]:
+        """The agents that can be asked here; without a language model, those that need one are not among them."""
+        ...
+
+    def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        """As ``ChatModel.chat``, by the bare language model. Raises InvalidError where there is none."""
+        ...
 
     async def list_documents(self, limit: int, offset: int) -> DocumentsPage: ...
     async def document(self, doc_id: str) -> DocumentInfo: ...

@@ -12,11 +12,22 @@ from vrag_ray.serving import envelope
 from vrag_ray.serving.backend import Backend
 from vrag_ray.serving.metrics import Metrics
 from vrag_ray.serving.middleware import Guard, LimitBody, Observe
-from vrag_ray.serving.routes import documents, runs, search, system
+from vrag_ray.serving.openai.pictures import Pictures
+from vrag_ray.serving.routes import (
+    documents,
+    openai_chat,
+    openai_embeddings,
+    openai_models,
+    runs,
+    search,
+    system,
+)
 from vrag_ray.serving.routes.deps import Gate
 from vrag_ray.serving.security import Security
 
 MAX_JSON_BYTES = 4 << 20
+MAX_CHAT_BYTES = 48 << 20
+"""A chat may hold pictures, a third larger for being base64."""
 _MULTIPART_OVERHEAD = 1 << 20
 """Boundaries, headers and the meta field beside the files of an upload."""
 
@@ -33,12 +44,14 @@ def create_api(backend: Backend, config: ServingConfig, security: Security, uplo
     )
     metrics = Metrics()
     api.state.gate = Gate(backend, config, metrics, uploads)
-    for module in (search, runs, documents, system):
+    api.state.pictures = Pictures(backend)
+    for module in (search, runs, documents, openai_chat, openai_models, openai_embeddings, system):
         api.include_router(module.router)
     envelope.install(api)
     # Added last runs first.
     limit = (config.max_upload_mb << 20) + _MULTIPART_OVERHEAD
-    api.add_middleware(LimitBody, limits={"/v1/documents": limit}, default=MAX_JSON_BYTES)
+    limits = {"/v1/documents": limit, openai_chat.PATH: MAX_CHAT_BYTES}
+    api.add_middleware(LimitBody, limits=limits, default=MAX_JSON_BYTES)
     api.add_middleware(Guard, security=security)
     api.add_middleware(Observe, metrics=metrics)
     return api

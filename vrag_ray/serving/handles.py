@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.api import (
@@ -23,7 +23,13 @@ from vrag_ray.serving.sse import LoggedEvent
 from vrag_ray.types import Box, Meta, SearchMode, VragError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from ray.serve.handle import DeploymentHandle
+
+    from vrag_ray.agent.chat import Delta
+    from vrag_ray.policies.chat_model import ChatRequest
+    from vrag_ray.types import Completion
 
 T = TypeVar("T")
 STATE_TIMEOUT_S = 5.0
@@ -88,6 +94,9 @@ class HandleBackend:
     ) -> Found:
         return await call(self._retriever.search.remote(list(queries), top_k, mode, filter), "retriever")
 
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        return await call(self._retriever.embed.remote(list(texts), queries), "retriever")
+
     async def retriever_state(self) -> RetrieverState:
         return await _soon(self._retriever.state.remote(), "retriever")
 
@@ -120,6 +129,18 @@ class HandleBackend:
 
     async def cancel_run(self, run_id: str) -> FetchedRun:
         return await call(self._agent.cancel.remote(run_id), "agent")
+
+    async def agents(self) -> tuple[str, ...]:
+        return await call(self._agent.agents.remote(), "agent")
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        responses = self._agent_stream.chat.remote(request)
+        try:
+            async for piece in stream(responses, "agent"):
+                yield piece
+        finally:
+            # A reader who leaves ends the generation; a reply that is whole is not changed by it.
+            responses.cancel()
 
     async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
         return await call(self._library.list_documents.remote(limit, offset), "library")

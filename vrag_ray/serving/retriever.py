@@ -14,6 +14,9 @@ from vrag_ray.serving.errors import NotReadyError, scrub
 from vrag_ray.types import SearchMode, VragError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from vrag_ray.index.sharded import ShardedRetriever
 
 log = logging.getLogger("vrag_ray.serving")
@@ -35,6 +38,10 @@ class RetrieverService:
         answer = await retriever.search(queries, top_k=top_k, mode=mode, filter=filter)
         return Found(answer, retriever.status().profile)
 
+    async def embed(self, texts: Sequence[str], queries: bool) -> NDArray[np.float32]:
+        """As ``ShardedRetriever.embed``."""
+        return await self._ready().embed(texts, queries=queries)
+
     async def refresh(self) -> int:
         """Serve the newest version from now on; its number."""
         return await (await self._started()).refresh()
@@ -53,6 +60,7 @@ class RetrieverService:
             shards_total=status.shards_total,
             documents=status.documents,
             notices=(*status.notices, self._stale) if self._stale else status.notices,
+            embedder_id=status.embedder_id,
         )
 
     def _ready(self) -> ShardedRetriever:

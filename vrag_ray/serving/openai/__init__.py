@@ -1,0 +1,1 @@
+"""OpenAI's HTTP interface over the gateway's ``Backend``: shapes, conversations, streams. No Ray."""

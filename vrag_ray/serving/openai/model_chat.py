@@ -1,0 +1,67 @@
+"""From a conversation to a request to the bare language model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart, Tool
+from vrag_ray.policies.chat_model import ChatRequest, Sampling
+from vrag_ray.serving.errors import InvalidError
+from vrag_ray.serving.openai.pictures import Pictures
+from vrag_ray.serving.openai.references import referenced
+from vrag_ray.serving.openai.wire import ChatCompletionRequest, ChatMessage, TextContent
+
+MAX_PICTURES = 32
+_ROLES = {
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "user": Role.USER,
+    "tool": Role.USER,
+    "assistant": Role.ASSISTANT,
+}
+
+
+async def chat_request(body: ChatCompletionRequest, pictures: Pictures) -> ChatRequest:
+    """Raises InvalidError, naming the field, and NotFoundError for a document that is not there."""
+    count = sum(not isinstance(part, TextContent) for message in body.messages for part in message.content)
+    if count > MAX_PICTURES:
+        raise InvalidError(f"messages: {count} pictures are more than the limit of {MAX_PICTURES}", param="messages")
+    limit = body.max_completion_tokens or body.max_tokens
+    sampling = Sampling(temperature=body.temperature, top_p=body.top_p, seed=body.seed, stop=tuple(body.stop))
+    return ChatRequest(
+        messages=tuple([await _message(message, number, pictures) for number, message in enumerate(body.messages)]),
+        sampling=sampling if limit is None else replace(sampling, max_tokens=limit),
+        tools=() if body.tool_choice == "none" else tuple(_tools(body)),
+        thinking=body.thinking,
+        session=body.user or "",
+    )
+
+
+def _tools(body: ChatCompletionRequest) -> list[Tool]:
+    told = [tool.function for tool in body.tools]
+    return [Tool(one.name, one.description, json.dumps(one.parameters)) for one in told]
+
+
+async def _message(message: ChatMessage, number: int, pictures: Pictures) -> Message:
+    """Calls and their results become the text that the models in use are trained on."""
+    parts: list[Part] = []
+    for index, part in enumerate(message.content):
+        if isinstance(part, TextContent):
+            parts.append(TextPart(part.text))
+        else:
+            where = f"messages.{number}.content.{index}"
+            parts.append(ImagePart(await pictures.png(referenced(part, where), where)))
+    if message.role == "tool":
+        parts = [TextPart("<tool_response>\n"), *parts, TextPart("\n</tool_response>")]
+    parts.extend(TextPart(_call(call.function.name, call.function.arguments)) for call in message.tool_calls)
+    return Message(_ROLES[message.role], tuple(parts) or (TextPart(""),))
+
+
+def _call(name: str, arguments: str) -> str:
+    try:
+        value: object = json.loads(arguments)
+    except ValueError:
+        value = arguments
+    told = json.dumps({"name": name, "arguments": value}, ensure_ascii=False)
+    return f"<tool_call>\n{told}\n</tool_call>"

@@ -1,0 +1,177 @@
+"""Reply bodies in OpenAI's shapes, with this server's own fields beside them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+
+from vrag_ray.types import PassageKind
+
+FinishReason = Literal["stop", "length", "tool_calls"]
+
+
+class _Outgoing(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class _Sparse(_Outgoing):
+    """Fields without a value are left out: clients add up what the deltas of a stream hold."""
+
+    @model_serializer(mode="wrap")
+    def _without_nulls(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        fields: dict[str, object] = handler(self)
+        return {name: value for name, value in fields.items() if value is not None}
+
+
+class CalledFunction(_Outgoing):
+    """``arguments`` is JSON text."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(_Sparse):
+    """A function the model wants called. ``index`` is set in streams only."""
+
+    index: int | None = None
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class UrlCitation(_Outgoing):
+    """``start_index`` and ``end_index`` are the place of the mark ``[n]`` in the content, in characters."""
+
+    url: str
+    title: str
+    start_index: int
+    end_index: int
+
+
+class Annotation(_Outgoing):
+    """A citation as OpenAI's clients know it."""
+
+    type: Literal["url_citation"] = "url_citation"
+    url_citation: UrlCitation
+
+
+class Evidence(_Sparse):
+    """What a mark ``[number]`` rests on.
+
+    ``page`` counts from 1; ``t_start`` and ``t_end`` are seconds; ``box`` is (x0, y0, x1, y1) in fractions of the page,
+    origin top left. ``node`` is the node of the run's memory graph, ``score`` that of the search.
+    """
+
+    number: int
+    document: str
+    title: str
+    kind: PassageKind
+    page: int | None = None
+    t_start: float | None = None
+    t_end: float | None = None
+    box: tuple[float, float, float, float] | None = None
+    score: float
+    node: str
+    quote: str
+    url: str
+
+
+class Said(_Sparse):
+    """A message of the assistant, or a piece of one."""
+
+    role: Literal["assistant"] | None = None
+    content: str | None = None
+    reasoning_content: str | None = None
+    tool_calls: tuple[ToolCall, ...] | None = None
+    annotations: tuple[Annotation, ...] | None = None
+    evidence: tuple[Evidence, ...] | None = None
+    notices: tuple[str, ...] | None = None
+    """What was degraded on the way to an agent's answer."""
+
+
+class CachedTokens(_Outgoing):
+    """Tokens of the prompt that the model had read before."""
+
+    cached_tokens: int
+
+
+class Usage(_Sparse):
+    """Tokens of all replies that the answer took; zeros where no model spoke."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    prompt_tokens_details: CachedTokens | None = None
+
+
+class Choice(_Outgoing):
+    index: int = 0
+    message: Said
+    finish_reason: FinishReason
+
+
+class ChatCompletion(_Sparse):
+    """The reply of ``POST /v1/chat/completions``. ``system_fingerprint`` is the version of the model's weights."""
+
+    id: str
+    object: Literal["chat.completion"] = "chat.completion"
+    created: int
+    model: str
+    system_fingerprint: str | None = None
+    choices: tuple[Choice, ...]
+    usage: Usage
+
+
+class ChunkChoice(_Outgoing):
+    index: int = 0
+    delta: Said
+    finish_reason: FinishReason | None = None
+
+
+class ChatCompletionChunk(_Sparse):
+    """One event of the stream; ``choices`` is empty in the one that tells the usage."""
+
+    id: str
+    object: Literal["chat.completion.chunk"] = "chat.completion.chunk"
+    created: int
+    model: str
+    system_fingerprint: str | None = None
+    choices: tuple[ChunkChoice, ...]
+    usage: Usage | None = None
+
+
+class Model(_Outgoing):
+    """``created`` is not known and therefore 0."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int = 0
+    owned_by: Literal["vrag_ray"] = "vrag_ray"
+
+
+class ModelList(_Outgoing):
+    object: Literal["list"] = "list"
+    data: tuple[Model, ...]
+
+
+class Embedding(_Outgoing):
+    """Numbers, or the base64 of little-endian float32."""
+
+    object: Literal["embedding"] = "embedding"
+    index: int
+    embedding: list[float] | str
+
+
+class EmbeddingUsage(_Outgoing):
+    """Words, not tokens: embedders do not tell how they cut a text."""
+
+    prompt_tokens: int
+    total_tokens: int
+
+
+class EmbeddingList(_Outgoing):
+    object: Literal["list"] = "list"
+    data: tuple[Embedding, ...]
+    model: str
+    usage: EmbeddingUsage

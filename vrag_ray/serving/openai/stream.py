@@ -1,0 +1,161 @@
+"""Server-sent events as OpenAI's clients read them: chunks, ``[DONE]``, or an error and nothing after it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel
+from starlette.types import Receive, Scope, Send
+
+from vrag_ray.serving.envelope import internal_error_response, vrag_error_response
+from vrag_ray.serving.openai.detached import detached
+from vrag_ray.serving.openai.replies import ChatCompletionChunk, ChunkChoice, Said
+from vrag_ray.serving.openai.sources import Ending
+from vrag_ray.serving.openai.speech import Piece
+from vrag_ray.serving.sse import HEARTBEAT
+from vrag_ray.types import VragError
+
+log = logging.getLogger("vrag_ray.serving")
+DONE = b"data: [DONE]\n\n"
+PATIENCE_S = 10.0
+"""How long a reply may take to begin before its stream is opened: until then, a fault still has a status."""
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What all chunks of a reply have in common. ``created`` is seconds since 1970."""
+
+    id: str
+    created: int
+    model: str
+
+
+async def chunks(
+    head: Head, source: AsyncGenerator[Piece | Ending], *, include_usage: bool
+) -> AsyncGenerator[ChatCompletionChunk]:
+    """The reply in chunks: its role, what is said, why it ended, and the usage where that is wanted."""
+    begun = False
+    async with aclosing(source):
+        async for piece in source:
+            if not begun:
+                yield _chunk(head, Said(role="assistant", content=""))
+                begun = True
+            if isinstance(piece, Piece):
+                if piece.think or piece.content:
+                    said = Said(content=piece.content or None, reasoning_content=piece.think or None)
+                    yield _chunk(head, said)
+                continue
+            if piece.said != Said():
+                yield _chunk(head, piece.said)
+            last = ChunkChoice(delta=Said(), finish_reason=piece.finish)
+            yield _of(head, (last,), weights=piece.weights)
+            if include_usage:
+                yield _of(head, ()).model_copy(update={"usage": piece.usage})
+
+
+class ChunkStream:
+    """The chunks of one reply on the wire. ``begin`` first; ``close`` stops the reply wherever it is."""
+
+    def __init__(self, name: str, source: AsyncGenerator[ChatCompletionChunk]) -> None:
+        self._name = name
+        self._source = source
+        self._next: asyncio.Task[ChatCompletionChunk | None] | None = None
+
+    async def begin(self, patience_s: float = PATIENCE_S) -> None:
+        """Wait for the first chunk. Raises what went wrong until then."""
+        try:
+            first = self._ask()
+            done, _ = await asyncio.wait({first}, timeout=patience_s)
+            if done:
+                first.result()
+        except BaseException:
+            self.close()
+            raise
+
+    async def events(self, heartbeat_s: float) -> AsyncGenerator[bytes]:
+        """All events, with a comment after every ``heartbeat_s`` seconds of silence.
+
+        A chunk is awaited in a task of its own: cancelling it to send a heartbeat would end the reply.
+        """
+        pending = self._next or self._ask()
+        while True:
+            done, _ = await asyncio.wait({pending}, timeout=heartbeat_s)
+            if not done:
+                yield HEARTBEAT
+                continue
+            try:
+                chunk = pending.result()
+            except VragError as error:
+                yield _error(vrag_error_response(error))
+                return
+            except Exception:
+                log.exception("the reply %s broke", self._name)
+                yield _error(internal_error_response(self._name))
+                return
+            if chunk is None:
+                yield DONE
+                return
+            yield _event(_json(chunk))
+            pending = self._ask()
+
+    def close(self) -> None:
+        detached(self._stop(), f"the reply {self._name} cannot be stopped")
+
+    async def _stop(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            await asyncio.gather(self._next, return_exceptions=True)
+        await self._source.aclose()
+
+    def _ask(self) -> asyncio.Task[ChatCompletionChunk | None]:
+        self._next = asyncio.ensure_future(_next(self._source))
+        return self._next
+
+
+class ChunkResponse(StreamingResponse):
+    """A stream that stops the reply behind it when the reader goes away."""
+
+    def __init__(self, stream: ChunkStream, heartbeat_s: float, headers: dict[str, str]) -> None:
+        # The last one tells nginx not to hold events back until a buffer is full.
+        headers = {**headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        super().__init__(stream.events(heartbeat_s), media_type="text/event-stream", headers=headers)
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._stream.close()
+
+
+def _chunk(head: Head, said: Said) -> ChatCompletionChunk:
+    return _of(head, (ChunkChoice(delta=said),))
+
+
+def _of(head: Head, choices: tuple[ChunkChoice, ...], weights: str = "") -> ChatCompletionChunk:
+    return ChatCompletionChunk(
+        id=head.id, created=head.created, model=head.model, choices=choices, system_fingerprint=weights or None
+    )
+
+
+def _json(chunk: BaseModel) -> str:
+    """ASCII: some clients take any Unicode line break for the end of an event."""
+    return json.dumps(chunk.model_dump(mode="json"), separators=(",", ":"))
+
+
+def _error(response: JSONResponse) -> bytes:
+    return _event(json.dumps(json.loads(bytes(response.body))))
+
+
+def _event(data: str) -> bytes:
+    return f"data: {data}\n\n".encode()
+
+
+async def _next(source: AsyncGenerator[ChatCompletionChunk]) -> ChatCompletionChunk | None:
+    return await anext(source, None)
