@@ -21,7 +21,7 @@ from vrag_ray.agent.events import AnswerEvent, ErrorEvent, RunStatus, SearchEven
 from vrag_ray.agent.evidence import Citation
 from vrag_ray.api import RunRequest
 from vrag_ray.config import ServingConfig
-from vrag_ray.policies.chat_model import ModelLostError
+from vrag_ray.policies.chat_model import ModelDownError, ModelLostError
 from vrag_ray.types import Completion, PassageKind, VragError
 
 pytestmark = pytest.mark.anyio
@@ -443,7 +443,12 @@ async def test_a_reader_who_hangs_up_ends_the_generation(client: httpx.AsyncClie
 
 
 @pytest.mark.parametrize(
-    ("fault", "status"), [(VragError("the prompt is too long"), 400), (ModelLostError("it died"), 503)]
+    ("fault", "status"),
+    [
+        (VragError("the prompt is too long"), 400),
+        (ModelLostError("it died"), 503),
+        (ModelDownError("its key is wrong"), 502),
+    ],
 )
 async def test_a_fault_of_the_model_has_a_status_before_the_first_word_and_is_an_event_after_it(
     client: httpx.AsyncClient, backend: StandIn, fault: Exception, status: int

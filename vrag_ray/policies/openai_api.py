@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.policies.chat_model import ChatRequest, ModelLostError
+from vrag_ray.policies.chat_model import ChatRequest, ModelDownError, ModelLostError
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
     from openai.types.chat import ChatCompletionChunk
 
+OF_THE_REQUEST = (400, 413, 422)
+"""A refusal that another request may avoid: a prompt too long, a picture too large."""
 NO_KEY = "EMPTY"
 """Sent where no key is set: servers of one's own want none, and the SDK insists on one."""
 
@@ -53,7 +55,9 @@ class OpenAiModel:
         self._client: AsyncOpenAI | None = None
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
-        """Raises ``VragError`` when the server refuses, ``ModelLostError`` when it is lost in mid-reply."""
+        """Raises ``VragError`` when the server refuses, as ``ModelDownError`` where it would refuse any request, and
+        ``ModelLostError`` when it is lost in mid-reply.
+        """
         import httpx
         import openai
 
@@ -67,11 +71,12 @@ class OpenAiModel:
                     if delta is not None:
                         yield delta
         except openai.APIStatusError as error:
-            raise VragError(f"{self._name} refuses ({error.status_code}): {_reason(error)}") from error
+            kind = VragError if error.status_code in OF_THE_REQUEST else ModelDownError
+            raise kind(f"{self._name} refuses ({error.status_code}): {_reason(error)}") from error
         except (openai.APIConnectionError, httpx.TransportError) as error:
             if began:
                 raise ModelLostError(f"{self._name} was lost in mid-reply ({type(error).__name__})") from error
-            raise VragError(
+            raise ModelDownError(
                 f"{self._name} cannot be reached ({type(error).__name__}): check openai.base_url"
             ) from error
         except openai.APIError as error:

@@ -63,6 +63,14 @@ class NotReadyError(ApiError):
     default_code = "not_ready"
 
 
+class UpstreamError(ApiError):
+    """The language model behind this server refuses or cannot be reached; its owner has to mend that."""
+
+    status = 502
+    type = "server_error"
+    default_code = "upstream"
+
+
 class DamagedError(ApiError):
     """Stored data failed its check; nothing that the caller sends can mend it."""
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
 from vrag_ray.api import RunRequest
-from vrag_ray.policies.chat_model import ChatRequest, ModelLostError
+from vrag_ray.policies.chat_model import ChatRequest, ModelDownError, ModelLostError
 from vrag_ray.serving.backend import Backend
-from vrag_ray.serving.errors import ApiError, NotReadyError, scrub
+from vrag_ray.serving.errors import ApiError, NotReadyError, UpstreamError, scrub
 from vrag_ray.serving.openai.citations import evidence_of, marked
 from vrag_ray.serving.openai.detached import detached
 from vrag_ray.serving.openai.narration import Narrator
@@ -95,6 +95,8 @@ async def from_model(backend: Backend, request: ChatRequest) -> AsyncGenerator[P
                 yield Piece(delta.think + piece.think, piece.content)
     except ModelLostError as error:
         raise NotReadyError(scrub(str(error))) from error
+    except ModelDownError as error:
+        raise UpstreamError(scrub(str(error))) from error
     raise NotReadyError("the model broke off: ask again")
 
 
