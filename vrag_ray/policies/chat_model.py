@@ -11,7 +11,11 @@ from vrag_ray.types import Completion, VragError
 
 
 class ModelLostError(VragError):
-    """The model went away before or while it spoke. Another try may help: it will meet another replica, or a new one."""
+    """The model went away before or while it spoke. Another try may help: it meets another replica, or a new one."""
+
+
+class ModelDownError(VragError):
+    """The model's server refuses or cannot be reached. Nothing in the request can mend that; the server's owner can."""
 
 
 @dataclass(frozen=True, slots=True)

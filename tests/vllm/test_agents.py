@@ -1,0 +1,134 @@
+"""Both agents on a real vLLM with random weights: mechanics, not quality. Only the first reply of a run is a script,
+because random words never search; every later prompt, pictures included, is read and answered by the model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agent.pages import library
+from tests.agent.scripted import ticking
+from tests.vllm.tiny import needs_vllm, served
+from vrag_ray.agent.actions import AddSearchNode
+from vrag_ray.agent.chat import Delta, ImagePart
+from vrag_ray.agent.driver import Run
+from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus
+from vrag_ray.config import AgentConfig, CorpusConfig
+from vrag_ray.policies.brains import brain_of
+from vrag_ray.policies.chat_model import ChatModel, ChatRequest
+from vrag_ray.serving.policy import ServedModel
+from vrag_ray.types import Completion, FamilyName
+
+pytestmark = [*needs_vllm, pytest.mark.anyio]
+CONFIG = {
+    "max_steps": 4,
+    "max_reply_tokens": 24,
+    "picture_pixels": 128 * 1024,
+    "frame_pixels": 16 * 1024,
+    "search_top_k": 2,
+    "deadline_s": 120.0,
+}
+
+
+class FirstScripted:
+    """Says ``first`` in each run, then leaves the word to the model; keeps what it was asked and what came of it."""
+
+    def __init__(self, model: ChatModel, first: str) -> None:
+        self.model, self.first = model, first
+        self.requests: list[ChatRequest] = []
+        self.replies: list[Completion] = []
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        self.requests.append(request)
+        if len(self.requests) == 1:
+            yield Completion(self.first)
+            return
+        async for piece in self.model.chat(request):
+            if isinstance(piece, Completion):
+                self.replies.append(piece)
+            yield piece
+
+
+@pytest.fixture(scope="module", params=list(FamilyName))
+def family(request: pytest.FixtureRequest) -> FamilyName:
+    return FamilyName(request.param)
+
+
+@pytest.fixture(scope="module")
+def model(family: FamilyName, serving: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedModel]:
+    from tiny_model import Family, save_tiny_model
+
+    folder: Path = tmp_path_factory.mktemp("agents") / "model"
+    save_tiny_model(folder, Family(family.value))
+    with served(folder, f"agents-{family}", max_model_len=16_000, max_images=40) as running:
+        yield running
+
+
+def new_run(model: ChatModel, agent: str, family: FamilyName) -> Run:
+    config = AgentConfig.model_validate({**CONFIG, "family": family})
+    made = brain_of(agent, config, CorpusConfig(), model, session=f"{agent}-1")
+    return Run(
+        f"{agent}-1",
+        "How many units did North sell in 2022?",
+        policy=made.policy,
+        protocol=made.protocol,
+        source=library(),
+        config=config,
+        clock=ticking(),
+        agent=agent,
+    )
+
+
+def opening(agent: str) -> str:
+    if agent == "vrag":
+        return "<think>look</think><search>units sold by region</search>"
+    from vrag_ray.agent.protocols.graph import GraphProtocol
+
+    return GraphProtocol().render(AddSearchNode(id="a", parent_ids=("root",), query="units sold by region"))
+
+
+@pytest.mark.parametrize("agent", ["vimrag", "vrag"])
+async def test_an_agent_runs_on_vllm_and_ends_within_its_budget(model: ServedModel, family: FamilyName, agent: str):
+    told = FirstScripted(model, opening(agent))
+    run = new_run(told, agent, family)
+    events = [event async for event in run.events()]
+    record = run.record()
+    assert record.status in (RunStatus.MAX_STEPS, RunStatus.ANSWERED)
+    assert not [event for event in events if isinstance(event, ErrorEvent)]
+    assert record.steps <= 4
+    seen = [
+        sum(isinstance(part, ImagePart) for message in request.messages for part in message.parts)
+        for request in told.requests
+    ]
+    assert seen[0] == 0 and all(count > 0 for count in seen[1:])
+    assert all(reply.usage["completion_tokens"] <= 24 and reply.token_ids for reply in told.replies)
+    said = "".join(event.content for event in events if isinstance(event, ContentEvent) and event.step == 2)
+    assert said == told.replies[0].text
+    # The second prompt begins with the first whole, pictures and all: the engine reads only what is new.
+    later = told.replies[1].usage
+    assert later["cached_tokens"] > 0.8 * told.replies[0].usage["prompt_tokens"]
+
+
+async def test_a_run_outlives_the_replica_that_was_speaking(model: ServedModel, family: FamilyName):
+    if family is not FamilyName.QWEN2_5_VL:
+        pytest.skip("the same for every model: shown once")
+    told = FirstScripted(model, opening("vimrag"))
+    run = new_run(told, "vimrag", family)
+    events: list[Event] = []
+    killed = False
+    async with asyncio.timeout(240):
+        async for event in run.events():
+            events.append(event)
+            if isinstance(event, ContentEvent) and not killed:
+                killed = True
+                [state] = await model.states()
+                os.kill(state.pid, signal.SIGKILL)
+    assert killed
+    last = events[-1]
+    assert last.kind == "answer" or (isinstance(last, ErrorEvent) and last.terminal)
+    assert run.record().status in (RunStatus.MAX_STEPS, RunStatus.ANSWERED, RunStatus.ERROR)
