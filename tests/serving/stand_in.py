@@ -165,8 +165,10 @@ class StandIn:
         self.asked.set()
         return self.runs.start(request)
 
-    def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
-        return self.runs.read(run_id, after)
+    async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
+        async for events in self.runs.read(run_id, after):
+            for event in events:
+                yield event
 
     async def run_summary(self, run_id: str) -> RunSummary:
         return self.runs.summary(run_id)

@@ -17,7 +17,6 @@ from vrag_ray.policies.chat_model import ChatRequest, ModelDownError, ModelLostE
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
-    from openai import AsyncOpenAI
     from openai.types.chat import ChatCompletionChunk
 
 OF_THE_REQUEST = (400, 413, 422)
@@ -51,8 +50,16 @@ class OpenAiModel:
     """``ChatModel`` over HTTP. Before the first token the SDK retries with back-off; after it the reply is lost."""
 
     def __init__(self, config: OpenAiConfig) -> None:
+        from openai import AsyncOpenAI
+
         self._config = config
-        self._client: AsyncOpenAI | None = None
+        # Made here and not at the first request: importing the SDK takes a second, in which no other run would move.
+        self._client = AsyncOpenAI(
+            base_url=config.base_url,
+            api_key=config.api_key or os.environ.get(config.api_key_env) or NO_KEY,
+            timeout=config.timeout_s,
+            max_retries=config.retries,
+        )
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         """Raises ``VragError`` when the server refuses, as ``ModelDownError`` where it would refuse any request, and
@@ -95,7 +102,7 @@ class OpenAiModel:
 
         # Pictures make bodies of megabytes. Encoding one would hold every other run up, so it is left to a thread.
         body = await asyncio.to_thread(self._body, request)
-        stream = await self._connected().post(
+        stream = await self._client.post(
             "/chat/completions",
             cast_to=ChatCompletionChunk,
             content=body,
@@ -128,18 +135,6 @@ class OpenAiModel:
             # DashScope reads the first, vLLM the second.
             body |= {"enable_thinking": thinking, "chat_template_kwargs": {"enable_thinking": thinking}}
         return to_json({name: value for name, value in body.items() if value is not None})
-
-    def _connected(self) -> AsyncOpenAI:
-        if self._client is None:
-            from openai import AsyncOpenAI
-
-            self._client = AsyncOpenAI(
-                base_url=self._config.base_url,
-                api_key=self._config.api_key or os.environ.get(self._config.api_key_env) or NO_KEY,
-                timeout=self._config.timeout_s,
-                max_retries=self._config.retries,
-            )
-        return self._client
 
 
 def wire_messages(messages: Sequence[Message], max_images: int) -> list[dict[str, object]]:

@@ -89,9 +89,9 @@ class AgentService:
     async def start(self, request: RunRequest) -> str:
         return self._runs.start(request)
 
-    async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
-        async for event in self._runs.read(run_id, after):
-            yield event
+    async def events(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
+        async for events in self._runs.read(run_id, after):
+            yield events
 
     async def summary(self, run_id: str) -> RunSummary:
         return self._runs.summary(run_id)

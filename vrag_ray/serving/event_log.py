@@ -53,13 +53,18 @@ class EventLog:
         self._file.close()
         self._wake()
 
-    async def read(self, after: int) -> AsyncIterator[LoggedEvent]:
-        """Every event whose id is above ``after``, those to come included, until the log is closed."""
+    async def read(self, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
+        """Every event whose id is above ``after``, those to come included, until the log is closed.
+
+        What has happened by the time the reader asks comes at once: each hand-over to another process has its price.
+        """
         position = bisect_right(self._events, after, key=lambda event: event.seq)
         while True:
-            while position < len(self._events):
-                yield logged(self._events[position])
-                position += 1
+            if position < len(self._events):
+                news = self._events[position:]
+                position += len(news)
+                yield tuple(map(logged, news))
+                continue
             if self._closed:
                 return
             await self._changed.wait()

@@ -115,8 +115,11 @@ class HandleBackend:
     async def start_run(self, request: RunRequest) -> str:
         return await call(self._agent.start.remote(request), "agent")
 
-    def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
-        return stream(self._agent_stream.events.remote(run_id, after), "agent")
+    async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
+        lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(self._agent_stream.events.remote(run_id, after), "agent")
+        async for events in lots:
+            for event in events:
+                yield event
 
     async def run_summary(self, run_id: str) -> RunSummary:
         return await call(self._agent.summary.remote(run_id), "agent")

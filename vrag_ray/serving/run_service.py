@@ -89,8 +89,8 @@ class RunService:
         live.task = asyncio.create_task(self._drive(live), name=f"run-{run_id}", context=contextvars.Context())
         return run_id
 
-    def read(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
-        """Every event with an id above ``after``, those to come included, until the run ends."""
+    def read(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
+        """Every event with an id above ``after``, those to come included, until the run ends; in lots, as they are."""
         if run_id in self._live:
             return self._live[run_id].log.read(after)
         return _replay(self._store.load(run_id).record.events, after)
@@ -159,10 +159,8 @@ class RunService:
         self._finished[record.status.value] += 1
 
 
-async def _replay(events: Iterable[Event], after: int) -> AsyncIterator[LoggedEvent]:
-    for event in events:
-        if event.seq > after:
-            yield logged(event)
+async def _replay(events: Iterable[Event], after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
+    yield tuple(logged(event) for event in events if event.seq > after)
 
 
 def _is_last(event: Event) -> bool:
