@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+from collections.abc import Sequence
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.coordinates import Size, model_size
@@ -43,11 +45,20 @@ class HttpEvidence:
             results, reply.shards_ok, reply.shards_total, reply.mode, reply.collection_version, tuple(reply.notices)
         )
 
-    async def page_text(self, doc_id: str, locator: Locator) -> PageText:
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         """Never asked for by a policy that looks at pictures."""
-        raise VragError(f"a gateway does not give the words of {locator} of document {doc_id}")
+        return [VragError(f"a gateway does not give the words of {locator} of {doc_id}") for doc_id, locator in pages]
 
-    async def picture(self, request: PictureRequest) -> Picture:
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return await asyncio.gather(*map(self._drawn, requests))
+
+    async def _drawn(self, request: PictureRequest) -> Picture | VragError:
+        try:
+            return await self._picture(request)
+        except VragError as error:
+            return error
+
+    async def _picture(self, request: PictureRequest) -> Picture:
         is_page = request.locator.page is not None
         png = await self._draw(request, REFERENCE_DPI)
         # Of a video the whole frame comes, and the part is cut out here.

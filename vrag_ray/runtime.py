@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +16,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.api import RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
 from vrag_ray.filters import SearchFilter
-from vrag_ray.types import Locator, NotFoundError, PageText, SearchAnswer
+from vrag_ray.types import Locator, NotFoundError, PageText, SearchAnswer, VragError
 
 if TYPE_CHECKING:
     from vrag_ray.index.sharded import ShardedRetriever
@@ -129,8 +129,8 @@ class _LocalEvidence:
     async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
         return await self._retriever.search([query], top_k=top_k, filter=filter)
 
-    async def page_text(self, doc_id: str, locator: Locator) -> PageText:
-        return await self._library.page_text(doc_id, locator)
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return await self._library.page_texts(pages)
 
-    async def picture(self, request: PictureRequest) -> Picture:
-        return await self._library.picture(request)
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return await self._library.pictures(requests)

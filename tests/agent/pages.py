@@ -99,15 +99,19 @@ class Shelf:
         ok, total = self.shards
         return SearchAnswer((tuple(best),), ok, total, SearchMode.HYBRID, 7, self.notices)
 
-    async def page_text(self, doc_id: str, locator: Locator) -> PageText:
-        if doc_id in self.broken_pages:
-            raise VragError("the decoder was killed")
-        return self.pages[doc_id, locator.key]
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return [
+            VragError("the decoder was killed") if doc_id in self.broken_pages else self.pages[doc_id, locator.key]
+            for doc_id, locator in pages
+        ]
 
-    async def picture(self, request: PictureRequest) -> Picture:
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return [self._picture(request) for request in requests]
+
+    def _picture(self, request: PictureRequest) -> Picture | VragError:
         """A flat picture of the right size: what it shows is not the agent's business."""
         if request.doc_id in self.broken_pages:
-            raise VragError("the decoder was killed")
+            return VragError("the decoder was killed")
         self.drawn.append(request)
         region = request.region or FULL_PAGE
         dots = 200 / 72

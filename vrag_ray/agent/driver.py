@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
+from typing import TypeVar
 
-from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import ErrorEvent, Event, StartEvent, stamped
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
@@ -18,11 +18,12 @@ from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.agent.speech import Speech
 from vrag_ray.config import AgentConfig
 from vrag_ray.filters import SearchFilter
-from vrag_ray.types import Locator, PageText, VragError
+from vrag_ray.types import VragError
 
 __all__ = ["EvidenceSource", "Policy", "Run", "RunRecord"]
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 class Run:
@@ -170,25 +171,19 @@ class Run:
                 self._episode.searched(found)
         elif isinstance(need, NeedPageText):
             with self._timed("read"):
-                pages = await asyncio.gather(*(self._page(doc_id, locator) for doc_id, locator in need.pages))
+                pages = await self._each(self._source.page_texts(need.pages), len(need.pages))
             self._episode.read(pages)
-
         elif isinstance(need, NeedPictures):
             with self._timed("read"):
-                pictures = await asyncio.gather(*(self._picture(request) for request in need.pictures))
+                pictures = await self._each(self._source.pictures(need.pictures), len(need.pictures))
             self._episode.pictured(pictures)
 
-    async def _picture(self, request: PictureRequest) -> Picture | VragError:
+    async def _each(self, asked: Awaitable[Sequence[T | VragError]], count: int) -> Sequence[T | VragError]:
+        """What came of each of ``count`` things asked for; a source that fails as a whole fails for each."""
         try:
-            return await self._source.picture(request)
+            return await asked
         except VragError as error:
-            return error
-
-    async def _page(self, doc_id: str, locator: Locator) -> PageText | VragError:
-        try:
-            return await self._source.page_text(doc_id, locator)
-        except VragError as error:
-            return error
+            return [error] * count
 
     def _stamp(self, event: Event) -> Event:
         done = stamped(event, len(self._events), self._elapsed())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from vrag_ray.agent.chat import Delta, Picture, PictureRequest
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.filters import SearchFilter
-from vrag_ray.types import Completion, Locator, PageText, SearchAnswer
+from vrag_ray.types import Completion, Locator, PageText, SearchAnswer, VragError
 
 Say = Callable[[Delta], None]
 """Takes what a policy says while it is still speaking. Cheap, and never raises."""
@@ -42,6 +42,10 @@ class EvidenceSource(Protocol):
         """``results`` holds one tuple of hits, best first."""
         ...
 
-    async def page_text(self, doc_id: str, locator: Locator) -> PageText: ...
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        """The words of each page (document id and place), or why it cannot be read, in this order."""
+        ...
 
-    async def picture(self, request: PictureRequest) -> Picture: ...
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        """Each picture, or why it cannot be drawn, in this order."""
+        ...

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.api import RunRequest, RunsPage, RunSummary
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from vrag_ray.policies.chat_model import ChatModel, ChatRequest
     from vrag_ray.types import Completion
 
+T = TypeVar("T")
+
 
 class HandleEvidence:
     """``EvidenceSource`` over the retriever and the library. What it returns may be shown: paths are cut off."""
@@ -46,17 +48,15 @@ class HandleEvidence:
         results = tuple(tuple(replace(hit, uri=public_uri(hit.uri)) for hit in hits) for hits in answer.results)
         return replace(answer, results=results)
 
-    async def page_text(self, doc_id: str, locator: Locator) -> PageText:
-        try:
-            return await call(self._library.page_text.remote(doc_id, locator), "library")
-        except VragError as error:
-            raise VragError(scrub(str(error))) from error
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return _scrubbed(await call(self._library.page_texts.remote(tuple(pages)), "library"))
 
-    async def picture(self, request: PictureRequest) -> Picture:
-        try:
-            return await call(self._library.picture.remote(request), "library")
-        except VragError as error:
-            raise VragError(scrub(str(error))) from error
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return _scrubbed(await call(self._library.pictures.remote(tuple(requests)), "library"))
+
+
+def _scrubbed(results: Sequence[T | VragError]) -> Sequence[T | VragError]:
+    return [VragError(scrub(str(result))) if isinstance(result, VragError) else result for result in results]
 
 
 class AgentService:

@@ -7,7 +7,7 @@ import mimetypes
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.api import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
@@ -26,6 +26,7 @@ from vrag_ray.types import (
     Meta,
     NotFoundError,
     PageText,
+    VragError,
 )
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from vrag_ray.index.collection import Collection
 
+T = TypeVar("T")
 CHUNK_BYTES = 1 << 20
 LOCK_WAIT_S = 5.0
 """How long a delete waits for an ingest that is writing, before it asks the caller to come back."""
@@ -98,6 +100,14 @@ class Library:
         stored = await asyncio.to_thread(collection.words_of, document.doc_id, locator)
         path = await asyncio.to_thread(collection.blob_path, document.doc_id)
         return await self._pages.text(document, path, locator, stored)
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price."""
+        return await _each([self.page_text(doc_id, locator) for doc_id, locator in pages])
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        """``picture`` of each, or why not."""
+        return await _each([self.picture(request) for request in requests])
 
     async def picture(self, request: PictureRequest) -> Picture:
         """A page, picture or frame, or a part of it, as a model is to see it.
@@ -214,6 +224,16 @@ def media_type(kind: DocumentKind, name: str) -> str:
     guessed = mimetypes.guess_type(name)[0] or ""
     safe = guessed.startswith(_SAFE_PREFIXES[kind]) and "svg" not in guessed
     return guessed if safe else "application/octet-stream"
+
+
+async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
+    async def one(call: Awaitable[T]) -> T | VragError:
+        try:
+            return await call
+        except VragError as error:
+            return error
+
+    return await asyncio.gather(*map(one, asked))
 
 
 def _newest(root: str, known: Collection | None) -> Collection:
