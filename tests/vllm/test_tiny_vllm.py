@@ -58,10 +58,10 @@ def mosaic(first: tuple[int, int, int]) -> Image.Image:
 
 @pytest.fixture(scope="session")
 def generation(tmp_path_factory: pytest.TempPathFactory) -> Generation:
-    from tests.vllm.tiny_qwen import build_tiny_qwen, image_prompt
+    from tiny_model import image_prompt, save_tiny_model
 
     folder = tmp_path_factory.mktemp("tiny-qwen")
-    build_tiny_qwen(folder / "model")
+    save_tiny_model(folder / "model")
     picture = mosaic(first=(200, 30, 40))
     picture.save(folder / "picture.png")
     prompt = image_prompt(QUESTION)

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
+from vrag_ray.agent.chat import Delta, Message, Part, TextPart, without_excess
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.policies.chat_model import ChatRequest, ModelDownError, ModelLostError
 from vrag_ray.types import Completion, VragError
@@ -121,7 +121,7 @@ class OpenAiModel:
         thinking = config.thinking if request.thinking is None else request.thinking
         body: dict[str, object] = {
             "model": request.adapter or config.model,
-            "messages": wire_messages(request.messages, config.max_images),
+            "messages": wire_messages(without_excess(request.messages, config.max_images)),
             "max_tokens": sampling.max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -137,26 +137,19 @@ class OpenAiModel:
         return to_json({name: value for name, value in body.items() if value is not None})
 
 
-def wire_messages(messages: Sequence[Message], max_images: int) -> list[dict[str, object]]:
-    """In OpenAI's form. Of more than ``max_images`` pictures the first ones are named in words, not sent."""
-    too_many = sum(isinstance(part, ImagePart) for message in messages for part in message.parts) - max_images
+def wire_messages(messages: Sequence[Message]) -> list[dict[str, object]]:
+    """In OpenAI's form."""
     wire: list[dict[str, object]] = []
     for message in messages:
-        parts: list[dict[str, object]] = []
-        for part in message.parts:
-            parts.append(_wire_part(part, left_out=too_many > 0))
-            too_many -= isinstance(part, ImagePart)
-        plain = len(parts) == 1 and isinstance(message.parts[0], TextPart)
-        content: object = message.text if plain else parts
+        plain = len(message.parts) == 1 and isinstance(message.parts[0], TextPart)
+        content = message.text if plain else [_wire_part(part) for part in message.parts]
         wire.append({"role": message.role.value, "content": content})
     return wire
 
 
-def _wire_part(part: Part, *, left_out: bool) -> dict[str, object]:
+def _wire_part(part: Part) -> dict[str, object]:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    if left_out:
-        return {"type": "text", "text": "(a picture was left out: this model takes no more)"}
     url = f"data:image/png;base64,{base64.b64encode(part.png).decode()}"
     return {"type": "image_url", "image_url": {"url": url}}
 

@@ -76,6 +76,10 @@ def _absolute(settings: Settings) -> Settings:
     if "://" not in collection:
         collection = str(Path(collection).expanduser().absolute())
     settings = settings.model_copy(update={"collection": collection})
+    if settings.vllm is not None:
+        from vrag_ray.serving.policy import with_absolute_folders
+
+        settings = settings.model_copy(update={"vllm": with_absolute_folders(settings.vllm)})
     paths = ServingPaths.of(settings)
     folders = {"runs_dir": str(paths.runs), "uploads_dir": str(paths.uploads)}
     return settings.model_copy(update={"serving": settings.serving.model_copy(update=folders)})

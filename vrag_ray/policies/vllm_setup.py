@@ -1,0 +1,76 @@
+"""What vLLM must know before it starts: the process's environment and the engine's arguments."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vrag_ray.config import VllmConfig
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from vllm import AsyncEngineArgs
+
+ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
+CPU_ENVIRONMENT = {
+    # Model and scheduler in one child process: with 1, vLLM puts a third process between them on a CPU.
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    # Ray decides which cores a replica has; vLLM would pin its threads to the first ones.
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    # No warm-up and no compilation, which cost minutes on few cores.
+    "VLLM_CPU_CI_ENV": "1",
+}
+LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""The values that vLLM takes for ``max_lora_rank``."""
+
+
+def prepare_process(config: VllmConfig) -> None:
+    """Set what vLLM reads from the environment, under what the user has set there."""
+    for name, value in (ENVIRONMENT | (CPU_ENVIRONMENT if config.num_gpus == 0 else {})).items():
+        os.environ.setdefault(name, value)
+
+
+def engine_arguments(config: VllmConfig) -> AsyncEngineArgs:
+    """What vLLM is started with; ``config.engine_args`` wins. Imports vLLM, so the process must be prepared."""
+    from vllm import AsyncEngineArgs
+
+    unknown = sorted(set(config.engine_args) - {field.name for field in fields(AsyncEngineArgs)})
+    if unknown:
+        raise VragError(f"vllm.engine_args: this vLLM has no argument {', '.join(unknown)}")
+    arguments: dict[str, object] = {
+        "model": config.model,
+        "served_model_name": config.served_name,
+        "dtype": config.dtype,
+        "max_model_len": config.max_model_len,
+        "max_num_seqs": config.max_num_seqs,
+        "tensor_parallel_size": config.tensor_parallel,
+        "gpu_memory_utilization": config.gpu_memory_utilization,
+        "enforce_eager": config.enforce_eager,
+        "enable_prefix_caching": True,
+        "limit_mm_per_prompt": {"image": config.max_images, "video": 0},
+    }
+    if config.tensor_parallel > 1 and config.num_gpus > 0:
+        # Ranks as Ray actors, because only they can take the GPUs of the replica's placement group.
+        arguments["distributed_executor_backend"] = "ray"
+    if config.adapters:
+        rank = max(_rank(name, Path(folder)) for name, folder in config.adapters.items())
+        arguments |= {"enable_lora": True, "max_loras": len(config.adapters), "max_lora_rank": rank}
+    # The values are checked by vLLM itself, whose argument types differ from release to release.
+    make: Callable[..., AsyncEngineArgs] = AsyncEngineArgs
+    return make(**(arguments | config.engine_args))
+
+
+def _rank(name: str, folder: Path) -> int:
+    """The least rank that vLLM offers and the adapter fits."""
+    try:
+        rank = int(json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))["r"])
+        return min(allowed for allowed in LORA_RANKS if allowed >= rank)
+    except (OSError, ValueError, KeyError) as error:
+        raise VragError(
+            f"vllm.adapters: {name} names {folder}, which holds no LoRA adapter up to rank {LORA_RANKS[-1]}: {error}"
+        ) from error
