@@ -5,17 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from vrag_ray.agent.chat import Delta
+from vrag_ray.agent.chat import Delta, without_excess
 from vrag_ray.config import Settings, VllmConfig
 from vrag_ray.policies.chat_model import ChatRequest, ModelLostError, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_engine import VllmEngine
 from vrag_ray.policies.vllm_stats import EngineStats, engine_stats
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.handles import stream, unwrapped
+from vrag_ray.serving.pace import Pace, joined_tokens, joined_words
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
@@ -60,15 +61,22 @@ class PolicyService:
 
     def __init__(self, settings: Settings) -> None:
         self._engine = VllmEngine(_vllm(settings))
+        self._pace = Pace()
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
-        async with aclosing(self._engine.chat(request)) as pieces:
-            async for piece in pieces:
+        async with (
+            aclosing(self._engine.chat(request)) as pieces,
+            aclosing(self._pace.kept(pieces, joined_words)) as paced,
+        ):
+            async for piece in paced:
                 yield piece
 
     async def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
-        async with aclosing(self._engine.generate(request)) as pieces:
-            async for piece in pieces:
+        async with (
+            aclosing(self._engine.generate(request)) as pieces,
+            aclosing(self._pace.kept(pieces, joined_tokens)) as paced,
+        ):
+            async for piece in paced:
                 yield piece
 
     async def load_weights(self, source: str, version: str) -> PolicyState:
@@ -102,14 +110,20 @@ class PolicyService:
 
 
 class ServedModel:
-    """Implements ``ChatModel`` over a handle of ``Policy``; one instance serves any number of requests."""
+    """Implements ``ChatModel`` over a handle of ``Policy``; one instance serves any number of requests.
 
-    def __init__(self, handle: DeploymentHandle) -> None:
+    Of a chat with more than ``max_images`` pictures the last ones are sent.
+    """
+
+    def __init__(self, handle: DeploymentHandle, max_images: int | None = None) -> None:
         self._handle = handle
+        self._max_images = max_images
         self._streaming = handle.options(stream=True)
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         """As ``ChatModel.chat``. Raises ModelLostError when the replica goes away before the reply is whole."""
+        if self._max_images is not None:
+            request = replace(request, messages=without_excess(request.messages, self._max_images))
         return _pieces(self._streaming.options(method_name="chat", session_id=request.session).remote, request)
 
     def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
