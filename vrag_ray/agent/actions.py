@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -14,8 +15,15 @@ def _as_list(value: object) -> object:
     return (value,) if isinstance(value, (str, int, float)) else value
 
 
+def _second(value: object) -> object:
+    """Models copy a frame's whole stamp, ``<12.0 seconds>``, where its number is meant."""
+    found = _NUMBER.search(value) if isinstance(value, str) else None
+    return found[0] if found is not None else value
+
+
+_NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
 Strings = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
-Seconds = Annotated[tuple[float, ...], BeforeValidator(_as_list)]
+Seconds = Annotated[tuple[Annotated[float, BeforeValidator(_second)], ...], BeforeValidator(_as_list)]
 
 
 class _Action(BaseModel):

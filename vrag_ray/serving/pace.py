@@ -11,9 +11,9 @@ from vrag_ray.agent.chat import Delta
 from vrag_ray.policies.chat_model import TokenDelta
 from vrag_ray.types import Completion
 
-D = TypeVar("D")
+D = TypeVar("D", Delta, TokenDelta)
 MESSAGES_PER_CORE = 25.0
-"""A second. A message passes three processes and costs about 3 ms of one core, so this leaves the cores to the model."""
+"""A second. A message passes three processes and costs 3 ms of a core: this many leave the cores to the model."""
 
 
 class Pace:

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import json5
 from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.agent.actions import Action
@@ -27,6 +28,8 @@ from vrag_ray.types import FamilyName, PassageKind
 
 TOOLS = ("add_search_node", "summarize_and_memorize", "crop", "add_answer_node")
 MAX_REPLY_CHARS = 200_000
+MAX_LOOSE_CHARS = 20_000
+"""Of a call that is not JSON: reading JSON5 takes a second for so many."""
 _EXPECTED = f'one <tool_call>{{"name": …, "arguments": {{…}}}}</tool_call> with a name out of {", ".join(TOOLS)}'
 
 _ESCAPED = "\\u003c"
@@ -68,7 +71,9 @@ class GraphProtocol:
         rest = _THINK.sub("", text)
         call = _CALL.search(rest)
         think = "\n".join([*thoughts, rest[: call.start()] if call else ""]).strip()
-        body = call.group(1) if call else _braces(rest)
+        # The object itself says where it ends: a page quoted inside of it may hold a closing tag.
+        whole = _braces(rest[call.start(1) :] if call else rest)
+        body = whole if whole is not None else call.group(1) if call else None
         if body is None:
             return Reply(think or rest.strip(), None, f"the reply holds no tool call: send {_EXPECTED}")
         value = _loose_json(body)
@@ -136,6 +141,13 @@ def _loose_json(text: str) -> object:
         except (ValueError, RecursionError):
             continue
         return value
+    if len(bare) <= MAX_LOOSE_CHARS:
+        try:
+            loose: object = json5.loads(_braces(bare) or bare)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return loose
     try:
         literal: object = ast.literal_eval(bare)
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
