@@ -28,11 +28,13 @@ lint: setup ## ruff: rules and format
 types: setup ## mypy, strict
 	$(BIN)/mypy
 
-bench: setup ## Retrieval quality, ingest and search against their baselines (tens of minutes)
+bench: setup ## Retrieval, ingest, search, agents and model serving against their baselines (tens of minutes)
 	$(BIN)/python benchmarks/fetch_pdfs.py
 	$(BIN)/python benchmarks/retrieval_toc.py
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/agents.py
+	$(BIN)/python benchmarks/serve_policy.py
 
 clean: ## Remove the environment and every cache and build product
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info
