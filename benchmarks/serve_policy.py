@@ -1,6 +1,6 @@
 """What serving costs: tokens a second through gateway, agent and policy, against the bare vLLM engine.
 
-Usage: python benchmarks/serve_policy.py [--layers 12] [--heads 16] [--tokens 64]
+Usage: python benchmarks/serve_policy.py [--layers 12] [--heads 16] [--tokens 128]
 
 A model of random weights on the CPU answers the same prompts twice in one run: over HTTP, streamed, through the whole
 service, and by vLLM's AsyncLLM alone in this process. Speed, not quality. Goal: 0.90 of the bare engine at 32 at once.
@@ -209,7 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--layers", type=int, default=12)
     parser.add_argument("--heads", type=int, default=16)
-    parser.add_argument("--tokens", type=int, default=64)
+    parser.add_argument("--tokens", type=int, default=128)
     args = parser.parse_args()
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     from tiny_model import save_tiny_model

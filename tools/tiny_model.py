@@ -64,7 +64,9 @@ CHAT_TEMPLATE = """\
 {%- endfor -%}
 {%- if add_generation_prompt -%}
   {{- '<|im_start|>assistant\\n' -}}
-  {%- if enable_thinking is defined and not enable_thinking -%}{{ '<think>\\n\\n</think>\\n\\n' }}{%- endif -%}
+  {%- if enable_thinking is defined -%}
+    {{ '<think>\\n' if enable_thinking else '<think>\\n\\n</think>\\n\\n' }}
+  {%- endif -%}
 {%- endif -%}
 """
 

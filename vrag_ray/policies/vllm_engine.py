@@ -9,6 +9,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta
@@ -57,10 +58,12 @@ class VllmEngine:
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         """As ``ChatModel.chat``. Thoughts stay in the text, between the model's own tags."""
         prompt = await asyncio.to_thread(self._format.prompt, request)
+        if prompt.opening:
+            yield Delta(content=prompt.opening)
         async with aclosing(self._reply(prompt, request.sampling, request.adapter)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
-                    yield piece
+                    yield replace(piece, text=prompt.opening + piece.text)
                 elif piece.text:
                     yield Delta(content=piece.text)
 

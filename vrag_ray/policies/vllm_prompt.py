@@ -17,12 +17,20 @@ if TYPE_CHECKING:
     from transformers import Qwen2_5_VLProcessor, Qwen3VLProcessor
 
 
+THINK = "<think>"
+
+
 @dataclass(frozen=True, slots=True)
 class ModelPrompt:
-    """Token ids with one image token for each of ``pictures``; the engine widens it to the picture's visual tokens."""
+    """Token ids with one image token for each of ``pictures``; the engine widens it to the picture's visual tokens.
+
+    ``opening`` is what the prompt has the assistant say already, and what belongs before the model's own words: the tag
+    with which the templates of thinking models begin.
+    """
 
     ids: tuple[int, ...]
     pictures: tuple[Image, ...]
+    opening: str = ""
 
 
 class ChatFormat:
@@ -60,7 +68,8 @@ class ChatFormat:
             raise VragError(f"the model's chat template refuses these messages: {error}") from error
         ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
         images = [part.png for message in request.messages for part in message.parts if isinstance(part, ImagePart)]
-        return ModelPrompt(tuple(ids), pictures(images))
+        opening = THINK if text.rstrip().endswith(THINK) else ""
+        return ModelPrompt(tuple(ids), pictures(images), opening)
 
     def _turn(self, message: Message) -> dict[str, object]:
         content = [

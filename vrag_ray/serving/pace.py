@@ -12,7 +12,7 @@ from vrag_ray.policies.chat_model import TokenDelta
 from vrag_ray.types import Completion
 
 D = TypeVar("D", Delta, TokenDelta)
-MESSAGES_PER_CORE = 25.0
+MESSAGES_PER_CORE = 20.0
 """A second. A message passes three processes and costs 3 ms of a core: this many leave the cores to the model."""
 
 
