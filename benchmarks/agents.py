@@ -1,6 +1,6 @@
 """64 agent runs at once against a policy of fixed latency: does anything make them wait for each other?
 
-Usage: python benchmarks/agents.py [--runs 64] [--latency 1.0]
+Usage: python benchmarks/agents.py [--runs 64] [--latency 3.0]
 
 Everything is the real service over HTTP (gateway, agent, retriever, library, Ray Serve); only the language model is a
 script in a process of its own that thinks for a fixed time. Each run searches, looks closer, memorises and answers in
@@ -94,7 +94,7 @@ async def measure(base_url: str, runs: int) -> tuple[float, list[float], float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=64)
-    parser.add_argument("--latency", type=float, default=1.0)
+    parser.add_argument("--latency", type=float, default=3.0)
     parser.add_argument("--model", action="store_true", help="be the scripted model")
     args = parser.parse_args()
     if args.model:
