@@ -1,0 +1,1 @@
+"""Training the agent: rollouts, rewards, advantages, losses, and the loops that join them."""

@@ -1,0 +1,148 @@
+"""How good a finished run was. Pure functions of what the run did, never of the text of its transcript.
+
+Sources: VRAG-RL (arXiv 2505.22019, eq. 7 to 12) for retrieval, format and the mix; SQuAD (arXiv 1606.05250) for exact
+match and F1; ST-VQA (arXiv 1905.13648) for ANLS.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from vrag_ray.agent.events import RunStatus, SearchDoneEvent
+from vrag_ray.agent.record import RunRecord
+
+ANLS_THRESHOLD = 0.5
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation.replace(".", "").replace("-", ""))
+
+Page = tuple[str, str]
+"""Document id and locator key: what a gold page and a found page are compared by."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewardWeights:
+    """Shares of the parts of a reward; they sum to 1. The default is VRAG-RL's."""
+
+    answer: float = 0.7
+    retrieval: float = 0.2
+    format: float = 0.1
+
+    def __post_init__(self) -> None:
+        parts = (self.answer, self.retrieval, self.format)
+        if min(parts) < 0 or not math.isclose(sum(parts), 1.0):
+            raise ValueError(f"reward weights {parts} must be at least 0 and sum to 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Reward:
+    """One run's reward, ``total``, and what it is made of; each part is from 0 to 1.
+
+    ``success`` is the verdict on the answer alone: GGPO's masks go by it, whatever the weights.
+    """
+
+    total: float
+    answer: float
+    retrieval: float
+    format: float
+    success: bool
+
+
+def mixed(answer: float, retrieval: float, well_formed: bool, weights: RewardWeights) -> Reward:
+    """A run that broke the form earns nothing, as in VRAG-RL."""
+    form = 1.0 if well_formed else 0.0
+    total = weights.answer * answer + weights.retrieval * retrieval + weights.format * form
+    return Reward(total if well_formed else 0.0, answer, retrieval, form, success=answer >= 0.5)
+
+
+def ndcg(found: Sequence[Page], gold: Sequence[Page]) -> float:
+    """VRAG-RL's eq. 7 to 9: gain 1 for each gold page, discounted by ``log2`` of its rank, over the best order.
+
+    Each page counts where it was found first: a page found twice would otherwise earn more than 1. No gold page: 0.
+    """
+    wanted = set(gold)
+    ordered = list(dict.fromkeys(found))
+    gain = math.fsum(1 / math.log2(rank + 1) for rank, page in enumerate(ordered, start=1) if page in wanted)
+    best = math.fsum(1 / math.log2(rank + 1) for rank in range(1, len(wanted) + 1))
+    return gain / best if wanted else 0.0
+
+
+def found_pages(record: RunRecord) -> tuple[Page, ...]:
+    """Every page that the run's searches brought into view, in that order, repeats included."""
+    return tuple(page for pages in pages_by_node(record).values() for page in pages)
+
+
+def pages_by_node(record: RunRecord) -> dict[str, tuple[Page, ...]]:
+    """The pages that each search node found: ``R_val`` of GGPO are the nodes whose pages meet the gold ones."""
+    pages: dict[str, tuple[Page, ...]] = {}
+    for event in record.events:
+        if isinstance(event, SearchDoneEvent):
+            pages[event.node_id] = tuple(
+                (item.doc_id, _place(item.page, item.t_start, item.t_end)) for item in event.results
+            )
+    return pages
+
+
+def well_formed(record: RunRecord) -> bool:
+    """Whether the run searched at least once and ended with an answer of its own."""
+    searched = any(isinstance(event, SearchDoneEvent) for event in record.events)
+    return searched and record.status in (RunStatus.ANSWERED, RunStatus.ABSTAINED)
+
+
+def exact_match(answer: str, references: Sequence[str]) -> float:
+    """1 where the answer is a reference, up to case, articles, punctuation and blanks."""
+    return float(normalised(answer) in {normalised(reference) for reference in references})
+
+
+def f1(answer: str, references: Sequence[str]) -> float:
+    """The best token F1 over the references."""
+    return _best(_token_f1, answer, references)
+
+
+def anls(answer: str, references: Sequence[str]) -> float:
+    """The best normalised Levenshtein similarity over the references; below 0.5 it counts as 0."""
+    return _best(_similarity, answer, references)
+
+
+def normalised(text: str) -> str:
+    """Lower case, without articles and punctuation, single blanks. Dots and hyphens stay: 1.5 is not 15."""
+    bare = text.casefold().translate(_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split()).strip(".- ")
+
+
+def _best(score: Callable[[str, str], float], answer: str, references: Sequence[str]) -> float:
+    return max((score(normalised(answer), normalised(reference)) for reference in references), default=0.0)
+
+
+def _token_f1(answer: str, reference: str) -> float:
+    mine, theirs = answer.split(), reference.split()
+    if not mine or not theirs:
+        return float(mine == theirs)
+    shared = sum((Counter(mine) & Counter(theirs)).values())
+    return 2 * shared / (len(mine) + len(theirs))
+
+
+def _similarity(answer: str, reference: str) -> float:
+    longest = max(len(answer), len(reference))
+    similarity = 1 - _distance(answer, reference) / longest if longest else 1.0
+    return similarity if similarity >= ANLS_THRESHOLD else 0.0
+
+
+def _distance(one: str, other: str) -> int:
+    """Levenshtein's: single characters inserted, deleted or replaced."""
+    row = list(range(len(other) + 1))
+    for i, mine in enumerate(one, start=1):
+        corner, row[0] = row[0], i
+        for j, theirs in enumerate(other, start=1):
+            corner, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, corner + (mine != theirs))
+    return row[-1]
+
+
+def _place(page: int | None, t_start: float | None, t_end: float | None) -> str:
+    if page is not None:
+        return f"p{page}"
+    return f"t{t_start:.3f}-{t_end:.3f}" if t_start is not None and t_end is not None else ""
