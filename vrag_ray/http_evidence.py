@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 from collections.abc import Sequence
 
 from vrag_ray.agent.chat import Picture, PictureRequest
@@ -11,6 +10,7 @@ from vrag_ray.agent.coordinates import Size, model_size
 from vrag_ray.api import SearchHit, SearchRequest
 from vrag_ray.client import AsyncClient
 from vrag_ray.filters import SearchFilter
+from vrag_ray.fitting import REFERENCE_DPI, fitted, size_of
 from vrag_ray.types import (
     FULL_PAGE,
     Box,
@@ -23,8 +23,6 @@ from vrag_ray.types import (
     VragError,
 )
 
-REFERENCE_DPI = 200.0
-"""At this dpi a page counts its own pixels."""
 MAX_DPI = 1200.0
 """More the gateway refuses."""
 
@@ -63,13 +61,15 @@ class HttpEvidence:
         png = await self._draw(request, REFERENCE_DPI)
         # Of a video the whole frame comes, and the part is cut out here.
         part = FULL_PAGE if is_page or request.region is None else request.region
-        raw = _size_of(png, part)
+        whole = size_of(png)
+        width, height = whole.width * (part.x1 - part.x0), whole.height * (part.y1 - part.y0)
+        raw = Size(max(1, round(width)), max(1, round(height)))
         size = model_size(raw, patch=request.patch, min_pixels=request.min_pixels, max_pixels=request.max_pixels)
         scale = max(size.width / raw.width, size.height / raw.height)
         if scale > 1 and is_page:
             # A small part is drawn again, larger, from the source: enlarging its pixels would add nothing.
             png = await self._draw(request, min(MAX_DPI, REFERENCE_DPI * scale))
-        return Picture(_fitted(png, size, part), size)
+        return Picture(fitted(png, size, part), size)
 
     async def _draw(self, request: PictureRequest, dpi: float) -> bytes:
         locator = request.locator
@@ -88,22 +88,3 @@ def _hit(hit: SearchHit) -> Hit:
     box = Box(*hit.bbox) if hit.bbox is not None else None
     passage = Passage(hit.passage_id, hit.doc_id, hit.kind, locator, 0, hit.text, box)
     return Hit(passage, hit.title, hit.uri, hit.score)
-
-
-def _size_of(png: bytes, part: Box) -> Size:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(png)) as image:
-        width, height = image.size
-    return Size(max(1, round(width * (part.x1 - part.x0))), max(1, round(height * (part.y1 - part.y0))))
-
-
-def _fitted(png: bytes, size: Size, part: Box) -> bytes:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(png)) as image:
-        area = (part.x0 * image.width, part.y0 * image.height, part.x1 * image.width, part.y1 * image.height)
-        exact = image.convert("RGB").resize((size.width, size.height), Image.Resampling.LANCZOS, box=area)
-    buffer = io.BytesIO()
-    exact.save(buffer, "PNG", compress_level=3)
-    return buffer.getvalue()

@@ -11,19 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
-from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.chat import Picture
 from vrag_ray.agent.coordinates import snapped_to_words, with_margin
 from vrag_ray.agent.events import (
     AnswerEvent,
     CorrectionEvent,
-    CropEvent,
     ErrorEvent,
     Event,
     MaxStepsEvent,
     MemorizeEvent,
     ReadEvent,
     RunStatus,
-    SearchDoneEvent,
     SearchEvent,
     ThinkEvent,
     UsageEvent,
@@ -31,11 +29,13 @@ from vrag_ray.agent.events import (
 from vrag_ray.agent.evidence import Citation
 from vrag_ray.agent.graph import MemoryGraph, MemoryItem
 from vrag_ray.agent.looking import CropSource, source_of_crop
-from vrag_ray.agent.memory import DIRECT_PRIORITY, cited, remembered, supporting
+from vrag_ray.agent.memory import DIRECT_PRIORITY, cited, remembered, settled, supporting
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
 from vrag_ray.agent.protocols.base import WireProtocol
-from vrag_ray.agent.reports import found_items, place_of, read_pages
+from vrag_ray.agent.reports import crop_event, read_pages, search_done
+from vrag_ray.agent.showing import Showing
+from vrag_ray.agent.text import storable
 from vrag_ray.agent.visual_memory import VisualMemory
 from vrag_ray.config import AgentConfig
 from vrag_ray.types import Completion, PageText, Passage, SearchAnswer, VragError
@@ -60,7 +60,7 @@ class Episode:
         reads_pages: bool = True,
         sees_pictures: bool = False,
     ) -> None:
-        self.question = " ".join(_clean(question).split())
+        self.question = " ".join(storable(question).split())
         if not self.question:
             raise VragError("the question is empty: ask something")
         self.graph = MemoryGraph.start(self.question)
@@ -78,7 +78,7 @@ class Episode:
         self._history: list[Observation] = []
         self._pages: dict[tuple[str, str], PageText | VragError] = {}
         self._memory = VisualMemory(config, protocol)
-        self._pictures: dict[PictureRequest, Picture | None] = {}
+        self._showing = Showing(protocol)
         self._turns: tuple[Turn, ...] = ()
         self._reply = ""
         self._correction = ""
@@ -109,11 +109,11 @@ class Episode:
         last = self._need.prompt.must_answer
         self.steps += 1
         self._count(completion.usage)
-        text = self._reply = _clean(completion.text)
+        text = self._reply = storable(completion.text)
         reply = self._protocol.parse(text)
         think = "\n".join(one for one in (completion.reasoning.strip(), reply.think) if one)
         if think and not streamed:
-            self._events.append(ThinkEvent(step=self.steps, content=_clean(think)))
+            self._events.append(ThinkEvent(step=self.steps, content=storable(think)))
         self._correction = ""
         try:
             if reply.action is None:
@@ -145,18 +145,7 @@ class Episode:
             self._notices[notice] = None
         if answer.shards_ok < answer.shards_total and not answer.notices:
             self._notices[f"only {answer.shards_ok} of {answer.shards_total} shards answered {pending.query!r}"] = None
-        self._events.append(
-            SearchDoneEvent(
-                step=self.steps,
-                node_id=seen.node_id,
-                query=seen.query,
-                results=found_items(seen),
-                shards_ok=answer.shards_ok,
-                shards_total=answer.shards_total,
-                collection_version=answer.collection_version,
-                notices=answer.notices,
-            )
-        )
+        self._events.append(search_done(seen, answer, self.steps))
         unread = {(one.doc_id, one.locator.key): (one.doc_id, one.locator) for one in seen.sightings}
         wanted = tuple(page for key, page in unread.items() if key not in self._pages)
         if wanted and self._reads_pages:
@@ -171,8 +160,8 @@ class Episode:
         self._failed_searches += 1
         self._notices[notice] = None
         self._pending = replace(pending, notices=(notice,))
-        self._events.append(ErrorEvent(step=self.steps, message=_clean(notice)))
-        self._show(f"{_clean(notice)}. Search again, or answer with what you have.")
+        self._events.append(ErrorEvent(step=self.steps, message=storable(notice)))
+        self._show(f"{storable(notice)}. Search again, or answer with what you have.")
 
     def read(self, pages: Sequence[PageText | VragError]) -> None:
         """Feed the pages that were needed, in that order, each read or with the reason why not."""
@@ -186,13 +175,10 @@ class Episode:
         """Feed the pictures that were needed, in that order, each drawn or with the reason why not."""
         if not isinstance(self._need, NeedPictures) or len(pictures) != len(self._need.pictures):
             raise VragError(f"the episode waits for {self._need}, not for {len(pictures)} pictures")
-        for request, picture in zip(self._need.pictures, pictures, strict=True):
-            if isinstance(picture, VragError):
-                self._notices[f"{request.locator} could not be shown: {_clean(str(picture))}"] = None
-            self._pictures[request] = None if isinstance(picture, VragError) else picture
-        if self._pending is not None:
-            for sighting in self._pending.sightings:
-                self._memory.saw(sighting, self._pictures)
+        for request, error in self._showing.put(self._need.pictures, pictures):
+            self._notices[f"{request.locator} could not be shown: {storable(str(error))}"] = None
+        for sighting in self._pending.sightings if self._pending is not None else ():
+            self._memory.saw(sighting, self._showing.drawn)
         self._need = self._ask()
 
     def expire(self, message: str) -> None:
@@ -204,7 +190,7 @@ class Episode:
     def fail(self, message: str) -> None:
         """End with a terminal error: the run cannot go on."""
         if not isinstance(self._need, Done):
-            self._events.append(ErrorEvent(step=self.steps, message=_clean(message), terminal=True))
+            self._events.append(ErrorEvent(step=self.steps, message=storable(message), terminal=True))
             self._need = Done(RunStatus.ERROR)
 
     def cancel(self) -> None:
@@ -247,11 +233,11 @@ class Episode:
         if self._pending is None:
             raise VragError("there is nothing to memorise: search first")
         items, notes = remembered(action.memorize, self._pending, self._stamps)
-        self._remember(self._pending, _clean(action.summarize).strip(), items, notes)
+        self._remember(self._pending, storable(action.summarize).strip(), items, notes)
 
     def _crop(self, action: Crop) -> None:
         """A closer look is a new sighting; at a remembered item, it is a new item of the same node."""
-        drawn = self._pictures if self._sees_pictures else None
+        drawn = self._showing.drawn if self._sees_pictures else None
         source = source_of_crop(action, self._prompt(), self._protocol, drawn)
         exact = self._protocol.family.codec.decode(action.bbox, source.view)
         page = self._pages.get((source.seen.doc_id, source.seen.locator.key))
@@ -270,7 +256,7 @@ class Episode:
         closer = replace(closer, id=seen.next_id(closer.kind))
         self._pending = replace(seen, sightings=(*seen.sightings, closer))
         self._turn(shown=(closer,))
-        self._report_crop(seen.node_id, closer)
+        self._events.append(crop_event(seen.node_id, closer, self.steps))
 
     def _remember_closer(self, closer: Sighting, source: CropSource) -> None:
         assert source.item is not None
@@ -279,13 +265,13 @@ class Episode:
         self.graph = self.graph.memorize(node.id, node.summary, (*node.items, item))
         closer = replace(closer, id=f"{node.id}#{len(node.items) + 1}")
         self._turn(shown=(closer,), note=f"This part is remembered as {closer.id}.")
-        self._report_crop(node.id, closer)
+        self._events.append(crop_event(node.id, closer, self.steps))
 
     def _finish(self, action: AddAnswerNode) -> None:
-        text = _clean(action.answer).strip()
+        text = storable(action.answer).strip()
         if not text:
             raise VragError("the answer is empty: write the answer, or say that the evidence is not sufficient")
-        graph, references = self._settled(action)
+        graph, references = settled(self.graph, self._pending, action)
         named = tuple(one.strip() for one in action.parent_ids)
         parents = named if self._protocol.rules.names_nodes else (graph.nodes[-1].id,)
         graph = graph.add_answer(parents, text)
@@ -298,19 +284,6 @@ class Episode:
             return
         self._pending = None
         self._end(text, RunStatus.ABSTAINED if action.abstain else RunStatus.ANSWERED, citations)
-
-    def _settled(self, action: AddAnswerNode) -> tuple[MemoryGraph, tuple[str, ...]]:
-        """A search answered directly keeps what the answer cites of it, or all of it where nothing is cited."""
-        seen = self._pending
-        if seen is None:
-            return self.graph, action.citations
-        named = {found.id: found for one in action.citations if (found := seen.find(one)) is not None}
-        if not action.citations and not action.abstain:
-            named = {sighting.id: sighting for sighting in seen.sightings}
-        items = tuple(sighting.remembered(DIRECT_PRIORITY) for sighting in named.values())
-        place = {known.casefold(): f"{seen.node_id}#{number}" for number, known in enumerate(named, start=1)}
-        graph = self.graph.memorize(seen.node_id, "", items)
-        return graph, tuple(place.get(one.strip().casefold(), one) for one in action.citations)
 
     # Memory ---------------------------------------------------------------------------------------------------
 
@@ -344,17 +317,13 @@ class Episode:
         """The policy's next reply is needed, and before it the pictures that the prompt shows."""
         prompt = self._prompt()
         if self._sees_pictures:
-            wanted = dict.fromkeys(self._protocol.pictures(prompt))
-            missing = tuple(view for view in wanted if view not in self._pictures)
+            missing = self._showing.missing(prompt)
             if missing:
                 return NeedPictures(missing)
-            # What is shown no longer is drawn again if it comes back: a run must not hold every page it saw.
-            self._pictures = {view: self._pictures[view] for view in wanted}
-            drawn = {view: picture for view, picture in self._pictures.items() if picture is not None}
-            prompt = replace(prompt, pictures=drawn)
+            prompt = self._showing.illustrated(prompt)
         if self._memorized:
             self._memorized = False
-            self._events.append(self._memory.report(self.graph, self._pictures, self.steps, prompt.steps_left))
+            self._events.append(self._memory.report(self.graph, self._showing.drawn, self.steps, prompt.steps_left))
         return NeedCompletion(prompt)
 
     def _prompt(self) -> Prompt:
@@ -397,19 +366,13 @@ class Episode:
     def _with_page(self, sighting: Sighting) -> Sighting:
         page = self._pages.get((sighting.doc_id, sighting.locator.key))
         if isinstance(page, VragError):
-            self._notices[f"{sighting.locator} of {sighting.title} could not be read: {_clean(str(page))}"] = None
-            return replace(sighting, read_error=_clean(str(page)))
+            self._notices[f"{sighting.locator} of {sighting.title} could not be read: {storable(str(page))}"] = None
+            return replace(sighting, read_error=storable(str(page)))
         return replace(sighting, page=page)
-
-    def _report_crop(self, node_id: str, closer: Sighting) -> None:
-        place = place_of(closer)
-        self._events.append(
-            CropEvent(step=self.steps, node_id=node_id, source_id=closer.source, place=place, text=closer.text)
-        )
 
     def _correct(self, message: str, reply: str) -> None:
         self.corrections += 1
-        self._correction = _clean(message)
+        self._correction = storable(message)
         self._turn(note=self._correction)
         self._events.append(
             CorrectionEvent(
@@ -445,8 +408,3 @@ class Episode:
 
 def _place(passage: Passage) -> tuple[str, str]:
     return passage.doc_id, passage.locator.key
-
-
-def _clean(text: str) -> str:
-    """Without lone surrogates, which JSON cannot carry."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from vrag_ray.agent.actions import MemorizeEntry
+from vrag_ray.agent.actions import AddAnswerNode, MemorizeEntry
 from vrag_ray.agent.evidence import Citation, stands_in
 from vrag_ray.agent.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
 from vrag_ray.agent.observation import Observation, Sighting
@@ -52,6 +52,22 @@ def _frames(entry: MemorizeEntry, sighting: Sighting, stamps: Sequence[float]) -
 def nearest(stamp: float, stamps: Sequence[float]) -> float:
     """The frame closest to ``stamp``, the earlier of two as close."""
     return min(stamps, key=lambda one: (abs(one - stamp), one))
+
+
+def settled(graph: MemoryGraph, seen: Observation | None, action: AddAnswerNode) -> tuple[MemoryGraph, tuple[str, ...]]:
+    """A search answered directly keeps what the answer cites of it, or all of it where nothing is cited.
+
+    The graph with that, and the answer's citations as references to remembered items.
+    """
+    if seen is None:
+        return graph, action.citations
+    named = {found.id: found for one in action.citations if (found := seen.find(one)) is not None}
+    if not action.citations and not action.abstain:
+        named = {sighting.id: sighting for sighting in seen.sightings}
+    items = tuple(sighting.remembered(DIRECT_PRIORITY) for sighting in named.values())
+    place = {known.casefold(): f"{seen.node_id}#{number}" for number, known in enumerate(named, start=1)}
+    references = tuple(place.get(one.strip().casefold(), one) for one in action.citations)
+    return graph.memorize(seen.node_id, "", items), references
 
 
 def item_of(reference: str, graph: MemoryGraph) -> tuple[str, int] | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from vrag_ray.agent.events import FoundItem, Place, ReadPage
+from vrag_ray.agent.events import CropEvent, FoundItem, Place, ReadPage, SearchDoneEvent
 from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.types import SearchAnswer
 
 SHOWN_PASSAGE_CHARS = 400
 
@@ -43,3 +44,22 @@ def read_pages(seen: Observation) -> tuple[ReadPage, ...]:
         )
         for sighting in seen.sightings
     )
+
+
+def search_done(seen: Observation, answer: SearchAnswer, step: int) -> SearchDoneEvent:
+    """What came into view of a search, and how complete it was."""
+    return SearchDoneEvent(
+        step=step,
+        node_id=seen.node_id,
+        query=seen.query,
+        results=found_items(seen),
+        shards_ok=answer.shards_ok,
+        shards_total=answer.shards_total,
+        collection_version=answer.collection_version,
+        notices=answer.notices,
+    )
+
+
+def crop_event(node_id: str, closer: Sighting, step: int) -> CropEvent:
+    place = place_of(closer)
+    return CropEvent(step=step, node_id=node_id, source_id=closer.source, place=place, text=closer.text)

@@ -6,6 +6,7 @@ import asyncio
 
 from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, ThinkEvent
+from vrag_ray.agent.text import storable
 
 GATHER_S = 0.1
 """Pieces that come within this time share an event: a reply of 2,000 tokens need not be 2,000 events."""
@@ -46,12 +47,7 @@ class Speech:
 
     def _flush(self, step: int) -> None:
         if self._think:
-            self._events.append(ThinkEvent(step=step, content=_clean(self._think)))
+            self._events.append(ThinkEvent(step=step, content=storable(self._think)))
         if self._content:
-            self._events.append(ContentEvent(step=step, content=_clean(self._content)))
+            self._events.append(ContentEvent(step=step, content=storable(self._content)))
         self._think = self._content = ""
-
-
-def _clean(text: str) -> str:
-    """Without lone surrogates, which JSON cannot carry."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -114,7 +114,8 @@ class Library:
 
         Runs look at the same pages again and again, and drawing one takes a tenth of a second: the last are kept.
         """
-        from vrag_ray.serving.pictures import fitted, size_of
+        from vrag_ray.fitting import size_of
+        from vrag_ray.serving.pictures import fitted
 
         key = repr(request)
         known = self._fitted.get(key)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import struct
 from collections.abc import Awaitable, Callable
 
+from vrag_ray import fitting
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.coordinates import Size, model_size
 from vrag_ray.types import FULL_PAGE, Box, DocumentKind, Locator
 
-REFERENCE_DPI = 200.0
-"""At this dpi a page counts its own pixels: what is smaller than asked for is enlarged, as in the original."""
 NATIVE_DPI = 150.0
 """At this dpi the library draws pictures and video frames pixel for pixel."""
 POINTS_PER_INCH = 72.0
@@ -23,7 +20,7 @@ Draw = Callable[[Locator, float, Box | None], Awaitable[bytes]]
 
 async def fitted(request: PictureRequest, kind: DocumentKind, page_size: tuple[float, float], draw: Draw) -> Picture:
     """``page_size`` is width and height in points (PDF) or pixels. Raises what ``draw`` raises."""
-    base = REFERENCE_DPI if kind is DocumentKind.PDF else NATIVE_DPI
+    base = fitting.REFERENCE_DPI if kind is DocumentKind.PDF else NATIVE_DPI
     dots = base / POINTS_PER_INCH if kind is DocumentKind.PDF else 1.0
     region = request.region or FULL_PAGE
     raw = Size(
@@ -33,7 +30,7 @@ async def fitted(request: PictureRequest, kind: DocumentKind, page_size: tuple[f
     size = model_size(raw, patch=request.patch, min_pixels=request.min_pixels, max_pixels=request.max_pixels)
     scale = max(size.width / raw.width, size.height / raw.height)
     png = await draw(place_of(request), base * scale, request.region)
-    return Picture(await asyncio.to_thread(_resized, png, size), size)
+    return Picture(await asyncio.to_thread(fitting.fitted, png, size), size)
 
 
 def place_of(request: PictureRequest) -> Locator:
@@ -43,20 +40,3 @@ def place_of(request: PictureRequest) -> Locator:
         return request.locator
     moment = request.t_frame if request.t_frame is not None else (start + end) / 2
     return Locator(t_start=moment, t_end=moment)
-
-
-def size_of(png: bytes) -> Size:
-    """Width and height from the header of a PNG."""
-    return Size(*struct.unpack(">II", png[16:24]))
-
-
-def _resized(png: bytes, size: Size) -> bytes:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(png)) as image:
-        if image.size == (size.width, size.height):
-            return png
-        exact = image.convert("RGB").resize((size.width, size.height), Image.Resampling.LANCZOS)
-    buffer = io.BytesIO()
-    exact.save(buffer, "PNG", compress_level=3)
-    return buffer.getvalue()
