@@ -226,6 +226,10 @@ def test_many_runs_go_on_at_once(world: World) -> None:
     assert len({record.run_id for record in records}) == 24
 
 
+def test_the_model_is_a_part_of_readiness_where_there_is_one(world: World) -> None:
+    assert set(world.client.ready().parts) == {"retriever", "agent", "library", "policy"}
+
+
 def test_an_unknown_agent_is_refused_with_the_ones_there_are(world: World) -> None:
     with pytest.raises(ServerError, match="extractive, vimrag, vrag"):
         list(world.client.ask(RunRequest(question="q", agent="wizard")))

@@ -78,7 +78,9 @@ def library(http: httpx.Client) -> dict[str, str]:
     empty = http.post("/v1/search", json={"query": "anything"}).json()
     assert empty["results"] == [[]]
     assert "empty" in empty["notices"][0]
-    assert http.get("/readyz").json()["parts"]["retriever"] == {"ready": True, "why": empty["notices"][0]}
+    parts = http.get("/readyz").json()["parts"]
+    assert parts["retriever"] == {"ready": True, "why": empty["notices"][0]}
+    assert set(parts) == {"retriever", "agent", "library"}
     files = {
         "harbour.pdf": material.pdf(),
         "chart.png": material.picture(),

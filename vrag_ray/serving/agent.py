@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -12,7 +13,7 @@ from vrag_ray.api import RunRequest, RunsPage, RunSummary
 from vrag_ray.config import Settings
 from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import AgentState, FetchedRun
-from vrag_ray.serving.errors import InvalidError, public_uri, scrub
+from vrag_ray.serving.errors import InvalidError, NotReadyError, public_uri, scrub
 from vrag_ray.serving.handles import call
 from vrag_ray.serving.loop_lag import LoopLag
 from vrag_ray.serving.paths import ServingPaths
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from vrag_ray.types import Completion
 
 T = TypeVar("T")
+MODEL_ANSWERS_WITHIN_S = 3.0
 
 
 class HandleEvidence:
@@ -113,6 +115,20 @@ class AgentService:
         from vrag_ray.policies.brains import agents
 
         return tuple(agents(has_model=self._model is not None))
+
+    async def model_ready(self) -> bool:
+        """Whether there is a language model to ask. Raises NotReadyError while one that is served here starts."""
+        from vrag_ray.serving.policy import ServedModel
+
+        if isinstance(self._model, ServedModel):
+            try:
+                async with asyncio.timeout(MODEL_ANSWERS_WITHIN_S):
+                    replicas = await call(self._model.states(), "language model")
+            except TimeoutError:
+                replicas = ()
+            if not replicas:
+                raise NotReadyError("the language model is starting")
+        return self._model is not None
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[Delta | Completion]:
         """The bare model, without any agent. Raises InvalidError where there is none."""

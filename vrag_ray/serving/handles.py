@@ -104,13 +104,14 @@ class HandleBackend:
         return await _soon(self._agent.state.remote(), "agent")
 
     async def readiness(self) -> Mapping[str, PartState]:
-        parts = ("retriever", "agent", "library")
-        states = await asyncio.gather(
-            _part_state(self.retriever_state()),
-            _part_state(self.agent_state()),
-            _part_state(_soon(self._library.ready.remote(), "library")),
-        )
-        return dict(zip(parts, states, strict=True))
+        asked: dict[str, Awaitable[RetrieverState | AgentState | str | bool]] = {
+            "retriever": self.retriever_state(),
+            "agent": self.agent_state(),
+            "library": _soon(self._library.ready.remote(), "library"),
+            "policy": _soon(self._agent.model_ready.remote(), "policy"),
+        }
+        states = await asyncio.gather(*map(_part_state, asked.values()))
+        return {part: state for part, state in zip(asked, states, strict=True) if state is not None}
 
     async def start_run(self, request: RunRequest) -> str:
         return await call(self._agent.start.remote(request), "agent")
@@ -180,12 +181,15 @@ async def _soon(response: Awaitable[T], part: str) -> T:
         raise NotReadyError(f"the {part} did not answer within {STATE_TIMEOUT_S:g} s") from None
 
 
-async def _part_state(asked: Awaitable[RetrieverState | AgentState | str]) -> PartState:
-    """Ready, unless the part answers with a fault; the retriever also tells of itself that it is not, and notices."""
+async def _part_state(asked: Awaitable[RetrieverState | AgentState | str | bool]) -> PartState | None:
+    """Ready, unless the part answers with a fault; the retriever also tells of itself that it is not, and notices.
+
+    None for a part that is not there and need not be: False is its answer.
+    """
     try:
         state = await asked
     except VragError as error:
         return PartState(ready=False, why=scrub(str(error)))
     if isinstance(state, RetrieverState):
         return PartState(ready=state.ready, why="; ".join(note for note in (state.why, *state.notices) if note))
-    return PartState(ready=True)
+    return None if state is False else PartState(ready=True)
