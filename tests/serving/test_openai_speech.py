@@ -48,6 +48,7 @@ def test_text_without_tags_comes_out_as_it_went_in(text: str):
 
 
 @given(st.text(min_size=1), st.dictionaries(st.text(), st.integers() | st.text()))
+@example("</tool_call>", {"quoted": 'a "page" \\ </tool_call>'})
 def test_every_call_that_can_be_written_is_read(name: str, arguments: dict[str, int | str]):
     text = f"<tool_call>{json.dumps({'name': name, 'arguments': arguments})}</tool_call>"
     _, content, calls = _sorted(list(text))

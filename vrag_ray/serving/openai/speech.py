@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
@@ -10,6 +11,7 @@ from vrag_ray.serving.openai.replies import CalledFunction
 
 THINK, END_THINK = "<think>", "</think>"
 CALL, END_CALL = "<tool_call>", "</tool_call>"
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +101,10 @@ class Speech:
         return "" if self.calls and text.isspace() else text
 
     def _call(self) -> str:
-        inside, found, after = self._held.partition(END_CALL)
-        if not found:
+        end = _end_of_call(self._held)
+        if end is None:
             return ""
-        self._held = after
+        inside, self._held = self._held[:end], self._held[end + len(END_CALL) :]
         self._mode = _Mode.SAY
         call = _read_call(inside)
         if call is None:
@@ -113,6 +115,16 @@ class Speech:
     def _all(self) -> str:
         held, self._held = self._held, ""
         return held
+
+
+def _end_of_call(text: str) -> int | None:
+    """Where the call is closed: a tag inside of a JSON string is a part of that string."""
+    end = text.find(END_CALL)
+    while end >= 0:
+        if _ESCAPED.sub("", text[:end]).count('"') % 2 == 0:
+            return end
+        end = text.find(END_CALL, end + 1)
+    return None
 
 
 def _read_call(text: str) -> CalledFunction | None:
