@@ -58,7 +58,7 @@ class _HttpAgent:
         self._search_api_key = search_api_key
         self._config = AgentConfig(family=family, max_steps=max_steps, search_top_k=search_top_k, deadline_s=deadline_s)
 
-    def events(self, question: str) -> Iterator[Event]:
+    def events(self, question: str) -> Generator[Event]:
         """The typed events of one run, as they happen. Leaving the iterator early cancels the run."""
         with closing(self._happenings(question)) as happenings:
             for happened in happenings:
@@ -159,7 +159,7 @@ class VRAG(_HttpAgent):
             raise VragError(record.error)
         return record.answer
 
-    def stream(self, question: str) -> Iterator[Event]:
+    def stream(self, question: str) -> Generator[Event]:
         """The steps of the run, as they happen."""
         return self.events(question)
 

@@ -269,7 +269,7 @@ def test_leaving_a_programs_run_early_ends_it(world: World) -> None:
     for event in steps:
         if isinstance(event, ContentEvent):
             break
-    steps.close()  # type: ignore[attr-defined]
+    steps.close()
     deadline = time.monotonic() + 20
     while world.stub.left == left and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.agent.pages import library
 from tests.agent.scripted import run_to_end, ticking
-from tests.policies.openai_stub import Body, Say, images_of, openai_stub, texts_of
+from tests.policies.openai_stub import Body, Brain, Say, images_of, openai_stub, texts_of
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
 from vrag_ray.agent.driver import Run
@@ -163,7 +163,7 @@ def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = Fals
     return run, asyncio.run(collect())
 
 
-def script(*lines: Say | str) -> object:
+def script(*lines: Say | str) -> Brain:
     def say(_: Body, number: int) -> Say | str:
         return lines[min(number, len(lines) - 1)]
 
@@ -172,7 +172,7 @@ def script(*lines: Say | str) -> object:
 
 def test_vimrag_runs_over_an_endpoint_and_its_words_are_told_as_they_come() -> None:
     turns = [Say(GRAPH.render(action), "hm, I think") for action in (SEARCH, KEEP, ANSWER)]
-    with openai_stub(script(*turns)) as stub:  # type: ignore[arg-type]
+    with openai_stub(script(*turns)) as stub:
         run, events = run_agent(stub.base_url)
         assert [len(images_of(body)) for body in stub.requests] == [0, 1, 1]
     record = run.record()
@@ -191,7 +191,7 @@ def test_functions_called_natively_do_the_same() -> None:
     def call(action: AddSearchNode | SummarizeAndMemorize | AddAnswerNode) -> Say:
         return Say(calls=((action.name, action.model_dump_json(exclude={"name"})),), finish="tool_calls")
 
-    with openai_stub(script(call(SEARCH), call(KEEP), call(ANSWER))) as stub:  # type: ignore[arg-type]
+    with openai_stub(script(call(SEARCH), call(KEEP), call(ANSWER))) as stub:
         run, _ = run_agent(stub.base_url, native_tools=True)
         tools = [tool["function"]["name"] for tool in stub.requests[0]["tools"]]
     assert tools == ["add_search_node", "summarize_and_memorize", "crop", "add_answer_node"]
@@ -200,7 +200,7 @@ def test_functions_called_natively_do_the_same() -> None:
 
 def test_vrag_runs_over_an_endpoint_with_one_picture_a_turn() -> None:
     turns = ("<think>a</think><search>units sold</search>", "<think>b</think><answer>15</answer>")
-    with openai_stub(script(*turns)) as stub:  # type: ignore[arg-type]
+    with openai_stub(script(*turns)) as stub:
         run, _ = run_agent(stub.base_url, "vrag")
         assert [len(images_of(body)) for body in stub.requests] == [0, 1]
     assert run.record().answer == "15"
@@ -211,7 +211,7 @@ def test_a_reply_that_was_lost_begins_anew_and_says_so() -> None:
         Say(GRAPH.render(SEARCH), cut_after=3),
         *(Say(GRAPH.render(action)) for action in (SEARCH, KEEP, ANSWER)),
     )
-    with openai_stub(script(*turns)) as stub:  # type: ignore[arg-type]
+    with openai_stub(script(*turns)) as stub:
         run, events = run_agent(stub.base_url)
     errors = [event for event in events if isinstance(event, ErrorEvent)]
     assert ["begins anew" in error.message for error in errors] == [True]

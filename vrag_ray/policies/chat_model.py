@@ -81,13 +81,3 @@ class ChatModel(Protocol):
         Raises ``VragError`` when there can be no reply; the message says whether another try may help.
         """
         ...
-
-
-async def whole_reply(model: ChatModel, request: ChatRequest) -> Completion:
-    """The reply without its deltas."""
-    done: Completion | None = None
-    async for piece in model.chat(request):
-        if isinstance(piece, Completion):
-            done = piece
-    assert done is not None, "a ChatModel ends with a Completion"
-    return done
