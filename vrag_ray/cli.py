@@ -18,6 +18,7 @@ from vrag_ray.commands.ingest import ingest
 from vrag_ray.commands.mcp import mcp
 from vrag_ray.commands.search import search
 from vrag_ray.commands.serve import serve
+from vrag_ray.commands.train import train
 from vrag_ray.types import VragError
 
 USAGE = 2
@@ -36,6 +37,7 @@ def make_app() -> typer.Typer:
     app.callback()(_top)
     for command in COMMANDS:
         app.command()(command)
+    app.add_typer(train)
     return app
 
 

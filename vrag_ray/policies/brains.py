@@ -68,17 +68,7 @@ def brain_of(
         from vrag_ray.policies.extractive import ExtractivePolicy
 
         return Brain(ExtractivePolicy(config), GraphProtocol())
-    protocol: WireProtocol = (
-        TagsProtocol(shows=config.tags_results)
-        if agent == AgentName.VRAG
-        else GraphProtocol(
-            family=FAMILIES[config.family],
-            picture_pixels=config.picture_pixels,
-            frame_pixels=config.frame_pixels,
-            video_fps=corpus.video_fps,
-            max_frames=corpus.limits.max_frames,
-        )
-    )
+    protocol = wire_protocol(AgentName(agent), config, corpus)
     policy = ChatPolicy(
         model,
         protocol,
@@ -89,3 +79,16 @@ def brain_of(
         reads_pages=reads_pages,
     )
     return Brain(policy, protocol)
+
+
+def wire_protocol(agent: AgentName, config: AgentConfig, corpus: CorpusConfig) -> WireProtocol:
+    """The form in which ``agent`` speaks with its model, in serving and in training alike."""
+    if agent is AgentName.VRAG:
+        return TagsProtocol(shows=config.tags_results)
+    return GraphProtocol(
+        family=FAMILIES[config.family],
+        picture_pixels=config.picture_pixels,
+        frame_pixels=config.frame_pixels,
+        video_fps=corpus.video_fps,
+        max_frames=corpus.limits.max_frames,
+    )

@@ -53,6 +53,16 @@ class ChatFormat:
 
     def prompt(self, request: ChatRequest) -> ModelPrompt:
         """The chat up to where the assistant speaks. ``tools`` are shown only by templates that know of them."""
+        ids, opening = self.tokens(request)
+        return ModelPrompt(ids, pictures(images(request.messages)), opening)
+
+    def reply_tokens(self, text: str) -> tuple[int, ...]:
+        """A whole reply as the model would have said it, up to and with the token that ends its turn."""
+        ids = self._tokenizer(self._harmless(text), add_special_tokens=False)["input_ids"]
+        return (*ids, int(self._tokenizer.eos_token_id))
+
+    def tokens(self, request: ChatRequest) -> tuple[tuple[int, ...], str]:
+        """``ids`` and ``opening`` of ``prompt``, for who needs no decoded pictures."""
         from jinja2 import TemplateError
 
         render: Callable[..., str] = self._processor.apply_chat_template
@@ -67,9 +77,7 @@ class ChatFormat:
         except TemplateError as error:
             raise VragError(f"the model's chat template refuses these messages: {error}") from error
         ids = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        images = [part.png for message in request.messages for part in message.parts if isinstance(part, ImagePart)]
-        opening = THINK if text.rstrip().endswith(THINK) else ""
-        return ModelPrompt(tuple(ids), pictures(images), opening)
+        return tuple(ids), THINK if text.rstrip().endswith(THINK) else ""
 
     def _turn(self, message: Message) -> dict[str, object]:
         content = [
@@ -84,6 +92,11 @@ class ChatFormat:
             if marker in text:
                 text = text.replace(marker, f"{marker[0]} {marker[1:]}")
         return text
+
+
+def images(messages: Sequence[Message]) -> tuple[bytes, ...]:
+    """The pictures of a chat as PNG, in order."""
+    return tuple(part.png for message in messages for part in message.parts if isinstance(part, ImagePart))
 
 
 def pictures(pngs: Sequence[bytes]) -> tuple[Image, ...]:

@@ -26,17 +26,24 @@ class Reply:
         self._ids: list[int] = []
         self._logprobs: list[float] = []
         self._last: RequestOutput | None = None
+        self._prompt_ids: tuple[int, ...] = ()
 
     def add(self, output: RequestOutput) -> Piece:
         step = output.outputs[0]
         rows = zip(step.logprobs or (), step.token_ids, strict=True)
         logprobs = tuple(row[token].logprob for row, token in rows if row)
         prompt_ids = () if self._last else tuple(output.prompt_token_ids or ())
+        self._prompt_ids = self._prompt_ids or prompt_ids
         self._last = output
         self._text.append(step.text)
         self._ids.extend(step.token_ids)
         self._logprobs.extend(logprobs)
         return Piece(step.text, TokenDelta(tuple(step.token_ids), logprobs, prompt_ids))
+
+    @property
+    def tokens(self) -> TokenDelta:
+        """All tokens so far as one delta."""
+        return TokenDelta(tuple(self._ids), tuple(self._logprobs), self._prompt_ids)
 
     def whole(self) -> Completion:
         """``weights`` names the versions that spoke, in order and joined by "+" where new weights came in between."""

@@ -1,0 +1,111 @@
+"""A scripted server of whole (not streamed) chat completions over real HTTP: the paid boundary of the judge."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from vrag_ray.config import OpenAiConfig
+from vrag_ray.training.judge import Judge
+
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Said:
+    """One reply. ``hold`` keeps it back until it is set; ``raw`` is sent in place of a chat completion."""
+
+    text: str | None = ""
+    status: int = 200
+    finish: str = "stop"
+    raw: str | None = None
+    hold: threading.Event | None = None
+
+
+@dataclass
+class JudgeStub:
+    """``requests`` are the bodies received so far; ``busiest`` is how many were open at once."""
+
+    base_url: str
+    requests: list[Body] = field(default_factory=list)
+    busy: int = 0
+    busiest: int = 0
+
+
+@contextmanager
+def judge_stub(brain: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub]:
+    """``brain`` makes a reply of a request and of how many came before it."""
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with lock:
+                number = len(stub.requests)
+                stub.requests.append(body)
+                stub.busy += 1
+                stub.busiest = max(stub.busiest, stub.busy)
+            said = brain(body, number)
+            said = Said(said) if isinstance(said, str) else said
+            if said.hold is not None:
+                said.hold.wait(30)
+            with lock:
+                stub.busy -= 1
+            message = {"role": "assistant", "content": said.text}
+            whole = {"object": "chat.completion", "choices": [{"message": message, "finish_reason": said.finish}]}
+            refusal = {"error": {"message": "the stub refuses"}}
+            text = said.raw if said.raw is not None else json.dumps(whole if said.status == 200 else refusal)
+            self.send_response(said.status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(text.encode())))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    stub = JudgeStub(f"http://127.0.0.1:{server.server_port}/v1")
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield stub
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def case_of(body: Body) -> Body:
+    """What a request asks to judge: question, references and answer."""
+    return dict(json.loads(body["messages"][1]["content"]))
+
+
+def compares(body: Body, _: int) -> str:
+    """A judge that knows right from wrong: the answer is one of the references."""
+    case = case_of(body)
+    return f"<judge>{case['answer'] in case['references']}</judge>"
+
+
+def endpoint(base_url: str, **more: object) -> OpenAiConfig:
+    return OpenAiConfig.model_validate({"base_url": base_url, "model": "stub", "retries": 1, "timeout_s": 10} | more)
+
+
+def judge_numbers(base_url: str, cache: str, upto: int) -> list[bool]:
+    """Run by tests in processes of their own: whether each even number is 0, 2, 4, …"""
+
+    async def all_of_them() -> list[bool]:
+        judge = Judge(endpoint(base_url), cache=cache)
+        references = [str(number) for number in range(0, upto, 2)]
+        return await asyncio.gather(*(judge.verdict("even?", references, str(number)) for number in range(upto)))
+
+    return asyncio.run(all_of_them())

@@ -1,0 +1,366 @@
+"""The presets' numbers, and the loss that they share: hand-computed values, and what must not matter to it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+
+import pytest
+import torch
+from pydantic import ValidationError
+
+from tests.training.test_losses import fixture
+from vrag_ray.training.algorithms import ALGORITHMS, Algorithm, Counts, Credit, LossParts, loss
+from vrag_ray.training.losses import Denominator, Ratio
+from vrag_ray.types import VragError
+
+# Two replies of 3 and 1 tokens; each token's ratio, its k3 (of reference over new: 2 and 4) and its entropy are known.
+RATIOS = torch.tensor([[1.1, 1.3, 1.0], [0.7, 9.0, 9.0]], dtype=torch.float64)
+MASK = torch.tensor([[1, 1, 1], [1, 0, 0]])
+ADVANTAGES = torch.tensor([2.0, -1.0], dtype=torch.float64)
+OLD = torch.full((2, 3), -1.0, dtype=torch.float64)
+NEW = OLD + RATIOS.log()
+REFERENCE = NEW + torch.tensor([[2.0, 2.0, 2.0], [4.0, 1.0, 1.0]], dtype=torch.float64).log()
+K3 = (2 - math.log(2) - 1, 4 - math.log(4) - 1)
+ENTROPY = torch.tensor([[1.0, 2.0, 3.0], [5.0, 7.0, 7.0]], dtype=torch.float64)
+GEO = (1.1 * 1.3) ** (1 / 3)
+BOTH = torch.ones(2)
+WIDE = {"clip_low": 0.2, "clip_high": 0.2}
+RATIOS = ("token", "geo", "raw")
+Batch = dict[str, torch.Tensor]
+
+
+def preset(name: str, **changes: object) -> Algorithm:
+    return Algorithm.model_validate({**ALGORITHMS[name].model_dump(), **changes})
+
+
+def parts_of(algorithm: Algorithm, new: torch.Tensor = NEW, keep: torch.Tensor = BOTH) -> LossParts:
+    return loss(
+        new,
+        OLD,
+        ADVANTAGES,
+        MASK,
+        keep,
+        algorithm,
+        counts=Counts.of(MASK, keep),
+        logp_reference=REFERENCE,
+        entropy=ENTROPY,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "ratio", "clips", "denominator", "credit", "kl"),
+    [
+        ("grpo", Ratio.TOKEN, (0.2, 0.2), Denominator.ALL, Credit.TRAJECTORY, 0.01),
+        ("dr_grpo", Ratio.TOKEN, (0.2, 0.2), Denominator.TOKENS, Credit.TRAJECTORY, 0.0),
+        ("dapo", Ratio.TOKEN, (0.2, 0.28), Denominator.TOKENS, Credit.TRAJECTORY, 0.0),
+        ("gspo", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.TRAJECTORY, 0.0),
+        ("gspo_segments", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.SEGMENTS, 0.0),
+        ("ggpo", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.GGPO, 0.0),
+    ],
+)
+def test_presets_have_the_numbers_of_their_papers(
+    name: str, ratio: Ratio, clips: tuple[float, float], denominator: Denominator, credit: Credit, kl: float
+):
+    found = preset(name)
+    assert (found.ratio, found.clip_low, found.clip_high) == (ratio, *clips)
+    assert (found.denominator, found.credit, found.kl) == (denominator, credit, kl)
+    assert found.normalize_std is (name != "dr_grpo")
+    assert found.dynamic_sampling is (name == "dapo")
+    assert (found.budget is not None) is (name == "dr_grpo")
+    assert (found.entropy, found.truncate) == (0.0, None)
+
+
+def test_dapo_with_equal_clips_is_grpo_over_tokens():
+    changed = {"clip_high": 0.2, "denominator": Denominator.ALL, "dynamic_sampling": False, "kl": 0.01}
+    assert preset("dapo", **changed) == ALGORITHMS["grpo"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"clip_low": 1.0}, "clip_low"),
+        ({"clip_high": 0.0}, "clip_high"),
+        ({"kl": -0.1}, "kl"),
+        ({"truncate": 0.0}, "truncate"),
+        ({"epsilon": 0.2}, "epsilon"),
+        ({"budget": 100}, "budget needs the denominator 'tokens'"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(wrong: dict[str, float], says: str):
+    with pytest.raises(ValidationError, match=says):
+        preset("grpo", **wrong)
+
+
+def test_each_half_of_the_mask_has_its_own_verdict():
+    masked = {(credit, success) for credit in Credit for success in (True, False) if credit.masks(success)}
+    assert masked == {
+        (Credit.GGPO, True),
+        (Credit.GGPO, False),
+        (Credit.GGPO_POSITIVE, True),
+        (Credit.GGPO_NEGATIVE, False),
+    }
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "policy", "kl", "entropy"),
+    [
+        # 2 * mean(1.1, 1.2 clipped, 1.0) and -1 * 0.8 clipped, over two replies.
+        (preset("grpo", kl=0.1), -(2.2 - 0.8) / 2, (K3[0] + K3[1]) / 2, 3.5),
+        # 2 * (1.1 + 1.28 clipped + 1.0) and -0.8, over four tokens.
+        (preset("dapo", entropy=0.5), -(6.76 - 0.8) / 4, (3 * K3[0] + K3[1]) / 4, 2.75),
+        # Over two replies of a budget of five tokens.
+        (preset("dr_grpo", budget=5, kl=0.2), -(6.6 - 0.8) / 10, (3 * K3[0] + K3[1]) / 10, 1.1),
+        (preset("gspo", **WIDE), -(2 * GEO - 0.8) / 2, (K3[0] + K3[1]) / 2, 3.5),
+        # 1.1 * 1.3 is beyond 1.2.
+        (preset("ggpo", ratio="raw", **WIDE), -(2 * 1.2 - 0.8) / 2, (K3[0] + K3[1]) / 2, 3.5),
+    ],
+    ids=["grpo", "dapo", "dr_grpo", "gspo", "raw"],
+)
+def test_loss_is_what_a_hand_computes(algorithm: Algorithm, policy: float, kl: float, entropy: float):
+    parts = parts_of(algorithm)
+    assert parts.policy.item() == pytest.approx(policy, abs=1e-12)
+    assert parts.kl.item() == pytest.approx(kl, abs=1e-12)
+    assert parts.entropy.item() == pytest.approx(entropy, abs=1e-12)
+    total = policy + algorithm.kl * kl - algorithm.entropy * entropy
+    assert parts.total.item() == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "divisor"),
+    [
+        (preset("grpo"), 9),
+        (preset("dr_grpo", budget=100), 900),
+        (preset("dapo"), 20),
+        (preset("ggpo"), 9),
+        (preset("ggpo", denominator="kept"), 7),
+    ],
+)
+def test_masked_segments_count_where_the_paper_counts_them(algorithm: Algorithm, divisor: int):
+    assert Counts(segments=9, kept=7, tokens=20).divisor(algorithm) == divisor
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "low", "high"),
+    [
+        (preset("grpo"), 1 / 4, 1 / 4),
+        (preset("dapo", clip_high=0.35), 1 / 4, 0.0),
+        (preset("gspo", **WIDE), 1 / 2, 0.0),
+        (preset("gspo", clip_low=0.4, clip_high=0.1), 0.0, 1 / 2),
+        (preset("ggpo", ratio="raw", **WIDE), 1 / 2, 1 / 2),
+    ],
+)
+def test_clip_shares_are_of_tokens_or_of_segments_as_the_ratio_is(algorithm: Algorithm, low: float, high: float):
+    parts = parts_of(algorithm)
+    assert (parts.clip_low.item(), parts.clip_high.item()) == (pytest.approx(low), pytest.approx(high))
+
+
+def test_what_clipping_cannot_cut_off_is_not_counted():
+    turned = loss(NEW, OLD, -ADVANTAGES, MASK, BOTH, preset("grpo", kl=0.0), counts=Counts.of(MASK, BOTH))
+    assert (turned.clip_low.item(), turned.clip_high.item()) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+@pytest.mark.parametrize("sizes", [(1,) * 8, (2, 2, 2, 2), (5, 1, 2), (8,)])
+def test_parts_of_a_batch_add_up_to_the_batch(name: str, sizes: tuple[int, ...]):
+    made = torch.Generator().manual_seed(5)
+    algorithm = preset(name, kl=0.1, entropy=0.2, truncate=1.5)
+
+    def random(spread: float) -> torch.Tensor:
+        return spread * torch.randn((8, 6), generator=made, dtype=torch.float64)
+
+    old, advantages = random(1.0), random(1.0)[:, 0]
+    tensors = {"logp_reference": old + random(0.3), "entropy": random(1.0), "logp_sampler": old + random(0.3)}
+    mask = torch.rand((8, 6), generator=made) < 0.7
+    keep = torch.tensor([1, 1, 0, 1, 0, 1, 1, 1])
+    start = old + random(2 * algorithm.clip_high)
+    counts = Counts.of(mask, keep)
+
+    def summed(cuts: tuple[int, ...]) -> tuple[dict[str, float], torch.Tensor]:
+        new = start.clone().requires_grad_()
+        sums = dict.fromkeys((field.name for field in fields(LossParts)), 0.0)
+        place = 0
+        for size in cuts:
+            rows = slice(place, place + size)
+            given = {key: value[rows] for key, value in tensors.items()}
+            parts = loss(
+                new[rows], old[rows], advantages[rows], mask[rows], keep[rows], algorithm, counts=counts, **given
+            )
+            parts.total.backward()
+            sums = {key: value + getattr(parts, key).item() for key, value in sums.items()}
+            place += size
+        assert new.grad is not None
+        return sums, new.grad
+
+    (values, gradient), (whole, expected) = summed(sizes), summed((8,))
+    assert values == pytest.approx(whole, abs=1e-6)
+    assert torch.allclose(gradient, expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_kl_and_entropy_are_masked_like_the_policy_term(name: str):
+    algorithm = preset(name, kl=0.1, entropy=0.2, truncate=2.0)
+    out = ~MASK.bool() | torch.tensor([[False], [True]])
+    keep = torch.tensor([1.0, 0.0])
+
+    def outcome(junk: float | None) -> tuple[LossParts, torch.Tensor]:
+        def spoilt(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor if junk is None else torch.where(out, torch.full_like(tensor, junk), tensor)
+
+        new, entropy = (spoilt(one).clone().requires_grad_() for one in (NEW, ENTROPY))
+        parts = loss(
+            new,
+            spoilt(OLD),
+            ADVANTAGES,
+            MASK,
+            keep,
+            algorithm,
+            counts=Counts.of(MASK, keep),
+            logp_reference=spoilt(REFERENCE),
+            entropy=entropy,
+            logp_sampler=spoilt(OLD - 0.1),
+        )
+        parts.total.backward()
+        assert new.grad is not None and entropy.grad is not None
+        return parts, torch.stack([new.grad, entropy.grad])
+
+    clean, gradient = outcome(None)
+    for junk in (3.0, math.nan, math.inf):
+        parts, other = outcome(junk)
+        assert [getattr(parts, field.name).item() for field in fields(LossParts)] == [
+            getattr(clean, field.name).item() for field in fields(LossParts)
+        ]
+        assert torch.equal(other, gradient)
+    assert not gradient[:, out].any()
+    assert gradient[:, ~out].all()
+
+
+def test_what_has_no_coefficient_is_measured_and_moves_nothing():
+    new = NEW.clone().requires_grad_()
+    parts = parts_of(preset("gspo", **WIDE), new)
+    assert parts.kl > 0
+    assert parts.entropy > 0
+    assert parts.total.item() == parts.policy.item()
+    assert [field.name for field in fields(LossParts) if getattr(parts, field.name).requires_grad] == ["total"]
+
+
+def test_a_sampler_that_was_surer_weighs_less_and_no_token_more_than_the_cap():
+    algorithm = preset("grpo", kl=0.0, clip_low=0.9, clip_high=9, truncate=1.5)
+    sampler = OLD - torch.tensor([[0.5, 4.0, 1.0], [0.25, 1.0, 1.0]], dtype=torch.float64).log()
+    counts = Counts.of(MASK, BOTH)
+    parts = loss(NEW, OLD, ADVANTAGES, MASK, BOTH, algorithm, counts=counts, logp_sampler=sampler)
+    expected = -(2 * (0.5 * 1.1 + 1.5 * 1.3 + 1.0) / 3 - 0.25 * 0.7) / 2
+    assert parts.total.item() == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("setting", "name"), [("kl", "logp_reference"), ("entropy", "entropy"), ("truncate", "logp_sampler")]
+)
+def test_a_tensor_that_is_needed_and_missing_is_named(setting: str, name: str):
+    algorithm = preset("grpo", **{"kl": 0.0, setting: 0.5})
+    with pytest.raises(VragError, match=rf"'{setting}' needs {name}"):
+        loss(NEW, OLD, ADVANTAGES, MASK, BOTH, algorithm, counts=Counts.of(MASK, BOTH))
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_micro_batch_without_anything_to_learn_takes_part_with_zero(name: str):
+    new = NEW.clone().requires_grad_()
+    parts = parts_of(preset(name, kl=0.1, entropy=0.1), new, keep=torch.zeros(2))
+    parts.total.backward()
+    assert parts.total.item() == 0
+    assert new.grad is not None and not new.grad.any()
+
+
+def wide(ratio: str = "geo", **changes: object) -> Algorithm:
+    """GGPO with clips wide enough that some segments are clipped and some are not."""
+    given = ALGORITHMS["ggpo"].model_dump() | {"ratio": ratio, "clip_low": 0.2, "clip_high": 0.2}
+    return Algorithm.model_validate(given | changes)
+
+
+def random_batch(seed: int = 0, rows: int = 9, width: int = 5) -> Batch:
+    made = torch.Generator().manual_seed(seed)
+    old = torch.randn((rows, width), generator=made, dtype=torch.float64)
+    return {
+        "logp_new": old + 0.15 * torch.randn((rows, width), generator=made, dtype=torch.float64),
+        "logp_old": old,
+        "advantages": torch.randn(rows, generator=made, dtype=torch.float64),
+        "token_mask": torch.arange(width) < torch.randint(1, width + 1, (rows, 1), generator=made),
+        "keep": torch.tensor([1, 1, 0, 1, 1, 0, 1, 1, 1])[:rows],
+        "logp_reference": old + 0.3 * torch.randn((rows, width), generator=made, dtype=torch.float64),
+    }
+
+
+def outcome(batch: Batch, algorithm: Algorithm, counts: Counts | None = None) -> tuple[float, torch.Tensor]:
+    """The loss and its gradient by ``logp_new``."""
+    new = batch["logp_new"].clone().requires_grad_()
+    whole = counts or Counts.of(batch["token_mask"], batch["keep"])
+    total = loss(**(batch | {"logp_new": new}), algorithm=algorithm, counts=whole).total
+    total.backward()
+    assert new.grad is not None
+    return total.item(), new.grad
+
+
+def rows_of(batch: Batch, rows: slice | torch.Tensor) -> Batch:
+    return {key: value[rows] for key, value in batch.items()}
+
+
+# property 14: kept over all is the number of all segments over those kept, 9/7 and 6/4 here.
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_dividing_by_kept_segments_only_rescales(ratio: str):
+    theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64)
+    for batch, scale in ((random_batch(), 9 / 7), (fixture(theta), 6 / 4)):
+        _, of_all = outcome(batch, wide(ratio))
+        _, of_kept = outcome(batch, wide(ratio, denominator="kept"))
+        assert torch.allclose(of_kept, scale * of_all, rtol=1e-12, atol=0)
+
+
+# property 14: workers and micro-batches divide by the sizes of the global batch.
+@pytest.mark.parametrize("denominator", list(Denominator))
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_workers_that_share_their_counts_have_the_gradient_of_one(ratio: str, denominator: Denominator):
+    batch, algorithm = random_batch(), wide(ratio, denominator=denominator, kl=0.1)
+    counts = Counts.of(batch["token_mask"], batch["keep"])
+    value, gradient = outcome(batch, algorithm)
+    for micro in (1, 2, 4):
+        workers = [rows_of(batch, slice(0, 3)), rows_of(batch, slice(3, 9))]
+        parts = [
+            outcome(rows_of(mine, slice(start, start + micro)), algorithm, counts)
+            for mine in workers
+            for start in range(0, len(mine["keep"]), micro)
+        ]
+        assert math.fsum(one for one, _ in parts) == pytest.approx(value, abs=1e-14)
+        assert torch.allclose(torch.cat([one for _, one in parts]), gradient, rtol=0, atol=1e-14)
+    alone = torch.cat([outcome(mine, algorithm)[1] / 2 for mine in workers])
+    assert not torch.allclose(alone, gradient, rtol=0, atol=1e-3), "the mean of workers' means is another loss"
+
+
+# property 15: on-policy the ratios have one gradient, the value is the mean advantage, and nothing is clipped.
+def test_on_policy_no_ratio_differs_and_nothing_is_clipped():
+    batch = random_batch()
+    batch["logp_new"] = batch["logp_old"]
+    (value, geo), (other, token) = outcome(batch, wide("geo")), outcome(batch, wide("token"))
+    assert torch.allclose(geo, token, rtol=0, atol=1e-14)
+    expected = -(batch["advantages"] * batch["keep"]).sum().item() / 9
+    assert (value, other) == (pytest.approx(expected), pytest.approx(expected))
+    parts = loss(**batch, algorithm=ALGORITHMS["ggpo"], counts=Counts.of(batch["token_mask"], batch["keep"]))
+    assert (parts.clip_low.item(), parts.clip_high.item()) == (0.0, 0.0)
+
+
+# property 18: k3 of a masked segment adds nothing; where the policies agree it is 0 and flat.
+def test_the_kl_term_is_masked_and_vanishes_where_policies_agree():
+    batch = random_batch()
+    nothing_kept = batch | {"keep": torch.zeros(9), "advantages": torch.zeros(9)}
+    assert outcome(nothing_kept, wide(kl=1.0))[0] == 0
+    assert outcome(nothing_kept | {"keep": torch.ones(9)}, wide(kl=1.0))[0] > 0
+    agreeing = batch | {"logp_reference": batch["logp_new"]}
+    (value, gradient), (plain, plain_gradient) = outcome(agreeing, wide(kl=1.0)), outcome(agreeing, wide())
+    assert value == plain
+    assert torch.equal(gradient, plain_gradient)
+
+
+# property 19: the order of trajectories and groups is nothing to the loss.
+def test_the_order_of_a_batch_does_not_matter():
+    batch, order = random_batch(), torch.randperm(9, generator=torch.Generator().manual_seed(1))
+    (value, gradient), (other, shuffled) = (outcome(one, wide(kl=0.1)) for one in (batch, rows_of(batch, order)))
+    assert other == pytest.approx(value, abs=1e-14)
+    assert torch.allclose(shuffled, gradient[order], rtol=0, atol=1e-14)

@@ -1,0 +1,208 @@
+"""A vLLM engine inside the training process: it shares the trainer's device, sleeps while the trainer works, and takes
+new weights from the trainer's memory.
+
+The engine's steps run on the event loop's own thread, between the turns of the runs that wait for it: requests come
+and go at every step, and nothing waits for the slowest run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vrag_ray.policies.chat_model import ModelLostError, TokenDelta, TokenRequest
+from vrag_ray.policies.vllm_prompt import pictures
+from vrag_ray.policies.vllm_reply import Reply
+from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT
+from vrag_ray.training.config import EngineConfig
+from vrag_ray.training.scorer import UNSAID
+from vrag_ray.types import Completion, VragError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from vllm import LLM, SamplingParams
+    from vllm.v1.engine.llm_engine import LLMEngine
+
+HOPS = 40
+"""Turns of the event loop after which a run whose reply has come has asked for the next one, if nothing else is
+missing. Without them it would sit out as many steps of the engine."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    reply: Reply
+    done: asyncio.Future[None]
+
+
+class ColocatedEngine:
+    """Implements ``TokenModel``. Not thread-safe: one event loop uses it.
+
+    States: awake, or asleep (``sleep``) until ``wake``; after a sleep that dropped the weights a reply is refused until
+    ``load_weights`` has brought new ones. ``version`` names the weights that speak.
+    """
+
+    def __init__(self, model: str, config: EngineConfig, *, temperature: float, distributed: bool, seed: int) -> None:
+        """``distributed``: torch.distributed is up, with one engine a rank. ``temperature`` is that of all replies."""
+        on_cpu = not config.gpu
+        environment = ENVIRONMENT | (CPU_ENVIRONMENT if on_cpu else {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"})
+        for name, value in environment.items():
+            os.environ.setdefault(name, value)
+        from vllm import LLM
+
+        arguments: dict[str, object] = {
+            "model": model,
+            "dtype": config.dtype,
+            "max_model_len": config.max_model_len,
+            "max_num_seqs": config.max_num_seqs,
+            "max_num_batched_tokens": max(config.max_model_len, config.max_batched_tokens),
+            "limit_mm_per_prompt": {"image": config.max_images, "video": 0},
+            "enforce_eager": config.enforce_eager,
+            "enable_prefix_caching": True,
+            "gpu_memory_utilization": config.gpu_memory_utilization,
+            "enable_sleep_mode": config.gpu,
+            # Of the distribution that is sampled from, so that they are the trainer's at every temperature.
+            "logprobs_mode": "processed_logprobs",
+            "disable_log_stats": True,
+            "seed": seed,
+        }
+        if on_cpu:
+            # vLLM 0.32 winds a seeded request's generator back after a part of a prompt, which a CPU's cannot do.
+            arguments["enable_chunked_prefill"] = False
+        if distributed:
+            arguments["distributed_executor_backend"] = "external_launcher"
+        make: Callable[..., LLM] = LLM
+        self._llm = make(**(arguments | config.engine_args))
+        self._engine: LLMEngine = self._llm.llm_engine
+        self._temperature = temperature
+        self._max_images = config.max_images
+        read = self._llm.model_config.hf_config
+        self._unsaid = dict.fromkeys((int(read.image_token_id), int(read.video_token_id)), UNSAID)
+        self._sleeps = config.gpu
+        self._waiting: dict[str, _Waiting] = {}
+        self._pump: asyncio.Task[None] | None = None
+        self._number = 0
+        self._asleep = False
+        self._without_weights = False
+        self.version = "0"
+
+    async def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
+        """As ``TokenModel.generate``; all tokens come in one delta. Closing the generator ends the generation."""
+        if self._asleep or self._without_weights:
+            raise VragError("the engine sleeps, or has no weights since it slept: wake it and load weights first")
+        if len(request.images) > self._max_images:
+            raise VragError(
+                f"the prompt has {len(request.images)} pictures and the engine takes {self._max_images}: raise "
+                "rollout.engine.max_images or lower agent.memory_top_k"
+            )
+        request_id = self._add(request)
+        entry = _Waiting(Reply(), asyncio.get_running_loop().create_future())
+        self._waiting[request_id] = entry
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._run_engine())
+        try:
+            await entry.done
+            yield entry.reply.tokens
+            yield replace(entry.reply.whole(), weights=self.version)
+        finally:
+            if self._waiting.pop(request_id, None) is not None:
+                self._engine.abort_request([request_id])
+
+    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: str) -> None:
+        """Speak with ``weights`` (all of them, by the names of the checkpoint, tied ones too) from now on.
+
+        No reply may be in progress. Everything that old weights computed is forgotten.
+        """
+        if self._waiting:
+            raise VragError(f"{len(self._waiting)} replies are in progress: weights change between rollouts")
+        if self._asleep:
+            self._llm.wake_up(tags=["weights"])
+        self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(weights)})
+        self._forget()
+        self._without_weights = False
+        self.version = version
+
+    def sleep(self) -> None:
+        """Give the device's memory to the trainer: weights and caches are dropped. A CPU has nothing to give."""
+        if self._sleeps and not self._asleep:
+            self._llm.sleep(level=2)
+            self._asleep = self._without_weights = True
+
+    def wake(self) -> None:
+        """Take the memory back after ``load_weights``."""
+        if self._without_weights:
+            raise VragError("the engine slept and has no weights: load weights before it wakes")
+        if self._asleep:
+            self._llm.wake_up(tags=["kv_cache"])
+            self._asleep = False
+
+    def _forget(self) -> None:
+        if not self._llm.reset_prefix_cache():
+            raise VragError("the engine kept its prefix cache: the old weights would speak in the next rollout")
+        self._llm.reset_mm_cache()
+        self._engine.reset_encoder_cache()
+
+    def _add(self, request: TokenRequest) -> str:
+        from vllm import TokensPrompt
+
+        prompt = TokensPrompt(prompt_token_ids=list(request.prompt_ids))
+        if request.images:
+            prompt["multi_modal_data"] = {"image": list(pictures(request.images))}
+        self._number += 1
+        request_id = str(self._number)
+        try:
+            self._engine.add_request(request_id, prompt, self._parameters(request))
+        except ValueError as error:
+            raise VragError(
+                f"the engine cannot take a prompt of {len(request.prompt_ids)} text tokens and {len(request.images)} "
+                f"pictures: {error}. Raise rollout.engine.max_model_len, or lower the agent's budgets."
+            ) from error
+        return request_id
+
+    def _parameters(self, request: TokenRequest) -> SamplingParams:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        # Nothing else is cut off the distribution: what the trainer scores must be what was sampled from.
+        return SamplingParams(
+            max_tokens=request.sampling.max_tokens,
+            temperature=self._temperature if request.sampling.temperature is None else request.sampling.temperature,
+            top_p=1.0,
+            top_k=0,
+            seed=request.sampling.seed,
+            stop=list(request.sampling.stop),
+            logit_bias=self._unsaid,
+            logprobs=0,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+    async def _run_engine(self) -> None:
+        """Step while anybody waits. A fault of the engine is everybody's."""
+        try:
+            while self._waiting:
+                finished = False
+                for output in self._engine.step():
+                    finished |= self._deliver(output)
+                for _ in range(HOPS if finished else 1):
+                    await asyncio.sleep(0)
+        except Exception as error:
+            for entry in self._waiting.values():
+                if not entry.done.done():
+                    entry.done.set_exception(ModelLostError(f"the engine failed: {error}"))
+            raise
+        finally:
+            self._pump = None
+
+    def _deliver(self, output: object) -> bool:
+        from vllm import RequestOutput
+
+        assert isinstance(output, RequestOutput)
+        entry = self._waiting.get(output.request_id)
+        if entry is None or entry.done.done():
+            return False
+        entry.reply.add(output)
+        if output.finished:
+            entry.done.set_result(None)
+        return bool(output.finished)

@@ -1,0 +1,201 @@
+"""Every setting of training and its default, once. ``presets/`` holds whole configurations and what they need."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+from pydantic import Field, ValidationError, model_validator
+
+from vrag_ray.config import AgentConfig, CorpusConfig, EmbedderConfig, IndexConfig, OpenAiConfig, Section
+from vrag_ray.policies.brains import AgentName
+from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
+from vrag_ray.types import VragError
+
+T = TypeVar("T", bound=Section)
+
+
+class Schedule(StrEnum):
+    """The learning rate after the warm-up."""
+
+    CONSTANT = "constant"
+    COSINE = "cosine"
+
+
+class EngineConfig(Section):
+    """The vLLM engine inside a training worker."""
+
+    gpu: bool = False
+    dtype: str = "float32"
+    max_model_len: int = Field(default=4096, ge=16)
+    max_num_seqs: int = Field(default=64, ge=1)
+    max_batched_tokens: int = Field(default=8192, ge=16)
+    max_images: int = Field(default=16, ge=1)
+    enforce_eager: bool = True
+    gpu_memory_utilization: float = Field(default=0.5, gt=0, le=1)
+    engine_args: dict[str, str | int | float | bool] = Field(default={})
+    """More arguments of vLLM's ``EngineArgs``, by their own names."""
+
+
+class RolloutConfig(Section):
+    """How trajectories are sampled. One step takes ``questions`` questions and runs each ``group`` times."""
+
+    questions: int = Field(default=32, ge=1)
+    group: int = Field(default=5, ge=1)
+    concurrency: int = Field(default=256, ge=1)
+    """Runs of one worker that are under way at once."""
+    temperature: float = Field(default=1.0, gt=0)
+    max_reply_tokens: int = Field(default=2048, ge=1)
+    refill: int = Field(default=2, ge=0)
+    """With dynamic sampling: how often groups that teach nothing are replaced by other questions in one step."""
+    keep: bool = True
+    """Write every step's trajectories to the run directory."""
+    engine: EngineConfig = EngineConfig()
+
+
+class ModelConfig(Section):
+    """The model that is trained. ``path`` is a Hugging Face folder that every node can read, or a hub id."""
+
+    path: str
+    dtype: str = "float32"
+    gpu: bool = False
+    freeze_vision: bool = True
+    gradient_checkpointing: bool = False
+    lora_rank: int = Field(default=0, ge=0)
+    """0 trains all weights that are not frozen."""
+    lora_alpha: int = Field(default=32, ge=1)
+    tokens_per_batch: int = Field(default=8192, ge=16)
+    """Padded tokens that one forward pass holds at most; a longer call stands alone."""
+
+
+class OptimizerConfig(Section):
+    """AdamW, as torch has it."""
+
+    lr: float = Field(default=1e-6, gt=0)
+    warmup_steps: int = Field(default=0, ge=0)
+    schedule: Schedule = Schedule.CONSTANT
+    final_lr: float = Field(default=0.0, ge=0)
+    """Where ``cosine`` ends."""
+    weight_decay: float = Field(default=0.01, ge=0)
+    betas: tuple[float, float] = (0.9, 0.999)
+    clip_norm: float = Field(default=1.0, gt=0)
+
+
+class WorldConfig(Section):
+    """Where questions are asked: the collection and the agent that searches it."""
+
+    collection: str
+    agent_name: AgentName = AgentName.VIMRAG
+    agent: AgentConfig = AgentConfig()
+    corpus: CorpusConfig = CorpusConfig()
+    embedder: EmbedderConfig = EmbedderConfig()
+    index: IndexConfig = IndexConfig()
+
+
+class RewardConfig(Section):
+    """What a run earns. ``scorer`` is ``exact_match``, ``f1``, ``anls``, ``judge``, or ``package.module:function``."""
+
+    scorer: str = "exact_match"
+    answer: float = 0.7
+    retrieval: float = 0.2
+    format: float = 0.1
+    judge: OpenAiConfig | None = None
+    judge_cache: str | None = None
+
+
+class WorkersConfig(Section):
+    """Ray Train's workers: one process each, with one GPU each where ``gpu`` is set."""
+
+    count: int = Field(default=1, ge=1)
+    cpus: float = Field(default=1.0, gt=0)
+    threads: int = Field(default=1, ge=1)
+    """Cores that one worker computes with."""
+    gpu: bool = False
+    max_failures: int = Field(default=0, ge=-1)
+    """How often lost workers are replaced and the run goes on from its last checkpoint; -1 without limit."""
+
+
+class TrainConfig(Section):
+    """What SFT and RL share."""
+
+    name: str = Field(min_length=1)
+    storage: str = "vrag-runs"
+    """Folder or object store. The same ``name`` and ``storage`` go on where that run stopped."""
+    seed: int = 0
+    needs: str = ""
+    """In words: which hardware this configuration is made for, and why."""
+    model: ModelConfig
+    optimizer: OptimizerConfig = OptimizerConfig()
+    workers: WorkersConfig = WorkersConfig()
+    checkpoint_every: int = Field(default=25, ge=1)
+    kept_checkpoints: int = Field(default=2, ge=1)
+
+    @property
+    def folder(self) -> Path:
+        """Where everything of the run is."""
+        return Path(self.storage) / self.name
+
+
+class RLConfig(TrainConfig):
+    """Reinforcement learning: rollouts, rewards, and a policy-gradient step on each batch of them."""
+
+    examples: str
+    """Questions to train on (JSON lines, unified JSON or Parquet)."""
+    validation: str = ""
+    validation_every: int = Field(default=0, ge=0)
+    """Steps between validations; 0: none."""
+    validation_samples: int = Field(default=1, ge=1)
+    """Runs of each validation question, sampled at the rollout's temperature."""
+    steps: int = Field(ge=1)
+    minibatches: int = Field(default=1, ge=1)
+    """Optimiser steps on one batch of rollouts."""
+    algorithm: str | Algorithm = "ggpo"
+    rollout: RolloutConfig = RolloutConfig()
+    world: WorldConfig
+    reward: RewardConfig = RewardConfig()
+    parity_gate: float = Field(default=0.05, gt=0)
+    """The mean gap between the sampler's and the trainer's log-probs, above which a run stops: weights did not arrive,
+    or the two compute different things."""
+
+    @property
+    def recipe(self) -> Algorithm:
+        """The algorithm, by name or spelled out."""
+        return ALGORITHMS[self.algorithm] if isinstance(self.algorithm, str) else self.algorithm
+
+    @model_validator(mode="after")
+    def _algorithm_is_known(self) -> RLConfig:
+        if isinstance(self.algorithm, str) and self.algorithm not in ALGORITHMS:
+            raise ValueError(f"there is no algorithm {self.algorithm!r}: choose from {', '.join(ALGORITHMS)}")
+        if self.rollout.questions % self.minibatches:
+            raise ValueError(f"rollout.questions {self.rollout.questions} cannot be cut into {self.minibatches} parts")
+        if self.rollout.questions % self.workers.count:
+            raise ValueError(
+                f"rollout.questions {self.rollout.questions} cannot be shared by {self.workers.count} workers"
+            )
+        return self
+
+
+class SFTConfig(TrainConfig):
+    """Supervised fine-tuning on the agent's tokens of recorded trajectories."""
+
+    trajectories: str
+    """A folder of Parquet files, as rollouts and experts write them."""
+    epochs: int = Field(default=1, ge=1)
+    batch: int = Field(default=32, ge=1)
+    """Calls in one optimiser step, over all workers."""
+
+
+def load_training(path: Path, kind: type[T]) -> T:
+    """Read a configuration (YAML). Errors name the file and the field."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise VragError(f"cannot read the configuration {path}: {error}") from error
+    try:
+        return kind.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise VragError(f"the configuration {path} is wrong at {where or 'the top'}: {first['msg']}") from error

@@ -1,0 +1,83 @@
+"""Examples from and to a file, in the form that its suffix names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from vrag_ray.training.data.rows import DataError, checked, read_text, unique, write_bytes
+from vrag_ray.training.data.table import read_table, table_rows, write_table
+from vrag_ray.training.data.unified import UnifiedExample, read_unified, write_unified
+from vrag_ray.training.examples import Example
+
+
+def load_examples(path: str | Path) -> tuple[Example, ...]:
+    """Examples of a file: unified JSON (``.json``), the original's Parquet (``.parquet``) or JSON lines (``.jsonl``).
+
+    What only the unified form knows (``source_type``, ``answer_format``) stays in the file: ``read_unified`` and
+    ``read_table`` give it. Raises ``DataError`` that names file, row (from 1) and field for anything that does not fit,
+    for two examples of one uid and for a file without examples.
+    """
+    path = Path(path)
+    examples = _READERS[_suffix(path)](path)
+    if not examples:
+        raise DataError(f"{path} holds no example")
+    return tuple(examples)
+
+
+def save_examples(path: str | Path, examples: Sequence[Example]) -> None:
+    """The inverse of ``load_examples``. Raises ``DataError`` for examples that only JSON lines can hold.
+
+    Parquet rows get the file's name as ``data_source`` and ``train`` as ``split``: ``write_table`` takes others.
+    """
+    path = Path(path)
+    suffix = _suffix(path)
+    if suffix == ".jsonl":
+        write_bytes(path, "".join(f"{example.model_dump_json()}\n" for example in examples).encode())
+        return
+    rows = [UnifiedExample.of(example) for example in examples]
+    if suffix == ".json":
+        write_unified(path, rows)
+    else:
+        write_table(path, table_rows(rows, data_source=path.stem, split="train"))
+
+
+def _suffix(path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in _READERS:
+        raise DataError(f"{path} is of an unknown form: give a file in {', '.join(_READERS)}")
+    return suffix
+
+
+def _read_lines(path: Path) -> list[Example]:
+    # Only \n ends a line of JSON: str.splitlines would also cut at separators that strings may hold.
+    lines = read_text(path).split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    examples = checked(_parsed(lines, path), Example, path)
+    unique((example.uid for example in examples), path)
+    return examples
+
+
+def _parsed(lines: Iterable[str], path: Path) -> Iterable[object]:
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}: row {number}: not JSON: {error}") from error
+
+
+def _read_unified(path: Path) -> list[Example]:
+    return [row.example for row in read_unified(path)]
+
+
+def _read_table(path: Path) -> list[Example]:
+    return [row.unified.example for row in read_table(path)]
+
+
+_READERS: Mapping[str, Callable[[Path], list[Example]]] = {
+    ".json": _read_unified,
+    ".parquet": _read_table,
+    ".jsonl": _read_lines,
+}

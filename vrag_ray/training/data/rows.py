@@ -1,0 +1,68 @@
+"""Rows of a file as typed values: whatever does not fit is an error that names file, row and field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.types import VragError
+
+Row = TypeVar("Row", bound=BaseModel)
+
+
+class DataError(VragError):
+    """A file of examples that cannot be read, or examples that a file of that form cannot hold."""
+
+
+class Strict(BaseModel):
+    """Unknown fields are refused: what is not understood must not be lost on the way."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def checked(rows: Iterable[object], model: type[Row], path: Path) -> list[Row]:
+    """Each row, counted from 1, as a ``model``. Raises ``DataError`` for the first that is none."""
+    found: list[Row] = []
+    for number, row in enumerate(rows, start=1):
+        try:
+            found.append(model.model_validate(row))
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise DataError(f"{path}: row {number}: {f'{where}: ' if where else ''}{first['msg']}") from error
+    return found
+
+
+def unique(uids: Iterable[str], path: Path) -> None:
+    """Raise ``DataError`` where two rows have the same uid: all that is made of an example is named by it."""
+    seen: dict[str, int] = {}
+    for number, uid in enumerate(uids, start=1):
+        if uid in seen:
+            raise DataError(f"{path}: row {number}: uid: {uid!r} is the uid of row {seen[uid]} already")
+        seen[uid] = number
+
+
+def read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def read_text(path: Path) -> str:
+    try:
+        return read_bytes(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from error
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """All or nothing: a reader never meets half a file."""
+    try:
+        CollectionFiles(str(path.parent)).write(path.name, data)
+    except VragError as error:
+        raise DataError(f"cannot write {path}: {error.__cause__ or error}") from error

@@ -1,0 +1,99 @@
+"""Policies that keep what they said, token by token: the model that is trained, and experts that it learns from."""
+
+from __future__ import annotations
+
+import hashlib
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Protocol
+
+from vrag_ray.agent.observation import Prompt
+from vrag_ray.agent.ports import Policy, Say
+from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.vllm_prompt import images
+from vrag_ray.training.token_model import TokenModel
+from vrag_ray.training.trajectory import Call
+from vrag_ray.types import Completion, VragError
+
+if TYPE_CHECKING:
+    from vrag_ray.policies.vllm_prompt import ChatFormat
+
+
+class Widen(Protocol):
+    """Repeats each picture's image token once for every visual token that the picture has."""
+
+    def __call__(self, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> tuple[int, ...]: ...
+
+
+class SamplingPolicy:
+    """One run of the model that is trained. ``calls`` grows with every reply.
+
+    ``seed`` and the number of the reply decide how its tokens are drawn, so that a run can be had again from the same
+    weights whatever else the engine does at that time.
+    """
+
+    reads_pages = True
+    sees_pictures = True
+
+    def __init__(
+        self, model: TokenModel, form: ChatFormat, protocol: WireProtocol, sampling: Sampling, seed: str
+    ) -> None:
+        self.calls: list[Call] = []
+        self._model = model
+        self._form = form
+        self._protocol = protocol
+        self._sampling = sampling
+        self._seed = seed
+
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  nobody watches a rollout
+        messages = self._protocol.messages(prompt)
+        ids, opening = self._form.tokens(ChatRequest(messages))
+        pngs = images(messages)
+        own = self._sampling
+        sampling = Sampling(own.max_tokens, own.temperature, seed=draw(self._seed, len(self.calls)), stop=own.stop)
+        read: tuple[int, ...] = ()
+        done: Completion | None = None
+        async with aclosing(self._model.generate(TokenRequest(ids, pngs, sampling))) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, TokenDelta):
+                    read = read or piece.prompt_ids
+                else:
+                    done = piece
+        if done is None:
+            raise VragError("the model broke off before its reply was whole")
+        text = opening + done.text
+        self.calls.append(Call(read, pngs, done.token_ids, done.logprobs, text, done.finish, done.weights))
+        return Completion(text=text, finish=done.finish, weights=done.weights, usage=done.usage)
+
+
+class ExpertPolicy:
+    """One run of another policy, in the tokens that the model to be trained would have said the same with."""
+
+    def __init__(self, expert: Policy, form: ChatFormat, protocol: WireProtocol, widen: Widen) -> None:
+        self.calls: list[Call] = []
+        self._expert = expert
+        self._form = form
+        self._protocol = protocol
+        self._widen = widen
+
+    @property
+    def reads_pages(self) -> bool:
+        return self._expert.reads_pages
+
+    @property
+    def sees_pictures(self) -> bool:
+        return self._expert.sees_pictures
+
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:
+        done = await self._expert.complete(prompt, say)
+        messages = self._protocol.messages(prompt)
+        ids, _ = self._form.tokens(ChatRequest(messages))
+        pngs = images(messages)
+        reply = self._form.reply_tokens(done.text)
+        self.calls.append(Call(self._widen(ids, pngs), pngs, reply, (), done.text, done.finish))
+        return done
+
+
+def draw(*names: str | int) -> int:
+    """A number of 31 bits that only ``names`` decide: the seed of what they name."""
+    return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:4], "big") >> 1

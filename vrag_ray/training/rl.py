@@ -1,0 +1,236 @@
+"""The reinforcement-learning loop: rollouts, rewards, an update, new weights for the engine; once more.
+
+Each Ray Train worker has a share of the questions, a vLLM engine of its own, and a copy of the model. A step depends on
+nothing but the configuration, its number and the weights: after a restart the same steps give the same weights.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vrag_ray.policies.chat_model import Sampling
+from vrag_ray.training.clock import Clock
+from vrag_ray.training.config import RLConfig
+from vrag_ray.training.learner import Learner, Lesson, Update, lessons
+from vrag_ray.training.measures import rollout_metrics
+from vrag_ray.training.rollout import Task, chosen, rollouts
+from vrag_ray.training.store import write_trajectories
+from vrag_ray.training.trajectory import Trajectory
+from vrag_ray.training.weights import export, full_weights
+from vrag_ray.training.world import World
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from vrag_ray.policies.vllm_prompt import ChatFormat
+    from vrag_ray.training.colocated import ColocatedEngine
+    from vrag_ray.training.run_folder import RunFolder
+    from vrag_ray.training.worker import Worker
+
+Groups = list[list[Trajectory]]
+
+
+def train_loop(values: Mapping[str, object]) -> None:
+    """What Ray Train runs in each worker; ``values`` are those of an ``RLConfig``."""
+    config = RLConfig.model_validate(values)
+    with asyncio.Runner() as runner:
+        runner.run(_train(config))
+
+
+async def _train(config: RLConfig) -> None:
+    session = await Session.open(config)
+    try:
+        for step in range(session.first, config.steps):
+            if config.validation_every and step % config.validation_every == 0:
+                await session.validate(step)
+            await session.step(step)
+        if config.validation_every:
+            await session.validate(config.steps)
+        session.export()
+    finally:
+        await session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One worker's part of a run. ``log`` is the first rank's."""
+
+    config: RLConfig
+    worker: Worker
+    world: World
+    form: ChatFormat
+    engine: ColocatedEngine
+    learner: Learner
+    log: RunFolder | None
+    clock: Clock
+
+    @classmethod
+    async def open(cls, config: RLConfig) -> Session:
+        from vrag_ray.policies.vllm_prompt import ChatFormat
+        from vrag_ray.training.colocated import ColocatedEngine
+        from vrag_ray.training.pixels import Pixels
+        from vrag_ray.training.run_folder import RunFolder
+        from vrag_ray.training.scorer import Scorer, load_model
+        from vrag_ray.training.worker import start_worker
+
+        algorithm, temperature = config.recipe, config.rollout.temperature
+        worker = start_worker(config, config.steps * config.minibatches, seed=config.seed)
+        learner = Learner(
+            Scorer(worker.model, temperature, entropy_learns=algorithm.entropy > 0),
+            worker.optimizer,
+            Pixels(worker.processor),
+            worker.ranks,
+            pad_id=worker.pad_id,
+            tokens_per_batch=config.model.tokens_per_batch,
+            reference=Scorer(load_model(config.model, config.model.path), temperature) if algorithm.kl else None,
+        )
+        engine = ColocatedEngine(
+            worker.source,
+            config.rollout.engine,
+            temperature=temperature,
+            distributed=worker.ranks.size > 1,
+            seed=config.seed,
+        )
+        world = await World.open(config.world, config.reward, config.rollout.concurrency)
+        log = RunFolder(config.folder, config, config.name, config.needs) if worker.ranks.rank == 0 else None
+        session = cls(config, worker, world, ChatFormat(worker.source), engine, learner, log, Clock())
+        engine.load_weights(full_weights(worker.model), str(session.first))
+        if log is not None:
+            log.rewind(session.first)
+        return session
+
+    @property
+    def first(self) -> int:
+        """The step that comes next after the last checkpoint."""
+        return self.worker.done // self.config.minibatches
+
+    async def step(self, step: int) -> None:
+        """Sample, learn, and hand the new weights to the engine."""
+        config, clock, ranks = self.config, self.clock, self.worker.ranks
+        with clock.phase("rollout"):
+            groups = await self._sampled(step)
+        if config.rollout.keep:
+            with clock.phase("store"):
+                write_trajectories(
+                    config.folder / f"rollouts/step-{step + 1:06d}-rank-{ranks.rank}.parquet", _flat(groups)
+                )
+        self.engine.sleep()
+        with clock.phase("update"):
+            updates = self.learner.update(_cut(groups, config), config.recipe)
+        _check_parity(updates[0], config, step)
+        with clock.phase("weights"):
+            self.engine.load_weights(full_weights(self.worker.model), str(step + 1))
+            self.engine.wake()
+        metrics = rollout_metrics(groups, ranks, config.recipe) | _update_metrics(updates)
+        with clock.phase("report"):
+            saves = step + 1 == config.steps or (step + 1) % config.checkpoint_every == 0
+            self.worker.report({"step": step + 1, "reward": metrics["reward/mean"]}, checkpoint=saves)
+        if self.log is not None:
+            self.log.log(step + 1, metrics | _speeds(metrics, clock.taken()))
+            self.log.tell(step + 1, config.steps, _told(metrics))
+
+    async def validate(self, step: int) -> None:
+        """Run the held-out questions with the weights as they are; every time with the same seeds."""
+        with self.clock.phase("validation"):
+            groups = await self._run(
+                self.worker.ranks.share(self.world.tasks(self.config.validation)),
+                self.config.validation_samples,
+                f"{self.config.seed}/validation",
+            )
+        metrics = rollout_metrics(groups, self.worker.ranks, self.config.recipe)
+        if self.log is not None:
+            self.log.log(step, {f"validation/{name}": value for name, value in metrics.items()})
+            self.log.tell(step, self.config.steps, f"validation success {metrics['reward/success']:.3f}")
+
+    def export(self) -> None:
+        """Leave the trained model in ``final/``."""
+        export(
+            self.worker.model, self.worker.processor, self.config.folder / "final", writes=self.worker.ranks.rank == 0
+        )
+
+    async def close(self) -> None:
+        await self.world.close()
+        if self.log is not None:
+            self.log.close()
+
+    async def _sampled(self, step: int) -> Groups:
+        """This rank's groups of a step. With dynamic sampling, groups of equal reward make room for other questions."""
+        config, ranks = self.config, self.worker.ranks
+        dynamic = config.recipe.dynamic_sampling
+        count = config.rollout.questions
+        rounds = 1 + (config.rollout.refill if dynamic else 0)
+        tasks = self.world.tasks(config.examples)
+        wanted = len(ranks.share(range(count)))
+        found: Groups = []
+        for again in range(rounds):
+            own = ranks.share(chosen(tasks, count, seed=config.seed, step=step * rounds + again))
+            groups = await self._run(own[: wanted - len(found)], config.rollout.group, f"{config.seed}/{step}")
+            found += [group for group in groups if not dynamic or _teaches(group)]
+            if len(found) >= wanted:
+                break
+        return found
+
+    async def _run(self, tasks: Sequence[Task], group: int, seed: str) -> Groups:
+        rollout = self.config.rollout
+        sampling = Sampling(rollout.max_reply_tokens, rollout.temperature)
+        return await rollouts(
+            self.world.stage, self.engine, self.form, tasks, group=group, sampling=sampling, seed=seed
+        )
+
+
+def _flat(groups: Groups) -> list[Trajectory]:
+    return [run for group in groups for run in group]
+
+
+def _teaches(group: Sequence[Trajectory]) -> bool:
+    return len({run.reward.total for run in group}) > 1
+
+
+def _cut(groups: Groups, config: RLConfig) -> list[list[Lesson]]:
+    """The lessons of each mini-batch: whole groups, as many of each rank."""
+    parts = config.minibatches
+    size = -(-len(groups) // parts)
+    return [lessons(groups[start * size : (start + 1) * size], config.recipe) for start in range(parts)]
+
+
+def _check_parity(update: Update, config: RLConfig, step: int) -> None:
+    gap = update.gap_mean
+    if gap > config.parity_gate:
+        raise VragError(
+            f"step {step + 1}: sampler and trainer differ by {gap:.3g} in the mean log-prob of a token, more than "
+            f"parity_gate = {config.parity_gate:g}: the engine has other weights than the trainer, or other precision"
+        )
+
+
+def _update_metrics(updates: Sequence[Update]) -> dict[str, float]:
+    """Means over the optimiser steps of one batch of rollouts; the gap is that of the weights that sampled."""
+    count = len(updates)
+    names = ("loss", "policy", "kl", "entropy", "clip_low", "clip_high", "grad_norm", "lr")
+    means = {f"update/{name}": sum(getattr(one, name) for one in updates) / count for name in names}
+    segments, kept = sum(one.segments for one in updates), sum(one.kept_segments for one in updates)
+    return means | {
+        "parity/gap_mean": updates[0].gap_mean,
+        "parity/gap_max": updates[0].gap_max,
+        "update/tokens": float(sum(one.tokens for one in updates)),
+        "update/kept_tokens": float(sum(one.kept_tokens for one in updates)),
+        "update/kept_share": kept / max(segments, 1),
+    }
+
+
+def _told(metrics: Mapping[str, float]) -> str:
+    return (
+        f"reward {metrics['reward/mean']:.3f}, success {metrics['reward/success']:.3f}, "
+        f"turns {metrics['run/turns']:.1f}, kept {metrics['update/kept_share']:.2f}, "
+        f"sampler/trainer gap {metrics['parity/gap_mean']:.1e}"
+    )
+
+
+def _speeds(metrics: Mapping[str, float], seconds: Mapping[str, float]) -> dict[str, float]:
+    rollout, update = seconds.get("seconds/rollout", 0.0), seconds.get("seconds/update", 0.0)
+    return dict(seconds) | {
+        "speed/rollout_tokens_per_s": metrics["update/tokens"] / rollout if rollout else 0.0,
+        "speed/update_tokens_per_s": metrics["update/tokens"] / update if update else 0.0,
+        "speed/overhead_share": 1 - (rollout + update) / seconds["seconds/step"],
+    }

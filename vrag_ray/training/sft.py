@@ -1,0 +1,88 @@
+"""Supervised fine-tuning: the model learns to say what recorded runs said, on the agent's tokens only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vrag_ray.training.batch import collate, parts
+from vrag_ray.training.clock import Clock
+from vrag_ray.training.config import SFTConfig
+from vrag_ray.training.rollout import order
+from vrag_ray.training.trajectory import Call
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from vrag_ray.training.pixels import Pixels
+    from vrag_ray.training.scorer import Scorer
+    from vrag_ray.training.worker import Worker
+
+LOGGED_EVERY = 10
+
+
+def train_loop(values: Mapping[str, object]) -> None:
+    """What Ray Train runs in each worker; ``values`` are those of an ``SFTConfig``."""
+    from vrag_ray.training.pixels import Pixels
+    from vrag_ray.training.run_folder import RunFolder
+    from vrag_ray.training.scorer import Scorer
+    from vrag_ray.training.store import read_calls
+    from vrag_ray.training.weights import export
+    from vrag_ray.training.worker import start_worker
+
+    config = SFTConfig.model_validate(values)
+    calls = list(read_calls(Path(config.trajectories)))
+    if not calls:
+        raise VragError(f"{config.trajectories} holds no replies to learn from")
+    steps = config.epochs * -(-len(calls) // config.batch)
+    worker = start_worker(config, steps, seed=config.seed)
+    scorer, pixels = Scorer(worker.model), Pixels(worker.processor)
+    log = RunFolder(config.folder, config, config.name, config.needs) if worker.ranks.rank == 0 else None
+    if log is not None:
+        log.rewind(worker.done)
+    clock = Clock()
+    while worker.done < steps:
+        batch = batch_of(calls, worker.done, config.batch, config.seed)
+        metrics = _step(worker, scorer, pixels, worker.ranks.share(batch), config.model.tokens_per_batch)
+        done = worker.done
+        last = done == steps
+        if last or done % config.checkpoint_every == 0:
+            with clock.phase("checkpoint"):
+                worker.report({"step": done, "loss": metrics["sft/loss"]}, checkpoint=True)
+        if log is not None and (last or done % LOGGED_EVERY == 0):
+            log.log(done, metrics | clock.taken())
+            log.tell(done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens would be said")
+    export(worker.model, worker.processor, config.folder / "final", writes=worker.ranks.rank == 0)
+    if log is not None:
+        log.close()
+
+
+def batch_of(calls: Sequence[Call], step: int, size: int, seed: int) -> list[Call]:
+    """The calls of step ``step`` (from 0): every epoch has all calls once, in an order of its own."""
+    per_epoch = -(-len(calls) // size)
+    epoch, within = divmod(step, per_epoch)
+    places = order(len(calls), f"sft/{seed}/{epoch}")[within * size : (within + 1) * size]
+    return [calls[place] for place in places]
+
+
+def _step(worker: Worker, scorer: Scorer, pixels: Pixels, own: Sequence[Call], budget: int) -> dict[str, float]:
+    """One optimiser step on the mean negative log-likelihood of all tokens of all ranks."""
+    import torch
+
+    (tokens,) = worker.ranks.sums([sum(len(call.completion_ids) for call in own)])
+    total = sure = 0.0
+    for part in parts([[call.tokens] for call in own], budget):
+        batch = collate([own[number] for number in part], pixels, worker.pad_id)
+        logp = scorer(batch.to(scorer.device)).logp
+        torch.autograd.backward(-logp.sum() / tokens)
+        total -= float(logp.sum())
+        sure += float((logp > -0.6931).sum())
+    totals = worker.ranks.sums((total, sure))
+    norm = worker.optimizer.step()
+    return {
+        "sft/loss": totals[0] / tokens,
+        "sft/exact": totals[1] / tokens,
+        "sft/grad_norm": norm,
+        "sft/lr": worker.optimizer.lr,
+        "sft/tokens": tokens,
+    }

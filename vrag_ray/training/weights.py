@@ -1,0 +1,36 @@
+"""The trained weights as a plain checkpoint has them: for the engine, and for a folder that anybody can serve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from torch import Tensor
+    from transformers import PreTrainedModel, ProcessorMixin
+
+
+def full_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
+    """Every weight by its name, whole on each rank; all ranks must take them together where they are sharded.
+
+    Taken from ``state_dict``, which names tied weights twice: an engine that keeps its own ``lm_head`` would speak with
+    the old one otherwise.
+    """
+    from torch.distributed.tensor import DTensor
+
+    for name, weight in model.state_dict().items():
+        yield name, (weight.full_tensor() if isinstance(weight, DTensor) else weight)
+
+
+def export(model: PreTrainedModel, processor: ProcessorMixin, folder: Path, *, writes: bool) -> None:
+    """Save model and processor as a Hugging Face folder. All ranks call it; the one that ``writes`` does.
+
+    Values are kept to the last bit, so a run goes on from them exactly.
+    """
+    whole = {name: weight.detach().cpu() for name, weight in full_weights(model)}
+    if writes:
+        folder.mkdir(parents=True, exist_ok=True)
+        model.save_pretrained(folder, state_dict=whole)
+        processor.save_pretrained(folder)

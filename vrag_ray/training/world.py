@@ -1,0 +1,58 @@
+"""The place where a training run asks its questions, made from its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vrag_ray.policies.brains import wire_protocol
+from vrag_ray.training.config import RewardConfig, WorldConfig
+from vrag_ray.training.data import load_examples
+from vrag_ray.training.evidence import CollectionEvidence
+from vrag_ray.training.judge import Judge
+from vrag_ray.training.rewards import RewardWeights
+from vrag_ray.training.rollout import Stage, Task
+from vrag_ray.training.scoring import AnswerScorer, Grader, resolve_gold
+from vrag_ray.types import VragError
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """``stage`` is where runs happen; ``evidence`` and ``judge`` are held open for it."""
+
+    stage: Stage
+    evidence: CollectionEvidence
+    judge: Judge | None
+    _tasks: dict[str, Sequence[Task]] = field(default_factory=dict)
+
+    @classmethod
+    async def open(cls, world: WorldConfig, reward: RewardConfig, concurrency: int) -> World:
+        """Raises VragError for a reward that cannot be given, and for a collection that cannot be searched."""
+        judge = Judge(reward.judge, cache=reward.judge_cache) if reward.judge is not None else None
+        if judge is None and reward.scorer == AnswerScorer.JUDGE:
+            raise VragError(
+                "reward.scorer is judge: set reward.judge.base_url and reward.judge.model, or compare words"
+            )
+        grade = Grader(
+            reward.scorer, weights=RewardWeights(reward.answer, reward.retrieval, reward.format), judge=judge
+        )
+        evidence = await CollectionEvidence.open(world)
+        protocol = wire_protocol(world.agent_name, world.agent, world.corpus)
+        return cls(Stage(evidence, protocol, world.agent, grade, concurrency), evidence, judge)
+
+    def tasks(self, path: str) -> Sequence[Task]:
+        """The examples of a file, with their gold pages as the collection names them. Read once."""
+        if path not in self._tasks:
+            self._tasks[path] = self._read(path)
+        return self._tasks[path]
+
+    def _read(self, path: str) -> Sequence[Task]:
+        examples = load_examples(Path(path))
+        gold = resolve_gold(examples, self.evidence.documents)
+        return [Task(example, gold[example.uid]) for example in examples]
+
+    async def close(self) -> None:
+        await self.evidence.close()
+        if self.judge is not None:
+            await self.judge.aclose()
