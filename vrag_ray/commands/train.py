@@ -27,6 +27,16 @@ def sft(config: ConfigFile) -> None:
 
 
 @train.command()
+def presets() -> None:
+    """List the configurations to start from: `preset: NAME` in a configuration takes what it does not set itself."""
+    from vrag_ray.training.config import needs_of
+    from vrag_ray.training.config import presets as names
+
+    for name in names():
+        typer.echo(f"{name}: {needs_of(name)}")
+
+
+@train.command()
 def rl(config: ConfigFile) -> None:
     """Learn from the rewards of sampled runs (GRPO, GSPO, GGPO, …). A run of the same name goes on where it stopped."""
     from vrag_ray.training.config import RLConfig, load_training

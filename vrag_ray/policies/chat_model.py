@@ -18,15 +18,23 @@ class ModelDownError(VragError):
     """The model's server refuses or cannot be reached. Nothing in the request can mend that; the server's owner can."""
 
 
+UNSAID_LOGIT = -100.0
+"""Added to the logits of ``Sampling.unsaid``, before the temperature."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next tokens are drawn. ``temperature`` 0 is greedy; None leaves a value to the model's own default."""
+    """How the next tokens are drawn. ``temperature`` 0 is greedy; None leaves a value to the model's own default.
+
+    ``unsaid`` are token ids that get practically no probability.
+    """
 
     max_tokens: int = 2048
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    unsaid: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta
 from vrag_ray.config import VllmConfig
-from vrag_ray.policies.chat_model import ChatRequest, ModelLostError, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.chat_model import UNSAID_LOGIT, ChatRequest, ModelLostError, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_prompt import ChatFormat, ModelPrompt, pictures
 from vrag_ray.policies.vllm_reply import Piece, Reply
 from vrag_ray.policies.vllm_setup import engine_arguments, prepare_process
@@ -175,6 +175,8 @@ class VllmEngine:
         own = {"temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed}
         chosen = self._defaults | {name: value for name, value in own.items() if value is not None}
         chosen |= {"max_tokens": sampling.max_tokens, "stop": list(sampling.stop)}
+        if sampling.unsaid:
+            chosen["logit_bias"] = dict.fromkeys(sampling.unsaid, UNSAID_LOGIT)
         make: Callable[..., SamplingParams] = SamplingParams
         return make(**chosen, logprobs=0, output_kind=RequestOutputKind.DELTA)
 

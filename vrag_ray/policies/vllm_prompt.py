@@ -36,19 +36,21 @@ class ModelPrompt:
 class ChatFormat:
     """A model's own chat template and tokenizer. Its methods may run in any thread.
 
-    ``image_token_id`` stands for a picture in a prompt; ``shows_tools`` says whether the template knows of tools.
+    ``image_token_id`` stands for a picture in a prompt; ``picture_tokens`` are that and the one for a video.
+    ``shows_tools`` says whether the template knows of tools.
     """
 
     def __init__(self, model: str) -> None:
         from transformers import AutoProcessor
 
         load: Callable[[str], Qwen2_5_VLProcessor | Qwen3VLProcessor] = AutoProcessor.from_pretrained
-        self._processor = load(model)
-        self._tokenizer = self._processor.tokenizer
+        self.processor = load(model)
+        self._tokenizer = self.processor.tokenizer
         known = self._tokenizer.added_tokens_decoder.values()
         self._markers: tuple[str, ...] = tuple(token.content for token in known if token.special)
-        self.image_token_id = int(self._processor.image_token_id)
-        template = self._processor.chat_template or self._tokenizer.chat_template or ""
+        self.image_token_id = int(self.processor.image_token_id)
+        self.picture_tokens = (self.image_token_id, int(self.processor.video_token_id))
+        template = self.processor.chat_template or self._tokenizer.chat_template or ""
         self.shows_tools = "tools" in str(template)
 
     def prompt(self, request: ChatRequest) -> ModelPrompt:
@@ -65,7 +67,7 @@ class ChatFormat:
         """``ids`` and ``opening`` of ``prompt``, for who needs no decoded pictures."""
         from jinja2 import TemplateError
 
-        render: Callable[..., str] = self._processor.apply_chat_template
+        render: Callable[..., str] = self.processor.apply_chat_template
         try:
             text = render(
                 [self._turn(message) for message in request.messages],

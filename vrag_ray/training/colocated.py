@@ -13,12 +13,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vrag_ray.policies.chat_model import ModelLostError, TokenDelta, TokenRequest
+from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_prompt import pictures
 from vrag_ray.policies.vllm_reply import Reply
 from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT
 from vrag_ray.training.config import EngineConfig
-from vrag_ray.training.scorer import UNSAID
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ class _Waiting:
 
 
 class ColocatedEngine:
-    """Implements ``TokenModel``. Not thread-safe: one event loop uses it.
+    """Implements ``RolloutBackend``. Not thread-safe: one event loop uses it.
 
     States: awake, or asleep (``sleep``) until ``wake``; after a sleep that dropped the weights a reply is refused until
     ``load_weights`` has brought new ones. ``version`` names the weights that speak.
@@ -78,8 +77,6 @@ class ColocatedEngine:
         self._engine: LLMEngine = self._llm.llm_engine
         self._temperature = temperature
         self._max_images = config.max_images
-        read = self._llm.model_config.hf_config
-        self._unsaid = dict.fromkeys((int(read.image_token_id), int(read.video_token_id)), UNSAID)
         self._sleeps = config.gpu
         self._waiting: dict[str, _Waiting] = {}
         self._pump: asyncio.Task[None] | None = None
@@ -110,7 +107,7 @@ class ColocatedEngine:
             if self._waiting.pop(request_id, None) is not None:
                 self._engine.abort_request([request_id])
 
-    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: str) -> None:
+    async def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: str) -> None:
         """Speak with ``weights`` (all of them, by the names of the checkpoint, tied ones too) from now on.
 
         No reply may be in progress. Everything that old weights computed is forgotten.
@@ -124,19 +121,22 @@ class ColocatedEngine:
         self._without_weights = False
         self.version = version
 
-    def sleep(self) -> None:
+    async def sleep(self) -> None:
         """Give the device's memory to the trainer: weights and caches are dropped. A CPU has nothing to give."""
         if self._sleeps and not self._asleep:
             self._llm.sleep(level=2)
             self._asleep = self._without_weights = True
 
-    def wake(self) -> None:
+    async def wake(self) -> None:
         """Take the memory back after ``load_weights``."""
         if self._without_weights:
             raise VragError("the engine slept and has no weights: load weights before it wakes")
         if self._asleep:
             self._llm.wake_up(tags=["kv_cache"])
             self._asleep = False
+
+    async def close(self) -> None:
+        """The engine goes with its process."""
 
     def _forget(self) -> None:
         if not self._llm.reset_prefix_cache():
@@ -173,7 +173,7 @@ class ColocatedEngine:
             top_k=0,
             seed=request.sampling.seed,
             stop=list(request.sampling.stop),
-            logit_bias=self._unsaid,
+            logit_bias=dict.fromkeys(request.sampling.unsaid, UNSAID_LOGIT) or None,
             logprobs=0,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )

@@ -9,12 +9,13 @@ from typing import TypeVar
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from vrag_ray.config import AgentConfig, CorpusConfig, EmbedderConfig, IndexConfig, OpenAiConfig, Section
+from vrag_ray.config import AgentConfig, CorpusConfig, EmbedderConfig, IndexConfig, OpenAiConfig, Section, VllmConfig
 from vrag_ray.policies.brains import AgentName
 from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
 from vrag_ray.types import VragError
 
 T = TypeVar("T", bound=Section)
+PRESETS = Path(__file__).with_name("presets")
 
 
 class Schedule(StrEnum):
@@ -53,6 +54,9 @@ class RolloutConfig(Section):
     keep: bool = True
     """Write every step's trajectories to the run directory."""
     engine: EngineConfig = EngineConfig()
+    """The engine inside each training worker."""
+    served: VllmConfig | None = None
+    """Where set, a served policy speaks instead, on resources of its own; its ``model`` is that of the run."""
 
 
 class ModelConfig(Section):
@@ -60,7 +64,12 @@ class ModelConfig(Section):
 
     path: str
     dtype: str = "float32"
+    """Of the weights and the optimiser's state."""
     gpu: bool = False
+    sharded: bool = False
+    """Each worker holds a part of the model (FSDP2); otherwise each holds all of it."""
+    compute_dtype: str = "float32"
+    """What a sharded model's weights are gathered in for a pass."""
     freeze_vision: bool = True
     gradient_checkpointing: bool = False
     lora_rank: int = Field(default=0, ge=0)
@@ -168,11 +177,14 @@ class RLConfig(TrainConfig):
     def _algorithm_is_known(self) -> RLConfig:
         if isinstance(self.algorithm, str) and self.algorithm not in ALGORITHMS:
             raise ValueError(f"there is no algorithm {self.algorithm!r}: choose from {', '.join(ALGORITHMS)}")
-        if self.rollout.questions % self.minibatches:
-            raise ValueError(f"rollout.questions {self.rollout.questions} cannot be cut into {self.minibatches} parts")
         if self.rollout.questions % self.workers.count:
             raise ValueError(
                 f"rollout.questions {self.rollout.questions} cannot be shared by {self.workers.count} workers"
+            )
+        if self.rollout.questions * self.rollout.group % (self.minibatches * self.workers.count):
+            raise ValueError(
+                f"{self.rollout.questions} questions times {self.rollout.group} runs cannot be cut into "
+                f"{self.minibatches} minibatches on {self.workers.count} workers"
             )
         return self
 
@@ -188,14 +200,48 @@ class SFTConfig(TrainConfig):
 
 
 def load_training(path: Path, kind: type[T]) -> T:
-    """Read a configuration (YAML). Errors name the file and the field."""
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise VragError(f"cannot read the configuration {path}: {error}") from error
+    """Read a configuration (YAML). ``preset: NAME`` in it takes everything that it does not set from that preset.
+
+    Raises VragError that names the file and the field.
+    """
+    values = _yaml(path)
+    name = values.pop("preset", None)
+    if name is not None:
+        if name not in presets():
+            raise VragError(f"{path}: there is no preset {name!r}: choose from {', '.join(presets())}")
+        values = _merged(_yaml(PRESETS / f"{name}.yaml"), values)
     try:
         return kind.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise VragError(f"the configuration {path} is wrong at {where or 'the top'}: {first['msg']}") from error
+
+
+def presets() -> tuple[str, ...]:
+    """The names of the configurations to start from."""
+    return tuple(sorted(file.stem for file in PRESETS.glob("*.yaml")))
+
+
+def needs_of(preset: str) -> str:
+    """The hardware that a preset is made for, and why."""
+    return str(_yaml(PRESETS / f"{preset}.yaml")["needs"])
+
+
+def _yaml(path: Path) -> dict[str, object]:
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise VragError(f"cannot read the configuration {path}: {error}") from error
+    if not isinstance(values, dict):
+        raise VragError(f"the configuration {path} must be a mapping of names to values")
+    return values
+
+
+def _merged(below: dict[str, object], above: dict[str, object]) -> dict[str, object]:
+    """``above`` wins; sections are joined name by name."""
+    joined = dict(below)
+    for name, value in above.items():
+        under = joined.get(name)
+        joined[name] = _merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return joined

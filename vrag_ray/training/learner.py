@@ -6,7 +6,7 @@ change a step by more than rounding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,15 @@ from vrag_ray.training.batch import Batch, collate, parts
 from vrag_ray.training.optimizer import Optimizer
 from vrag_ray.training.pixels import Pixels
 from vrag_ray.training.ranks import Ranks
-from vrag_ray.training.scorer import Scorer
+from vrag_ray.training.scorer import Scorer, Scores
 from vrag_ray.training.trajectory import Call, Trajectory
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+Reference = Callable[[Batch], Scores]
+"""Scores a batch with the frozen model that the KL term holds on to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +40,27 @@ class Lesson:
         return sum(len(call.completion_ids) for call in self.calls)
 
 
-def lessons(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm) -> list[Lesson]:
-    """The segments of all trajectories, in order. ``groups`` are the runs of one question each, equally many."""
+def lessons(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm) -> list[list[Lesson]]:
+    """The segments of each trajectory, in order. ``groups`` are the runs of one question each, equally many."""
     import torch
 
     if not groups:
         return []
     rewards = torch.tensor([[run.reward.total for run in group] for group in groups], dtype=torch.float64)
-    advantages = group_advantages(rewards, normalize_std=algorithm.normalize_std)
-    found: list[Lesson] = []
-    for group, row in zip(groups, advantages.tolist(), strict=True):
-        for run, advantage in zip(group, row, strict=True):
-            if algorithm.credit is Credit.TRAJECTORY:
-                found.append(Lesson(run.calls, advantage, keep=True))
-                continue
-            segments = run.segments
-            nodes = [segment.node for segment in segments]
-            keep = kept(run, nodes, algorithm.credit)
-            found += [Lesson(segment.calls, advantage, kept) for segment, kept in zip(segments, keep, strict=True)]
-    return found
+    advantages = group_advantages(rewards, normalize_std=algorithm.normalize_std).flatten().tolist()
+    runs = [run for group in groups for run in group]
+    return [_of_run(run, advantage, algorithm) for run, advantage in zip(runs, advantages, strict=True)]
+
+
+def _of_run(run: Trajectory, advantage: float, algorithm: Algorithm) -> list[Lesson]:
+    if not run.calls:
+        # Its time was up before the first reply: there is nothing that could be learnt from it.
+        return []
+    if algorithm.credit is Credit.TRAJECTORY:
+        return [Lesson(run.calls, advantage, keep=True)]
+    segments = run.segments
+    keep = kept(run, [segment.node for segment in segments], algorithm.credit)
+    return [Lesson(segment.calls, advantage, one) for segment, one in zip(segments, keep, strict=True)]
 
 
 def kept(run: Trajectory, nodes: Sequence[str | None], credit: Credit) -> list[bool]:
@@ -66,7 +72,10 @@ def kept(run: Trajectory, nodes: Sequence[str | None], credit: Credit) -> list[b
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Sums and maxima of one optimiser step, over all ranks. ``gap``: |log p of sampler - of trainer| over tokens."""
+    """One optimiser step, over all ranks. ``tokens`` are those that were learnt from: kept, of groups that teach.
+
+    ``gap_mean`` and ``gap_max``: |log p of sampler - of trainer| over those tokens.
+    """
 
     loss: float
     policy: float
@@ -96,7 +105,7 @@ class Learner:
         *,
         pad_id: int,
         tokens_per_batch: int,
-        reference: Scorer | None = None,
+        reference: Reference | None = None,
     ) -> None:
         self._scorer = scorer
         self._optimizer = optimizer
@@ -130,12 +139,18 @@ class Learner:
         counts = self._counts(batch)
         sums = [0.0] * 8
         largest = 0.0
-        for part in self._parts(batch):
-            chosen = [batch[number] for number in part]
+        # What cannot change the gradient is counted, but not computed.
+        always = algorithm.kl > 0 or algorithm.entropy > 0
+        live = [number for number, one in enumerate(batch) if one.keep and (one.advantage != 0 or always)]
+        passes = self._parts([batch[number] for number in live])
+        behind = self._behind(len(passes))
+        for part in passes:
+            numbers = [live[place] for place in part]
+            chosen = [batch[number] for number in numbers]
             logp, entropy = self._matrices(chosen)
             mask = _mask(chosen, logp.shape[1]).to(logp.device)
             sampler = _padded([_sampler_logps(one.calls) for one in chosen], logp.shape[1]).to(logp)
-            before = logp.detach() if old is None else _padded([old[number] for number in part], logp.shape[1])
+            before = logp.detach() if old is None else _padded([old[number] for number in numbers], logp.shape[1])
             done = loss(
                 logp,
                 before.to(logp),
@@ -148,13 +163,13 @@ class Learner:
                 entropy=entropy,
                 logp_sampler=sampler,
             )
-            if done.total.requires_grad:
-                torch.autograd.backward(done.total)
+            torch.autograd.backward(done.total)
             apart = ((before.to(logp) - sampler).abs() * mask).detach()
             measured = (done.total, done.policy, done.kl, done.entropy, done.clip_low, done.clip_high)
             for place, value in enumerate((*measured, apart.sum(), mask.sum())):
-                sums[place] += float(value)
+                sums[place] += float(value.detach())
             largest = max(largest, float(apart.max()))
+        self._idle(behind)
         totals = self._ranks.sums(sums)
         (gap_max,) = self._ranks.maxima((largest,))
         grad_norm = self._optimizer.step()
@@ -180,8 +195,22 @@ class Learner:
         segments, kept, tokens = self._ranks.sums(own)
         return Counts(int(segments), int(kept), int(tokens))
 
-    def _parts(self, batch: Sequence[Lesson]) -> Iterator[list[int]]:
-        return parts([[call.tokens for call in one.calls] for one in batch], self._budget)
+    def _parts(self, batch: Sequence[Lesson]) -> list[list[int]]:
+        return list(parts([[call.tokens for call in one.calls] for one in batch], self._budget))
+
+    def _behind(self, passes: int) -> int:
+        """How many more passes than this rank another one has. Asked before the first: passes wait for each other."""
+        return int(self._ranks.maxima((passes,))[0]) - passes if self._scorer.sharded else 0
+
+    def _idle(self, passes: int) -> None:
+        """Take part in what a sharded model's ranks do together; nothing comes of it."""
+        import torch
+
+        call = Call((self._pad_id,), (), (self._pad_id,))
+        for _ in range(passes):
+            logp = self._scorer(self._batch([Lesson((call,), 0.0, keep=False)])).logp
+            if logp.requires_grad:
+                torch.autograd.backward(0.0 * logp.sum())
 
     def _matrices(self, chosen: Sequence[Lesson]) -> tuple[Tensor, Tensor]:
         """Log-probs and entropies, [segments, tokens]: the completions of a segment's calls side by side."""
@@ -195,10 +224,13 @@ class Learner:
 
         found: dict[int, Tensor] = {}
         with torch.no_grad():
-            for part in self._parts(batch):
+            passes = self._parts(batch)
+            behind = self._behind(len(passes))
+            for part in passes:
                 chosen = [batch[number] for number in part]
                 logp = self._scorer(self._batch(chosen)).logp
                 found.update(zip(part, torch.split(logp.cpu(), [one.completion_tokens for one in chosen]), strict=True))
+            self._idle(behind)
         return [found[number] for number in range(len(batch))]
 
     def _reference_logps(self, chosen: Sequence[Lesson]) -> Tensor:

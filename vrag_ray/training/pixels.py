@@ -6,10 +6,13 @@ The sampler hands the same PNG to the same processor, so both see the same numbe
 from __future__ import annotations
 
 import hashlib
+import io
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from PIL import Image
 
 from vrag_ray.policies.vllm_prompt import pictures
 from vrag_ray.types import VragError
@@ -36,28 +39,49 @@ class Pixels:
         # Each family's processor has it, their common base has not.
         self.image_token_id: int = getattr(processor, "image_token_id")  # noqa: B009
         self._process: Callable[..., Mapping[str, Tensor]] = processor.image_processor
+        self._count: Callable[[int, int], int] = processor.image_processor.get_number_of_image_patches
         self._merge = int(processor.image_processor.merge_size) ** 2
         self._kept: OrderedDict[str, Patches] = OrderedDict()
         self._bytes = 0
 
     def patches(self, png: bytes) -> Patches:
-        key = hashlib.sha256(png).hexdigest()
-        if key in self._kept:
-            self._kept.move_to_end(key)
-            return self._kept[key]
-        done = self._process(images=list(pictures([png])), return_tensors="pt")
-        time, rows, columns = (int(size) for size in done["image_grid_thw"][0])
-        patches = Patches(done["pixel_values"], (time, rows, columns))
-        self._kept[key] = patches
+        return self.patches_of_all([png])[0]
+
+    def patches_of_all(self, pngs: Sequence[bytes]) -> list[Patches]:
+        """Of each picture. Those that are not kept are cut up together: one by one, most of the time is overhead."""
+        names = [hashlib.sha256(png).hexdigest() for png in pngs]
+        known = {name: self._kept[name] for name in names if name in self._kept}
+        missing = {name: png for name, png in zip(names, pngs, strict=True) if name not in known}
+        if missing:
+            known.update(zip(missing, self._cut_up(list(missing.values())), strict=True))
+        for name in dict.fromkeys(names):
+            self._keep(name, known[name])
+        return [known[name] for name in names]
+
+    def visual_tokens(self, png: bytes) -> int:
+        """How often the image token stands in the prompt for this picture: told by its size alone."""
+        with Image.open(io.BytesIO(png), formats=("PNG",)) as picture:
+            width, height = picture.size
+        return self._count(height, width) // self._merge
+
+    def _cut_up(self, pngs: Sequence[bytes]) -> list[Patches]:
+        import torch
+
+        done = self._process(images=list(pictures(pngs)), return_tensors="pt")
+        grids = [(int(time), int(rows), int(columns)) for time, rows, columns in done["image_grid_thw"]]
+        values = torch.split(done["pixel_values"], [time * rows * columns for time, rows, columns in grids])
+        # Copies: a part would hold on to the pictures that it was cut up with.
+        return [Patches(value.clone(), grid) for value, grid in zip(values, grids, strict=True)]
+
+    def _keep(self, name: str, patches: Patches) -> None:
+        if name in self._kept:
+            self._kept.move_to_end(name)
+            return
+        self._kept[name] = patches
         self._bytes += patches.values.nbytes
         while self._bytes > KEPT_BYTES and len(self._kept) > 1:
             _, dropped = self._kept.popitem(last=False)
             self._bytes -= dropped.values.nbytes
-        return patches
-
-    def visual_tokens(self, png: bytes) -> int:
-        time, rows, columns = self.patches(png).grid
-        return time * rows * columns // self._merge
 
     def widen(self, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> tuple[int, ...]:
         """``ids`` with each picture's one image token repeated for every visual token, as the model reads it.

@@ -44,9 +44,13 @@ class Ranks:
             return [value]
         from torch import distributed
 
-        values: list[T | None] = [None] * self.size
+        values: list[T] = [value] * self.size
         distributed.all_gather_object(values, value)
-        return [one for one in values if one is not None]
+        return values
+
+    def wait(self) -> None:
+        """Until every rank is here."""
+        self.gathered(None)
 
     def sum_gradients(self, parameters: Iterable[torch.nn.Parameter]) -> None:
         """Every gradient becomes its sum over the ranks; a rank that has none adds zeros."""

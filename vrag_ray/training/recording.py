@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.agent.observation import Prompt
@@ -11,7 +13,7 @@ from vrag_ray.agent.ports import Policy, Say
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_prompt import images
-from vrag_ray.training.token_model import TokenModel
+from vrag_ray.training.backend import TokenModel
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import Completion, VragError
 
@@ -50,7 +52,7 @@ class SamplingPolicy:
         ids, opening = self._form.tokens(ChatRequest(messages))
         pngs = images(messages)
         own = self._sampling
-        sampling = Sampling(own.max_tokens, own.temperature, seed=draw(self._seed, len(self.calls)), stop=own.stop)
+        sampling = replace(own, seed=draw(self._seed, len(self.calls)), unsaid=self._form.picture_tokens)
         read: tuple[int, ...] = ()
         done: Completion | None = None
         async with aclosing(self._model.generate(TokenRequest(ids, pngs, sampling))) as pieces:
@@ -87,11 +89,30 @@ class ExpertPolicy:
     async def complete(self, prompt: Prompt, say: Say) -> Completion:
         done = await self._expert.complete(prompt, say)
         messages = self._protocol.messages(prompt)
-        ids, _ = self._form.tokens(ChatRequest(messages))
+        ids, opening = self._form.tokens(ChatRequest(messages))
         pngs = images(messages)
-        reply = self._form.reply_tokens(done.text)
+        # The tag with which the template opens thoughts is in the prompt already.
+        reply = self._form.reply_tokens(done.text.removeprefix(opening))
         self.calls.append(Call(self._widen(ids, pngs), pngs, reply, (), done.text, done.finish))
         return done
+
+
+class ReplayPolicy:
+    """One run that says again what was said before."""
+
+    reads_pages = True
+    sees_pictures = True
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        self.calls: list[Call] = []
+        self._left = list(calls)
+
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  nothing is decided here
+        if not self._left:
+            raise VragError("the run goes on where it ended when it was recorded: the collection has changed")
+        call = self._left.pop(0)
+        self.calls.append(call)
+        return Completion(text=call.text, finish=call.finish, weights=call.weights)
 
 
 def draw(*names: str | int) -> int:

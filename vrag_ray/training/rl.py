@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.policies.chat_model import Sampling
+from vrag_ray.training.backend import RolloutBackend, open_backend
 from vrag_ray.training.clock import Clock
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.learner import Learner, Lesson, Update, lessons
@@ -25,10 +26,11 @@ from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from vrag_ray.policies.vllm_prompt import ChatFormat
-    from vrag_ray.training.colocated import ColocatedEngine
     from vrag_ray.training.run_folder import RunFolder
     from vrag_ray.training.worker import Worker
 
+PROBED = 8
+"""Questions of a rank in whose validation runs sampler and trainer are compared."""
 Groups = list[list[Trajectory]]
 
 
@@ -61,7 +63,7 @@ class Session:
     worker: Worker
     world: World
     form: ChatFormat
-    engine: ColocatedEngine
+    backend: RolloutBackend
     learner: Learner
     log: RunFolder | None
     clock: Clock
@@ -69,34 +71,32 @@ class Session:
     @classmethod
     async def open(cls, config: RLConfig) -> Session:
         from vrag_ray.policies.vllm_prompt import ChatFormat
-        from vrag_ray.training.colocated import ColocatedEngine
         from vrag_ray.training.pixels import Pixels
         from vrag_ray.training.run_folder import RunFolder
-        from vrag_ray.training.scorer import Scorer, load_model
-        from vrag_ray.training.worker import start_worker
+        from vrag_ray.training.worker import reference_of, start_worker
 
         algorithm, temperature = config.recipe, config.rollout.temperature
-        worker = start_worker(config, config.steps * config.minibatches, seed=config.seed)
+        worker = start_worker(
+            config,
+            config.steps * config.minibatches,
+            seed=config.seed,
+            temperature=temperature,
+            entropy_learns=algorithm.entropy > 0,
+        )
         learner = Learner(
-            Scorer(worker.model, temperature, entropy_learns=algorithm.entropy > 0),
+            worker.scorer,
             worker.optimizer,
             Pixels(worker.processor),
             worker.ranks,
             pad_id=worker.pad_id,
             tokens_per_batch=config.model.tokens_per_batch,
-            reference=Scorer(load_model(config.model, config.model.path), temperature) if algorithm.kl else None,
+            reference=reference_of(worker, temperature) if algorithm.kl else None,
         )
-        engine = ColocatedEngine(
-            worker.source,
-            config.rollout.engine,
-            temperature=temperature,
-            distributed=worker.ranks.size > 1,
-            seed=config.seed,
-        )
+        backend = await open_backend(config, worker)
         world = await World.open(config.world, config.reward, config.rollout.concurrency)
         log = RunFolder(config.folder, config, config.name, config.needs) if worker.ranks.rank == 0 else None
-        session = cls(config, worker, world, ChatFormat(worker.source), engine, learner, log, Clock())
-        engine.load_weights(full_weights(worker.model), str(session.first))
+        session = cls(config, worker, world, ChatFormat(worker.source), backend, learner, log, Clock())
+        await backend.load_weights(full_weights(worker.model), str(session.first))
         if log is not None:
             log.rewind(session.first)
         return session
@@ -116,13 +116,13 @@ class Session:
                 write_trajectories(
                     config.folder / f"rollouts/step-{step + 1:06d}-rank-{ranks.rank}.parquet", _flat(groups)
                 )
-        self.engine.sleep()
+        await self.backend.sleep()
         with clock.phase("update"):
             updates = self.learner.update(_cut(groups, config), config.recipe)
         _check_parity(updates[0], config, step)
         with clock.phase("weights"):
-            self.engine.load_weights(full_weights(self.worker.model), str(step + 1))
-            self.engine.wake()
+            await self.backend.load_weights(full_weights(self.worker.model), str(step + 1))
+            await self.backend.wake()
         metrics = rollout_metrics(groups, ranks, config.recipe) | _update_metrics(updates)
         with clock.phase("report"):
             saves = step + 1 == config.steps or (step + 1) % config.checkpoint_every == 0
@@ -139,7 +139,10 @@ class Session:
                 self.config.validation_samples,
                 f"{self.config.seed}/validation",
             )
+            probed = lessons(groups[:PROBED], self.config.recipe)
+            gap_mean, gap_max = self.learner.gap([one for run in probed for one in run])
         metrics = rollout_metrics(groups, self.worker.ranks, self.config.recipe)
+        metrics |= {"parity/gap_mean": gap_mean, "parity/gap_max": gap_max}
         if self.log is not None:
             self.log.log(step, {f"validation/{name}": value for name, value in metrics.items()})
             self.log.tell(step, self.config.steps, f"validation success {metrics['reward/success']:.3f}")
@@ -152,6 +155,7 @@ class Session:
 
     async def close(self) -> None:
         await self.world.close()
+        await self.backend.close()
         if self.log is not None:
             self.log.close()
 
@@ -176,7 +180,7 @@ class Session:
         rollout = self.config.rollout
         sampling = Sampling(rollout.max_reply_tokens, rollout.temperature)
         return await rollouts(
-            self.world.stage, self.engine, self.form, tasks, group=group, sampling=sampling, seed=seed
+            self.world.stage, self.backend, self.form, tasks, group=group, sampling=sampling, seed=seed
         )
 
 
@@ -189,10 +193,12 @@ def _teaches(group: Sequence[Trajectory]) -> bool:
 
 
 def _cut(groups: Groups, config: RLConfig) -> list[list[Lesson]]:
-    """The lessons of each mini-batch: whole groups, as many of each rank."""
+    """The lessons of each mini-batch: whole runs, as many in each. Their advantages are those of whole groups."""
     parts = config.minibatches
-    size = -(-len(groups) // parts)
-    return [lessons(groups[start * size : (start + 1) * size], config.recipe) for start in range(parts)]
+    runs = lessons(groups, config.recipe)
+    size = -(-len(runs) // parts)
+    cut = [runs[start * size : (start + 1) * size] for start in range(parts)]
+    return [[lesson for run in part for lesson in run] for part in cut]
 
 
 def _check_parity(update: Update, config: RLConfig, step: int) -> None:

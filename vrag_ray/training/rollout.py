@@ -18,11 +18,11 @@ from vrag_ray.agent.ports import EvidenceSource, Policy
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.chat_model import Sampling
+from vrag_ray.training.backend import TokenModel
 from vrag_ray.training.examples import Example
-from vrag_ray.training.recording import ExpertPolicy, SamplingPolicy, Widen, draw
+from vrag_ray.training.recording import ExpertPolicy, ReplayPolicy, SamplingPolicy, Widen, draw
 from vrag_ray.training.rewards import Page, Reward
 from vrag_ray.training.scoring import valuable_nodes
-from vrag_ray.training.token_model import TokenModel
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 from vrag_ray.types import VragError
 
@@ -93,6 +93,11 @@ async def expert_runs(
         return ExpertPolicy(expert(task, sample), form, stage.protocol, widen)
 
     return await _all(stage, tasks, group, recorder)
+
+
+async def replayed(stage: Stage, task: Task, run: Trajectory) -> Trajectory:
+    """``run`` again from its replies alone, over the same collection: the same graph, nodes and reward."""
+    return await _run(stage, task, run.sample, ReplayPolicy(run.calls))
 
 
 def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[Task]:

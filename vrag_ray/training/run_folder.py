@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import math
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
 
 TOLD = "progress.log"
 POLL_S = 0.5
@@ -29,8 +34,6 @@ class RunFolder:
     """Written by one rank. A step that is done again after a restart replaces what was written of it before."""
 
     def __init__(self, folder: Path, config: BaseModel, name: str, needs: str) -> None:
-        from tensorboardX import SummaryWriter
-
         self.path = folder
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.yaml").write_text(
@@ -39,14 +42,16 @@ class RunFolder:
         hardware = f"\nMade for: {needs}\n" if needs else ""
         (folder / "README.md").write_text(README.format(name=name, needs=hardware), encoding="utf-8")
         self._metrics = folder / "metrics.jsonl"
-        self._board = SummaryWriter(str(folder / "tensorboard"))
+        self._board = self._points()
 
     def rewind(self, step: int) -> None:
         """Forget the metrics of steps after ``step``: they are about to be measured again."""
         if self._metrics.exists():
             lines = self._metrics.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if json.loads(line)["step"] <= step]
+            kept = [line for line in lines if _step(line) <= step]
             self._metrics.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+            self._board.close()
+            self._board = self._points(after=step)
 
     def log(self, step: int, values: Mapping[str, float]) -> None:
         """Append a line, and the same values for TensorBoard."""
@@ -64,6 +69,20 @@ class RunFolder:
     def close(self) -> None:
         self._board.close()
 
+    def _points(self, after: int | None = None) -> SummaryWriter:
+        """A file for TensorBoard, which takes back what earlier ones have of steps after ``after``."""
+        from tensorboardX import SummaryWriter
+
+        return SummaryWriter(str(self.path / "tensorboard"), purge_step=None if after is None else after + 1)
+
+
+def _step(line: str) -> float:
+    """The step of a line of metrics; one that a killed process half wrote is of no step."""
+    try:
+        return int(json.loads(line)["step"])
+    except ValueError:
+        return math.inf
+
 
 def told(folder: Path, tell: Callable[[str], None], over: threading.Event) -> None:
     """Give every line that the run in ``folder`` tells from now on to ``tell``, until it is ``over``. Blocking.
@@ -76,10 +95,10 @@ def told(folder: Path, tell: Callable[[str], None], over: threading.Event) -> No
     while not last:
         last = over.wait(POLL_S)
         if path.exists():
-            with path.open(encoding="utf-8") as file:
+            with path.open("rb") as file:
                 file.seek(place)
                 # A line that is only half written comes next time.
-                lines = file.read().rpartition("\n")[0]
-            place += len(lines.encode()) + (1 if lines else 0)
-            for line in lines.splitlines():
+                lines = file.read().rpartition(b"\n")[0]
+            place += len(lines) + (1 if lines else 0)
+            for line in lines.decode().splitlines():
                 tell(line)

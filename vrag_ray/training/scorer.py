@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from vrag_ray.policies.chat_model import UNSAID_LOGIT
 from vrag_ray.training.batch import Batch
 from vrag_ray.training.config import ModelConfig
+from vrag_ray.training.sharding import shard
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -14,9 +16,6 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
-UNSAID = -100.0
-"""Added to the logits of tokens that stand for pictures and videos, in sampler and trainer alike: a reply that held one
-would be read as a picture that is not there."""
 CHUNK = 4096
 """Tokens whose logits over the whole vocabulary are held at once."""
 
@@ -36,18 +35,30 @@ class Scorer:
         self._temperature = temperature
         self._entropy_learns = entropy_learns
         self._bias = bias(model)
+        self._score: Callable[[Batch], Scores] = self._scored
+        self.sharded = False
 
     @property
     def device(self) -> torch.device:
         return self.model.device
 
     def __call__(self, batch: Batch) -> Scores:
+        return self._score(batch)
+
+    def shard(self, device: str, compute_dtype: str) -> None:
+        """Spread the model over all ranks (``sharding.shard``); they must score equally often from now on."""
+        self._score = shard(self.model, self._scored, device, compute_dtype)
+        self.sharded = True
+
+    def _scored(self, batch: Batch) -> Scores:
         hidden = self._hidden(batch)[batch.rows, batch.columns - 1]
         return _joined([self._chunk(hidden[place], batch.labels[place]) for place in _chunks(len(batch.labels))])
 
     def _hidden(self, batch: Batch) -> Tensor:
         inner: Callable[..., object] = self.model.model
         seen: dict[str, object] = {}
+        # Other ranks may gather the tower's weights in this pass: so must this one, and at the same moment.
+        blank = self._blank_picture() if self.sharded and batch.pixels is None else None
         if batch.pixels is not None and batch.grids is not None and batch.shown is not None:
             encode: Callable[..., object] = self.model.model.get_image_features
             encoded = in_order(encode(batch.pixels, batch.grids, return_dict=True), batch.shown.tolist())
@@ -60,7 +71,21 @@ class Scorer:
             **seen,
         )
         hidden: Tensor = getattr(output, "last_hidden_state")  # noqa: B009  its class differs by model
-        return hidden
+        return hidden if blank is None else hidden + 0.0 * blank
+
+    def _blank_picture(self) -> Tensor:
+        """The sum of what the vision tower makes of one black visual token."""
+        import torch
+
+        vision = self.model.config.vision_config
+        merge = int(vision.spatial_merge_size)
+        channels = int(getattr(vision, "in_channels", 3))
+        values = channels * int(vision.temporal_patch_size) * int(vision.patch_size) ** 2
+        pixels = torch.zeros((merge**2, values), dtype=self.model.dtype, device=self.device)
+        encode: Callable[..., object] = self.model.model.get_image_features
+        output = encode(pixels, torch.tensor([[1, merge, merge]], device=self.device), return_dict=True)
+        pooled: Sequence[Tensor] = getattr(output, "pooler_output")  # noqa: B009  its class differs by model
+        return pooled[0].sum()
 
     def _chunk(self, hidden: Tensor, labels: Tensor) -> Scores:
         import torch
@@ -83,11 +108,14 @@ class Scorer:
 
 
 def bias(model: PreTrainedModel) -> Tensor:
-    """[vocabulary]: ``UNSAID`` for the tokens that stand for pictures and videos, 0 for the others."""
+    """[vocabulary]: ``UNSAID_LOGIT`` for the tokens that stand for pictures and videos, 0 for the others.
+
+    The sampler has the same: a reply that held one would be read as a picture that is not there.
+    """
     import torch
 
     bias = torch.zeros(model.lm_head.weight.shape[0])
-    bias[[model.config.image_token_id, model.config.video_token_id]] = UNSAID
+    bias[[model.config.image_token_id, model.config.video_token_id]] = UNSAID_LOGIT
     return bias
 
 
@@ -105,7 +133,7 @@ def in_order(output: object, places: Sequence[int]) -> object:
 
 
 def load_model(config: ModelConfig, folder: str) -> PreTrainedModel:
-    """The model in ``folder``, ready to be trained as ``config`` says: what is frozen needs no gradient."""
+    """The model in ``folder``, all of it to be trained but what ``config`` freezes."""
     import torch
     from transformers import AutoModelForImageTextToText
 

@@ -15,7 +15,6 @@ from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from vrag_ray.training.pixels import Pixels
-    from vrag_ray.training.scorer import Scorer
     from vrag_ray.training.worker import Worker
 
 LOGGED_EVERY = 10
@@ -25,7 +24,6 @@ def train_loop(values: Mapping[str, object]) -> None:
     """What Ray Train runs in each worker; ``values`` are those of an ``SFTConfig``."""
     from vrag_ray.training.pixels import Pixels
     from vrag_ray.training.run_folder import RunFolder
-    from vrag_ray.training.scorer import Scorer
     from vrag_ray.training.store import read_calls
     from vrag_ray.training.weights import export
     from vrag_ray.training.worker import start_worker
@@ -36,14 +34,14 @@ def train_loop(values: Mapping[str, object]) -> None:
         raise VragError(f"{config.trajectories} holds no replies to learn from")
     steps = config.epochs * -(-len(calls) // config.batch)
     worker = start_worker(config, steps, seed=config.seed)
-    scorer, pixels = Scorer(worker.model), Pixels(worker.processor)
+    pixels = Pixels(worker.processor)
     log = RunFolder(config.folder, config, config.name, config.needs) if worker.ranks.rank == 0 else None
     if log is not None:
         log.rewind(worker.done)
     clock = Clock()
     while worker.done < steps:
         batch = batch_of(calls, worker.done, config.batch, config.seed)
-        metrics = _step(worker, scorer, pixels, worker.ranks.share(batch), config.model.tokens_per_batch)
+        metrics = _step(worker, pixels, worker.ranks.share(batch), config.model.tokens_per_batch)
         done = worker.done
         last = done == steps
         if last or done % config.checkpoint_every == 0:
@@ -65,7 +63,7 @@ def batch_of(calls: Sequence[Call], step: int, size: int, seed: int) -> list[Cal
     return [calls[place] for place in places]
 
 
-def _step(worker: Worker, scorer: Scorer, pixels: Pixels, own: Sequence[Call], budget: int) -> dict[str, float]:
+def _step(worker: Worker, pixels: Pixels, own: Sequence[Call], budget: int) -> dict[str, float]:
     """One optimiser step on the mean negative log-likelihood of all tokens of all ranks."""
     import torch
 
@@ -73,7 +71,7 @@ def _step(worker: Worker, scorer: Scorer, pixels: Pixels, own: Sequence[Call], b
     total = sure = 0.0
     for part in parts([[call.tokens] for call in own], budget):
         batch = collate([own[number] for number in part], pixels, worker.pad_id)
-        logp = scorer(batch.to(scorer.device)).logp
+        logp = worker.scorer(batch.to(worker.scorer.device)).logp
         torch.autograd.backward(-logp.sum() / tokens)
         total -= float(logp.sum())
         sure += float((logp > -0.6931).sum())

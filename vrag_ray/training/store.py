@@ -7,10 +7,10 @@ or collection.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.training.rewards import Reward
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IMAGES = ".images.parquet"
+R = TypeVar("R")
+T = TypeVar("T")
 
 
 class _CallRow(TypedDict):
@@ -53,7 +55,7 @@ def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
     """All of a file, or of a folder's files in order of their names. Raises VragError that names file and row."""
     for file in _files(path):
-        yield from _read(file)
+        yield from _read(file, _schema(), _trajectory)
 
 
 def write_calls(path: Path, calls: Iterable[Call]) -> None:
@@ -64,17 +66,16 @@ def write_calls(path: Path, calls: Iterable[Call]) -> None:
 
 
 def read_calls(path: Path) -> Iterator[Call]:
-    """Every call of a file, or of a folder's files, that ``write_trajectories`` or ``write_calls`` wrote."""
-    from pyarrow import parquet
+    """Every call of a file, or of a folder's files, that ``write_trajectories`` or ``write_calls`` wrote.
 
+    Raises VragError that names file and row.
+    """
     for file in _files(path):
-        if "calls" in parquet.read_schema(file).names:
-            for run in _read(file):
+        if _holds_runs(file):
+            for run in _read(file, _schema(), _trajectory):
                 yield from run.calls
         else:
-            table, pngs = _table(file, _call_schema())
-            rows: list[_CallRow] = table.to_pylist()
-            yield from (_call(row, pngs) for row in rows)
+            yield from _read(file, _call_schema(), _call)
 
 
 def images_of(path: Path) -> Path:
@@ -102,6 +103,16 @@ def _write(path: Path, rows: Sequence[_CallRow | _RunRow], schema: pa.Schema, pn
         partial.replace(target)
 
 
+def _holds_runs(file: Path) -> bool:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return "calls" in parquet.read_schema(file).names
+    except (OSError, pa.ArrowException) as error:
+        raise VragError(f"{file} holds no trajectories: {error}") from error
+
+
 def _table(file: Path, schema: pa.Schema) -> tuple[pa.Table, dict[str, bytes]]:
     """The rows of a file, and the pictures beside it by their names."""
     import pyarrow as pa
@@ -115,14 +126,15 @@ def _table(file: Path, schema: pa.Schema) -> tuple[pa.Table, dict[str, bytes]]:
         raise VragError(f"{file} holds no trajectories: {error}") from error
 
 
-def _read(file: Path) -> Iterator[Trajectory]:
-    table, pngs = _table(file, _schema())
-    rows: list[_RunRow] = table.to_pylist()
+def _read(file: Path, schema: pa.Schema, made_of: Callable[[R, dict[str, bytes]], T]) -> Iterator[T]:
+    table, pngs = _table(file, schema)
+    rows: list[R] = table.to_pylist()
     for number, row in enumerate(rows, start=1):
         try:
-            yield _trajectory(row, pngs)
+            made = made_of(row, pngs)
         except (KeyError, TypeError, ValueError, VragError) as error:
             raise VragError(f"{file}, row {number}: {type(error).__name__}: {error}") from error
+        yield made
 
 
 def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:

@@ -11,6 +11,7 @@ from vrag_ray.agent.events import (
     CropEvent,
     Event,
     MemorizeEvent,
+    RunStatus,
     SearchEvent,
 )
 from vrag_ray.agent.graph import ANSWER_ID
@@ -106,15 +107,7 @@ def nodes_of_calls(events: Sequence[Event], calls: int) -> tuple[str | None, ...
         elif isinstance(event, MemorizeEvent) and nodes[place] is None:
             # A search or an answer may settle the node before it: the reply is then for the new one.
             nodes[place] = event.node_id
-        elif isinstance(event, AnswerEvent):
-            nodes[place] = ANSWER_ID if _answered_itself(events, event.step) else None
+        elif isinstance(event, AnswerEvent) and event.status in (RunStatus.ANSWERED, RunStatus.ABSTAINED):
+            # In any other case the run answered in the policy's place: its last reply stays what it was.
+            nodes[place] = ANSWER_ID
     return tuple(nodes)
-
-
-def _answered_itself(events: Sequence[Event], step: int) -> bool:
-    """Whether the answer at ``step`` is the policy's own, and not the run's in its place."""
-    return not any(
-        isinstance(event, CorrectionEvent) or event.kind in ("max_steps", "error")
-        for event in events
-        if event.step == step
-    )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+
+from vrag_ray.training.lora import merged
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,24 +15,26 @@ if TYPE_CHECKING:
 
 
 def full_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    """Every weight by its name, whole on each rank; all ranks must take them together where they are sharded.
+    """Every weight by its name, whole on each rank, with adapters merged in; ranks take them together.
 
     Taken from ``state_dict``, which names tied weights twice: an engine that keeps its own ``lm_head`` would speak with
     the old one otherwise.
     """
     from torch.distributed.tensor import DTensor
 
-    for name, weight in model.state_dict().items():
+    for name, weight in merged(model):
         yield name, (weight.full_tensor() if isinstance(weight, DTensor) else weight)
 
 
 def export(model: PreTrainedModel, processor: ProcessorMixin, folder: Path, *, writes: bool) -> None:
-    """Save model and processor as a Hugging Face folder. All ranks call it; the one that ``writes`` does.
-
-    Values are kept to the last bit, so a run goes on from them exactly.
-    """
+    """Save model and processor as a Hugging Face folder. All ranks call it; the one that ``writes`` does."""
     whole = {name: weight.detach().cpu() for name, weight in full_weights(model)}
     if writes:
-        folder.mkdir(parents=True, exist_ok=True)
-        model.save_pretrained(folder, state_dict=whole)
-        processor.save_pretrained(folder)
+        save(model, processor, whole, folder)
+
+
+def save(model: PreTrainedModel, processor: ProcessorMixin, whole: Mapping[str, Tensor], folder: Path) -> None:
+    """The same of weights that were taken already. Values are kept to the last bit."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder, state_dict=dict(whole))
+    processor.save_pretrained(folder)

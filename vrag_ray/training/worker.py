@@ -9,28 +9,37 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.training.batch import Batch
 from vrag_ray.training.config import TrainConfig
+from vrag_ray.training.learner import Reference
+from vrag_ray.training.lora import adapter_state, add_adapters, restore_adapters, without_adapters
 from vrag_ray.training.optimizer import Optimizer
 from vrag_ray.training.ranks import Ranks
-from vrag_ray.training.scorer import load_model
+from vrag_ray.training.scorer import Scorer, Scores, load_model
 from vrag_ray.training.weights import export
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, ProcessorMixin
-
-STATE = "trainer.pt"
 
 
 @dataclass(frozen=True, slots=True)
 class Worker:
     """One process of a training run, ready for its next step."""
 
-    model: PreTrainedModel
+    config: TrainConfig
+    scorer: Scorer
     processor: ProcessorMixin
     optimizer: Optimizer
     ranks: Ranks
-    source: str
-    """The folder that the model's shape and tokenizer were read from."""
+
+    @property
+    def model(self) -> PreTrainedModel:
+        return self.scorer.model
+
+    @property
+    def source(self) -> str:
+        """The folder that the model's shape and tokenizer were read from."""
+        return self.config.model.path
 
     @property
     def done(self) -> int:
@@ -41,14 +50,21 @@ class Worker:
     def pad_id(self) -> int:
         return int(self.processor.tokenizer.pad_token_id)
 
-    def save(self, folder: Path) -> None:
-        """Everything that the next step depends on. All ranks call it; the first one writes."""
+    def save(self, folder: Path) -> bool:
+        """Everything that the next step depends on. All ranks call it; whether this one has written anything."""
         import torch
 
-        writes = self.ranks.rank == 0
-        export(self.model, self.processor, folder, writes=writes)
-        if writes:
-            torch.save({"optimizer": self.optimizer.state(), "rng": torch.get_rng_state()}, folder / STATE)
+        first = self.ranks.rank == 0
+        export(self.model, self.processor, folder, writes=first)
+        if not (first or self.config.model.sharded):
+            return False
+        state = {
+            "optimizer": self.optimizer.state(),
+            "adapters": adapter_state(self.model),
+            "rng": torch.get_rng_state(),
+        }
+        torch.save(state, folder / state_file(self.config, self.ranks))
+        return True
 
     def report(self, metrics: Mapping[str, float], *, checkpoint: bool) -> None:
         """Tell Ray Train of a finished step; with ``checkpoint`` a restart goes on after it. All ranks wait here."""
@@ -58,12 +74,14 @@ class Worker:
             saved = None
             if checkpoint:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vrag-checkpoint-")))
-                self.save(folder)
-                saved = train.Checkpoint.from_directory(str(folder)) if self.ranks.rank == 0 else None
+                if self.save(folder):
+                    saved = train.Checkpoint.from_directory(str(folder))
             train.report(dict(metrics), checkpoint=saved)
 
 
-def start_worker(config: TrainConfig, steps: int, *, seed: int) -> Worker:
+def start_worker(
+    config: TrainConfig, steps: int, *, seed: int, temperature: float = 1.0, entropy_learns: bool = False
+) -> Worker:
     """Load the model, from the run's last checkpoint where there is one. Runs inside a Ray Train worker."""
     import torch
     from ray import train
@@ -76,20 +94,48 @@ def start_worker(config: TrainConfig, steps: int, *, seed: int) -> Worker:
     processor = read(config.model.path)
     last = train.get_checkpoint()
     with ExitStack() as stack:
-        folder = config.model.path if last is None else stack.enter_context(last.as_directory())
-        model = _placed(load_model(config.model, folder), config)
+        saved = Path(stack.enter_context(last.as_directory())) if last is not None else None
+        adapted = config.model.lora_rank > 0
+        # A checkpoint holds adapters merged into the weights; to go on, the two must be apart again.
+        model = load_model(config.model, config.model.path if saved is None or adapted else str(saved))
+        if adapted:
+            add_adapters(model, config.model, seed)
+        state = torch.load(saved / state_file(config, ranks), weights_only=True) if saved is not None else None
+        if state is not None:
+            restore_adapters(model, state["adapters"])
+        scorer = _placed(Scorer(model, temperature, entropy_learns=entropy_learns), config)
         optimizer = Optimizer(model, config.optimizer, steps, ranks)
-        if last is not None:
-            state = torch.load(Path(folder) / STATE, weights_only=True)
+        if state is not None:
             optimizer.restore(state["optimizer"])
             torch.set_rng_state(state["rng"])
-    return Worker(model, processor, optimizer, ranks, config.model.path)
+    return Worker(config, scorer, processor, optimizer, ranks)
 
 
-def _placed(model: PreTrainedModel, config: TrainConfig) -> PreTrainedModel:
+def reference_of(worker: Worker, temperature: float) -> Reference:
+    """Scores of the model as it was before training: of a frozen copy, or of the same model without its adapters."""
+    config = worker.config
+    if not config.model.lora_rank:
+        return _placed(Scorer(load_model(config.model, config.model.path), temperature), config)
+
+    def unadapted(batch: Batch) -> Scores:
+        with without_adapters(worker.model):
+            return worker.scorer(batch)
+
+    return unadapted
+
+
+def state_file(config: TrainConfig, ranks: Ranks) -> str:
+    """What holds the trainer's own state in a checkpoint: of a sharded model, a file for each rank."""
+    return f"trainer-{ranks.rank}-of-{ranks.size}.pt" if config.model.sharded else "trainer.pt"
+
+
+def _placed(scorer: Scorer, config: TrainConfig) -> Scorer:
+    """On this worker's device, and spread over the ranks where the configuration says so."""
     if config.model.gpu:
         from ray.train.torch import get_device
 
-        move: Callable[..., PreTrainedModel] = model.to
-        return move(get_device())
-    return model
+        move: Callable[..., PreTrainedModel] = scorer.model.to
+        move(get_device())
+    if config.model.sharded:
+        scorer.shard("cuda" if config.model.gpu else "cpu", config.model.compute_dtype)
+    return scorer

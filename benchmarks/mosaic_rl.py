@@ -1,0 +1,266 @@
+"""From random weights to an agent that answers: seeing, imitating a noisy expert, then reinforcement.
+
+Usage: ``python benchmarks/mosaic_rl.py [--out FOLDER] [--algorithm NAME] [--steps N] [--seed N]``.
+
+A model of 1.3 million parameters learns the mosaic world (``vrag_ray.worlds.mosaic``) on this machine's cores: a real
+collection behind the real retriever, the same agent as in serving, colocated vLLM. Validation asks about pages that no
+training question leads to, sampled at temperature 1. The last stage serves the trained folder with ``vrag serve`` and
+asks the same questions over HTTP. A run goes on where it stopped: every stage that is done is skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from vrag_ray.agent.events import AnswerEvent, RunStatus
+from vrag_ray.api import RunRequest
+from vrag_ray.client import AsyncClient
+from vrag_ray.config import CorpusConfig, Settings, VllmConfig
+from vrag_ray.policies.chat_model import ChatRequest
+from vrag_ray.policies.vllm_prompt import ChatFormat, images
+from vrag_ray.serving.local import start_ray, start_serving
+from vrag_ray.training.algorithms import ALGORITHMS
+from vrag_ray.training.config import (
+    EngineConfig,
+    ModelConfig,
+    OptimizerConfig,
+    RewardConfig,
+    RLConfig,
+    RolloutConfig,
+    Schedule,
+    SFTConfig,
+    WorkersConfig,
+    WorldConfig,
+)
+from vrag_ray.training.data import load_examples
+from vrag_ray.training.examples import Example
+from vrag_ray.training.launch import train_rl, train_sft
+from vrag_ray.training.pixels import Pixels
+from vrag_ray.training.rewards import exact_match
+from vrag_ray.training.rollout import expert_runs
+from vrag_ray.training.store import write_calls, write_trajectories
+from vrag_ray.training.trajectory import Call
+from vrag_ray.training.world import World
+from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
+from vrag_ray.worlds.mosaic.copying import copying_exercise
+from vrag_ray.worlds.mosaic.exercises import SEEING, WORDS, Reading, reading_exercise
+from vrag_ray.worlds.mosaic.expert import MosaicExpert
+from vrag_ray.worlds.mosaic.generate import BENCHMARK
+from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
+from vrag_ray.worlds.mosaic.world import Mosaic
+
+NOISE = 0.2
+EXPERT_RUNS = 1536
+SEEING_FIRST, IMITATING = (9600, 4800), (3600, 1600)
+"""Reading and copying exercises of the two supervised stages."""
+CORPUS = CorpusConfig(ocr=False)
+HTTP_AT_ONCE = 16
+VALIDATION_SAMPLES = 2
+
+
+class Course:
+    """Everything lies in ``out``: the world, its collection, the lessons, and a training run a stage."""
+
+    def __init__(self, out: Path, seed: int) -> None:
+        self.out = out
+        self.seed = seed
+        self.seconds: dict[str, float] = {}
+        self.world_config = WorldConfig(collection=str(out / "collection"), agent=mosaic_agent(), corpus=CORPUS)
+        self.workers = WorkersConfig(count=2, threads=1)
+
+    def stage(self, name: str, done: Path, work: Callable[[], object]) -> None:
+        """Do ``work`` unless ``done`` is there, and note how long it took."""
+        if done.exists():
+            print(f"{name}: done before", flush=True)
+            return
+        begun = time.monotonic()
+        work()
+        self.seconds[name] = time.monotonic() - begun
+        print(f"{name}: {self.seconds[name]:.0f} s", flush=True)
+
+    def make_world(self) -> None:
+        from vrag_ray.ingest import ingest
+
+        Mosaic.generate(BENCHMARK, seed=self.seed).write(self.out / "world")
+        ingest([self.out / "world" / "pages"], Settings(collection=self.world_config.collection, corpus=CORPUS))
+        save_mosaic_model(self.out / "model", seed=self.seed, shape=ModelShape(initializer_range=0.04))
+
+    def write_lessons(self) -> None:
+        """Reading exercises, and what a noisy expert did with training questions over the real collection."""
+        form = ChatFormat(str(self.out / "model"))
+        pixels = Pixels(form.processor)
+        asyncio.run(self._write_expert_runs(form, pixels))
+        for name, readings, (reading, copying) in (("imitating", WORDS, IMITATING), ("seeing", SEEING, SEEING_FIRST)):
+            write_calls(self.out / name / "copying.parquet", self._copying(form, copying))
+            write_calls(self.out / name / "reading.parquet", self._reading(form, pixels, readings, reading))
+
+    def _reading(self, form: ChatFormat, pixels: Pixels, readings: tuple[Reading, ...], count: int) -> Iterator[Call]:
+        for index in range(count):
+            exercise = reading_exercise(mosaic_protocol(), seed=self.seed, index=index, readings=readings)
+            ids, _ = form.tokens(ChatRequest(exercise.messages))
+            pngs = images(exercise.messages)
+            yield Call(pixels.widen(ids, pngs), pngs, form.reply_tokens(exercise.reply), text=exercise.reply)
+
+    def _copying(self, form: ChatFormat, count: int) -> Iterator[Call]:
+        for index in range(count):
+            messages, reply = copying_exercise(seed=self.seed, index=index)
+            yield Call(form.tokens(ChatRequest(messages))[0], (), form.reply_tokens(reply), text=reply)
+
+    async def _write_expert_runs(self, form: ChatFormat, pixels: Pixels) -> None:
+        truth = Mosaic.read(self.out / "world")
+        world = await World.open(self.world_config, RewardConfig(), 64)
+        try:
+            groups = await expert_runs(
+                world.stage,
+                lambda _, sample: MosaicExpert(truth, world.stage.protocol, noise=NOISE, sample=sample),
+                form,
+                pixels.widen,
+                world.tasks(str(self.out / "world" / "train.jsonl"))[:EXPERT_RUNS],
+            )
+        finally:
+            await world.close()
+        runs = [run for group in groups for run in group]
+        right = sum(run.reward.success for run in runs) / len(runs)
+        print(f"expert: {len(runs)} runs, {right:.3f} of them right", flush=True)
+        write_trajectories(self.out / "imitating" / "expert.parquet", runs)
+
+    def learn(self, name: str, model: Path, batch: int, epochs: int, optimizer: OptimizerConfig) -> None:
+        config = SFTConfig(
+            name=f"{name}-run",
+            storage=str(self.out),
+            seed=self.seed,
+            model=ModelConfig(path=str(model), freeze_vision=False, tokens_per_batch=2048),
+            optimizer=optimizer,
+            workers=self.workers,
+            checkpoint_every=200,
+            trajectories=str(self.out / name),
+            batch=batch,
+            epochs=epochs,
+        )
+        train_sft(config, lambda line: print(f"  {line}", flush=True))
+
+    def reinforce(self, name: str, algorithm: str, steps: int, lr: float) -> None:
+        rollout = RolloutConfig(
+            questions=16,
+            group=8,
+            max_reply_tokens=48,
+            keep=False,
+            engine=EngineConfig(max_model_len=512, max_num_seqs=64, max_batched_tokens=4096, max_images=8),
+        )
+        config = RLConfig(
+            name=name,
+            storage=str(self.out),
+            seed=self.seed,
+            model=ModelConfig(
+                path=str(self.out / "imitating-run" / "final"), freeze_vision=False, tokens_per_batch=4096
+            ),
+            optimizer=OptimizerConfig(lr=lr, warmup_steps=5, weight_decay=0.0, betas=(0.9, 0.98)),
+            workers=self.workers,
+            examples=str(self.out / "world" / "train.jsonl"),
+            validation=str(self.out / "world" / "validation.jsonl"),
+            validation_every=20,
+            validation_samples=VALIDATION_SAMPLES,
+            steps=steps,
+            algorithm=ALGORITHMS[algorithm],
+            rollout=rollout,
+            reward=RewardConfig(answer=1.0, retrieval=0.0, format=0.0),
+            world=self.world_config,
+            checkpoint_every=20,
+        )
+        train_rl(config, lambda line: print(f"  {line}", flush=True))
+
+    def success(self, name: str) -> list[tuple[int, float]]:
+        """Validation success by step of a reinforcement run."""
+        lines = (self.out / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        rows = [json.loads(line) for line in lines]
+        found = [(row["step"], row["validation/reward/success"]) for row in rows if "validation/reward/success" in row]
+        return list(dict(found).items())
+
+    def serve_settings(self, name: str) -> Settings:
+        """What serves the trained model: the same collection, the same agent, the exported folder."""
+        model = VllmConfig(
+            model=str(self.out / name / "final"),
+            dtype="float32",
+            max_model_len=512,
+            max_images=8,
+            num_gpus=0,
+            num_cpus=1,
+            enforce_eager=True,
+            engine_args={"block_size": 32},
+        )
+        return Settings(
+            collection=self.world_config.collection, corpus=CORPUS, agent=self.world_config.agent, vllm=model
+        )
+
+    def served_success(self, name: str) -> float:
+        """The share of right answers to the validation questions over HTTP, each asked as often as in validation."""
+        examples = load_examples(self.out / "world" / "validation.jsonl")
+        service = start_serving(self.serve_settings(name), port=0, ready_timeout_s=300.0)
+        try:
+            return asyncio.run(_asked(service.base_url, examples))
+        finally:
+            service.stop()
+
+
+async def _asked(base_url: str, examples: Sequence[Example]) -> float:
+    room = asyncio.Semaphore(HTTP_AT_ONCE)
+
+    async with AsyncClient(base_url) as client:
+
+        async def right(example: Example) -> float:
+            async with room:
+                async for event in client.ask(RunRequest(question=example.question, agent="vimrag", deadline_s=600)):
+                    if isinstance(event, AnswerEvent) and event.status is RunStatus.ANSWERED:
+                        return exact_match(event.answer, example.answers)
+            return 0.0
+
+        scores = await asyncio.gather(*(right(one) for one in examples for _ in range(VALIDATION_SAMPLES)))
+    return sum(scores) / len(scores)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--out", type=Path, default=Path("mosaic-rl"))
+    parser.add_argument("--algorithm", choices=list(ALGORITHMS), default="gspo_segments")
+    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args()
+    # Ray's workers are nice to everything else by default; here they are all that runs.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    start_ray()
+    course = Course(chosen.out.absolute(), chosen.seed)
+    out = course.out
+    out.mkdir(parents=True, exist_ok=True)
+    run = f"rl-{chosen.algorithm}"
+    constant = OptimizerConfig(lr=2e-3, warmup_steps=40, betas=(0.9, 0.95))
+    falling = OptimizerConfig(lr=2e-3, warmup_steps=20, betas=(0.9, 0.95), schedule=Schedule.COSINE, final_lr=1e-4)
+    course.stage("world", out / "model", course.make_world)
+    course.stage("lessons", out / "seeing" / "reading.parquet", course.write_lessons)
+    course.stage("seeing", out / "seeing-run" / "final", lambda: course.learn("seeing", out / "model", 48, 1, constant))
+    course.stage(
+        "imitating",
+        out / "imitating-run" / "final",
+        lambda: course.learn("imitating", out / "seeing-run" / "final", 40, 2, falling),
+    )
+    course.stage(
+        "reinforcement",
+        out / run / "final",
+        lambda: course.reinforce(run, chosen.algorithm, chosen.steps, chosen.lr),
+    )
+    curve = course.success(run)
+    print(f"all stages: {sum(course.seconds.values()) / 60:.1f} minutes")
+    print(f"validation success (T=1): {curve[0][1]:.3f} after imitation, {curve[-1][1]:.3f} after reinforcement")
+    print("curve: " + ", ".join(f"{step}: {value:.3f}" for step, value in curve))
+    served = course.served_success(run)
+    print(f"the same questions over HTTP: {served:.3f} ({served - curve[-1][1]:+.3f})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Generated worlds of known truth, for tests, benchmarks and learning from scratch."""

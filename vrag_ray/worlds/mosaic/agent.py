@@ -1,0 +1,35 @@
+"""The agent of this world: the ``graph`` protocol and budgets, sized so that a prompt is about a hundred tokens."""
+
+from __future__ import annotations
+
+from vrag_ray.agent.families import FAMILIES
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.config import AgentConfig
+from vrag_ray.types import FamilyName
+from vrag_ray.worlds.mosaic.drawing import page_side
+
+MAX_REPLY_TOKENS = 48
+"""Twice the longest reply of the expert."""
+DEADLINE_S = 3600.0
+
+
+def mosaic_protocol(family: FamilyName = FamilyName.QWEN2_5_VL) -> GraphProtocol:
+    """A page or a crop of one takes 4 x 4 visual tokens."""
+    known = FAMILIES[family]
+    return GraphProtocol(family=known, picture_pixels=page_side(known) ** 2)
+
+
+def mosaic_agent(family: FamilyName = FamilyName.QWEN2_5_VL, *, max_steps: int = 8) -> AgentConfig:
+    """Two results a search. Remembered pictures are not shown again: summaries carry what is needed.
+
+    A chain of ``hops`` pages takes ``2 * hops + 1`` steps without a mistake, a branch up to seven.
+    """
+    return AgentConfig(
+        max_steps=max_steps,
+        search_top_k=2,
+        deadline_s=DEADLINE_S,
+        memory_pixels=0,
+        family=family,
+        picture_pixels=page_side(FAMILIES[family]) ** 2,
+        max_reply_tokens=MAX_REPLY_TOKENS,
+    )

@@ -1,0 +1,125 @@
+"""Reading exercises: a picture as the agent sees it, and what stands in it. For the stage before the agent's own.
+
+From random weights, a model learns to see from dense answers: an exercise asks for all sixteen cells of a picture,
+where a run of the agent asks for one or two. What it has to find out is where a cell is: half of the replies that
+name their cells go on in reading order from any cell, which is learnt first, half of them jump about. In the same way
+it learns to repeat what it was told; without that, no page's name gets from a question or a note into a query.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role
+from vrag_ray.agent.coordinates import with_margin
+from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.types import Box, Locator
+from vrag_ray.worlds.mosaic.chance import drawn_from
+from vrag_ray.worlds.mosaic.colours import COLOURS, GREY_NAME, page_name
+from vrag_ray.worlds.mosaic.drawing import draw, page_pixels, page_side, print_box
+from vrag_ray.worlds.mosaic.page import BODY, CELLS, Page
+
+MOST_PRINTS = 4
+ECHOED = 16
+
+
+class Reading(StrEnum):
+    """What is asked of a picture."""
+
+    ALL = "all"
+    """Every cell's colour in reading order, run together: one token a cell."""
+    CELLS = "cells"
+    """Every cell's colour after the cell's name, as in the expert's notes, in another order."""
+    PAGES = "pages"
+    """The names of pages that each two cells of a row spell."""
+    PRINT = "print"
+    """The colour with which an enlarged fine print begins."""
+    ECHO = "echo"
+    """Words of this world, said again. There is no picture."""
+
+
+_ASKED = {
+    Reading.ALL: "Read all cells.",
+    Reading.CELLS: "Read all cells with their names.",
+    Reading.PAGES: "Read all cells as names of pages.",
+    Reading.PRINT: "Read the fine print.",
+    Reading.ECHO: "Say again: ",
+}
+SEEING = (Reading.ALL, Reading.CELLS, Reading.ECHO)
+"""For a model that cannot see at all. With more than these in the first stage it learns several times slower."""
+WORDS = (Reading.ALL, Reading.CELLS, Reading.PAGES, Reading.PAGES, Reading.PRINT, Reading.ECHO)
+"""For one that can: beside the agent's own calls, so that it forgets nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """A chat up to where the assistant speaks, and what it should say."""
+
+    reading: Reading
+    messages: tuple[Message, ...]
+    reply: str
+
+
+def reading_exercise(
+    protocol: WireProtocol, *, seed: int, index: int, readings: tuple[Reading, ...] = SEEING
+) -> Exercise:
+    """Exercise ``index``, the same for the same seed: one of ``readings`` of a random picture, of no world's page."""
+    chance = drawn_from("exercise", seed, index)
+    reading = chance.choice(readings)
+    if reading is Reading.ECHO:
+        said = "".join(_words(chance))
+        return Exercise(reading, (Message.of(Role.USER, _ASKED[reading] + said),), said)
+    prints = chance.sample(BODY, 0 if reading is Reading.PAGES else chance.randrange(1, MOST_PRINTS + 1))
+    page = Page(
+        name=page_name(chance.choice(COLOURS), chance.choice(COLOURS)),
+        cells=tuple(chance.choice(COLOURS) for _ in CELLS),
+        prints=tuple(prints),
+    )
+    closer = with_margin(print_box(prints[0])) if reading is Reading.PRINT else None
+    label = "Picture 3" if closer is not None else f"Picture {chance.randrange(1, 3)}"
+    part = ", part of Picture 1" if closer is not None else ""
+    message = Message.of(
+        Role.USER,
+        f"<tool_response>\n{label} ({page.name}, page 1{part}):",
+        ImagePart(_picture(page, closer, protocol)),
+        f"\n</tool_response>\n{_ASKED[reading]}",
+    )
+    return Exercise(reading, (message,), _reply(reading, page, chance))
+
+
+def _words(chance: random.Random) -> Iterator[str]:
+    """Names of pages, colours, cells and ids of nodes, in no order."""
+    for _ in range(ECHOED):
+        yield chance.choice(
+            (
+                page_name(chance.choice(COLOURS), chance.choice(COLOURS)),
+                chance.choice(COLOURS).value,
+                f"{chance.choice(CELLS)} ",
+                f"s{chance.randrange(1, 5)}",
+            )
+        )
+
+
+def _reply(reading: Reading, page: Page, chance: random.Random) -> str:
+    if reading is Reading.PRINT:
+        return page.colour(page.prints[0]).value
+    if reading is Reading.PAGES:
+        return "".join(page_name(*page.cells[at : at + 2]) for at in range(0, len(CELLS), 2))
+    shown = {cell: GREY_NAME if cell in page.prints else page.colour(cell).value for cell in CELLS}
+    if reading is Reading.ALL:
+        return "".join(shown.values())
+    start = chance.randrange(len(CELLS))
+    order = [*CELLS[start:], *CELLS[:start]]
+    if chance.random() < 0.5:
+        chance.shuffle(order)
+    return "".join(f"{cell} {shown[cell]}" for cell in order)
+
+
+def _picture(page: Page, region: Box | None, protocol: WireProtocol) -> bytes:
+    family = protocol.family
+    area = page_side(family) ** 2
+    request = PictureRequest(page.name, Locator(page=1), region, None, family.patch, area, area)
+    return draw(page_pixels(page), request).png
