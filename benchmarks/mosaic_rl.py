@@ -151,7 +151,7 @@ class Course:
             group=8,
             max_reply_tokens=48,
             keep=False,
-            engine=EngineConfig(max_model_len=512, max_num_seqs=64, max_batched_tokens=4096, max_images=8),
+            engine=EngineConfig(max_model_len=1024, max_num_seqs=64, max_batched_tokens=4096, max_images=8),
         )
         config = RLConfig(
             name=name,
@@ -160,7 +160,7 @@ class Course:
             model=ModelConfig(
                 path=str(self.out / "imitating-run" / "final"), freeze_vision=False, tokens_per_batch=4096
             ),
-            optimizer=OptimizerConfig(lr=lr, warmup_steps=5, weight_decay=0.0, betas=(0.9, 0.98)),
+            optimizer=OptimizerConfig(lr=lr, warmup_steps=3, weight_decay=0.0, betas=(0.9, 0.98)),
             workers=self.workers,
             examples=str(self.out / "world" / "train.jsonl"),
             validation=str(self.out / "world" / "validation.jsonl"),

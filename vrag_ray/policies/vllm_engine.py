@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta
 from vrag_ray.config import VllmConfig
-from vrag_ray.policies.chat_model import UNSAID_LOGIT, ChatRequest, ModelLostError, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.chat_model import (
+    UNSAID_LOGIT,
+    ChatRequest,
+    ModelLostError,
+    PromptRefusedError,
+    Sampling,
+    TokenDelta,
+    TokenRequest,
+)
 from vrag_ray.policies.vllm_prompt import ChatFormat, ModelPrompt, pictures
 from vrag_ray.policies.vllm_reply import Piece, Reply
 from vrag_ray.policies.vllm_setup import engine_arguments, prepare_process
@@ -145,7 +153,7 @@ class VllmEngine:
             raise self._lost("died") from error
         except (VLLMClientError, EngineGenerateError) as error:
             reason = error.__cause__ or error
-            raise VragError(
+            raise PromptRefusedError(
                 f"{self.config.served_name} cannot take a prompt of {len(prompt.ids)} text tokens and "
                 f"{len(prompt.pictures)} pictures (vllm.max_model_len is {self.config.max_model_len} tokens): {reason} "
                 "Send less text, fewer or smaller pictures, or raise vllm.max_model_len."
@@ -159,7 +167,7 @@ class VllmEngine:
         from vllm import TokensPrompt
 
         if len(prompt.pictures) > self.config.max_images:
-            raise VragError(
+            raise PromptRefusedError(
                 f"the prompt has {len(prompt.pictures)} pictures and {self.config.served_name} takes "
                 f"{self.config.max_images}: send fewer, or raise vllm.max_images"
             )

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, TokenDelta, TokenRequest
+from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, PromptRefusedError, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_prompt import pictures
 from vrag_ray.policies.vllm_reply import Reply
 from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT
@@ -90,7 +90,7 @@ class ColocatedEngine:
         if self._asleep or self._without_weights:
             raise VragError("the engine sleeps, or has no weights since it slept: wake it and load weights first")
         if len(request.images) > self._max_images:
-            raise VragError(
+            raise PromptRefusedError(
                 f"the prompt has {len(request.images)} pictures and the engine takes {self._max_images}: raise "
                 "rollout.engine.max_images or lower agent.memory_top_k"
             )
@@ -146,6 +146,7 @@ class ColocatedEngine:
 
     def _add(self, request: TokenRequest) -> str:
         from vllm import TokensPrompt
+        from vllm.exceptions import VLLMClientError
 
         prompt = TokensPrompt(prompt_token_ids=list(request.prompt_ids))
         if request.images:
@@ -154,8 +155,8 @@ class ColocatedEngine:
         request_id = str(self._number)
         try:
             self._engine.add_request(request_id, prompt, self._parameters(request))
-        except ValueError as error:
-            raise VragError(
+        except (ValueError, VLLMClientError) as error:
+            raise PromptRefusedError(
                 f"the engine cannot take a prompt of {len(request.prompt_ids)} text tokens and {len(request.images)} "
                 f"pictures: {error}. Raise rollout.engine.max_model_len, or lower the agent's budgets."
             ) from error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Policy, Say
 from vrag_ray.agent.protocols.base import WireProtocol
-from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.chat_model import ChatRequest, PromptRefusedError, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_prompt import images
 from vrag_ray.training.backend import TokenModel
 from vrag_ray.training.trajectory import Call
@@ -31,7 +31,7 @@ class SamplingPolicy:
     """One run of the model that is trained. ``calls`` grows with every reply.
 
     ``seed`` and the number of the reply decide how its tokens are drawn, so that a run can be had again from the same
-    weights whatever else the engine does at that time.
+    weights whatever else the engine does at that time. ``outgrown``: the run grew too long for the model.
     """
 
     reads_pages = True
@@ -41,6 +41,7 @@ class SamplingPolicy:
         self, model: TokenModel, form: ChatFormat, protocol: WireProtocol, sampling: Sampling, seed: str
     ) -> None:
         self.calls: list[Call] = []
+        self.outgrown = False
         self._model = model
         self._form = form
         self._protocol = protocol
@@ -55,12 +56,16 @@ class SamplingPolicy:
         sampling = replace(own, seed=draw(self._seed, len(self.calls)), unsaid=self._form.picture_tokens)
         read: tuple[int, ...] = ()
         done: Completion | None = None
-        async with aclosing(self._model.generate(TokenRequest(ids, pngs, sampling))) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, TokenDelta):
-                    read = read or piece.prompt_ids
-                else:
-                    done = piece
+        try:
+            async with aclosing(self._model.generate(TokenRequest(ids, pngs, sampling))) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, TokenDelta):
+                        read = read or piece.prompt_ids
+                    else:
+                        done = piece
+        except PromptRefusedError:
+            self.outgrown = True
+            raise
         if done is None:
             raise VragError("the model broke off before its reply was whole")
         text = opening + done.text
@@ -70,6 +75,8 @@ class SamplingPolicy:
 
 class ExpertPolicy:
     """One run of another policy, in the tokens that the model to be trained would have said the same with."""
+
+    outgrown = False
 
     def __init__(self, expert: Policy, form: ChatFormat, protocol: WireProtocol, widen: Widen) -> None:
         self.calls: list[Call] = []
@@ -100,6 +107,7 @@ class ExpertPolicy:
 class ReplayPolicy:
     """One run that says again what was said before."""
 
+    outgrown = False
     reads_pages = True
     sees_pictures = True
 

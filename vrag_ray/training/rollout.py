@@ -40,6 +40,11 @@ class Recorder(Policy, Protocol):
     @property
     def calls(self) -> Sequence[Call]: ...
 
+    @property
+    def outgrown(self) -> bool:
+        """Whether the run ended because the model takes no prompt of that length."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -153,7 +158,7 @@ async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Traje
     async for _ in run.events():
         pass
     record = run.record()
-    if record.status is RunStatus.ERROR:
+    if record.status is RunStatus.ERROR and not policy.outgrown:
         # A part of the system failed, not the policy: to train on it would teach noise.
         raise VragError(f"the run of {example.uid} (sample {sample}) failed: {record.error}")
     return Trajectory(

@@ -31,7 +31,6 @@ class ModelShape:
     vision_mlp: int = 128
     tied: bool = True
     initializer_range: float = 0.04
-    """At 0.02, and at 2,000 steps of a learning rate of 1e-3, seeing takes twice as many steps."""
 
 
 def save_mosaic_model(

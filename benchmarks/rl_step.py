@@ -1,0 +1,243 @@
+"""What a reinforcement step costs: agent rollouts against the bare engine, and a whole step against TRL's GRPOTrainer.
+
+Usage: ``python benchmarks/rl_step.py COURSE`` with the folder of ``benchmarks/mosaic_rl.py``, whose world,
+collection and imitating model are used. Every comparison is made in one run, in turns, on the same cores.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import statistics
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vrag_ray.config import CorpusConfig
+from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.vllm_prompt import ChatFormat, images, pictures
+from vrag_ray.serving.local import start_ray
+from vrag_ray.training.algorithms import ALGORITHMS
+from vrag_ray.training.colocated import ColocatedEngine
+from vrag_ray.training.config import EngineConfig, ModelConfig, OptimizerConfig, RewardConfig, WorldConfig
+from vrag_ray.training.learner import Learner, Lesson
+from vrag_ray.training.optimizer import Optimizer
+from vrag_ray.training.pixels import Pixels
+from vrag_ray.training.ranks import Ranks
+from vrag_ray.training.recording import draw
+from vrag_ray.training.rollout import rollouts
+from vrag_ray.training.scorer import Scorer, load_model
+from vrag_ray.training.trajectory import Call
+from vrag_ray.training.weights import full_weights
+from vrag_ray.training.world import World
+from vrag_ray.types import Completion
+from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
+from vrag_ray.worlds.mosaic.exercises import reading_exercise
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ROUNDS = 3
+QUESTIONS, GROUP = 16, 8
+REPLY_TOKENS = 24
+LR = 1e-5
+THREADS = 2
+
+
+@contextmanager
+def timed(into: list[float]) -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    into.append(time.perf_counter() - begun)
+
+
+class Bench:
+    """One engine and one learner over the model in ``course``, as a training worker has them."""
+
+    def __init__(self, course: Path) -> None:
+        import torch
+
+        torch.set_num_threads(THREADS)
+        self.course = course
+        self.model = str(course / "imitating-run" / "final")
+        self.form = ChatFormat(self.model)
+        config = EngineConfig(max_model_len=512, max_num_seqs=128, max_batched_tokens=8192, max_images=8)
+        self.engine = ColocatedEngine(self.model, config, temperature=1.0, distributed=False, seed=0)
+        trained = load_model(ModelConfig(path=self.model, freeze_vision=False), self.model)
+        self.pixels = Pixels(self.form.processor)
+        ranks = Ranks()
+        self.optimizer = Optimizer(trained, OptimizerConfig(lr=LR), 1000, ranks)
+        self.trained = trained
+        self.learner = Learner(
+            Scorer(trained), self.optimizer, self.pixels, ranks, pad_id=self._pad(), tokens_per_batch=4096
+        )
+
+    def _pad(self) -> int:
+        return int(self.form.processor.tokenizer.pad_token_id)
+
+    async def agent_against_engine(self) -> None:
+        """Tokens a second of agent runs, and of the engine given the very same prompts at once."""
+        config = WorldConfig(
+            collection=str(self.course / "collection"), agent=mosaic_agent(), corpus=CorpusConfig(ocr=False)
+        )
+        world = await World.open(config, RewardConfig(), 256)
+        tasks = world.tasks(str(self.course / "world" / "train.jsonl"))[:QUESTIONS]
+        agent: list[float] = []
+        bare: list[float] = []
+        try:
+            for turn in range(ROUNDS + 1):
+                spent: list[float] = []
+                with timed(spent):
+                    groups = await rollouts(
+                        world.stage, self.engine, self.form, tasks, group=GROUP, sampling=Sampling(48), seed=f"{turn}"
+                    )
+                runs = [run for group in groups for run in group]
+                calls = [call for run in runs for call in run.calls]
+                tokens = sum(len(call.completion_ids) for call in calls)
+                # Both begin with an empty prefix cache.
+                await self.engine.load_weights(full_weights(self.trained), f"{turn}")
+                again: list[float] = []
+                with timed(again):
+                    await asyncio.gather(*(self._again(call, f"{turn}/{at}") for at, call in enumerate(calls)))
+                await self.engine.load_weights(full_weights(self.trained), f"{turn}")
+                if turn:  # the first round warms up
+                    agent.append(tokens / spent[0])
+                    bare.append(tokens / again[0])
+        finally:
+            await world.close()
+        ratio = statistics.median(mine / theirs for mine, theirs in zip(agent, bare, strict=True))
+        print(f"agent rollouts: {statistics.median(agent):.0f} tokens/s in {len(runs)} runs of {len(calls)} replies")
+        print(f"bare engine, the same prompts at once: {statistics.median(bare):.0f} tokens/s; ratio {ratio:.2f}")
+
+    async def _again(self, call: Call, seed: str) -> None:
+        """As many tokens for the same prompt, without an agent."""
+        narrow = _narrow(call.prompt_ids, self.form.image_token_id)
+        sampling = Sampling(len(call.completion_ids), 1.0, seed=draw(seed), unsaid=self.form.picture_tokens)
+        await _whole(self.engine.generate(TokenRequest(narrow, call.images, sampling)))
+
+    async def our_step(self, prompts: Sequence[tuple[tuple[int, ...], tuple[bytes, ...]]], turn: int) -> int:
+        """One GRPO step on one-turn samples: sample, learn, new weights. The number of samples."""
+
+        async def one(number: int, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> Call:
+            sampling = Sampling(REPLY_TOKENS, 1.0, seed=draw(turn, number), unsaid=self.form.picture_tokens)
+            read, done = await _whole(self.engine.generate(TokenRequest(ids, pngs, sampling)))
+            return Call(read, pngs, done.token_ids, done.logprobs, done.text, done.finish)
+
+        asked = [prompt for prompt in prompts for _ in range(GROUP)]
+        calls = await asyncio.gather(*(one(number, *prompt) for number, prompt in enumerate(asked)))
+        lessons = [Lesson((call,), 1.0 if at % 2 else -1.0, keep=True) for at, call in enumerate(calls)]
+        self.learner.update([lessons], ALGORITHMS["grpo"].model_copy(update={"kl": 0.0}))
+        await self.engine.load_weights(full_weights(self.trained), f"step {turn}")
+        return len(calls)
+
+
+def _narrow(ids: tuple[int, ...], image_token: int) -> tuple[int, ...]:
+    """One image token for each picture."""
+    return tuple(one for at, one in enumerate(ids) if one != image_token or ids[at - 1] != image_token)
+
+
+async def _whole(pieces: AsyncGenerator[TokenDelta | Completion]) -> tuple[tuple[int, ...], Completion]:
+    read: tuple[int, ...] = ()
+    async for piece in pieces:
+        if isinstance(piece, Completion):
+            return read, piece
+        read = read or piece.prompt_ids
+    raise RuntimeError("the engine broke off")
+
+
+class TrlStep:
+    """TRL's trainer on the same prompts. It generates with transformers: its vLLM mode knows no CPU."""
+
+    def __init__(self, model: str, prompts: Sequence[tuple[str, Image]], folder: Path) -> None:
+        from datasets import Dataset
+        from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedModel, ProcessorMixin
+        from trl.trainer.grpo_config import GRPOConfig
+
+        chats = [[{"role": "user", "content": text}] for text, _ in prompts]
+        self._data = Dataset.from_dict({"prompt": chats, "image": [picture for _, picture in prompts]})
+        self._config = GRPOConfig(
+            output_dir=str(folder),
+            per_device_train_batch_size=QUESTIONS * GROUP,
+            num_generations=GROUP,
+            max_completion_length=REPLY_TOKENS,
+            learning_rate=LR,
+            max_steps=1,
+            beta=0.0,
+            use_cpu=True,
+            bf16=False,
+            gradient_checkpointing=False,
+            report_to=[],
+            save_strategy="no",
+            logging_steps=1000,
+            disable_tqdm=True,
+            temperature=1.0,
+        )
+        load_trained: Callable[[str], PreTrainedModel] = AutoModelForImageTextToText.from_pretrained
+        load_processor: Callable[[str], ProcessorMixin] = AutoProcessor.from_pretrained
+        self._model, self._processor = load_trained(model), load_processor(model)
+
+    def seconds(self) -> float:
+        """Of one step; setting the trainer up is not counted."""
+        from trl.trainer.grpo_trainer import GRPOTrainer
+
+        trainer = GRPOTrainer(
+            model=self._model,
+            reward_funcs=_alternating,
+            args=self._config,
+            train_dataset=self._data,
+            processing_class=self._processor,
+        )
+        begun = time.perf_counter()
+        trainer.train()
+        return time.perf_counter() - begun
+
+
+def _alternating(completions: Sequence[object], **_: object) -> list[float | None]:
+    return [float(number % 2) for number in range(len(completions))]
+
+
+async def against_trl(bench: Bench, folder: Path) -> None:
+    exercises = [reading_exercise(mosaic_protocol(), seed=1, index=index) for index in range(QUESTIONS)]
+    chats = [one.messages for one in exercises]
+    ours = [(bench.form.tokens(ChatRequest(chat))[0], images(chat)) for chat in chats]
+    theirs = [(chat[0].text, pictures(images(chat))[0]) for chat in chats]
+    peer = TrlStep(bench.model, theirs, folder)
+    mine: list[float] = []
+    trl: list[float] = []
+    for turn in range(ROUNDS + 1):
+        begun = time.perf_counter()
+        samples = await bench.our_step(ours, turn)
+        spent = time.perf_counter() - begun
+        other = peer.seconds()
+        if turn:
+            mine.append(samples / spent)
+            trl.append(QUESTIONS * GROUP / other)
+    ratio = statistics.median(one / two for one, two in zip(mine, trl, strict=True))
+    print(f"a step of {QUESTIONS} prompts x {GROUP} one-turn samples of {REPLY_TOKENS} tokens")
+    print(
+        f"ours {statistics.median(mine):.1f} samples/s, TRL {statistics.median(trl):.1f} samples/s; ratio {ratio:.2f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("course", type=Path)
+    chosen = parser.parse_args()
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    os.environ["OMP_NUM_THREADS"] = str(THREADS)
+    start_ray()
+    course = chosen.course.absolute()
+
+    async def measured() -> None:
+        bench = Bench(course)
+        await bench.agent_against_engine()
+        await against_trl(bench, course / "trl")
+
+    asyncio.run(measured())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Models of random weights for the tests of training, made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.training.mosaic import TINY, Groups, played
+from vrag_ray.types import FamilyName
+from vrag_ray.worlds.mosaic.model import save_mosaic_model
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a Qwen2.5-VL."""
+    folder = tmp_path_factory.mktemp("qwen2_5_vl")
+    save_mosaic_model(folder, shape=TINY)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def qwen3(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a Qwen3-VL."""
+    folder = tmp_path_factory.mktemp("qwen3_vl")
+    save_mosaic_model(folder, FamilyName.QWEN3_VL, shape=TINY)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def groups(model: Path) -> Groups:
+    """Three runs of each of four questions, with mistakes, crops and corrections among them."""
+    return played(model)

@@ -1,0 +1,84 @@
+"""Settings of training: what is refused, where, and what is derived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from vrag_ray.training.algorithms import ALGORITHMS
+from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig, load_training
+from vrag_ray.types import VragError
+
+RL: dict[str, object] = {
+    "name": "run",
+    "model": {"path": "some/model"},
+    "examples": "questions.jsonl",
+    "steps": 4,
+    "world": {"collection": "pages"},
+}
+SFT: dict[str, object] = {"name": "run", "model": {"path": "some/model"}, "trajectories": "expert"}
+
+
+def rl(**values: object) -> RLConfig:
+    return RLConfig.model_validate(RL | values)
+
+
+def test_what_is_dumped_for_the_workers_is_read_as_the_same_configuration():
+    config = rl(algorithm=ALGORITHMS["dapo"].model_dump(), rollout={"questions": 4, "group": 2}, seed=3)
+    assert RLConfig.model_validate(config.model_dump(mode="json")) == config
+    sft = SFTConfig.model_validate(SFT | {"optimizer": {"schedule": "cosine", "betas": [0.9, 0.98]}})
+    assert SFTConfig.model_validate(sft.model_dump(mode="json")) == sft
+
+
+def test_an_algorithm_is_named_or_spelled_out():
+    assert rl().recipe == ALGORITHMS["ggpo"]
+    assert rl(algorithm="grpo").recipe == ALGORITHMS["grpo"]
+    own = ALGORITHMS["gspo"].model_copy(update={"clip_low": 0.1})
+    assert rl(algorithm=own.model_dump()).recipe == own
+
+
+def test_everything_of_a_run_is_in_the_folder_of_its_name():
+    assert rl(storage="/data/runs").folder == Path("/data/runs/run")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"algorithm": "ppo"}, "there is no algorithm 'ppo': choose from grpo, .*ggpo"),
+        ({"algorithm": ALGORITHMS["gspo"].model_dump() | {"clip": 0.2}}, "clip"),
+        ({"steps": 0}, "greater than or equal to 1"),
+        ({"name": ""}, "at least 1 character"),
+        ({"rollout": {"questions": 3}, "workers": {"count": 2}}, "questions 3 cannot be shared by 2 workers"),
+        ({"rollout": {"questions": 2, "group": 3}, "minibatches": 4}, "cannot be cut into 4 minibatches"),
+        ({"rollout": {"temperature": 0.0}}, "greater than 0"),
+        ({"optimizer": {"schedule": "linear"}}, "'constant' or 'cosine'"),
+        ({"model": {"path": "m", "rank": 8}}, "rank"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_starts(values: dict[str, object], message: str):
+    with pytest.raises(ValidationError, match=message):
+        rl(**values)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "message"),
+    [
+        ("name: [", RLConfig, r"cannot read the configuration .*run\.yaml"),
+        ("- a list", RLConfig, r"run\.yaml must be a mapping"),
+        ("name: x\nmodel: {path: m}\n", SFTConfig, r"run\.yaml is wrong at trajectories: Field required"),
+        ("name: x\nmodel: {dtype: float32}\n", SFTConfig, r"run\.yaml is wrong at model\.path: Field required"),
+        ("name: x\nmodel: {path: m}\ntrajectories: t\nbatch: none", SFTConfig, r"is wrong at batch: .*integer"),
+    ],
+)
+def test_a_file_that_is_wrong_is_named_with_the_place(text: str, kind: type[TrainConfig], message: str, tmp_path: Path):
+    path = tmp_path / "run.yaml"
+    path.write_text(text)
+    with pytest.raises(VragError, match=message):
+        load_training(path, kind)
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path):
+    with pytest.raises(VragError, match=r"cannot read the configuration .*nowhere\.yaml"):
+        load_training(tmp_path / "nowhere.yaml", SFTConfig)

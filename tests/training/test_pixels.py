@@ -1,0 +1,97 @@
+"""Pictures as the model reads them: the numbers and the tokens are those of the family's own processor."""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from transformers import AutoProcessor
+
+from vrag_ray.training import pixels as module
+from vrag_ray.training.pixels import Pixels
+from vrag_ray.types import VragError
+
+SIZES = ((112, 112), (128, 128), (56, 224), (300, 40), (33, 71), (640, 480))
+BOTH = pytest.mark.parametrize("family", ["model", "qwen3"])
+
+
+def png(width: int, height: int, seed: int = 0) -> bytes:
+    data = io.BytesIO()
+    noise = random.Random(f"{width} {height} {seed}").randbytes(width * height * 3)
+    Image.frombytes("RGB", (width, height), noise).save(data, "PNG")
+    return data.getvalue()
+
+
+@pytest.fixture
+def folder(family: str, request: pytest.FixtureRequest) -> Path:
+    path = request.getfixturevalue(family)
+    assert isinstance(path, Path)
+    return path
+
+
+def fresh(folder: Path) -> Pixels:
+    return Pixels(AutoProcessor.from_pretrained(str(folder)))
+
+
+@BOTH
+@pytest.mark.parametrize("size", SIZES)
+def test_a_picture_is_cut_up_by_the_models_own_processor(folder: Path, size: tuple[int, int]):
+    picture = png(*size)
+    own = AutoProcessor.from_pretrained(str(folder)).image_processor
+    wanted = own(images=[Image.open(io.BytesIO(picture)).convert("RGB")], return_tensors="pt")
+    patches = fresh(folder).patches(picture)
+    assert torch.equal(patches.values, wanted["pixel_values"])
+    assert [patches.grid] == [tuple(row) for row in wanted["image_grid_thw"].tolist()]
+
+
+@BOTH
+def test_a_prompt_is_widened_as_the_models_own_processor_widens_it(folder: Path):
+    processor = AutoProcessor.from_pretrained(str(folder))
+    picture = "<|vision_start|><|image_pad|><|vision_end|>"
+    text = f"<|im_start|>user\nWhat {picture}{picture} and {picture}?<|im_end|>\n"
+    pngs = tuple(png(*size) for size in SIZES[2:5])
+    images = [Image.open(io.BytesIO(one)).convert("RGB") for one in pngs]
+    wanted = processor(text=[text], images=images)["input_ids"][0]
+    pixels = fresh(folder)
+    wide = pixels.widen(tuple(processor.tokenizer(text)["input_ids"]), pngs)
+    assert wide == tuple(wanted)
+    assert wide.count(pixels.image_token_id) == sum(map(pixels.visual_tokens, pngs)) > 3
+
+
+def test_a_prompt_without_pictures_stays_as_it_is(model: Path):
+    assert fresh(model).widen((1, 2, 3), ()) == (1, 2, 3)
+
+
+@pytest.mark.parametrize(("marks", "count"), [(0, 1), (1, 0), (1, 2), (3, 2)])
+def test_every_picture_has_its_one_token_or_the_prompt_is_refused(model: Path, marks: int, count: int):
+    pixels = fresh(model)
+    ids = (1, *[pixels.image_token_id] * marks, 2)
+    with pytest.raises(VragError, match=f"{count} pictures and {marks} image tokens"):
+        pixels.widen(ids, tuple(png(56, 56, seed) for seed in range(count)))
+
+
+def test_a_picture_is_cut_up_once(model: Path):
+    pixels = fresh(model)
+    assert pixels.patches(png(112, 112)) is pixels.patches(png(112, 112))
+    assert pixels.patches(png(112, 112)) is not pixels.patches(png(112, 112, seed=1))
+
+
+def test_only_so_many_bytes_of_pictures_are_kept_and_all_are_still_read(model: Path, monkeypatch: pytest.MonkeyPatch):
+    pixels = fresh(model)
+    first = pixels.patches(png(112, 112))
+    monkeypatch.setattr(module, "KEPT_BYTES", 2 * first.values.nbytes)
+    for seed in range(1, 4):
+        pixels.patches(png(112, 112, seed))
+    assert pixels._bytes == 2 * first.values.nbytes
+    again = pixels.patches(png(112, 112))
+    assert again is not first
+    assert torch.equal(again.values, first.values)
+
+
+def test_what_is_no_picture_is_refused(model: Path):
+    with pytest.raises(VragError, match="picture 1 of 1 cannot be read as PNG"):
+        fresh(model).patches(b"no picture")

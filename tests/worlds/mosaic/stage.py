@@ -1,0 +1,68 @@
+"""A small world, and runs of its expert without a collection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.coordinates import Size
+from vrag_ray.agent.episode import Episode
+from vrag_ray.agent.observation import Prompt
+from vrag_ray.training.examples import Example
+from vrag_ray.types import FamilyName
+from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
+from vrag_ray.worlds.mosaic.drawing import draw as draw_page
+from vrag_ray.worlds.mosaic.drawing import page_pixels
+from vrag_ray.worlds.mosaic.expert import MosaicExpert
+from vrag_ray.worlds.mosaic.rehearsal import Call, rehearse
+from vrag_ray.worlds.mosaic.world import Mosaic
+
+PROTOCOL = mosaic_protocol()
+
+
+@cache
+def small_world() -> Mosaic:
+    return Mosaic.generate(seed=4)
+
+
+def drawing(world: Mosaic) -> Callable[[PictureRequest], Picture]:
+    pixels = {page.name: page_pixels(page) for page in world.pages}
+    return lambda request: draw_page(pixels[request.doc_id], request)
+
+
+def play(
+    example: Example,
+    reply: Callable[[Prompt], str],
+    *,
+    world: Mosaic | None = None,
+    max_steps: int = 8,
+    family: FamilyName = FamilyName.QWEN2_5_VL,
+    draw: Callable[[PictureRequest], Picture] | None = None,
+) -> tuple[Episode, tuple[Call, ...]]:
+    world = world or small_world()
+    config = mosaic_agent(family, max_steps=max_steps)
+    return rehearse(example.question, reply, world.pages, draw or _unseen, mosaic_protocol(family), config)
+
+
+def _unseen(request: PictureRequest) -> Picture:
+    """For replies that do not look: nothing is drawn, at the right size."""
+    side = math.isqrt(request.max_pixels)
+    return Picture(b"", Size(side, side))
+
+
+def answer_of(episode: Episode) -> str:
+    assert episode.answer is not None
+    return episode.answer.answer
+
+
+def success(examples: Sequence[Example], *, noise: float, samples: int = 1, world: Mosaic | None = None) -> float:
+    world = world or small_world()
+    right = 0
+    for sample in range(samples):
+        expert = MosaicExpert(world, PROTOCOL, noise=noise, sample=sample)
+        right += sum(
+            answer_of(play(one, expert.reply, world=world, max_steps=12)[0]) == one.answers[0] for one in examples
+        )
+    return right / (samples * len(examples))

@@ -1,0 +1,89 @@
+"""Reading exercises: what is asked for stands in the picture."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import re
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.worlds.mosaic.stage import PROTOCOL
+from vrag_ray.agent.chat import ImagePart
+from vrag_ray.types import FamilyName
+from vrag_ray.worlds.mosaic.agent import mosaic_protocol
+from vrag_ray.worlds.mosaic.colours import COLOURS, GREY, GREY_NAME, Colour, page_name
+from vrag_ray.worlds.mosaic.exercises import SEEING, WORDS, Exercise, Reading, reading_exercise
+from vrag_ray.worlds.mosaic.page import CELLS
+
+
+def exercises(reading: Reading, count: int = 12) -> list[Exercise]:
+    return [reading_exercise(PROTOCOL, seed=3, index=index, readings=(reading,)) for index in range(count)]
+
+
+def picture(exercise: Exercise) -> np.ndarray:
+    [png] = [part.png for message in exercise.messages for part in message.parts if isinstance(part, ImagePart)]
+    with Image.open(io.BytesIO(png)) as image:
+        return np.asarray(image.convert("RGB")).astype(int)
+
+
+def read(exercise: Exercise) -> dict[str, str]:
+    """The nearest colour to the middle of each cell."""
+    names = {**{colour.value: colour.rgb for colour in COLOURS}, GREY_NAME: GREY}
+    middles = picture(exercise)[14::28, 14::28].reshape(16, 3)
+    near = [min(names, key=lambda name, at=at: np.abs(at - names[name]).sum()) for at in middles]
+    return dict(zip(CELLS, near, strict=True))
+
+
+def test_all_cells_are_told_in_reading_order() -> None:
+    for exercise in exercises(Reading.ALL):
+        assert exercise.reply == "".join(read(exercise).values())
+        assert GREY_NAME in exercise.reply
+
+
+def test_named_cells_are_told_in_any_order_half_of_them_as_they_follow_each_other() -> None:
+    in_order = 0
+    for exercise in exercises(Reading.CELLS, 40):
+        told = dict(re.findall(r"([a-d][1-4]) ([a-z]+?)(?=[a-d][1-4]|$)", exercise.reply))
+        assert told == read(exercise)
+        places = [CELLS.index(cell) for cell in told]
+        in_order += all((b - a) % 16 == 1 for a, b in itertools.pairwise(places))
+    assert 8 <= in_order <= 32
+
+
+def test_pages_are_told_by_what_two_cells_of_a_row_spell() -> None:
+    for exercise in exercises(Reading.PAGES):
+        colours = [Colour(name) for name in read(exercise).values()]
+        assert exercise.reply == "".join(page_name(*colours[at : at + 2]) for at in range(0, 16, 2))
+
+
+def test_an_enlarged_fine_print_is_told_by_its_first_colour() -> None:
+    for exercise in exercises(Reading.PRINT):
+        assert np.abs(picture(exercise)[9, 9] - Colour(exercise.reply).rgb).max() < 64
+
+
+@pytest.mark.parametrize("family", list(FamilyName))
+def test_an_exercise_is_the_same_each_time_and_no_other_is_like_it(family: FamilyName) -> None:
+    protocol = mosaic_protocol(family)
+    first = [reading_exercise(protocol, seed=1, index=index, readings=WORDS) for index in range(20)]
+    again = [reading_exercise(protocol, seed=1, index=index, readings=WORDS) for index in range(20)]
+    other = [reading_exercise(protocol, seed=2, index=index, readings=WORDS) for index in range(20)]
+    assert first == again
+    assert len({exercise.reply for exercise in (*first, *other) if exercise.reading is not Reading.PRINT}) == len(
+        [exercise for exercise in (*first, *other) if exercise.reading is not Reading.PRINT]
+    )
+    assert {exercise.reading for exercise in first} == set(WORDS)
+
+
+def test_the_first_stage_only_asks_for_what_teaches_where_things_are() -> None:
+    asked = {reading_exercise(PROTOCOL, seed=0, index=index).reading for index in range(20)}
+    assert asked == set(SEEING) == {Reading.ALL, Reading.CELLS, Reading.ECHO}
+
+
+def test_an_echo_says_again_what_was_said_and_shows_nothing() -> None:
+    for exercise in exercises(Reading.ECHO):
+        [message] = exercise.messages
+        assert message.text.endswith(": " + exercise.reply)
+        assert not any(isinstance(part, ImagePart) for part in message.parts)
