@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vrag_ray.training.advantages import ancestors, ggpo_keep, group_advantages
@@ -60,6 +60,7 @@ names = st.sampled_from("abcdefgh")
 graphs = st.dictionaries(names, st.lists(names, max_size=4), max_size=8)
 
 
+@settings(deadline=None)
 @given(graphs, st.sets(names), st.booleans(), st.permutations("abcdefgh"))
 def test_renaming_nodes_and_ordering_parents_change_nothing(
     graph: dict[str, list[str]], valuable: set[str], success: bool, letters: list[str]
@@ -75,6 +76,7 @@ def test_renaming_nodes_and_ordering_parents_change_nothing(
     assert not graph or mine[-1], "the answer's own segment is always kept"
 
 
+@settings(deadline=None)
 @given(graphs, names, names)
 def test_another_edge_can_only_keep_more_of_a_success(graph: dict[str, list[str]], child: str, parent: str):
     answer = next(reversed(graph), None)

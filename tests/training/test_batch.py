@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.agent.scripted import Watcher
@@ -131,12 +131,14 @@ sizes = st.lists(st.lists(st.integers(1, 200), min_size=1, max_size=5), max_size
 budgets = st.integers(1, 1500)
 
 
+@settings(deadline=None)
 @given(sizes, budgets)
 def test_every_group_is_in_exactly_one_part(sizes: list[list[int]], budget: int):
     assert sorted(number for part in parts(sizes, budget) for number in part) == list(range(len(sizes)))
     assert all(parts(sizes, budget))
 
 
+@settings(deadline=None)
 @given(sizes, budgets)
 def test_a_part_keeps_within_the_budget_unless_one_group_alone_does_not(sizes: list[list[int]], budget: int):
     for part in parts(sizes, budget):
@@ -144,11 +146,13 @@ def test_a_part_keeps_within_the_budget_unless_one_group_alone_does_not(sizes: l
         assert padded <= budget or len(part) == 1
 
 
+@settings(deadline=None)
 @given(sizes, budgets)
 def test_the_same_sizes_give_the_same_parts(sizes: list[list[int]], budget: int):
     assert list(parts(sizes, budget)) == list(parts(sizes, budget))
 
 
+@settings(deadline=None)
 @given(sizes, budgets)
 def test_groups_of_like_length_come_together(sizes: list[list[int]], budget: int):
     longest = [[max(sizes[number]) for number in part] for part in parts(sizes, budget)]

@@ -308,6 +308,7 @@ shapes = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(shapes, st.integers(0, 45), st.randoms(use_true_random=False))
 def test_the_mix_is_even_and_does_not_depend_on_the_order(made: list[Shape], total: int, order: object) -> None:
     chosen = balanced(made, total)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -91,6 +91,7 @@ def test_every_property_has_its_test():
 
 
 # property 2: invariant to the order of segments and to edges that are none; cycles end.
+@settings(deadline=None)
 @given(graphs, st.booleans(), st.sets(names), st.randoms())
 def test_edges_that_are_none_and_the_order_of_segments_change_nothing(
     graph: Graph, success: bool, valuable: set[str], dice: random.Random
@@ -108,6 +109,7 @@ def test_edges_that_are_none_and_the_order_of_segments_change_nothing(
 
 
 # property 3: an edge into P_ans adds its parent's ancestors and nothing else; no edge changes a failure's mask.
+@settings(deadline=None)
 @given(graphs, st.integers(0, 7), st.integers(0, 7), st.sets(names))
 def test_an_edge_can_only_shrink_the_mask_of_a_success(graph: Graph, one: int, other: int, valuable: set[str]):
     nodes, answer = list(graph), list(graph)[-1]
@@ -121,6 +123,7 @@ def test_an_edge_can_only_shrink_the_mask_of_a_success(graph: Graph, one: int, o
 
 
 # property 4: a chain masks nothing of a success.
+@settings(deadline=None)
 @given(st.integers(1, 8))
 def test_a_chain_that_succeeded_is_learnt_whole(length: int):
     chain = {"root": []} | {f"n{place}": [f"n{place - 1}" if place else "root"] for place in range(length)}
@@ -129,6 +132,7 @@ def test_a_chain_that_succeeded_is_learnt_whole(length: int):
 
 
 # property 5: the answer is never masked, and a mask takes whole segments.
+@settings(deadline=None)
 @given(graphs, st.booleans(), st.sets(names))
 def test_the_answer_is_always_learnt(graph: Graph, success: bool, valuable: set[str]):
     answer = list(graph)[-1]
@@ -143,6 +147,7 @@ def test_a_masked_segment_is_masked_in_every_token_and_a_kept_one_in_none():
 
 
 # property 6: the two terms of eq. 11, each of them blind to what the other looks at.
+@settings(deadline=None)
 @given(graphs, graphs, st.sets(names), st.sets(names))
 def test_a_success_is_judged_by_its_graph_and_a_failure_by_what_it_found(
     graph: Graph, other: Graph, valuable: set[str], more: set[str]
@@ -157,6 +162,7 @@ def test_a_success_is_judged_by_its_graph_and_a_failure_by_what_it_found(
 
 
 # property 7: a failure's mask is node by node.
+@settings(deadline=None)
 @given(graphs, st.sets(names), names)
 def test_masking_a_search_leaves_its_parents_and_children_alone(graph: Graph, valuable: set[str], node: str):
     nodes, answer = list(graph), list(graph)[-1]
@@ -365,6 +371,7 @@ def test_one_picture_gets_all_pixels_and_no_energy_none():
 
 
 # property 25: budgets are shares, and equals keep the order of nodes and items.
+@settings(deadline=None)
 @given(st.lists(st.floats(0.01, 10.0), min_size=1, max_size=6), st.floats(0.1, 10.0))
 def test_scaling_every_score_leaves_the_budgets(values: list[float], scale: float):
     plain, scaled = (

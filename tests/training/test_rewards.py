@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.agent.pages import library
@@ -43,6 +43,7 @@ def test_retrieval_pays_for_gold_pages_found_early_and_once(found: list, gold: l
 pages = st.lists(st.sampled_from([X, Y, G1, G2]), max_size=8)
 
 
+@settings(deadline=None)
 @given(pages, st.lists(st.sampled_from([G1, G2]), min_size=1, max_size=2, unique=True))
 def test_retrieval_never_pays_more_than_one(found: list, gold: list):
     assert 0 <= ndcg(found, gold) <= 1 + 1e-12

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.training.mosaic import Album, Groups, Speaker, expert, pixels_of, played, stage, tasks
@@ -214,6 +214,7 @@ def test_a_grade_that_cannot_be_given_stops_the_rollout(model: Path):
 counts = st.integers(1, 40)
 
 
+@settings(deadline=None)
 @given(counts, st.integers(1, 9), st.integers(0, 99))
 def test_every_question_is_asked_once_before_any_is_asked_again(count: int, step_size: int, seed: int):
     pool = numbered(count)
@@ -223,6 +224,7 @@ def test_every_question_is_asked_once_before_any_is_asked_again(count: int, step
         assert Counter(asked[start : start + count]) == Counter(pool)
 
 
+@settings(deadline=None)
 @given(counts, st.integers(1, 9), st.integers(0, 30))
 def test_the_questions_of_a_step_depend_on_nothing_but_its_number_and_the_seed(count: int, step_size: int, step: int):
     pool = numbered(count)
@@ -241,6 +243,7 @@ def test_without_questions_there_is_no_training():
         chosen([], 1, seed=0, step=0)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 60), st.text(max_size=5))
 def test_an_order_is_of_everything_once(count: int, seed: str):
     assert sorted(order(count, seed)) == list(range(count))

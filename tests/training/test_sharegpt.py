@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -159,6 +159,7 @@ pieces = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(pieces)
 def test_there_are_as_many_placeholders_as_pictures_however_text_is_cut(parts: list[str | bytes]) -> None:
     message = Message.of(Role.USER, *[ImagePart(part) if isinstance(part, bytes) else part for part in parts])

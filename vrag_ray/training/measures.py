@@ -18,6 +18,7 @@ Mean = tuple[str, float, float]
 def rollout_metrics(groups: Sequence[Sequence[Trajectory]], ranks: Ranks, algorithm: Algorithm) -> dict[str, float]:
     """Means over the runs of all ranks, by name; every rank gets the same. A mean of nothing is left out.
 
+    ``success/<kind>`` is that of the examples of a kind.
     ``masked/positive`` is the share of segments that the published GGPO mask takes out of successes,
     ``masked/negative`` out of failures, whether the algorithm uses it or not: it shows what the graphs would allow.
     """
@@ -48,6 +49,8 @@ def _of_group(group: Sequence[Trajectory], algorithm: Algorithm) -> Iterator[Mea
 def _of_run(run: Trajectory, algorithm: Algorithm) -> Iterator[Mean]:
     yield "reward/mean", run.reward.total, 1
     yield "reward/success", float(run.reward.success), 1
+    if run.kind:
+        yield f"success/{run.kind}", float(run.reward.success), 1
     yield "reward/answer", run.reward.answer, 1
     yield "reward/retrieval", run.reward.retrieval, 1
     yield "reward/format", run.reward.format, 1

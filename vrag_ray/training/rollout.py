@@ -109,11 +109,10 @@ def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[T
     """``count`` tasks of step ``step`` (from 0). All are seen once, in a new order, before any comes again."""
     if not tasks:
         raise VragError("there are no questions to train on: the examples file is empty")
-    picked: list[Task] = []
-    for place in range(step * count, (step + 1) * count):
-        epoch, within = divmod(place, len(tasks))
-        picked.append(tasks[order(len(tasks), f"{seed}/{epoch}")[within]])
-    return picked
+    places = range(step * count, (step + 1) * count)
+    epochs = {place // len(tasks) for place in places}
+    orders = {epoch: order(len(tasks), f"{seed}/{epoch}") for epoch in epochs}
+    return [tasks[orders[place // len(tasks)][place % len(tasks)]] for place in places]
 
 
 def order(count: int, seed: str) -> list[int]:
@@ -169,4 +168,5 @@ async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Traje
         record=record,
         reward=await stage.grade(record, example, task.gold),
         valuable=valuable_nodes(record, task.gold),
+        kind=example.kind,
     )

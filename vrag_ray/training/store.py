@@ -43,6 +43,7 @@ class _RunRow(TypedDict):
     valuable: list[str]
     reward: dict[str, float]
     record: str
+    kind: str
 
 
 def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
@@ -146,6 +147,7 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
         "valuable": sorted(run.valuable),
         "reward": asdict(run.reward),
         "record": run.record.to_json(),
+        "kind": run.kind,
     }
 
 
@@ -175,6 +177,7 @@ def _trajectory(row: _RunRow, pngs: dict[str, bytes]) -> Trajectory:
             reward["total"], reward["answer"], reward["retrieval"], reward["format"], success=bool(reward["success"])
         ),
         valuable=frozenset(row["valuable"]),
+        kind=row["kind"],
     )
 
 
@@ -220,5 +223,6 @@ def _schema() -> pa.Schema:
             "valuable": pa.list_(pa.string()),
             "reward": pa.struct({**parts, "success": pa.bool_()}),
             "record": pa.string(),
+            "kind": pa.string(),
         }
     )

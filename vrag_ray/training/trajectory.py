@@ -59,7 +59,7 @@ class Trajectory:
     """One run of one question. ``sample`` numbers the runs of its group, from 0.
 
     ``nodes`` says of each call which node it was said for. ``valuable`` are the search nodes whose results held a
-    gold page (GGPO's R_val).
+    gold page (GGPO's R_val). ``kind`` is that of the example.
     """
 
     uid: str
@@ -69,6 +69,7 @@ class Trajectory:
     record: RunRecord
     reward: Reward
     valuable: frozenset[str] = frozenset()
+    kind: str = ""
 
     @property
     def segments(self) -> tuple[Segment, ...]:
