@@ -89,6 +89,16 @@ def test_going_on_after_the_last_step_forgets_nothing(tmp_path: Path):
     assert metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
 
 
+def test_a_validation_that_is_made_again_replaces_the_one_before(tmp_path: Path):
+    folder = open_folder(tmp_path)
+    for step in (0, 1, 2):
+        folder.log(step, {"validation/success": 0.5})
+        folder.log(step + 1, {"loss": 1.0})
+    folder.rewind(1)
+    folder.close()
+    assert metrics(tmp_path) == [{"step": 0, "validation/success": 0.5}, {"step": 1, "loss": 1.0}]
+
+
 def test_a_line_that_a_killed_process_half_wrote_is_forgotten(tmp_path: Path):
     folder = open_folder(tmp_path)
     folder.log(1, {"loss": 1.0})

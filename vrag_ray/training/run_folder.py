@@ -48,7 +48,7 @@ class RunFolder:
         """Forget the metrics of steps after ``step``: they are about to be measured again."""
         if self._metrics.exists():
             lines = self._metrics.read_text(encoding="utf-8").splitlines()
-            kept = [line for line in lines if _step(line) <= step]
+            kept = [line for line in lines if _written_in(line) <= step]
             self._metrics.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
             self._board.close()
             self._board = self._points(after=step)
@@ -76,12 +76,16 @@ class RunFolder:
         return SummaryWriter(str(self.path / "tensorboard"), purge_step=None if after is None else after + 1)
 
 
-def _step(line: str) -> float:
-    """The step of a line of metrics; one that a killed process half wrote is of no step."""
+def _written_in(line: str) -> float:
+    """The step that a line of metrics was written in: a validation after step 3 comes with step 4.
+
+    One that a killed process half wrote is of no step that is over.
+    """
     try:
-        return int(json.loads(line)["step"])
+        values = json.loads(line)
     except ValueError:
         return math.inf
+    return int(values["step"]) + any(name.startswith("validation/") for name in values)
 
 
 def told(folder: Path, tell: Callable[[str], None], over: threading.Event) -> None:
