@@ -25,7 +25,7 @@ from vrag_ray.config import CorpusConfig, Settings, VllmConfig
 from vrag_ray.policies.chat_model import ChatRequest
 from vrag_ray.policies.vllm_prompt import ChatFormat, images
 from vrag_ray.serving.local import start_ray, start_serving
-from vrag_ray.training.algorithms import ALGORITHMS
+from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
 from vrag_ray.training.config import (
     EngineConfig,
     ModelConfig,
@@ -56,8 +56,8 @@ from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
-EXPERT_RUNS = 1536
-SEEING_FIRST, IMITATING = (9600, 4800), (3600, 1600)
+EXPERT_RUNS = 2048
+SEEING_FIRST, IMITATING = (9600, 4800), (4800, 3200)
 """Reading and copying exercises of the two supervised stages."""
 CORPUS = CorpusConfig(ocr=False)
 HTTP_AT_ONCE = 16
@@ -145,7 +145,7 @@ class Course:
         )
         train_sft(config, lambda line: print(f"  {line}", flush=True))
 
-    def reinforce(self, name: str, algorithm: str, steps: int, lr: float) -> None:
+    def reinforce(self, name: str, algorithm: Algorithm, steps: int, lr: float) -> None:
         rollout = RolloutConfig(
             questions=16,
             group=8,
@@ -167,7 +167,7 @@ class Course:
             validation_every=20,
             validation_samples=VALIDATION_SAMPLES,
             steps=steps,
-            algorithm=ALGORITHMS[algorithm],
+            algorithm=algorithm,
             rollout=rollout,
             reward=RewardConfig(answer=1.0, retrieval=0.0, format=0.0),
             world=self.world_config,
@@ -229,7 +229,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("mosaic-rl"))
     parser.add_argument("--algorithm", choices=list(ALGORITHMS), default="gspo_segments")
     parser.add_argument("--steps", type=int, default=120)
-    parser.add_argument("--lr", type=float, default=3e-4)
+    parser.add_argument("--lr", type=float, default=1e-4)
+    parser.add_argument("--entropy", type=float, default=0.01, help="coefficient of the entropy term")
+    parser.add_argument("--name", help="of the reinforcement run; rl-ALGORITHM by default")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
     # Ray's workers are nice to everything else by default; here they are all that runs.
@@ -238,7 +240,8 @@ def main() -> None:
     course = Course(chosen.out.absolute(), chosen.seed)
     out = course.out
     out.mkdir(parents=True, exist_ok=True)
-    run = f"rl-{chosen.algorithm}"
+    run = chosen.name or f"rl-{chosen.algorithm}"
+    algorithm = ALGORITHMS[chosen.algorithm].model_copy(update={"entropy": chosen.entropy})
     constant = OptimizerConfig(lr=2e-3, warmup_steps=40, betas=(0.9, 0.95))
     falling = OptimizerConfig(lr=2e-3, warmup_steps=20, betas=(0.9, 0.95), schedule=Schedule.COSINE, final_lr=1e-4)
     course.stage("world", out / "model", course.make_world)
@@ -252,7 +255,7 @@ def main() -> None:
     course.stage(
         "reinforcement",
         out / run / "final",
-        lambda: course.reinforce(run, chosen.algorithm, chosen.steps, chosen.lr),
+        lambda: course.reinforce(run, algorithm, chosen.steps, chosen.lr),
     )
     curve = course.success(run)
     print(f"all stages: {sum(course.seconds.values()) / 60:.1f} minutes")

@@ -13,6 +13,7 @@ import pytest
 
 from tests.corpus.hostile import giant_png, nested_forms_pdf
 from tests.corpus.samples import text_pdf
+from tests.processes import children_called
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodeError, KilledError, KillReason, WorkItem
 from vrag_ray.corpus.sandbox import Sandbox
@@ -24,8 +25,7 @@ PDF = DocumentKind.PDF
 
 def child_of_this_process() -> psutil.Process:
     """The youngest decoding child; other tests may keep one of their own."""
-    children = [c for c in psutil.Process().children() if "vrag_ray.corpus.child" in c.cmdline()]
-    return max(children, key=lambda child: (child.create_time(), child.pid))
+    return max(children_called("vrag_ray.corpus.child"), key=lambda child: (child.create_time(), child.pid))
 
 
 def decode(sandbox: Sandbox, path: Path, options, stop: int = 1):

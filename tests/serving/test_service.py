@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from tests.processes import children_called
 from tests.serving import material
 from tests.serving.sse_client import events_of
 from vrag_ray.agent.events import RunStatus
@@ -300,10 +301,7 @@ def test_the_typed_client_asks_fetches_and_cancels(service: LocalService, librar
 
 
 def test_a_killed_retriever_is_reported_and_comes_back(http: httpx.Client, library: dict[str, str]):
-    import psutil
-
-    mine = psutil.Process().children(recursive=True)
-    [retriever] = [child for child in mine if "ServeReplica:vrag:Retriever" in " ".join(child.cmdline())]
+    [retriever] = children_called("ServeReplica:vrag:Retriever")
     retriever.kill()
     statuses = set()
     deadline = time.monotonic() + 60

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.processes import children_called
 from tests.vllm.tiny import QUESTION, ask, chatted, generated, needs_vllm, png, save_adapter, served, until
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
 from vrag_ray.policies.chat_model import ModelLostError, Sampling, TokenRequest
@@ -281,5 +282,4 @@ async def test_a_dead_engine_is_a_lost_model(model: ServedModel):
 
 def _engines() -> list[psutil.Process]:
     """The engines' processes of this test's replicas."""
-    ours = psutil.Process().children(recursive=True)
-    return [process for process in ours if process.name().startswith("VLLM::EngineCor")]
+    return children_called("VLLM::EngineCor")

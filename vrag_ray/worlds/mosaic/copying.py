@@ -1,8 +1,12 @@
-"""Copying exercises: words of the world, to be said again. An agent copies names from questions and notes all the time,
-and from random weights that is the slowest thing to learn when only one or two words of a run ask for it.
+"""Copying exercises: words of the world to be said again, and notes to be told in another order.
+
+An agent copies names from questions and colours from notes all the time, and from random weights that is the slowest
+thing to learn when only one or two words of a run ask for it.
 """
 
 from __future__ import annotations
+
+import random
 
 from vrag_ray.agent.chat import Message, Role
 from vrag_ray.worlds.mosaic.chance import drawn_from
@@ -11,12 +15,34 @@ from vrag_ray.worlds.mosaic.page import CELLS
 
 WORDS = 20
 NODES = 4
-_ASKED = "Question: What colour is cell "
+_REPEAT = "Question: What colour is cell "
+_RECALL = "Notes: "
+
+Chat = tuple[Message, ...]
 
 
-def copying_exercise(*, seed: int, index: int) -> tuple[tuple[Message, ...], str]:
-    """The chat of exercise ``index`` up to where the assistant speaks, and the reply: the words of the question."""
+def copying_exercise(*, seed: int, index: int) -> tuple[Chat, str]:
+    """The chat of exercise ``index`` up to where the assistant speaks, and the reply. Every other one is a recall.
+
+    One says the words of the question again. In the other the chat tells the colours of some cells and asks for them
+    in another order.
+    """
     chance = drawn_from("copying", seed, index)
+    if index % 2:
+        return _recall(chance)
+    text = _words(chance)
+    return (Message.of(Role.USER, f"{_REPEAT}{text}"),), text
+
+
+def _recall(chance: random.Random) -> tuple[Chat, str]:
+    cells = chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))
+    notes = {cell: f"{cell} {chance.choice(COLOURS).value}" for cell in cells}
+    order = chance.sample(cells, len(cells))
+    told, asked = "".join(notes.values()), "".join(f"{cell} " for cell in order)
+    return (Message.of(Role.USER, f"{_RECALL}{told}\n{asked}"),), "".join(notes[cell] for cell in order)
+
+
+def _words(chance: random.Random) -> str:
     words: list[str] = []
     while len(words) < WORDS:
         kind = chance.randrange(5)
@@ -29,5 +55,4 @@ def copying_exercise(*, seed: int, index: int) -> tuple[tuple[Message, ...], str
             words.append(f"{chance.choice(CELLS)} ")
         else:
             words.append(f"s{chance.randrange(1, NODES + 1)}")
-    text = "".join(words)
-    return (Message.of(Role.USER, f"{_ASKED}{text}"),), text
+    return "".join(words)

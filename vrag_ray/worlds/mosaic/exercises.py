@@ -1,29 +1,30 @@
 """Reading exercises: a picture as the agent sees it, and what stands in it. For the stage before the agent's own.
 
 From random weights, a model learns to see from dense answers: an exercise asks for all sixteen cells of a picture,
-where a run of the agent asks for one or two. What it has to find out is where a cell is: half of the replies that
-name their cells go on in reading order from any cell, which is learnt first, half of them jump about. In the same way
-it learns to repeat what it was told; without that, no page's name gets from a question or a note into a query.
+where a run of the agent asks for one or two. What it has to find out is where a cell is: replies that name their cells
+go on in reading order from any cell, which is learnt first, or jump about as they were asked to. In the same way it
+learns to point, which a run asks for only where there is fine print. ``copying`` teaches it to repeat what it was told.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role
 from vrag_ray.agent.coordinates import with_margin
+from vrag_ray.agent.families import ModelFamily
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.types import Box, Locator
 from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.colours import COLOURS, GREY_NAME, page_name
 from vrag_ray.worlds.mosaic.drawing import draw, page_pixels, page_side, print_box
+from vrag_ray.worlds.mosaic.expert import print_crop
 from vrag_ray.worlds.mosaic.page import BODY, CELLS, Page
 
 MOST_PRINTS = 4
-ECHOED = 16
+POINTED_AT = 4
 
 
 class Reading(StrEnum):
@@ -32,25 +33,28 @@ class Reading(StrEnum):
     ALL = "all"
     """Every cell's colour in reading order, run together: one token a cell."""
     CELLS = "cells"
-    """Every cell's colour after the cell's name, as in the expert's notes, in another order."""
+    """Every cell's colour after the cell's name, as in the expert's notes, in reading order from any cell."""
+    ASKED = "asked"
+    """The same for some cells, in the order in which they were asked for."""
+    PLACES = "places"
+    """The numbers to crop with in order to read the fine print of the cells asked for."""
     PAGES = "pages"
     """The names of pages that each two cells of a row spell."""
     PRINT = "print"
     """The colour with which an enlarged fine print begins."""
-    ECHO = "echo"
-    """Words of this world, said again. There is no picture."""
 
 
 _ASKED = {
     Reading.ALL: "Read all cells.",
     Reading.CELLS: "Read all cells with their names.",
+    Reading.ASKED: "Read these cells: ",
+    Reading.PLACES: "Where is the fine print of these cells: ",
     Reading.PAGES: "Read all cells as names of pages.",
     Reading.PRINT: "Read the fine print.",
-    Reading.ECHO: "Say again: ",
 }
-SEEING = (Reading.ALL, Reading.CELLS, Reading.ECHO)
+SEEING = (Reading.ALL, Reading.CELLS, Reading.ASKED)
 """For a model that cannot see at all. With more than these in the first stage it learns several times slower."""
-WORDS = (Reading.ALL, Reading.CELLS, Reading.PAGES, Reading.PAGES, Reading.PRINT, Reading.ECHO)
+WORDS = (Reading.ALL, Reading.ASKED, Reading.ASKED, Reading.PLACES, Reading.PAGES, Reading.PAGES, Reading.PRINT)
 """For one that can: beside the agent's own calls, so that it forgets nothing."""
 
 
@@ -69,9 +73,6 @@ def reading_exercise(
     """Exercise ``index``, the same for the same seed: one of ``readings`` of a random picture, of no world's page."""
     chance = drawn_from("exercise", seed, index)
     reading = chance.choice(readings)
-    if reading is Reading.ECHO:
-        said = "".join(_words(chance))
-        return Exercise(reading, (Message.of(Role.USER, _ASKED[reading] + said),), said)
     prints = chance.sample(BODY, 0 if reading is Reading.PAGES else chance.randrange(1, MOST_PRINTS + 1))
     page = Page(
         name=page_name(chance.choice(COLOURS), chance.choice(COLOURS)),
@@ -79,42 +80,39 @@ def reading_exercise(
         prints=tuple(prints),
     )
     closer = with_margin(print_box(prints[0])) if reading is Reading.PRINT else None
+    asked = _asked_for(reading, chance)
     label = "Picture 3" if closer is not None else f"Picture {chance.randrange(1, 3)}"
     part = ", part of Picture 1" if closer is not None else ""
     message = Message.of(
         Role.USER,
         f"<tool_response>\n{label} ({page.name}, page 1{part}):",
         ImagePart(_picture(page, closer, protocol)),
-        f"\n</tool_response>\n{_ASKED[reading]}",
+        f"\n</tool_response>\n{_ASKED[reading]}{''.join(f'{cell} ' for cell in asked)}",
     )
-    return Exercise(reading, (message,), _reply(reading, page, chance))
+    return Exercise(reading, (message,), _reply(reading, page, asked or _from_any(chance), protocol.family))
 
 
-def _words(chance: random.Random) -> Iterator[str]:
-    """Names of pages, colours, cells and ids of nodes, in no order."""
-    for _ in range(ECHOED):
-        yield chance.choice(
-            (
-                page_name(chance.choice(COLOURS), chance.choice(COLOURS)),
-                chance.choice(COLOURS).value,
-                f"{chance.choice(CELLS)} ",
-                f"s{chance.randrange(1, 5)}",
-            )
-        )
+def _asked_for(reading: Reading, chance: random.Random) -> list[str]:
+    if reading is Reading.ASKED:
+        return chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))
+    return chance.sample(BODY, POINTED_AT) if reading is Reading.PLACES else []
 
 
-def _reply(reading: Reading, page: Page, chance: random.Random) -> str:
+def _from_any(chance: random.Random) -> list[str]:
+    start = chance.randrange(len(CELLS))
+    return [*CELLS[start:], *CELLS[:start]]
+
+
+def _reply(reading: Reading, page: Page, order: list[str], family: ModelFamily) -> str:
     if reading is Reading.PRINT:
         return page.colour(page.prints[0]).value
     if reading is Reading.PAGES:
         return "".join(page_name(*page.cells[at : at + 2]) for at in range(0, len(CELLS), 2))
+    if reading is Reading.PLACES:
+        return ", ".join(f"{cell} {', '.join(map(str, print_crop(cell, family)))}" for cell in order)
     shown = {cell: GREY_NAME if cell in page.prints else page.colour(cell).value for cell in CELLS}
     if reading is Reading.ALL:
         return "".join(shown.values())
-    start = chance.randrange(len(CELLS))
-    order = [*CELLS[start:], *CELLS[:start]]
-    if chance.random() < 0.5:
-        chance.shuffle(order)
     return "".join(f"{cell} {shown[cell]}" for cell in order)
 
 

@@ -1,0 +1,76 @@
+"""The memory graph of every run, in the terms in which training credits segments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from vrag_ray.training.credit import CreditInput
+from vrag_ray.worlds.hunt.memory import Parent
+from vrag_ray.worlds.hunt.rollout import Rollouts
+
+ROOT, ANSWER = "root", "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run. ``parents`` are as declared, by node in order of creation; ``found`` gold pages by search node."""
+
+    parents: Mapping[str, Sequence[str]]
+    answer_id: str | None
+    success: bool
+    segment_nodes: tuple[str, ...]
+    found: Mapping[str, frozenset[str]]
+    gold: int
+
+    def credit_input(self) -> CreditInput:
+        return CreditInput(float(self.success), self.segment_nodes, self.found, self.gold)
+
+
+def runs_of(rollouts: Rollouts) -> list[Run]:
+    """The runs in the order of the questions."""
+    memory = rollouts.memory
+    parent, source, kept = memory.parent.tolist(), memory.source.tolist(), memory.kept.tolist()
+    gold_place, hops = memory.gold_place.tolist(), rollouts.questions.hops.tolist()
+    success, answered_at = rollouts.success.tolist(), rollouts.answered_at.tolist()
+    last_parent, last_source = rollouts.answer_parent.tolist(), rollouts.answer_source.tolist()
+    found_runs = []
+    for run, answered in enumerate(answered_at):
+        searches = memory.config.max_steps if answered < 0 else answered
+        parents: dict[str, list[str]] = {ROOT: []}
+        for step in range(searches):
+            parents[_name(step)] = _declared(parent[run][step], step, source[run][step], kept[run])
+        if answered >= 0:
+            parents[ANSWER] = _declared(last_parent[run], answered, last_source[run], kept[run])
+        found_runs.append(
+            Run(
+                parents=parents,
+                answer_id=ANSWER if answered >= 0 else None,
+                success=success[run],
+                segment_nodes=tuple(node for node in parents if node != ROOT),
+                found={
+                    _name(step): frozenset({str(gold_place[run][step])})
+                    for step in range(searches)
+                    if gold_place[run][step] >= 0
+                },
+                gold=hops[run],
+            )
+        )
+    return found_runs
+
+
+def _name(step: int) -> str:
+    return f"n{step}"
+
+
+def _declared(parent: int, step: int, source: int, kept: Sequence[bool]) -> list[str]:
+    """What stands for nothing yet (no node before, none that names the key) stands for the question."""
+    match Parent(parent):
+        case Parent.PREVIOUS if step:
+            return [_name(step - 1)]
+        case Parent.SOURCE if source >= 0:
+            return [_name(source)]
+        case Parent.ALL:
+            return [_name(earlier) for earlier in range(step) if kept[earlier]] or [ROOT]
+        case _:
+            return [ROOT]
