@@ -23,7 +23,8 @@ from vrag_ray.serving.local import start_ray
 from vrag_ray.training.algorithms import ALGORITHMS
 from vrag_ray.training.colocated import ColocatedEngine
 from vrag_ray.training.config import EngineConfig, ModelConfig, OptimizerConfig, RewardConfig, WorldConfig
-from vrag_ray.training.learner import Learner, Lesson
+from vrag_ray.training.learner import Learner
+from vrag_ray.training.lessons import Lesson
 from vrag_ray.training.optimizer import Optimizer
 from vrag_ray.training.pixels import Pixels
 from vrag_ray.training.ranks import Ranks

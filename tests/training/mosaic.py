@@ -23,7 +23,8 @@ from vrag_ray.policies.vllm_prompt import ChatFormat
 from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
 from vrag_ray.training.batch import collate
 from vrag_ray.training.config import ModelConfig, OptimizerConfig
-from vrag_ray.training.learner import Learner, Lesson, Update, lessons
+from vrag_ray.training.learner import Learner, Update
+from vrag_ray.training.lessons import Lesson, lessons
 from vrag_ray.training.optimizer import Optimizer
 from vrag_ray.training.pixels import Pixels
 from vrag_ray.training.ranks import Ranks
@@ -220,7 +221,7 @@ def sampled(groups: Groups, model: Path, shift: float = 0.0) -> Groups:
 
 def taught(groups: Groups, algorithm: Algorithm) -> list[Lesson]:
     """The lessons of all runs, in order."""
-    return [lesson for run in lessons(groups, algorithm) for lesson in run]
+    return [lesson for run in lessons(groups, algorithm, Ranks()) for lesson in run]
 
 
 @dataclass

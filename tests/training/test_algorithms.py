@@ -57,6 +57,7 @@ def parts_of(algorithm: Algorithm, new: torch.Tensor = NEW, keep: torch.Tensor =
         ("gspo", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.TRAJECTORY, 0.0),
         ("gspo_segments", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.SEGMENTS, 0.0),
         ("ggpo", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.GGPO, 0.0),
+        ("progress", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.PROGRESS, 0.0),
     ],
 )
 def test_presets_have_the_numbers_of_their_papers(

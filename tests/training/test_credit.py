@@ -13,21 +13,21 @@ from vrag_ray.training.masks import first_finds, shuffled_keep
 from vrag_ray.types import VragError
 
 
-def run(reward: float, *finds: str | None, gold: int = 2) -> CreditInput:
+def run(reward: float, *finds: int | None, gold: int = 2) -> CreditInput:
     """A segment for each of ``finds``: the gold page that its search brought, or None."""
     nodes = [f"n{number}" for number in range(len(finds))]
     found = {node: {page} for node, page in zip(nodes, finds, strict=True) if page is not None}
     return CreditInput(reward, nodes, found, gold)
 
 
-SUCCESS = run(1.0, "a", None, "b", None)
-FAILURE = run(0.0, "a", None, None, None)
+SUCCESS = run(1.0, 1, None, 2, None)
+FAILURE = run(0.0, 1, None, None, None)
 LOST = run(0.0, None, None, None)
 GROUPS = [[SUCCESS, FAILURE, LOST, SUCCESS], [FAILURE, LOST, SUCCESS, LOST], [LOST, SUCCESS, FAILURE, SUCCESS]]
 
 
 def test_missing_counts_distinct_gold_pages() -> None:
-    assert run(0.0, "a", "a", None, "b").missing() == [2, 1, 1, 1, 0]
+    assert run(0.0, 1, 1, None, 2).missing() == [2, 1, 1, 1, 0]
 
 
 def test_without_annotation_it_is_the_groups_own_advantage() -> None:
@@ -82,6 +82,21 @@ def test_a_first_find_is_worth_more_than_the_dead_end_after_it_also_in_a_failure
                 assert credited[number][place][0] > credited[number][place][1]
 
 
+def test_the_order_of_groups_and_of_their_runs_changes_nothing() -> None:
+    mixed = [list(reversed(group)) for group in reversed(GROUPS)]
+    again = [list(reversed(group)) for group in reversed(progress_advantages(mixed))]
+    for one, two in zip(progress_advantages(GROUPS), again, strict=True):
+        assert all(torch.allclose(a, b) for a, b in zip(one, two, strict=True))
+
+
+def test_runs_that_never_spoke_have_no_credit_and_spoil_none() -> None:
+    silent = [run(0.0), run(0.0), run(0.0), run(0.0)]
+    *spoken, none = progress_advantages([*GROUPS, silent], normalize_std=False)
+    assert [len(one) for one in none] == [0, 0, 0, 0]
+    for one, two in zip(progress_advantages(GROUPS, normalize_std=False), spoken, strict=True):
+        assert all(torch.allclose(a, b) for a, b in zip(one, two, strict=True))
+
+
 def test_normalising_divides_by_the_spread_of_the_batch() -> None:
     plain = progress_advantages(GROUPS, recall_weight=0.0, normalize_std=False)
     scaled = progress_advantages(GROUPS, recall_weight=0.0)
@@ -91,7 +106,7 @@ def test_normalising_divides_by_the_spread_of_the_batch() -> None:
 
 
 def test_equal_rewards_credit_nothing() -> None:
-    same = [[FAILURE, LOST], [LOST, LOST]]
+    same = [[FAILURE, LOST], [LOST, LOST], [run(0.0), run(0.0)]]
     assert not any(one.any() for group in progress_advantages(same, recall_weight=0.0) for one in group)
 
 
@@ -105,7 +120,7 @@ def test_uneven_groups_and_odd_traces_are_refused(groups: list[list[CreditInput]
 
 
 def test_only_the_first_search_that_brings_a_gold_page_is_a_find() -> None:
-    found = {"n0": {"a"}, "n1": {"a"}, "n3": {"a", "b"}}
+    found = {"n0": {1}, "n1": {1}, "n3": {1, 2}}
     assert first_finds(found, ["n0", "n1", None, "n2", "n3"]) == {"n0", "n3"}
 
 

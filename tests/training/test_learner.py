@@ -29,7 +29,9 @@ from tests.training.test_ranks import on_two_ranks
 from vrag_ray.training.advantages import group_advantages
 from vrag_ray.training.algorithms import Algorithm, Counts, loss
 from vrag_ray.training.batch import collate
-from vrag_ray.training.learner import Lesson, Update
+from vrag_ray.training.credit import progress_advantages
+from vrag_ray.training.learner import Update
+from vrag_ray.training.lessons import Lesson, credit_input, lessons
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.store import read_trajectories, write_trajectories
 from vrag_ray.training.trajectory import Call, Trajectory
@@ -37,7 +39,10 @@ from vrag_ray.worlds.mosaic.model import save_mosaic_model
 
 CLOSE = 1e-5
 GGPO = recipe("ggpo")
-EVERY = pytest.mark.parametrize("name", ["grpo", "dr_grpo", "dapo", "gspo", "gspo_segments", "ggpo"])
+_BY_GROUP = ["grpo", "dr_grpo", "dapo", "gspo", "gspo_segments", "ggpo"]
+BY_GROUP = pytest.mark.parametrize("name", _BY_GROUP)
+"""Those whose advantages are of a group's rewards alone."""
+EVERY = pytest.mark.parametrize("name", [*_BY_GROUP, "progress"])
 
 
 @pytest.fixture(scope="session")
@@ -133,6 +138,14 @@ def _ancestors(run: Trajectory) -> set[str]:
     return found - {"root"}
 
 
+def test_progress_credits_each_segment_of_a_run_with_what_it_brought(runs: Groups):
+    found = lessons(runs, recipe("progress"), Ranks())
+    wanted = progress_advantages([[credit_input(run) for run in group] for group in runs])
+    assert [[one.advantage for one in run] for run in found] == [run.tolist() for group in wanted for run in group]
+    assert all(one.keep for run in found for one in run)
+    assert max(len({one.advantage for one in run}) for run in found) > 2
+
+
 # property 9: masks are a pure function of what is stored.
 def test_lessons_can_be_made_again_from_what_was_stored(runs: Groups, tmp_path: Path):
     write_trajectories(tmp_path / "step.parquet", [run for group in runs for run in group])
@@ -141,12 +154,12 @@ def test_lessons_can_be_made_again_from_what_was_stored(runs: Groups, tmp_path: 
     assert taught(again, GGPO) == taught(runs, GGPO)
 
 
-@EVERY
+@BY_GROUP
 def test_a_run_that_ended_before_its_first_reply_teaches_nothing_and_stops_nothing(
     runs: Groups, model: Path, name: str
 ):
     algorithm = without_kl(name)
-    silent = replace(runs[0][1], calls=(), nodes=(), valuable=frozenset())
+    silent = replace(runs[0][1], calls=(), nodes=(), found={})
     found = taught([[runs[0][0], silent]], algorithm)
     assert all(one.calls for one in found)
     update, _ = one_step(model, found, algorithm)
@@ -170,6 +183,7 @@ def test_neither_micro_batches_nor_the_order_of_groups_change_a_step(runs: Group
 
 RECIPES = {
     "ggpo": GGPO,
+    "progress": recipe("progress"),
     "grpo": recipe("grpo", kl=0.05),
     "dapo": recipe("dapo"),
 }
@@ -225,7 +239,7 @@ def test_what_a_masked_segment_holds_changes_nothing(runs: Groups, model: Path, 
     assert odd.loss == pytest.approx(update.loss, rel=CLOSE)
 
 
-@EVERY
+@BY_GROUP
 def test_equal_rewards_have_no_gradient_at_all(runs: Groups, model: Path, name: str):
     algorithm = without_kl(name)
     equal = [[replace(run, reward=replace(run.reward, total=0.1)) for run in group] for group in runs]

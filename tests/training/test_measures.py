@@ -33,7 +33,7 @@ def run_of(
         for place, length in enumerate(replies)
     )
     nodes = nodes_of_calls(record.events, len(calls))
-    return Trajectory("u", 0, calls, nodes, record, reward, frozenset(valuable))
+    return Trajectory("u", 0, calls, nodes, record, reward, {node: frozenset({0}) for node in valuable}, 1)
 
 
 def success() -> Trajectory:
@@ -129,5 +129,5 @@ def test_ranks_that_met_different_things_agree_on_the_numbers_of_all(tmp_path: P
 
 
 def test_a_failure_that_found_nothing_is_learnt_from_as_a_whole():
-    lost = replace(failure(), valuable=frozenset())
+    lost = replace(failure(), found={})
     assert rollout_metrics([[lost]], Ranks(), GGPO)["kept/negative"] == 1.0

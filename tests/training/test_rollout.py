@@ -52,7 +52,7 @@ def spoken(
 def told(groups: Groups) -> list[object]:
     """Everything of the runs but how long they took."""
     return [
-        (run.uid, run.sample, run.calls, run.nodes, run.record.graph, run.record.answer, run.reward, run.valuable)
+        (run.uid, run.sample, run.calls, run.nodes, run.record.graph, run.record.answer, run.reward, run.found)
         for group in groups
         for run in group
     ]

@@ -19,7 +19,7 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.training.examples import Example, GoldPage
 from vrag_ray.training.judge import Judge
 from vrag_ray.training.rewards import Page, Reward, RewardWeights
-from vrag_ray.training.scoring import VRAG_RL_WEIGHTS, Grader, own_answer, resolve_gold, valuable_nodes
+from vrag_ray.training.scoring import VRAG_RL_WEIGHTS, Grader, gold_found, own_answer, resolve_gold
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, VragError, document_id
 
 REPORT: Page = (document_id(b"Annual report"), "p1")
@@ -186,11 +186,11 @@ def test_a_path_that_leads_to_no_function_is_refused_before_any_run(path: str, p
 
 def test_valuable_are_the_searches_that_found_a_gold_page() -> None:
     record = record_of(MUSEUM, KEEP, SALES, KEEP, AddAnswerNode(parent_ids=("sales",), answer="15"))
-    assert "sales" in valuable_nodes(record, [REPORT])
-    assert valuable_nodes(record, [("elsewhere", "p1")]) == frozenset()
-    assert valuable_nodes(record, []) == frozenset()
+    assert gold_found(record, [("elsewhere", "p1"), REPORT])["sales"] == {1}
+    assert gold_found(record, [("elsewhere", "p1")]) == {}
+    assert gold_found(record, []) == {}
     only = record_of(MUSEUM, KEEP, AddAnswerNode(parent_ids=("museum",), answer="15"))
-    assert valuable_nodes(only, [CHART]) == {"museum"}
+    assert gold_found(only, [CHART]) == {"museum": {0}}
 
 
 def document(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from vrag_ray.training import losses
+from vrag_ray.training.credit import RECALL_WEIGHT, TRACE
 from vrag_ray.training.losses import Denominator, Ratio
 from vrag_ray.types import VragError
 
@@ -20,6 +21,7 @@ class Credit(StrEnum):
     """What a segment is (the whole ``trajectory``, else one for each node) and which ones are learnt from.
 
     ``ggpo`` is VimRAG's mask, ``ggpo_positive`` that mask on successes alone, ``ggpo_negative`` on failures alone.
+    ``progress`` masks nothing: each segment has an advantage of its own (``credit.progress_advantages``).
     """
 
     TRAJECTORY = "trajectory"
@@ -27,6 +29,7 @@ class Credit(StrEnum):
     GGPO = "ggpo"
     GGPO_POSITIVE = "ggpo_positive"
     GGPO_NEGATIVE = "ggpo_negative"
+    PROGRESS = "progress"
 
     def masks(self, success: bool) -> bool:
         """Whether ``advantages.ggpo_keep`` applies to a trajectory of this verdict; else all its segments are kept."""
@@ -39,6 +42,7 @@ class Algorithm(BaseModel):
     ``budget`` (Dr.GRPO, with the denominator ``tokens``): divide by segments times so many tokens instead of those
     said. ``dynamic_sampling``: drop groups of equal reward and refill the batch. ``kl`` and ``entropy`` are
     coefficients. ``truncate`` caps the weights that correct for a sampler unlike the trainer; None corrects nothing.
+    ``trace`` and ``recall_weight`` are those of progress credit.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,6 +58,8 @@ class Algorithm(BaseModel):
     kl: float = Field(default=0.0, ge=0)
     entropy: float = Field(default=0.0, ge=0)
     truncate: float | None = Field(default=None, gt=0)
+    trace: float = Field(default=TRACE, ge=0, le=1)
+    recall_weight: float = Field(default=RECALL_WEIGHT, ge=0)
 
     @model_validator(mode="after")
     def _budget_is_of_tokens(self) -> Algorithm:
@@ -79,6 +85,8 @@ ALGORITHMS = {
     "gspo_segments": _GSPO.model_copy(update={"credit": Credit.SEGMENTS}),
     # VimRAG's eq. 12, divided by all segments; it states neither ratio nor clip, so those of its baseline.
     "ggpo": _GSPO.model_copy(update={"credit": Credit.GGPO}),
+    # Ours (docs/ggpo.md): the graph credits each segment with what it changed, and masks none.
+    "progress": _GSPO.model_copy(update={"credit": Credit.PROGRESS}),
 }
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 TRACE, RECALL_WEIGHT = 0.8, 1.0
 RIDGE = 3.0
-FOLDS = 8
 STALE = 3
 """From so many segments without a new gold page on, a run's standstill counts the same."""
 
@@ -34,12 +33,12 @@ class CreditInput:
 
     reward: float
     segment_nodes: Sequence[str | None]
-    found: Mapping[str, Set[str]]
+    found: Mapping[str, Set[int]]
     gold: int
 
     def missing(self) -> list[int]:
         """How many gold pages nobody had brought before each segment, and after the last: [segments + 1]."""
-        known: set[str] = set()
+        known: set[int] = set()
         counts = [self.gold]
         for node in self.segment_nodes:
             if node is not None:
@@ -63,10 +62,10 @@ def progress_advantages(
         A_t = (V(s_{t+1}) - V(s_t)) + trace * A_{t+1},    and of the last segment    A_T = R' - V(s_T)
 
     ``V`` is a ridge regression on how many gold pages are missing, for how many segments none was found, the number
-    of the segment, and the mean of ``R'`` over the *other* trajectories of the group; it is fitted on the segments of
-    other groups only. So ``trace = 1`` is an unbiased policy gradient of ``R'`` with a baseline that knows the graph;
-    less takes the luck of later segments out too, and is as biased as ``V`` is blind. A first find has a positive
-    advantage in a failure too; finding it again has not, nor has a dead end in a success.
+    of the segment, and the mean of ``R'`` over the *other* trajectories of the group; for each group it is fitted on
+    the segments of all others. So ``trace = 1`` is an unbiased policy gradient of ``R'`` with a baseline that knows
+    the graph; less takes the luck of later segments out too, and is as biased as ``V`` is blind. A first find has a
+    positive advantage in a failure too; finding it again has not, nor has a dead end in a success.
 
     ``normalize_std`` divides by the standard deviation of ``R'`` over the batch. Groups without annotation get
     ``group_advantages`` of their rewards on every segment: where the graph gives nothing this is the baseline. Groups
@@ -134,11 +133,12 @@ def state_values(groups: Sequence[Sequence[CreditInput]], rewards: Tensor) -> li
         values = by_segment
     else:
         states = _states(runs, by_segment)
-        target, fold = rewards.flatten()[owner], (owner // size) % min(FOLDS, len(groups))
+        target, group_of = rewards.flatten()[owner], owner // size
         values = torch.zeros_like(target)
-        for held_out in range(min(FOLDS, len(groups))):
-            here = fold == held_out
-            values[here] = _ridge(states[~here], target[~here], states[here])
+        for number in range(len(groups)):
+            here = group_of == number
+            # Runs that never spoke have no segments: there may be nothing to learn from.
+            values[here] = by_segment[here] if bool(here.all()) else _ridge(states[~here], target[~here], states[here])
     lengths = [len(run.segment_nodes) for run in runs]
     parts = torch.split(values, lengths)
     return [list(parts[begin : begin + size]) for begin in range(0, len(parts), size)]

@@ -1,4 +1,4 @@
-"""From graded trajectories to an optimiser step: what each segment is credited with, and the gradient of all of them.
+"""From lessons to an optimiser step: the gradient of all of them.
 
 Everything is divided by sizes of the whole batch over all ranks, so neither micro-batches nor the number of workers
 change a step by more than rounding.
@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vrag_ray.training.advantages import ggpo_keep, group_advantages
-from vrag_ray.training.algorithms import Algorithm, Counts, Credit, loss
+from vrag_ray.training.algorithms import Algorithm, Counts, loss
 from vrag_ray.training.batch import Batch, collate, parts
+from vrag_ray.training.lessons import Lesson
 from vrag_ray.training.optimizer import Optimizer
 from vrag_ray.training.pixels import Pixels
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.scorer import Scorer, Scores
-from vrag_ray.training.trajectory import Call, Trajectory
+from vrag_ray.training.trajectory import Call
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,49 +25,6 @@ if TYPE_CHECKING:
 
 Reference = Callable[[Batch], Scores]
 """Scores a batch with the frozen model that the KL term holds on to."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lesson:
-    """A segment with what it is credited with. ``keep`` false: it counts, but nothing is learnt from it."""
-
-    calls: tuple[Call, ...]
-    advantage: float
-    keep: bool
-
-    @property
-    def completion_tokens(self) -> int:
-        return sum(len(call.completion_ids) for call in self.calls)
-
-
-def lessons(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm) -> list[list[Lesson]]:
-    """The segments of each trajectory, in order. ``groups`` are the runs of one question each, equally many."""
-    import torch
-
-    if not groups:
-        return []
-    rewards = torch.tensor([[run.reward.total for run in group] for group in groups], dtype=torch.float64)
-    advantages = group_advantages(rewards, normalize_std=algorithm.normalize_std).flatten().tolist()
-    runs = [run for group in groups for run in group]
-    return [_of_run(run, advantage, algorithm) for run, advantage in zip(runs, advantages, strict=True)]
-
-
-def _of_run(run: Trajectory, advantage: float, algorithm: Algorithm) -> list[Lesson]:
-    if not run.calls:
-        # Its time was up before the first reply: there is nothing that could be learnt from it.
-        return []
-    if algorithm.credit is Credit.TRAJECTORY:
-        return [Lesson(run.calls, advantage, keep=True)]
-    segments = run.segments
-    keep = kept(run, [segment.node for segment in segments], algorithm.credit)
-    return [Lesson(segment.calls, advantage, one) for segment, one in zip(segments, keep, strict=True)]
-
-
-def kept(run: Trajectory, nodes: Sequence[str | None], credit: Credit) -> list[bool]:
-    """Which segments of a run are learnt from."""
-    if credit.masks(run.reward.success):
-        return ggpo_keep(run.parents, run.answer_id, run.reward.success, run.valuable, nodes)
-    return [True] * len(nodes)
 
 
 @dataclass(frozen=True, slots=True)

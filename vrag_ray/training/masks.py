@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence, Set
 from random import Random
 
 
-def first_finds(found: Mapping[str, Set[str]], segment_nodes: Sequence[str | None]) -> frozenset[str]:
+def first_finds(found: Mapping[str, Set[int]], segment_nodes: Sequence[str | None]) -> frozenset[str]:
     """The nodes whose search brought a gold page that no node before them had brought.
 
     ``found`` holds the gold pages by node. As ``valuable`` of ``advantages.ggpo_keep`` it spares, in a failure, the
     find and not its repetition: searching again for what is there already keeps its price.
     """
-    known: set[str] = set()
+    known: set[int] = set()
     first: set[str] = set()
     for node in segment_nodes:
         new = set(found.get(node, ())) - known if node is not None else set()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from vrag_ray.agent.events import CropEvent, RunStatus, SearchDoneEvent
 from vrag_ray.training.advantages import ancestors, ggpo_keep
 from vrag_ray.training.algorithms import Algorithm
-from vrag_ray.training.learner import kept
+from vrag_ray.training.lessons import kept
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.trajectory import Trajectory
 

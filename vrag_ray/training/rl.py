@@ -15,8 +15,10 @@ from vrag_ray.policies.chat_model import Sampling
 from vrag_ray.training.backend import RolloutBackend, open_backend
 from vrag_ray.training.clock import Clock
 from vrag_ray.training.config import RLConfig
-from vrag_ray.training.learner import Learner, Lesson, Update, lessons
+from vrag_ray.training.learner import Learner, Update
+from vrag_ray.training.lessons import Lesson, lessons
 from vrag_ray.training.measures import rollout_metrics
+from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.rollout import Task, chosen, rollouts
 from vrag_ray.training.store import write_trajectories
 from vrag_ray.training.trajectory import Trajectory
@@ -118,7 +120,7 @@ class Session:
                 )
         await self.backend.sleep()
         with clock.phase("update"):
-            updates = self.learner.update(_cut(groups, config), config.recipe)
+            updates = self.learner.update(_cut(groups, config, ranks), config.recipe)
         _check_parity(updates[0], config, step)
         with clock.phase("weights"):
             await self.backend.load_weights(full_weights(self.worker.model), str(step + 1))
@@ -139,7 +141,7 @@ class Session:
                 self.config.validation_samples,
                 f"{self.config.seed}/validation",
             )
-            probed = lessons(groups[:PROBED], self.config.recipe)
+            probed = lessons(groups[:PROBED], self.config.recipe, self.worker.ranks)
             gap_mean, gap_max = self.learner.gap([one for run in probed for one in run])
         metrics = rollout_metrics(groups, self.worker.ranks, self.config.recipe)
         metrics |= {"parity/gap_mean": gap_mean, "parity/gap_max": gap_max}
@@ -192,10 +194,10 @@ def _teaches(group: Sequence[Trajectory]) -> bool:
     return len({run.reward.total for run in group}) > 1
 
 
-def _cut(groups: Groups, config: RLConfig) -> list[list[Lesson]]:
+def _cut(groups: Groups, config: RLConfig, ranks: Ranks) -> list[list[Lesson]]:
     """The lessons of each mini-batch: whole runs, as many in each. Their advantages are those of whole groups."""
     parts = config.minibatches
-    runs = lessons(groups, config.recipe)
+    runs = lessons(groups, config.recipe, ranks)
     size = -(-len(runs) // parts)
     cut = [runs[start * size : (start + 1) * size] for start in range(parts)]
     return [[lesson for run in part for lesson in run] for part in cut]

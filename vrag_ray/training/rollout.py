@@ -22,7 +22,7 @@ from vrag_ray.training.backend import TokenModel
 from vrag_ray.training.examples import Example
 from vrag_ray.training.recording import ExpertPolicy, ReplayPolicy, SamplingPolicy, Widen, draw
 from vrag_ray.training.rewards import Page, Reward
-from vrag_ray.training.scoring import valuable_nodes
+from vrag_ray.training.scoring import gold_found
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 from vrag_ray.types import VragError
 
@@ -167,6 +167,7 @@ async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Traje
         nodes=nodes_of_calls(record.events, len(policy.calls)),
         record=record,
         reward=await stage.grade(record, example, task.gold),
-        valuable=valuable_nodes(record, task.gold),
+        found=gold_found(record, task.gold),
+        gold=len(task.gold),
         kind=example.kind,
     )

@@ -109,10 +109,13 @@ def own_answer(record: RunRecord) -> str:
     return _MARK.sub(unmarked, record.answer).strip() or record.answer.strip()
 
 
-def valuable_nodes(record: RunRecord, gold: Iterable[Page]) -> frozenset[str]:
-    """The search nodes whose results hold a gold page (GGPO's ``R_val``); none where no page is known to be gold."""
-    wanted = set(gold)
-    return frozenset(node for node, pages in pages_by_node(record).items() if wanted.intersection(pages))
+def gold_found(record: RunRecord, gold: Sequence[Page]) -> dict[str, frozenset[int]]:
+    """By search node whose results hold gold pages (GGPO's ``R_val``): which, as places in ``gold``."""
+    found = {
+        node: frozenset(number for number, page in enumerate(gold) if page in pages)
+        for node, pages in pages_by_node(record).items()
+    }
+    return {node: numbers for node, numbers in found.items() if numbers}
 
 
 def resolve_gold(examples: Iterable[Example], documents: Iterable[Document]) -> dict[str, tuple[Page, ...]]:

@@ -35,12 +35,18 @@ class _CallRow(TypedDict):
     weights: str
 
 
+class _FoundRow(TypedDict):
+    node: str
+    pages: list[int]
+
+
 class _RunRow(TypedDict):
     uid: str
     sample: int
     calls: list[_CallRow]
     nodes: list[str | None]
-    valuable: list[str]
+    found: list[_FoundRow]
+    gold: int
     reward: dict[str, float]
     record: str
     kind: str
@@ -144,7 +150,8 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
         "sample": run.sample,
         "calls": [_call_row(call, pngs) for call in run.calls],
         "nodes": list(run.nodes),
-        "valuable": sorted(run.valuable),
+        "found": [{"node": node, "pages": sorted(pages)} for node, pages in run.found.items()],
+        "gold": run.gold,
         "reward": asdict(run.reward),
         "record": run.record.to_json(),
         "kind": run.kind,
@@ -176,7 +183,8 @@ def _trajectory(row: _RunRow, pngs: dict[str, bytes]) -> Trajectory:
         reward=Reward(
             reward["total"], reward["answer"], reward["retrieval"], reward["format"], success=bool(reward["success"])
         ),
-        valuable=frozenset(row["valuable"]),
+        found={one["node"]: frozenset(one["pages"]) for one in row["found"]},
+        gold=row["gold"],
         kind=row["kind"],
     )
 
@@ -220,7 +228,8 @@ def _schema() -> pa.Schema:
             "sample": pa.int32(),
             "calls": pa.list_(pa.struct(list(_call_schema()))),
             "nodes": pa.list_(pa.string()),
-            "valuable": pa.list_(pa.string()),
+            "found": pa.list_(pa.struct({"node": pa.string(), "pages": pa.list_(pa.int32())})),
+            "gold": pa.int32(),
             "reward": pa.struct({**parts, "success": pa.bool_()}),
             "record": pa.string(),
             "kind": pa.string(),

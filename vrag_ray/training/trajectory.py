@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vrag_ray.agent.events import (
     AnswerEvent,
@@ -58,8 +58,8 @@ class Segment:
 class Trajectory:
     """One run of one question. ``sample`` numbers the runs of its group, from 0.
 
-    ``nodes`` says of each call which node it was said for. ``valuable`` are the search nodes whose results held a
-    gold page (GGPO's R_val). ``kind`` is that of the example.
+    ``nodes`` says of each call which node it was said for. ``found``: by search node whose results held gold pages,
+    the numbers of those (from 0) among the ``gold`` ones of the question. ``kind`` is that of the example.
     """
 
     uid: str
@@ -68,8 +68,14 @@ class Trajectory:
     nodes: tuple[str | None, ...]
     record: RunRecord
     reward: Reward
-    valuable: frozenset[str] = frozenset()
+    found: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    gold: int = 0
     kind: str = ""
+
+    @property
+    def valuable(self) -> frozenset[str]:
+        """The search nodes whose results held a gold page: GGPO's R_val."""
+        return frozenset(self.found)
 
     @property
     def segments(self) -> tuple[Segment, ...]:

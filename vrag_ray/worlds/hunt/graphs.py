@@ -20,7 +20,7 @@ class Run:
     answer_id: str | None
     success: bool
     segment_nodes: tuple[str, ...]
-    found: Mapping[str, frozenset[str]]
+    found: Mapping[str, frozenset[int]]
     gold: int
 
     def credit_input(self) -> CreditInput:
@@ -49,7 +49,7 @@ def runs_of(rollouts: Rollouts) -> list[Run]:
                 success=success[run],
                 segment_nodes=tuple(node for node in parents if node != ROOT),
                 found={
-                    _name(step): frozenset({str(gold_place[run][step])})
+                    _name(step): frozenset({gold_place[run][step]})
                     for step in range(searches)
                     if gold_place[run][step] >= 0
                 },

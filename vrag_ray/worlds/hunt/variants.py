@@ -120,9 +120,9 @@ def _of_anchors(runs: Sequence[Run], group: int, turns: int) -> Tensor:
     import torch
 
     steps = torch.zeros(len(runs), turns)
-    anchors: dict[tuple[int, frozenset[str]], list[tuple[int, int]]] = defaultdict(list)
+    anchors: dict[tuple[int, frozenset[int]], list[tuple[int, int]]] = defaultdict(list)
     for number, run in enumerate(runs):
-        known: frozenset[str] = frozenset()
+        known: frozenset[int] = frozenset()
         for turn, node in enumerate(run.segment_nodes):
             anchors[number // group, known].append((number, turn))
             known |= run.found.get(node, frozenset())

@@ -23,7 +23,7 @@ from vrag_ray.worlds.mosaic.drawing import draw, page_pixels, page_side, print_b
 from vrag_ray.worlds.mosaic.expert import print_crop
 from vrag_ray.worlds.mosaic.page import BODY, CELLS, Page
 
-MOST_PRINTS = 4
+MOST_PRINTS = 8
 POINTED_AT = 4
 
 

@@ -54,7 +54,7 @@ class MosaicSize:
         return max(4, self.pages // 4)
 
 
-BENCHMARK = MosaicSize(pages=160, train=4096, validation=128)
+BENCHMARK = MosaicSize(pages=160, train=3840, validation=128, prints=8)
 
 
 def make_pages(size: MosaicSize, chance: random.Random) -> tuple[tuple[Page, ...], tuple[Page, ...]]:
