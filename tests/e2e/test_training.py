@@ -342,3 +342,18 @@ def alike(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
 def timeless(line: dict[str, float]) -> dict[str, float]:
     """Without what depends on the machine's mood: times, and the sampler's last bits."""
     return {name: value for name, value in line.items() if not {"seconds", "speed", "parity"} & set(name.split("/"))}
+
+
+def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happened(
+    place: Place, tuned: Path, trained: Path
+) -> None:
+    config = place.rl(
+        tuned / "final",
+        name="killed",
+        workers={"count": WORKERS, "max_failures": 1},
+        reward={"scorer": f"{__name__}:earned_until_killed"},
+    )
+    again = train_rl(config, lambda line: None).parent
+    assert (again / KILLED).exists()
+    assert [timeless(line) for line in metrics(again)] == [timeless(line) for line in metrics(trained)]
+    assert alike(weights(again / "final"), weights(trained / "final"))
