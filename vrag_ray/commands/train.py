@@ -1,4 +1,4 @@
-"""``vrag train``: supervised fine-tuning and reinforcement learning from a configuration."""
+"""``vrag train``: trajectories of experts, supervised fine-tuning and reinforcement learning from a configuration."""
 
 from __future__ import annotations
 
@@ -45,3 +45,39 @@ def rl(config: ConfigFile) -> None:
     run = load_training(config, RLConfig)
     with ray_behind_terminal() as echo:
         echo(f"trained model: {train_rl(run, echo)}")
+
+
+@train.command()
+def construct(
+    config: ConfigFile,
+    export: Annotated[
+        Path, typer.Option("--export", file_okay=False, help="Folder for the balanced mix in sharegpt form.")
+    ],
+) -> None:
+    """Let a planner and a grounding expert answer questions, and keep what is well-formed and judged right.
+
+    Started again with the same configuration it goes on where it stopped.
+    """
+    from vrag_ray.training.config import load_training
+    from vrag_ray.training.construct import Outcome
+    from vrag_ray.training.construct import construct as run_construct
+    from vrag_ray.training.construct_config import ConstructConfig
+    from vrag_ray.training.construct_store import ConstructStore, export_sharegpt
+    from vrag_ray.training.data import load_examples
+
+    settings = load_training(config, ConstructConfig)
+    examples = load_examples(settings.examples)
+    with ray_behind_terminal() as echo:
+
+        def tell(outcome: Outcome) -> None:
+            echo(f"{outcome.uid}: {outcome.error or outcome.refused or 'kept'}")
+
+        report = run_construct(examples, settings, tell)
+        made = export_sharegpt(ConstructStore(settings.output), export, settings.total)
+        echo(f"{report.kept} kept, {report.skipped} finished before, {len(report.failed)} failed")
+        for reason, count in report.refused.items():
+            echo(f"{count} refused: {reason}")
+        echo(
+            f"{export}: {made.conversations} conversations, {made.images} pictures; "
+            f"train with image_max_pixels of at least {made.largest_pixels}"
+        )
