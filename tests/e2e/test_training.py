@@ -357,3 +357,41 @@ def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happen
     assert (again / KILLED).exists()
     assert [timeless(line) for line in metrics(again)] == [timeless(line) for line in metrics(trained)]
     assert alike(weights(again / "final"), weights(trained / "final"))
+
+
+def test_adapters_learn_from_what_a_served_policy_says(place: Place, tuned: Path) -> None:
+    config = place.rl(
+        tuned / "final",
+        name="served",
+        model={"path": str(tuned / "final"), "lora_rank": 4, "tokens_per_batch": 2048},
+        workers={"count": 1},
+        steps=2,
+        rollout={
+            "questions": 2,
+            "group": GROUP,
+            "max_reply_tokens": 48,
+            "served": {
+                "model": "that of the run",
+                "dtype": "float32",
+                "max_model_len": 1024,
+                "max_num_seqs": 16,
+                "max_images": 8,
+                "num_gpus": 0,
+                "num_cpus": 0.5,
+                "enforce_eager": True,
+                "engine_args": {"block_size": 32},
+            },
+        },
+    )
+    folder = train_rl(config, lambda line: None).parent
+    steps = steps_of(folder)
+    assert [line["step"] for line in steps] == [1, 2]
+    assert all(0 < line["parity/gap_max"] <= GAP for line in steps), "the replicas speak with the merged adapters"
+    assert {call.weights for run in read_trajectories(folder / "rollouts") for call in run.calls} == {"0", "1"}
+    begun, saved = weights(tuned / "final"), weights(folder / "final")
+    changed = {
+        name.rpartition(".layers.")[2].partition(".")[2] for name in saved if not torch.equal(saved[name], begun[name])
+    }
+    assert changed
+    assert all("_proj" in name for name in changed), "adapters alone have learnt, and they are merged"
+    assert not any((folder / "serving").iterdir()), "weights handed over are not left behind"

@@ -46,6 +46,8 @@ class ServedBackend:
         if ranks.rank == 0:
             exact = served.model_copy(update={"model": worker.source, "engine_args": EXACT | served.engine_args})
             settings = Settings(vllm=exact)
+            # Where Serve does not run yet: no proxy, since only handles are used.
+            serve.start(proxy_location="Disabled")
             serve.run(policy_deployment(settings).bind(settings), name=app, route_prefix=None)
         ranks.wait()
         return cls(ServedModel(serve.get_app_handle(app)), app, config.folder / "serving", worker)
