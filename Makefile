@@ -5,10 +5,10 @@ BIN := .venv/bin
 SETUP := $(PYTHON) tools/setup_env.py --accelerator $(ACCELERATOR)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench clean
+.PHONY: help setup demo test lint types bench bench-training clean
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 22
 	@echo "  PYTHON=python3.12 names another Python; ACCELERATOR=cpu or gpu overrules the look for an NVIDIA driver."
 
 demo: ## Ingest a small corpus, serve it, ask three questions; sets up the base install first
@@ -35,6 +35,11 @@ bench: setup ## Retrieval, ingest, search, agents and model serving against thei
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/agents.py
 	$(BIN)/python benchmarks/serve_policy.py
+
+bench-training: setup ## From random weights to an agent, what a step costs, the study of GGPO (two to three hours)
+	$(BIN)/python benchmarks/mosaic_rl.py --out benchmarks/data/mosaic-rl
+	$(BIN)/python benchmarks/rl_step.py benchmarks/data/mosaic-rl
+	$(BIN)/python benchmarks/ggpo.py --out benchmarks/data/ggpo
 
 clean: ## Remove the environment and every cache and build product
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

@@ -128,9 +128,16 @@ def _table(file: Path, schema: pa.Schema) -> tuple[pa.Table, dict[str, bytes]]:
     try:
         images = parquet.read_table(images_of(file))
         pngs = dict(zip(images["sha256"].to_pylist(), images["png"].to_pylist(), strict=True))
-        return parquet.read_table(file, schema=schema), pngs
+        table = parquet.read_table(file)
+        missing = [name for name in schema.names if name not in table.column_names]
+        if not missing:
+            return table.select(schema.names).cast(schema), pngs
     except (OSError, pa.ArrowException, KeyError) as error:
         raise VragError(f"{file} holds no trajectories: {error}") from error
+    raise VragError(
+        f"{file} holds no trajectories: it has no column {', '.join(missing)}; "
+        "if an older version wrote it, its runs must be sampled again"
+    )
 
 
 def _read(file: Path, schema: pa.Schema, made_of: Callable[[R, dict[str, bytes]], T]) -> Iterator[T]:

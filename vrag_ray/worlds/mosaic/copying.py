@@ -14,7 +14,7 @@ from vrag_ray.worlds.mosaic.colours import COLOURS, page_name
 from vrag_ray.worlds.mosaic.page import CELLS
 
 WORDS = 20
-NODES = 4
+NODES, MAX_NODES = 4, 12
 _REPEAT = "Question: What colour is cell "
 _RECALL = "Notes: "
 
@@ -24,8 +24,8 @@ Chat = tuple[Message, ...]
 def copying_exercise(*, seed: int, index: int) -> tuple[Chat, str]:
     """The chat of exercise ``index`` up to where the assistant speaks, and the reply. Every other one is a recall.
 
-    One says the words of the question again. In the other the chat tells the colours of some cells and asks for them
-    in another order.
+    One says the words of the question again. In the other the chat tells what was noted and asks for it in another
+    order.
     """
     chance = drawn_from("copying", seed, index)
     if index % 2:
@@ -35,11 +35,16 @@ def copying_exercise(*, seed: int, index: int) -> tuple[Chat, str]:
 
 
 def _recall(chance: random.Random) -> tuple[Chat, str]:
-    cells = chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))
-    notes = {cell: f"{cell} {chance.choice(COLOURS).value}" for cell in cells}
-    order = chance.sample(cells, len(cells))
-    told, asked = "".join(notes.values()), "".join(f"{cell} " for cell in order)
-    return (Message.of(Role.USER, f"{_RECALL}{told}\n{asked}"),), "".join(notes[cell] for cell in order)
+    """What is noted of cells are colours; of nodes of a memory graph, names of pages."""
+    if chance.random() < 0.5:
+        keys = [f"{cell} " for cell in chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))]
+        notes = {key: f"{key}{chance.choice(COLOURS).value}" for key in keys}
+    else:
+        keys = [f"s{node}" for node in chance.sample(range(1, MAX_NODES + 1), chance.randrange(1, MAX_NODES + 1))]
+        notes = {key: f"{key}{page_name(chance.choice(COLOURS), chance.choice(COLOURS))}" for key in keys}
+    order = chance.sample(keys, len(keys))
+    told, asked = "".join(notes.values()), "".join(order)
+    return (Message.of(Role.USER, f"{_RECALL}{told}\n{asked}"),), "".join(notes[key] for key in order)
 
 
 def _words(chance: random.Random) -> str:

@@ -21,10 +21,11 @@ from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.colours import COLOURS, GREY_NAME, page_name
 from vrag_ray.worlds.mosaic.drawing import draw, page_pixels, page_side, print_box
 from vrag_ray.worlds.mosaic.expert import print_crop
+from vrag_ray.worlds.mosaic.notes import NOTHING
 from vrag_ray.worlds.mosaic.page import BODY, CELLS, Page
 
 MOST_PRINTS = 8
-POINTED_AT = 4
+POINTED_AT, CLAIMED = 4, 8
 
 
 class Reading(StrEnum):
@@ -36,6 +37,8 @@ class Reading(StrEnum):
     """Every cell's colour after the cell's name, as in the expert's notes, in reading order from any cell."""
     ASKED = "asked"
     """The same for some cells, in the order in which they were asked for."""
+    CLAIMS = "claims"
+    """Which of some claims about cells are true: those are said again, for the others there is nothing to note."""
     PLACES = "places"
     """The numbers to crop with in order to read the fine print of the cells asked for."""
     PAGES = "pages"
@@ -48,13 +51,23 @@ _ASKED = {
     Reading.ALL: "Read all cells.",
     Reading.CELLS: "Read all cells with their names.",
     Reading.ASKED: "Read these cells: ",
+    Reading.CLAIMS: "Which of this is true: ",
     Reading.PLACES: "Where is the fine print of these cells: ",
     Reading.PAGES: "Read all cells as names of pages.",
     Reading.PRINT: "Read the fine print.",
 }
 SEEING = (Reading.ALL, Reading.CELLS, Reading.ASKED)
 """For a model that cannot see at all. With more than these in the first stage it learns several times slower."""
-WORDS = (Reading.ALL, Reading.ASKED, Reading.ASKED, Reading.PLACES, Reading.PAGES, Reading.PAGES, Reading.PRINT)
+WORDS = (
+    Reading.ALL,
+    Reading.ASKED,
+    Reading.CLAIMS,
+    Reading.CLAIMS,
+    Reading.PLACES,
+    Reading.PAGES,
+    Reading.PAGES,
+    Reading.PRINT,
+)
 """For one that can: beside the agent's own calls, so that it forgets nothing."""
 
 
@@ -80,40 +93,47 @@ def reading_exercise(
         prints=tuple(prints),
     )
     closer = with_margin(print_box(prints[0])) if reading is Reading.PRINT else None
-    asked = _asked_for(reading, chance)
+    shown = {cell: GREY_NAME if cell in page.prints else page.colour(cell).value for cell in CELLS}
+    asked = _asked_for(reading, shown, chance)
     label = "Picture 3" if closer is not None else f"Picture {chance.randrange(1, 3)}"
     part = ", part of Picture 1" if closer is not None else ""
     message = Message.of(
         Role.USER,
         f"<tool_response>\n{label} ({page.name}, page 1{part}):",
         ImagePart(_picture(page, closer, protocol)),
-        f"\n</tool_response>\n{_ASKED[reading]}{''.join(f'{cell} ' for cell in asked)}",
+        f"\n</tool_response>\n{_ASKED[reading]}{''.join(asked)}",
     )
-    return Exercise(reading, (message,), _reply(reading, page, asked or _from_any(chance), protocol.family))
+    return Exercise(reading, (message,), _reply(reading, page, shown, asked or _from_any(chance), protocol.family))
 
 
-def _asked_for(reading: Reading, chance: random.Random) -> list[str]:
+def _asked_for(reading: Reading, shown: dict[str, str], chance: random.Random) -> list[str]:
+    if reading is Reading.CLAIMS:
+        cells = chance.sample(CELLS, CLAIMED)
+        return [f"{cell} {shown[cell] if chance.random() < 0.5 else chance.choice(COLOURS).value}" for cell in cells]
     if reading is Reading.ASKED:
-        return chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))
-    return chance.sample(BODY, POINTED_AT) if reading is Reading.PLACES else []
+        return [f"{cell} " for cell in chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))]
+    return [f"{cell} " for cell in chance.sample(BODY, POINTED_AT)] if reading is Reading.PLACES else []
 
 
 def _from_any(chance: random.Random) -> list[str]:
     start = chance.randrange(len(CELLS))
-    return [*CELLS[start:], *CELLS[:start]]
+    return [f"{cell} " for cell in (*CELLS[start:], *CELLS[:start])]
 
 
-def _reply(reading: Reading, page: Page, order: list[str], family: ModelFamily) -> str:
-    if reading is Reading.PRINT:
-        return page.colour(page.prints[0]).value
-    if reading is Reading.PAGES:
-        return "".join(page_name(*page.cells[at : at + 2]) for at in range(0, len(CELLS), 2))
-    if reading is Reading.PLACES:
-        return ", ".join(f"{cell} {', '.join(map(str, print_crop(cell, family)))}" for cell in order)
-    shown = {cell: GREY_NAME if cell in page.prints else page.colour(cell).value for cell in CELLS}
-    if reading is Reading.ALL:
-        return "".join(shown.values())
-    return "".join(f"{cell} {shown[cell]}" for cell in order)
+def _reply(reading: Reading, page: Page, shown: dict[str, str], asked: list[str], family: ModelFamily) -> str:
+    match reading:
+        case Reading.ALL:
+            return "".join(shown.values())
+        case Reading.PRINT:
+            return page.colour(page.prints[0]).value
+        case Reading.PAGES:
+            return "".join(page_name(*page.cells[at : at + 2]) for at in range(0, len(CELLS), 2))
+        case Reading.PLACES:
+            return ", ".join(f"{cell}{', '.join(map(str, print_crop(cell.strip(), family)))}" for cell in asked)
+        case Reading.CLAIMS:
+            return "".join(claim if claim.endswith(f" {shown[claim[:2]]}") else NOTHING for claim in asked)
+        case Reading.CELLS | Reading.ASKED:
+            return "".join(f"{cell}{shown[cell.strip()]}" for cell in asked)
 
 
 def _picture(page: Page, region: Box | None, protocol: WireProtocol) -> bytes:

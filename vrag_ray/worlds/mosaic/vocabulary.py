@@ -25,7 +25,7 @@ MAX_PICTURES = 4
 """Verdicts on pictures up to this number are one token."""
 _SPACED = rf"(?:{'|'.join(FIRST_WORDS)}|[a-d][1-4]) "
 """Cells and first words take the space with them that always follows."""
-_WORD = rf"(?:{'|'.join((*COLOURS, GREY_NAME, *SECOND_WORDS))}|s\d\d?(?!\d))"
+_WORD = rf"(?:{'|'.join((*COLOURS, GREY_NAME, NOTHING, *SECOND_WORDS))}|s\d\d?(?!\d))"
 _ATOM = re.compile(rf"{_SPACED}|{_WORD}")
 _VARIES = re.compile(
     # Kept whole, although they hold what varies elsewhere: the head of a graph, and one verdict on a picture.
@@ -34,7 +34,7 @@ _VARIES = re.compile(
     # Words of the world, which exercises run together; never a part of another word.
     rf"|(?<![a-z\d])(?:{_SPACED}|{_WORD}(?={_SPACED}|{_WORD}|[^a-z]|\Z))+"
     rf"|\d+\.0|(?<=page number )\d"
-    rf'|(?<=[\[ ]")root(?="[\],])|{NOTHING}|(?<=[a-z]) or (?=[a-z])|{AGAIN}'
+    rf'|(?<=[\[ ]")root(?="[\],])|(?<=[a-z]) or (?=[a-z])|{AGAIN}'
 )
 _SPECIAL = re.compile(r"<\|[a-z_]+\|>")
 _SPEAKER = "assistant\n"

@@ -1,0 +1,38 @@
+"""Copying exercises: what is to be said stands in the chat, word by word."""
+
+from __future__ import annotations
+
+import re
+
+from vrag_ray.agent.chat import ImagePart
+from vrag_ray.worlds.mosaic.copying import copying_exercise
+
+
+def test_every_other_exercise_says_the_words_of_the_question_again() -> None:
+    for index in range(0, 20, 2):
+        [message], reply = copying_exercise(seed=1, index=index)
+        assert message.text.endswith(f"cell {reply}")
+        assert len(reply) > 40
+
+
+def test_the_others_tell_notes_in_the_order_that_is_asked_for() -> None:
+    kinds = set()
+    reordered = 0
+    for index in range(1, 80, 2):
+        [message], reply = copying_exercise(seed=1, index=index)
+        notes, _, order = message.text.removeprefix("Notes: ").partition("\n")
+        keys = re.findall(r"[a-d][1-4] |s\d+", order)
+        told = dict(re.findall(r"([a-d][1-4] |s\d+)([a-z ]+?)(?=[a-d][1-4] |s\d|$)", notes))
+        assert sorted(told) == sorted(keys)
+        assert reply == "".join(key + told[key] for key in keys)
+        reordered += list(told) != keys
+        kinds.add(keys[0][0] == "s")
+    assert kinds == {True, False}
+    assert reordered > 25
+
+
+def test_an_exercise_is_the_same_each_time_and_shows_nothing() -> None:
+    exercises = [copying_exercise(seed=2, index=index) for index in range(20)]
+    assert exercises == [copying_exercise(seed=2, index=index) for index in range(20)]
+    assert len({reply for _, reply in exercises}) == 20
+    assert not any(isinstance(part, ImagePart) for chat, _ in exercises for one in chat for part in one.parts)
