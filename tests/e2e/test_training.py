@@ -116,11 +116,11 @@ class Place:
         }
         return SFTConfig.model_validate(own | values)
 
-    def rl(self, model: Path, **values: object) -> RLConfig:
+    def rl(self, start: Path, **values: object) -> RLConfig:
         own = {
             "name": "rl",
             "storage": str(self.root / "runs"),
-            "model": {"path": str(model), "freeze_vision": False, "tokens_per_batch": 2048},
+            "model": {"path": str(start), "freeze_vision": False, "tokens_per_batch": 2048},
             "optimizer": {"lr": 3e-4, "weight_decay": 0.0},
             "workers": {"count": WORKERS},
             "examples": str(self.root / "world/train.jsonl"),
