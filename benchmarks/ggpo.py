@@ -174,7 +174,7 @@ def table(runs: Sequence[Run]) -> Iterator[str]:
         yield (
             f"| `{variant}` | {Estimate.of([run.end for run in each]).shown('.3f')} "
             f"| {against.shown('+.3f') if variant is not BASELINE else ''} "
-            f"| {_capped(each, target, budget).shown('.0f')}{note} | {cost[variant] / cost[best]:.2f} "
+            f"| {_capped(each, target, budget).shown('.0f')}{note} | {_ratio(each, by_variant[best], target, budget)} "
             f"| {_thousands(tokens)} | {_mean(each, lambda one: one.turns):.2f} "
             f"| {_mean(each, lambda one: one.repeats):.2f} | {_mean(each, lambda one: one.dead_ends):.2f} "
             f"| {_mean(each, lambda one: one.masked_in_successes):.2f}, "
@@ -188,11 +188,25 @@ def _seed(run: Run) -> int:
 
 def _capped(runs: Sequence[Run], target: float, budget: int) -> Estimate:
     """Rollouts to the target; a run that never got there counts as if it had at the end of its budget."""
-    return Estimate.of([min(run.reaches(target, lambda one: one.rollouts), budget) for run in runs])
+    return Estimate.of([min(run.reaches(target, _rollouts), budget) for run in runs])
 
 
 def _reached(runs: Sequence[Run], target: float) -> float:
     return _capped(runs, target, runs[0].measures[-1].rollouts).mean
+
+
+def _ratio(runs: Sequence[Run], others: Sequence[Run], target: float, budget: int) -> str:
+    """Mean rollouts over mean rollouts, and the 95 % interval of the seeds' ratios (Student's t on logarithms)."""
+    ours, theirs = ([min(run.reaches(target, _rollouts), budget) for run in each] for each in (runs, others))
+    ratio = sum(ours) / sum(theirs)
+    if runs is others:
+        return f"{ratio:.2f}"
+    logs = Estimate.of([math.log(one / two) for one, two in zip(ours, theirs, strict=True)])
+    return f"{ratio:.2f} ({math.exp(logs.mean - logs.half):.2f} to {math.exp(logs.mean + logs.half):.2f})"
+
+
+def _rollouts(measure: Measure) -> int:
+    return measure.rollouts
 
 
 def _mean(runs: Sequence[Run], figure: Callable[[Measure], float]) -> float:
@@ -213,7 +227,7 @@ def draw(regime: str, runs: Sequence[Run], path: Path) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), sharey=True, layout="constrained")
     for axis, label, cost in (
-        (axes[0], "rollouts", lambda one: one.rollouts),
+        (axes[0], "rollouts", _rollouts),
         (axes[1], "tokens that carried a gradient", lambda one: one.kept_tokens),
     ):
         for variant, colour in DRAWN.items():
