@@ -57,6 +57,7 @@ def parts_of(algorithm: Algorithm, new: torch.Tensor = NEW, keep: torch.Tensor =
         ("gspo", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.TRAJECTORY, 0.0),
         ("gspo_segments", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.SEGMENTS, 0.0),
         ("ggpo", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.GGPO, 0.0),
+        ("ggpo_first_find", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.GGPO_FIRST_FIND, 0.0),
         ("progress", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.PROGRESS, 0.0),
     ],
 )
@@ -98,6 +99,8 @@ def test_each_half_of_the_mask_has_its_own_verdict():
     assert masked == {
         (Credit.GGPO, True),
         (Credit.GGPO, False),
+        (Credit.GGPO_FIRST_FIND, True),
+        (Credit.GGPO_FIRST_FIND, False),
         (Credit.GGPO_POSITIVE, True),
         (Credit.GGPO_NEGATIVE, False),
     }

@@ -39,7 +39,7 @@ from vrag_ray.worlds.mosaic.model import save_mosaic_model
 
 CLOSE = 1e-5
 GGPO = recipe("ggpo")
-_BY_GROUP = ["grpo", "dr_grpo", "dapo", "gspo", "gspo_segments", "ggpo"]
+_BY_GROUP = ["grpo", "dr_grpo", "dapo", "gspo", "gspo_segments", "ggpo", "ggpo_first_find"]
 BY_GROUP = pytest.mark.parametrize("name", _BY_GROUP)
 """Those whose advantages are of a group's rewards alone."""
 EVERY = pytest.mark.parametrize("name", [*_BY_GROUP, "progress"])
@@ -127,6 +127,19 @@ def test_ggpo_keeps_what_the_answer_rests_on_and_spares_useful_failures(runs: Gr
             else:
                 assert {node for node in searches if not keep[node]} == run.valuable & set(searches)
     assert {one.keep for one in taught(runs, GGPO)} == {True, False}
+
+
+def test_a_find_is_spared_in_a_failure_only_the_first_time(runs: Groups):
+    failure = next(run for group in runs for run in group if not run.reward.success and len(run.record.graph.nodes) > 3)
+    searches = [part.node for part in failure.segments if part.node not in (None, "answer")][:2]
+    again = replace(failure, found=dict.fromkeys(searches, frozenset({0})), gold=1)
+
+    def masked(name: str) -> list[str | None]:
+        kept = [one.keep for one in taught([[again]], without_kl(name))]
+        return [part.node for part, keep in zip(again.segments, kept, strict=True) if not keep]
+
+    assert masked("ggpo") == searches
+    assert masked("ggpo_first_find") == searches[:1]
 
 
 def _ancestors(run: Trajectory) -> set[str]:

@@ -21,6 +21,8 @@ class Credit(StrEnum):
     """What a segment is (the whole ``trajectory``, else one for each node) and which ones are learnt from.
 
     ``ggpo`` is VimRAG's mask, ``ggpo_positive`` that mask on successes alone, ``ggpo_negative`` on failures alone.
+    ``ggpo_first_find`` spares a gold page in a failure only when it is found for the first time: searching again for
+    what is there keeps its price.
     ``progress`` masks nothing: each segment has an advantage of its own (``credit.progress_advantages``).
     """
 
@@ -29,11 +31,14 @@ class Credit(StrEnum):
     GGPO = "ggpo"
     GGPO_POSITIVE = "ggpo_positive"
     GGPO_NEGATIVE = "ggpo_negative"
+    GGPO_FIRST_FIND = "ggpo_first_find"
     PROGRESS = "progress"
 
     def masks(self, success: bool) -> bool:
         """Whether ``advantages.ggpo_keep`` applies to a trajectory of this verdict; else all its segments are kept."""
-        return self is Credit.GGPO or self is (Credit.GGPO_POSITIVE if success else Credit.GGPO_NEGATIVE)
+        if self in (Credit.GGPO, Credit.GGPO_FIRST_FIND):
+            return True
+        return self is (Credit.GGPO_POSITIVE if success else Credit.GGPO_NEGATIVE)
 
 
 class Algorithm(BaseModel):
@@ -85,7 +90,8 @@ ALGORITHMS = {
     "gspo_segments": _GSPO.model_copy(update={"credit": Credit.SEGMENTS}),
     # VimRAG's eq. 12, divided by all segments; it states neither ratio nor clip, so those of its baseline.
     "ggpo": _GSPO.model_copy(update={"credit": Credit.GGPO}),
-    # Ours (docs/ggpo.md): the graph credits each segment with what it changed, and masks none.
+    # Ours (docs/ggpo.md). The mask without its cost; and the graph's credit for what each segment changed, no mask.
+    "ggpo_first_find": _GSPO.model_copy(update={"credit": Credit.GGPO_FIRST_FIND}),
     "progress": _GSPO.model_copy(update={"credit": Credit.PROGRESS}),
 }
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from vrag_ray.training.advantages import ggpo_keep, group_advantages
 from vrag_ray.training.algorithms import Algorithm, Credit
 from vrag_ray.training.credit import CreditInput, progress_advantages
+from vrag_ray.training.masks import first_finds
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.trajectory import Call, Trajectory
 
@@ -43,7 +44,8 @@ def lessons(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks:
 def kept(run: Trajectory, nodes: Sequence[str | None], credit: Credit) -> list[bool]:
     """Which segments of a run are learnt from."""
     if credit.masks(run.reward.success):
-        return ggpo_keep(run.parents, run.answer_id, run.reward.success, run.valuable, nodes)
+        valuable = first_finds(run.found, nodes) if credit is Credit.GGPO_FIRST_FIND else run.valuable
+        return ggpo_keep(run.parents, run.answer_id, run.reward.success, valuable, nodes)
     return [True] * len(nodes)
 
 
