@@ -40,6 +40,7 @@ DRAWN = {
     Variant.GGPO_NEGATIVE: "tab:pink",
     Variant.GGPO_SEARCH_TURN: "tab:purple",
     Variant.RANDOM_MASK: "tab:brown",
+    Variant.GGPO_FIRST_FIND: "tab:green",
     Variant.PROGRESS: "tab:blue",
 }
 BANDED = (Variant.GSPO_SEGMENTS, Variant.GGPO, Variant.PROGRESS)

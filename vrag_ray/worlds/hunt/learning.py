@@ -184,7 +184,7 @@ def learnt_tokens(rollouts: Rollouts, planned: Plan) -> int:
 
 
 def masked_shares(rollouts: Rollouts, runs: list[Run], planned: Plan) -> tuple[float, float]:
-    """Share of tokens that are masked, in successes and in failures."""
+    """Share of tokens that are masked, in successes and in failures; 0 where there are none of them."""
     import torch
 
     whose, turns, said = rollouts.runs(), rollouts.turns(), rollouts.said()
@@ -192,7 +192,8 @@ def masked_shares(rollouts: Rollouts, runs: list[Run], planned: Plan) -> tuple[f
     success = torch.tensor([run.success for run in runs])[whose]
     shares = []
     for verdict in (success, ~success):
-        shares.append(1 - int(live[verdict].sum()) / max(int(said[verdict].sum()), 1))
+        spoken = int(said[verdict].sum())
+        shares.append(1 - int(live[verdict].sum()) / spoken if spoken else 0.0)
     return shares[0], shares[1]
 
 
