@@ -152,7 +152,7 @@ async def _whole(pieces: AsyncGenerator[TokenDelta | Completion]) -> tuple[tuple
 class TrlStep:
     """TRL's trainer on the same prompts. It generates with transformers: its vLLM mode knows no CPU."""
 
-    def __init__(self, model: str, prompts: Sequence[tuple[str, Image]], folder: Path) -> None:
+    def __init__(self, model: str, prompts: Sequence[tuple[str, Image]], unsaid: Sequence[int], folder: Path) -> None:
         from datasets import Dataset
         from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedModel, ProcessorMixin
         from trl.trainer.grpo_config import GRPOConfig
@@ -175,10 +175,12 @@ class TrlStep:
             logging_steps=1000,
             disable_tqdm=True,
             temperature=1.0,
+            generation_kwargs={"suppress_tokens": list(unsaid)},
         )
         load_trained: Callable[[str], PreTrainedModel] = AutoModelForImageTextToText.from_pretrained
-        load_processor: Callable[[str], ProcessorMixin] = AutoProcessor.from_pretrained
-        self._model, self._processor = load_trained(model), load_processor(model)
+        load_processor: Callable[..., ProcessorMixin] = AutoProcessor.from_pretrained
+        # TRL pads prompts on the left itself, and takes the processor's word for where the pictures are.
+        self._model, self._processor = load_trained(model), load_processor(model, padding_side="left")
 
     def seconds(self) -> float:
         """Of one step; setting the trainer up is not counted."""
@@ -205,7 +207,7 @@ async def against_trl(bench: Bench, folder: Path) -> None:
     chats = [one.messages for one in exercises]
     ours = [(bench.form.tokens(ChatRequest(chat))[0], images(chat)) for chat in chats]
     theirs = [(chat[0].text, pictures(images(chat))[0]) for chat in chats]
-    peer = TrlStep(bench.model, theirs, folder)
+    peer = TrlStep(bench.model, theirs, bench.form.picture_tokens, folder)
     mine: list[float] = []
     trl: list[float] = []
     for turn in range(ROUNDS + 1):
