@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 
 from vrag_ray.agent.chat import ImagePart
+from vrag_ray.worlds.mosaic.colours import FIRST_WORDS
 from vrag_ray.worlds.mosaic.copying import copying_exercise
+from vrag_ray.worlds.mosaic.page import CELLS
+
+CELL_KEYS = [f"{cell} " for cell in CELLS]
+KEY = "|".join(["[a-d][1-4] ", r"s\d+", *(f"{word} " for word in FIRST_WORDS)])
+NOTE = re.compile(r"([a-d][1-4] |s\d+)([a-z ]+?)(?=[a-d][1-4] |s\d|$)")
 
 
 def test_every_other_exercise_says_the_words_of_the_question_again() -> None:
@@ -18,17 +24,19 @@ def test_every_other_exercise_says_the_words_of_the_question_again() -> None:
 def test_the_others_tell_notes_in_the_order_that_is_asked_for() -> None:
     kinds = set()
     reordered = 0
-    for index in range(1, 80, 2):
+    for index in range(1, 120, 2):
         [message], reply = copying_exercise(seed=1, index=index)
         notes, _, order = message.text.removeprefix("Notes: ").partition("\n")
-        keys = re.findall(r"[a-d][1-4] |s\d+", order)
-        told = dict(re.findall(r"([a-d][1-4] |s\d+)([a-z ]+?)(?=[a-d][1-4] |s\d|$)", notes))
+        keys = re.findall(KEY, order)
+        told = (
+            dict(re.findall(rf"({KEY})(.+?)(?= or |{KEY}|$)", notes)) if " or " in notes else dict(NOTE.findall(notes))
+        )
         assert sorted(told) == sorted(keys)
         assert reply == "".join(key + told[key] for key in keys)
         reordered += list(told) != keys
-        kinds.add(keys[0][0] == "s")
-    assert kinds == {True, False}
-    assert reordered > 25
+        kinds.add("cell" if keys[0] in CELL_KEYS else "node" if keys[0][1:].isdigit() else "name")
+    assert kinds == {"cell", "node", "name"}
+    assert reordered > 35
 
 
 def test_an_exercise_is_the_same_each_time_and_shows_nothing() -> None:

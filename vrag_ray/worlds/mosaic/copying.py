@@ -10,11 +10,11 @@ import random
 
 from vrag_ray.agent.chat import Message, Role
 from vrag_ray.worlds.mosaic.chance import drawn_from
-from vrag_ray.worlds.mosaic.colours import COLOURS, page_name
+from vrag_ray.worlds.mosaic.colours import COLOURS, FIRST_WORDS, SECOND_WORDS, page_name
 from vrag_ray.worlds.mosaic.page import CELLS
 
 WORDS = 20
-NODES, MAX_NODES = 4, 12
+NODES, MAX_NODES, MAX_NAMES = 4, 12, 6
 _REPEAT = "Question: What colour is cell "
 _RECALL = "Notes: "
 
@@ -35,15 +35,19 @@ def copying_exercise(*, seed: int, index: int) -> tuple[Chat, str]:
 
 
 def _recall(chance: random.Random) -> tuple[Chat, str]:
-    """What is noted of cells are colours; of nodes of a memory graph, names of pages."""
-    if chance.random() < 0.5:
+    """Noted are colours of cells, names of pages below nodes of a memory graph, or names alone by their first words."""
+    kind = chance.randrange(3)
+    if kind == 0:
         keys = [f"{cell} " for cell in chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))]
         notes = {key: f"{key}{chance.choice(COLOURS).value}" for key in keys}
-    else:
+    elif kind == 1:
         keys = [f"s{node}" for node in chance.sample(range(1, MAX_NODES + 1), chance.randrange(1, MAX_NODES + 1))]
         notes = {key: f"{key}{page_name(chance.choice(COLOURS), chance.choice(COLOURS))}" for key in keys}
+    else:
+        keys = [f"{word} " for word in chance.sample(FIRST_WORDS, chance.randrange(2, MAX_NAMES + 1))]
+        notes = {key: f"{key}{chance.choice(SECOND_WORDS)}" for key in keys}
     order = chance.sample(keys, len(keys))
-    told, asked = "".join(notes.values()), "".join(order)
+    told, asked = (" or " if kind == 2 else "").join(notes.values()), "".join(order)
     return (Message.of(Role.USER, f"{_RECALL}{told}\n{asked}"),), "".join(notes[key] for key in order)
 
 

@@ -38,7 +38,7 @@ class Reading(StrEnum):
     ASKED = "asked"
     """The same for some cells, in the order in which they were asked for."""
     CLAIMS = "claims"
-    """Which of some claims about cells are true: those are said again, for the others there is nothing to note."""
+    """Whether claims about cells are true: what a cell shows, and ``NOTHING`` after it where that is not the claim."""
     PLACES = "places"
     """The numbers to crop with in order to read the fine print of the cells asked for."""
     PAGES = "pages"
@@ -108,7 +108,7 @@ def reading_exercise(
 
 def _asked_for(reading: Reading, shown: dict[str, str], chance: random.Random) -> list[str]:
     if reading is Reading.CLAIMS:
-        cells = chance.sample(CELLS, CLAIMED)
+        cells = chance.sample(CELLS, chance.randrange(1, CLAIMED + 1))
         return [f"{cell} {shown[cell] if chance.random() < 0.5 else chance.choice(COLOURS).value}" for cell in cells]
     if reading is Reading.ASKED:
         return [f"{cell} " for cell in chance.sample(CELLS, chance.randrange(1, len(CELLS) + 1))]
@@ -131,9 +131,15 @@ def _reply(reading: Reading, page: Page, shown: dict[str, str], asked: list[str]
         case Reading.PLACES:
             return ", ".join(f"{cell}{', '.join(map(str, print_crop(cell.strip(), family)))}" for cell in asked)
         case Reading.CLAIMS:
-            return "".join(claim if claim.endswith(f" {shown[claim[:2]]}") else NOTHING for claim in asked)
+            return "".join(_checked(claim, shown[claim[:2]]) for claim in asked)
         case Reading.CELLS | Reading.ASKED:
             return "".join(f"{cell}{shown[cell.strip()]}" for cell in asked)
+
+
+def _checked(claim: str, colour: str) -> str:
+    """As in a note on a branch: first what is seen, then whether that is the page."""
+    seen = f"{claim[:2]} {colour}"
+    return seen if seen == claim else seen + NOTHING
 
 
 def _picture(page: Page, region: Box | None, protocol: WireProtocol) -> bytes:

@@ -16,7 +16,7 @@ from vrag_ray.types import FULL_PAGE, Completion, VragError
 from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.colours import COLOURS, FIRST_WORDS, SECOND_WORDS, Colour
 from vrag_ray.worlds.mosaic.drawing import page_side, print_box
-from vrag_ray.worlds.mosaic.notes import NOTHING, Found, Leads
+from vrag_ray.worlds.mosaic.notes import NOTHING, Found, Leads, OtherMark
 from vrag_ray.worlds.mosaic.page import BODY, Page, cell_at
 from vrag_ray.worlds.mosaic.questions import Kind, Task, understood
 from vrag_ray.worlds.mosaic.trail import Trail, trail_of
@@ -111,12 +111,17 @@ class MosaicExpert:
             wrong = chance.randrange(2)
             told = tuple(_misread(name, chance, slips=slips and at == wrong) for at, name in enumerate(names))
             return _memorise(str(Leads(told)), seen, whole)
-        if task.kind is Kind.BRANCH:
-            misjudged = slips and chance.random() < 0.5
-            if (page.mark == task.mark) == misjudged:
-                return _memorise(NOTHING, seen)
-            slips = slips and not misjudged
-        return _memorise(str(Found(task.cell, _misseen(page.colour(task.cell), chance, slips=slips))), seen, whole)
+        mark: Colour | None = None
+        if task.mark is not None:
+            misread = slips and chance.random() < 0.5
+            slips = slips and not misread
+            mark = page.mark
+            if misread:
+                mark = _misseen(mark, chance, slips=True) if mark == task.mark else task.mark
+            if mark != task.mark:
+                return _memorise(str(OtherMark(mark)), seen)
+        colour = _misseen(page.colour(task.cell), chance, slips=slips)
+        return _memorise(str(Found(task.cell, colour, mark)), seen, whole)
 
     def _look_closer(
         self, task: Task, page: Page, whole: Sighting, seen: Observation, chance: random.Random, *, slips: bool

@@ -6,22 +6,38 @@ import re
 from dataclasses import dataclass
 
 from vrag_ray.worlds.mosaic.colours import Colour
+from vrag_ray.worlds.mosaic.page import MARK
 
 NOTHING = "nothing"
 """The summary of a search that brought up nothing of use."""
-_FOUND = re.compile(r"(?P<cell>[a-d][1-4]) (?P<colour>[a-z]+)")
+_FOUND = re.compile(rf"(?:{MARK} (?P<mark>[a-z]+))?(?P<cell>[a-d][1-4]) (?P<colour>[a-z]+)")
 _NAMES = re.compile(r"(?P<first>[a-z]+ [a-z]+)(?: or (?P<second>[a-z]+ [a-z]+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The answer: the colour of the cell that was asked for."""
+    """The answer: the colour of the cell that was asked for; on a branch after the mark that tells the right page.
+
+    The mark is written down before it is compared: two words are compared more easily than a picture and a word.
+    """
 
     cell: str
     colour: Colour
+    mark: Colour | None = None
 
     def __str__(self) -> str:
-        return f"{self.cell} {self.colour}"
+        seen = f"{MARK} {self.mark}" if self.mark is not None else ""
+        return f"{seen}{self.cell} {self.colour}"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherMark:
+    """The page of a branch that is not meant."""
+
+    mark: Colour
+
+    def __str__(self) -> str:
+        return f"{MARK} {self.mark}{NOTHING}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +51,10 @@ class Leads:
 
 
 def read_note(summary: str) -> Found | Leads | None:
-    """None for ``NOTHING`` and whatever else is no note."""
+    """None for ``NOTHING``, for another mark, and for whatever else tells nothing of the way."""
     found = _FOUND.fullmatch(summary)
-    if found is not None and found["colour"] in set(Colour):
-        return Found(found["cell"], Colour(found["colour"]))
+    if found is not None and {found["colour"], found["mark"] or found["colour"]} <= set(Colour):
+        return Found(found["cell"], Colour(found["colour"]), Colour(found["mark"]) if found["mark"] else None)
     names = _NAMES.fullmatch(summary)
     if names is not None:
         return Leads(tuple(name for name in names.groups() if name is not None))
