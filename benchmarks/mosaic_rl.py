@@ -56,8 +56,8 @@ from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
-EXPERT_RUNS = 2560
-SEEING_FIRST, IMITATING = (9600, 4800), (4800, 2400)
+EXPERT_RUNS = 2240
+SEEING_FIRST, IMITATING = (9600, 4800), (4800, 4800)
 """Reading and copying exercises of the two supervised stages."""
 CORPUS = CorpusConfig(ocr=False)
 HTTP_AT_ONCE = 16

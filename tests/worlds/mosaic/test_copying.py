@@ -14,17 +14,29 @@ KEY = "|".join(["[a-d][1-4] ", r"s\d+", *(f"{word} " for word in FIRST_WORDS)])
 NOTE = re.compile(r"([a-d][1-4] |s\d+)([a-z ]+?)(?=[a-d][1-4] |s\d|$)")
 
 
-def test_every_other_exercise_says_the_words_of_the_question_again() -> None:
-    for index in range(0, 20, 2):
+def test_every_third_exercise_says_the_words_of_the_question_again() -> None:
+    for index in range(0, 30, 3):
         [message], reply = copying_exercise(seed=1, index=index)
         assert message.text.endswith(f"cell {reply}")
         assert len(reply) > 40
 
 
-def test_the_others_tell_notes_in_the_order_that_is_asked_for() -> None:
+def test_one_of_three_says_words_on_from_any_of_them() -> None:
+    starts = set()
+    for index in range(2, 120, 3):
+        [message], reply = copying_exercise(seed=1, index=index)
+        told, _, word = message.text.removeprefix("Notes: ").partition("\n")
+        before, _, after = told.partition(word)
+        assert after == reply
+        assert word not in reply
+        starts.add(len(before))
+    assert len(starts) > 30
+
+
+def test_one_of_three_tells_notes_in_the_order_that_is_asked_for() -> None:
     kinds = set()
     reordered = 0
-    for index in range(1, 120, 2):
+    for index in range(1, 180, 3):
         [message], reply = copying_exercise(seed=1, index=index)
         notes, _, order = message.text.removeprefix("Notes: ").partition("\n")
         keys = re.findall(KEY, order)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -78,10 +79,15 @@ def test_each_page_shares_a_word_with_another() -> None:
             assert any(other != name and set(other) & set(name) for other in names)
 
 
-def test_kinds_share_the_questions_as_far_as_they_reach() -> None:
-    counts = Counter(example.kind for example in Mosaic.generate(BENCHMARK, seed=0).train)
+def test_kinds_share_the_questions_by_how_often_they_are_listed_as_far_as_they_reach() -> None:
+    world = Mosaic.generate(BENCHMARK, seed=0)
+    for examples in (world.train, world.validation):
+        counts = Counter(example.kind for example in examples)
+        assert counts == {kind.value: len(examples) * BENCHMARK.kinds.count(kind) // 10 for kind in Kind}
+    crowded = Mosaic.generate(replace(BENCHMARK, train=4000), seed=0)
+    counts = Counter(example.kind for example in crowded.train)
     assert counts["fine_print"] == 120 * BENCHMARK.prints, "there are no more of them"
-    assert max(counts.values()) - min(counts[kind] for kind in ("single_hop", "multi_hop", "branch")) <= 1
+    assert counts["branch"] == 4000 - 3 * 960
     only = Mosaic.generate(MosaicSize(kinds=(Kind.BRANCH,)), seed=0)
     assert {example.kind for example in only.train} == {"branch"}
 

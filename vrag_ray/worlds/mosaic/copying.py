@@ -14,7 +14,7 @@ from vrag_ray.worlds.mosaic.colours import COLOURS, FIRST_WORDS, SECOND_WORDS, p
 from vrag_ray.worlds.mosaic.page import CELLS
 
 WORDS = 20
-NODES, MAX_NODES, MAX_NAMES = 4, 12, 6
+MAX_NODES, MAX_NAMES = 12, 6
 _REPEAT = "Question: What colour is cell "
 _RECALL = "Notes: "
 
@@ -22,16 +22,31 @@ Chat = tuple[Message, ...]
 
 
 def copying_exercise(*, seed: int, index: int) -> tuple[Chat, str]:
-    """The chat of exercise ``index`` up to where the assistant speaks, and the reply. Every other one is a recall.
+    """The chat of exercise ``index`` up to where the assistant speaks, and the reply. There are three in turn.
 
-    One says the words of the question again. In the other the chat tells what was noted and asks for it in another
-    order.
+    One says the words of the question again. In another the chat tells what was noted and asks for it in another
+    order. In the third it names one word of many, from which they are to be said on.
     """
     chance = drawn_from("copying", seed, index)
-    if index % 2:
-        return _recall(chance)
-    text = _words(chance)
-    return (Message.of(Role.USER, f"{_REPEAT}{text}"),), text
+    match index % 3:
+        case 0:
+            text = _words(chance)
+            return (Message.of(Role.USER, f"{_REPEAT}{text}"),), text
+        case 1:
+            return _recall(chance)
+        case _:
+            return _continuation(chance)
+
+
+def _continuation(chance: random.Random) -> tuple[Chat, str]:
+    """Wherever the reply begins, each of its words is found behind the one before: none stands in the chat twice."""
+    words: list[str] = []
+    while len(words) < WORDS:
+        more = _some_words(chance)
+        if not set(more) & set(words):
+            words += more
+    at = chance.randrange(len(words) - 2)
+    return (Message.of(Role.USER, f"{_RECALL}{''.join(words)}\n{words[at]}"),), "".join(words[at + 1 :])
 
 
 def _recall(chance: random.Random) -> tuple[Chat, str]:
@@ -54,14 +69,16 @@ def _recall(chance: random.Random) -> tuple[Chat, str]:
 def _words(chance: random.Random) -> str:
     words: list[str] = []
     while len(words) < WORDS:
-        kind = chance.randrange(5)
-        if kind < 2:
-            words += page_name(chance.choice(COLOURS), chance.choice(COLOURS)).split(" ")
-            words[-2] += " "
-        elif kind == 2:
-            words.append(chance.choice(COLOURS).value)
-        elif kind == 3:
-            words.append(f"{chance.choice(CELLS)} ")
-        else:
-            words.append(f"s{chance.randrange(1, NODES + 1)}")
+        words += _some_words(chance)
     return "".join(words)
+
+
+def _some_words(chance: random.Random) -> list[str]:
+    """A page's name, in two words; or a colour, a cell, or a node."""
+    kind = chance.randrange(5)
+    if kind < 2:
+        first, second = page_name(chance.choice(COLOURS), chance.choice(COLOURS)).split(" ")
+        return [f"{first} ", second]
+    if kind == 2:
+        return [chance.choice(COLOURS).value]
+    return [f"{chance.choice(CELLS)} " if kind == 3 else f"s{chance.randrange(1, MAX_NODES + 1)}"]

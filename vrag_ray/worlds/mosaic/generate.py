@@ -26,7 +26,8 @@ class MosaicSize:
     """How much there is of everything. The defaults suit a unit test.
 
     ``hops`` is the number of pages in a multi-hop chain, ``prints`` the number of fine-print cells of a page.
-    ``kinds`` share the questions evenly, as far as each has enough different ones.
+    ``kinds`` are dealt to the questions in turn, as far as each has enough different ones: one that is listed twice
+    has twice the share.
     """
 
     pages: int = 12
@@ -54,7 +55,9 @@ class MosaicSize:
         return max(4, self.pages // 4)
 
 
-BENCHMARK = MosaicSize(pages=160, train=3840, validation=128, prints=8)
+_USUAL = (Kind.SINGLE_HOP, Kind.MULTI_HOP, Kind.FINE_PRINT)
+BENCHMARK = MosaicSize(pages=160, train=3200, validation=160, prints=8, kinds=(*_USUAL * 3, Kind.BRANCH))
+"""A tenth of the questions are branches: two searches and a comparison more, by far the hardest to learn."""
 
 
 def make_pages(size: MosaicSize, chance: random.Random) -> tuple[tuple[Page, ...], tuple[Page, ...]]:
@@ -96,13 +99,13 @@ def make_examples(pages: Sequence[Page], size: MosaicSize, split: str, chance: r
     """The split's number of different questions about ``pages``. Raises ``VragError`` where there are not enough."""
     wanted = size.train if split == "train" else size.validation
     by_name = {page.name: page for page in pages}
-    stocks = {kind: list(_tasks(kind, by_name, size.hops)) for kind in size.kinds}
+    stocks = {kind: list(_tasks(kind, by_name, size.hops)) for kind in dict.fromkeys(size.kinds)}
     for stock in stocks.values():
         chance.shuffle(stock)
     chosen: list[tuple[Task, Gold]] = []
     while len(chosen) < wanted:
         before = len(chosen)
-        for stock in stocks.values():
+        for stock in (stocks[kind] for kind in size.kinds):
             if stock and len(chosen) < wanted:
                 chosen.append(stock.pop())
         if len(chosen) == before:
