@@ -123,6 +123,46 @@ class RunSummary(Reply):
     last_event_id: int = -1
 
 
+class Rating(StrEnum):
+    """What a reader thinks of an answer."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+class Feedback(Request):
+    """``PUT /v1/runs/{id}/feedback``. ``answer`` is what would have been right, where the reader knows it."""
+
+    rating: Rating
+    comment: str = Field(default="", max_length=4000)
+    answer: str = Field(default="", max_length=4000)
+
+
+class RatedRun(Reply):
+    """A run with what a reader said of it. It is kept when the run itself is not any more.
+
+    ``right_answer`` is the reader's, or the run's own where that was liked; empty where nobody knows it. ``file_name``
+    and ``pages`` (from 1) are those of the run's first source, where it was liked.
+    """
+
+    run_id: str
+    question: str
+    agent: str
+    rating: Rating
+    comment: str
+    right_answer: str
+    file_name: str = ""
+    pages: list[int] = []
+    rated_at: str
+    """ISO 8601, UTC."""
+
+
+class RatedRuns(Reply):
+    """``GET /v1/feedback``: newest first."""
+
+    runs: list[RatedRun]
+
+
 class RunsPage(Reply):
     """``GET /v1/runs?limit=``: live runs first, then finished ones, newest first."""
 
@@ -176,6 +216,14 @@ class FileProblem(Reply):
     error: str
 
 
+class FileState(Reply):
+    """How far one file of an upload is: pages that are read, of those that are to be (None until that is known)."""
+
+    name: str
+    done_pages: int = 0
+    total_pages: int | None = None
+
+
 class IngestJob(Reply):
     """``POST /v1/documents`` answers 202 with one; ``url`` is the path to poll.
 
@@ -190,6 +238,8 @@ class IngestJob(Reply):
     total_pages: int | None = None
     pages_per_s: float | None = None
     eta_s: float | None = None
+    files: list[FileState] = []
+    """In the order of the upload, while the job runs and after it."""
     documents: list[str] = []
     """Ids of the documents that are searchable now, in the order of the upload."""
     errors: list[FileProblem] = []
@@ -199,6 +249,18 @@ class IngestJob(Reply):
     @property
     def finished(self) -> bool:
         return self.state in (JobState.DONE, JobState.FAILED)
+
+
+class ModelName(Reply):
+    """One of ``ModelNames``."""
+
+    id: str
+
+
+class ModelNames(Reply):
+    """``GET /v1/models``, as far as the client reads it: what may be asked here."""
+
+    data: list[ModelName]
 
 
 class PartState(Reply):

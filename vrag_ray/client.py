@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import IO, Self, TypeVar
 
 import httpx
 from pydantic import BaseModel, ValidationError
@@ -26,7 +26,11 @@ from vrag_ray.api import (
     DocumentInfo,
     DocumentsPage,
     ErrorBody,
+    Feedback,
     IngestJob,
+    ModelNames,
+    RatedRun,
+    RatedRuns,
     Ready,
     RunRequest,
     RunsPage,
@@ -86,7 +90,13 @@ class Client:
     def ask(self, request: RunRequest) -> Iterator[Event]:
         """Start a run and yield its events until it ends. Leaving early does not end the run: ``cancel`` does."""
         request = _named(request)
-        follower = RunFollower(request.run_id or "")
+        return self._followed(RunFollower(request.run_id or ""), request)
+
+    def follow(self, run_id: str, *, after: int = -1) -> Iterator[Event]:
+        """The events of a run that goes on or has ended, from the one after ``after``. Raises ServerError 404."""
+        return self._followed(RunFollower(run_id, last_event_id=after), None)
+
+    def _followed(self, follower: RunFollower, request: RunRequest | None) -> Iterator[Event]:
         failures = 0
         while not follower.finished:
             seen = follower.last_event_id
@@ -103,7 +113,7 @@ class Client:
                 time.sleep(_wait_before_retry(self.base_url, failures, problem))
                 failures += 1
 
-    def _lines(self, request: RunRequest, follower: RunFollower) -> Iterator[str]:
+    def _lines(self, request: RunRequest | None, follower: RunFollower) -> Iterator[str]:
         follower.begin_connection()
         method, path, headers, content = _stream_request(request, follower)
         with ExitStack() as stack:
@@ -114,6 +124,7 @@ class Client:
             if not reply.is_success:
                 reply.read()
             _check(reply)
+            follower.finished = reply.status_code == httpx.codes.NO_CONTENT
             yield from reply.iter_lines()
 
     def run(self, run_id: str) -> RunRecord:
@@ -128,6 +139,22 @@ class Client:
 
     def cancel(self, run_id: str) -> None:
         self._send("DELETE", f"/v1/runs/{run_id}")
+
+    def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
+        """Say what you think of a finished run; saying it again replaces it."""
+        return _parsed(self._send("PUT", f"/v1/runs/{run_id}/feedback", body=feedback), RatedRun)
+
+    def rated_runs(self) -> list[RatedRun]:
+        """All that was said of runs, newest first."""
+        return _parsed(self._send("GET", "/v1/feedback"), RatedRuns).runs
+
+    def feedback_lines(self) -> bytes:
+        """Rated runs whose right answer is known, as JSON lines of the unified data set form."""
+        return self._send("GET", "/v1/feedback.jsonl").content
+
+    def models(self) -> list[str]:
+        """What may be asked here: the agents, and the bare model and the embedder where there are any."""
+        return [one.id for one in _parsed(self._send("GET", "/v1/models"), ModelNames).data]
 
     def documents(self, limit: int = 100, offset: int = 0) -> DocumentsPage:
         return _parsed(self._send("GET", "/v1/documents", params={"limit": limit, "offset": offset}), DocumentsPage)
@@ -145,11 +172,18 @@ class Client:
                 files = [("files", (path.name, stack.enter_context(path.open("rb")))) for path in paths]
             except OSError as error:
                 raise VragError(f"cannot read {error.filename}: {error.strerror}") from error
-            data = {"meta": json.dumps(dict(meta))} if meta else None
-            try:
-                reply = self._http.post("/v1/documents", files=files, data=data)
-            except httpx.TransportError as error:
-                raise _unreachable(self.base_url, error) from error
+            return self._upload(files, meta)
+
+    def upload_files(self, files: Sequence[tuple[str, IO[bytes]]], meta: Meta | None = None) -> IngestJob:
+        """As ``upload``, for files that are open already, each with its name."""
+        return self._upload([("files", file) for file in files], meta)
+
+    def _upload(self, files: Sequence[tuple[str, tuple[str, IO[bytes]]]], meta: Meta | None) -> IngestJob:
+        data = {"meta": json.dumps(dict(meta))} if meta else None
+        try:
+            reply = self._http.post("/v1/documents", files=files, data=data)
+        except httpx.TransportError as error:
+            raise _unreachable(self.base_url, error) from error
         _check(reply)
         return _parsed(reply, IngestJob)
 
@@ -172,6 +206,10 @@ class Client:
 
     def frame_png(self, doc_id: str, seconds: float) -> bytes:
         return self._send("GET", f"/v1/documents/{doc_id}/frames/{seconds:.3f}.png").content
+
+    def original(self, doc_id: str) -> bytes:
+        """The bytes that were ingested."""
+        return self._send("GET", f"/v1/documents/{doc_id}/original").content
 
     def _send(
         self,
@@ -299,9 +337,9 @@ def _named(request: RunRequest) -> RunRequest:
     return request if request.run_id else request.model_copy(update={"run_id": uuid.uuid4().hex})
 
 
-def _stream_request(request: RunRequest, follower: RunFollower) -> tuple[str, str, dict[str, str], str | None]:
+def _stream_request(request: RunRequest | None, follower: RunFollower) -> tuple[str, str, dict[str, str], str | None]:
     """Method, path, headers and body: a start before the first event, a resumption after it."""
-    if follower.last_event_id is None:
+    if request is not None and follower.last_event_id is None:
         return "POST", "/v1/runs", dict(_JSON), _json(request)
     headers = {"Last-Event-ID": str(follower.last_event_id)}
     return "GET", f"/v1/runs/{follower.run_id}/events", headers, None

@@ -77,6 +77,8 @@ def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path)
     last = progress[-1]
     assert last.done_pages == last.total_pages == report.pages == 13
     assert [stage.name for stage in last.stages] == ["register", "decode", "embed", "commit"]
+    by_file = {one.uri.rsplit("/", 1)[-1]: (one.done_pages, one.total_pages) for one in last.by_file}
+    assert by_file == {"whales.pdf": (10, 10), "notes.md": (1, 1), "rows.jsonl": (2, 2)}
     assert verify(tmp_path / "c").is_sound
 
 

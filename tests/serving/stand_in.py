@@ -17,9 +17,11 @@ from vrag_ray.api import (
     DocumentDeleted,
     DocumentInfo,
     DocumentsPage,
+    Feedback,
     IngestJob,
     JobState,
     PartState,
+    RatedRun,
     RunRequest,
     RunsPage,
     RunSummary,
@@ -27,6 +29,7 @@ from vrag_ray.api import (
 from vrag_ray.filters import SearchFilter
 from vrag_ray.policies.chat_model import ChatRequest
 from vrag_ray.serving.backend import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
+from vrag_ray.serving.feedback import FeedbackStore
 from vrag_ray.serving.run_service import RunService
 from vrag_ray.serving.runs import RunStore
 from vrag_ray.serving.sse import LoggedEvent
@@ -122,6 +125,7 @@ class StandIn:
         self.started: list[RunRequest] = []
         self.chats: list[ChatRequest] = []
         self.embedded: list[tuple[list[str], bool]] = []
+        self.feedback = FeedbackStore(folder / "feedback")
         self.runs = RunService(
             RunStore(folder, keep=3),
             lambda run_id, request: ScriptedRun(run_id, request, self.go, ending=self.ending),
@@ -181,6 +185,15 @@ class StandIn:
 
     async def cancel_run(self, run_id: str) -> FetchedRun:
         return await self.runs.cancel(run_id)
+
+    async def rate_run(self, run_id: str, feedback: Feedback) -> RatedRun:
+        return self.feedback.put(self.runs.finished(run_id), feedback)
+
+    async def rating(self, run_id: str) -> RatedRun:
+        return self.feedback.get(run_id)
+
+    async def rated_runs(self) -> list[RatedRun]:
+        return self.feedback.all()
 
     async def agents(self) -> tuple[str, ...]:
         return self.known_agents

@@ -74,6 +74,16 @@ async def test_the_original_is_a_download_that_runs_nothing(client: httpx.AsyncC
     assert reply.headers["x-content-type-options"] == "nosniff"
 
 
+async def test_the_original_can_be_shown_by_a_browser_and_runs_nothing_there_either(client: httpx.AsyncClient):
+    reply = await client.get(f"/v1/documents/{DOC_ID}/original", params={"disposition": "inline"})
+    assert reply.headers["content-disposition"].startswith("inline; filename*=UTF-8''a%20%22quoted%22")
+    assert reply.headers["content-security-policy"].startswith("default-src 'none';")
+    assert "script-src" not in reply.headers["content-security-policy"]
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    wrong = await client.get(f"/v1/documents/{DOC_ID}/original", params={"disposition": "run"})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (422, "disposition")
+
+
 @pytest.mark.parametrize(
     ("header", "status", "start", "stop"),
     [

@@ -21,6 +21,7 @@ from vrag_ray.api import RunRequest, SearchRequest
 from vrag_ray.client import Client
 from vrag_ray.config import Settings
 from vrag_ray.serving.local import LocalService, start_serving
+from vrag_ray.types import document_id
 
 pytestmark = pytest.mark.anyio
 SECRET_FOLDER = "kept-from-clients"
@@ -94,6 +95,9 @@ def library(http: httpx.Client) -> dict[str, str]:
     assert len(job["documents"]) == 4
     [problem] = job["errors"]
     assert problem["name"] == "broken.pdf"
+    pages = {file["name"]: (file["done_pages"], file["total_pages"]) for file in job["files"]}
+    assert list(pages) == list(files)
+    assert pages["harbour.pdf"] == (3, 3) and pages["broken.pdf"] == (0, 0)
     assert job["collection_version"] == http.get("/v1/documents").json()["collection_version"]
     documents = http.get("/v1/documents").json()["documents"]
     assert {document["status"] for document in documents if document["title"] != "broken.pdf"} >= {"ready"}
@@ -296,6 +300,11 @@ def test_the_typed_client_asks_fetches_and_cancels(service: LocalService, librar
         events = list(client.ask(RunRequest(question="What did dredging the northern basin cost?")))
         run_id = client.runs().runs[0].run_id
         assert client.run(run_id).events == tuple(events)
+        assert tuple(client.follow(run_id)) == tuple(events)
+        assert tuple(client.follow(run_id, after=events[2].seq)) == tuple(events[3:])
+        assert tuple(client.follow(run_id, after=events[-1].seq)) == ()
+        assert "extractive" in client.models()
+        assert document_id(client.original(hit.doc_id)) == hit.doc_id
         client.cancel(run_id)
         assert client.run(run_id).status is RunStatus.ANSWERED
 

@@ -52,7 +52,7 @@ def ingest(
     embedder_id = loaded.embedder.id if loaded.embedder else ""
     with CollectionWriter(settings.collection) as writer:
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
-        board = start_board()
+        board = start_board(len(sources))
         graph = _graph(sources, writer, settings, embedder_id, meta or {}, board)
         with reporting(board, committer, len(sources), on_progress):
             try:

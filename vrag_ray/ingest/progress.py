@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.ingest.committer import Committer
-from vrag_ray.ingest.report import Progress, StageProgress
+from vrag_ray.ingest.report import FileProgress, Progress, StageProgress
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 STAGES = ("register", "decode", "embed")
 EVERY_S = 0.5
 READ_TIMEOUT_S = 30.0
+MOST_FILES_TOLD = 256
+"""Files one by one are for people who look on; of more, only the sums are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,20 +37,30 @@ class StageCount:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """``embedders_ready_at``: Unix time at which the last embedding actor had its model."""
+    """``embedders_ready_at``: Unix time at which the last embedding actor had its model.
+
+    ``told`` has each file's pages that are registered and those that are decoded, by its uri.
+    """
 
     files: int = 0
+    told: dict[str, tuple[int, int]] = field(default_factory=dict)
     stages: dict[str, StageCount] = field(default_factory=lambda: dict.fromkeys(STAGES, StageCount()))
     embedders_ready_at: float | None = None
 
 
 class ProgressBoard:
-    """Told by the stage actors what they have done. Runs as a Ray actor."""
+    """Told by the stage actors what they have done, ``by_file`` too if wanted. Runs as a Ray actor."""
 
-    def __init__(self) -> None:
+    def __init__(self, by_file: bool) -> None:
+        self._by_file = by_file
         self._counts = Counts()
 
-    def add(self, stage: str, worker: str, pages: int, busy_s: float) -> None:
+    def add(self, stage: str, worker: str, pages: int, busy_s: float, uri: str = "") -> None:
+        """``uri`` names the file, in the stages that work on one at a time."""
+        if uri and self._by_file:
+            total, done = self._counts.told.get(uri, (0, 0))
+            now = (pages, done) if stage == "register" else (total, done + pages)
+            self._counts = replace(self._counts, told=self._counts.told | {uri: now})
         old = self._counts.stages[stage]
         new = StageCount(old.pages + pages, old.busy_s + busy_s, old.workers | {worker})
         files = self._counts.files + (stage == "register")
@@ -61,10 +73,10 @@ class ProgressBoard:
         return self._counts
 
 
-def start_board() -> ActorHandle:
+def start_board(total_files: int) -> ActorHandle:
     import ray
 
-    return ray.remote(ProgressBoard).options(num_cpus=0).remote()
+    return ray.remote(ProgressBoard).options(num_cpus=0).remote(total_files <= MOST_FILES_TOLD)
 
 
 def read_board(board: ActorHandle) -> Counts:
@@ -117,4 +129,5 @@ def _progress(counts: Counts, committer: Committer, total_files: int, elapsed_s:
             *(StageProgress(name, counts.stages[name].pages, counts.stages[name].pages_per_s) for name in STAGES),
             StageProgress("commit", committed, committed / elapsed_s if elapsed_s else 0.0),
         ),
+        by_file=tuple(FileProgress(uri, done, total) for uri, (total, done) in counts.told.items()),
     )

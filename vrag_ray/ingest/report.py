@@ -15,8 +15,20 @@ class StageProgress:
 
 
 @dataclass(frozen=True, slots=True)
+class FileProgress:
+    """Pages of one file that are decoded, of those that are to be. A file that is known already has none to do."""
+
+    uri: str
+    done_pages: int
+    total_pages: int
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
-    """``done_pages`` are committed; ``total_pages`` are known so far and final once all files are registered."""
+    """``done_pages`` are committed; ``total_pages`` are known so far and final once all files are registered.
+
+    ``by_file`` has the files that are registered, unless there are too many of them to look at.
+    """
 
     files: int
     total_files: int
@@ -25,6 +37,7 @@ class Progress:
     pages_per_s: float
     eta_s: float | None
     stages: tuple[StageProgress, ...]
+    by_file: tuple[FileProgress, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Register:
         pending = sum(item.stop - item.start for item in items)
         prior = {str(unit): error for unit, error in done.items() if error}
         plan = replace(plan, pending=pending, prior_errors=prior)
-        self._board.add.remote("register", self._worker, pending, time.perf_counter() - began)
+        self._board.add.remote("register", self._worker, pending, time.perf_counter() - began, plan.uri)
         text = plan.to_json()
         if not items:
             yield {"plan": [text], "start": [0], "stop": [0]}
@@ -108,7 +108,7 @@ class Decode:
             units = decode_isolating(self._sandbox, path, item, self._options)
         except (DecodeError, OSError) as error:
             units = [failed_unit(item, unit, self._options, str(error)) for unit in range(item.start, item.stop)]
-        self._board.add.remote("decode", self._worker, len(units), time.perf_counter() - began)
+        self._board.add.remote("decode", self._worker, len(units), time.perf_counter() - began, plan.uri)
         for unit in units:
             passages = passages_of(plan.doc_id, unit, self._config, plan.meta)
             yield {

@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.api import RunRequest, RunsPage, RunSummary
+from vrag_ray.api import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
 from vrag_ray.config import Settings
 from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import AgentState, FetchedRun
 from vrag_ray.serving.errors import InvalidError, NotReadyError, public_uri, scrub
+from vrag_ray.serving.feedback import FeedbackStore
 from vrag_ray.serving.handles import call
 from vrag_ray.serving.loop_lag import LoopLag
 from vrag_ray.serving.paths import ServingPaths
@@ -87,6 +88,7 @@ class AgentService:
             max_concurrent=settings.serving.max_concurrent_runs,
             default_deadline_s=settings.agent.deadline_s,
         )
+        self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
 
     async def start(self, request: RunRequest) -> str:
         return self._runs.start(request)
@@ -106,6 +108,16 @@ class AgentService:
 
     async def cancel(self, run_id: str) -> FetchedRun:
         return await self._runs.cancel(run_id)
+
+    async def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
+        """Raises NotFoundError for a run that is not here, ConflictError for one that goes on."""
+        return self._feedback.put(self._runs.finished(run_id), feedback)
+
+    async def rating(self, run_id: str) -> RatedRun:
+        return self._feedback.get(self._runs.summary(run_id).run_id)
+
+    async def rated(self) -> list[RatedRun]:
+        return await asyncio.to_thread(self._feedback.all)
 
     async def state(self) -> AgentState:
         return replace(self._runs.state(), loop_lag_p99_s=self._lag.p99_s())

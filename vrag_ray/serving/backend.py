@@ -11,8 +11,10 @@ from vrag_ray.api import (
     DocumentDeleted,
     DocumentInfo,
     DocumentsPage,
+    Feedback,
     IngestJob,
     PartState,
+    RatedRun,
     RunRequest,
     RunsPage,
     RunSummary,
@@ -119,6 +121,16 @@ class Backend(Protocol):
     async def fetch_run(self, run_id: str) -> FetchedRun: ...
     async def list_runs(self, limit: int) -> RunsPage: ...
     async def cancel_run(self, run_id: str) -> FetchedRun: ...
+
+    async def rate_run(self, run_id: str, feedback: Feedback) -> RatedRun:
+        """Raises NotFoundError for a run that is not here, ConflictError for one that goes on."""
+        ...
+
+    async def rating(self, run_id: str) -> RatedRun:
+        """Raises NotFoundError for a run that is not here or that nobody rated."""
+        ...
+
+    async def rated_runs(self) -> list[RatedRun]: ...
 
     async def agents(self) -> tuple[str, ...]:
         """The agents that can be asked here; without a language model, those that need one are not among them."""

@@ -15,6 +15,7 @@ from vrag_ray.serving.middleware import Guard, LimitBody, Observe
 from vrag_ray.serving.openai.pictures import Pictures
 from vrag_ray.serving.routes import (
     documents,
+    feedback,
     openai_chat,
     openai_embeddings,
     openai_models,
@@ -45,7 +46,7 @@ def create_api(backend: Backend, config: ServingConfig, security: Security, uplo
     metrics = Metrics()
     api.state.gate = Gate(backend, config, metrics, uploads)
     api.state.pictures = Pictures(backend)
-    for module in (search, runs, documents, openai_chat, openai_models, openai_embeddings, system):
+    for module in (search, runs, feedback, documents, openai_chat, openai_models, openai_embeddings, system):
         api.include_router(module.router)
     envelope.install(api)
     # Added last runs first.

@@ -10,8 +10,10 @@ from vrag_ray.api import (
     DocumentDeleted,
     DocumentInfo,
     DocumentsPage,
+    Feedback,
     IngestJob,
     PartState,
+    RatedRun,
     RunRequest,
     RunsPage,
     RunSummary,
@@ -133,6 +135,15 @@ class HandleBackend:
 
     async def cancel_run(self, run_id: str) -> FetchedRun:
         return await call(self._agent.cancel.remote(run_id), "agent")
+
+    async def rate_run(self, run_id: str, feedback: Feedback) -> RatedRun:
+        return await call(self._agent.rate.remote(run_id, feedback), "agent")
+
+    async def rating(self, run_id: str) -> RatedRun:
+        return await call(self._agent.rating.remote(run_id), "agent")
+
+    async def rated_runs(self) -> list[RatedRun]:
+        return await call(self._agent.rated.remote(), "agent")
 
     async def agents(self) -> tuple[str, ...]:
         return await call(self._agent.agents.remote(), "agent")

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from vrag_ray.api import FileProblem, IngestJob, JobState
+from vrag_ray.api import FileProblem, FileState, IngestJob, JobState
 from vrag_ray.config import Settings
 from vrag_ray.serving.errors import scrub
 from vrag_ray.serving.handles import unwrapped
@@ -41,7 +41,7 @@ async def run_job(
             if isinstance(update, IngestReport):
                 outcome = update
             else:
-                state = _progressed(state, update)
+                state = _progressed(state, update, sources)
                 report(state)
     except RayError as error:
         raise unwrapped(error, "ingest") from error
@@ -87,9 +87,18 @@ def _ingest_in_thread(settings: Settings, sources: Sequence[Source], meta: Meta)
             return
 
 
-def _progressed(state: IngestJob, progress: Progress) -> IngestJob:
+def _progressed(state: IngestJob, progress: Progress, sources: Sequence[Source]) -> IngestJob:
+    told = {one.uri: one for one in progress.by_file}
     return state.model_copy(
         update={
+            "files": [
+                FileState(
+                    name=source.name, done_pages=told[source.uri].done_pages, total_pages=told[source.uri].total_pages
+                )
+                if source.uri in told
+                else FileState(name=source.name)
+                for source in sources
+            ],
             "done_pages": progress.done_pages,
             "total_pages": progress.total_pages,
             "pages_per_s": progress.pages_per_s,

@@ -106,6 +106,12 @@ class RunService:
             return FetchedRun(live=True, body=self.summary(run_id).model_dump_json())
         return FetchedRun(live=False, body=self._store.load(run_id).record.to_json())
 
+    def finished(self, run_id: str) -> RunRecord:
+        """Raises NotFoundError for a run that is not here, ConflictError for one that goes on."""
+        if run_id in self._live:
+            raise ConflictError(f"run {run_id} is still going on: wait for its end", code="running")
+        return self._store.load(run_id).record
+
     def list(self, limit: int) -> RunsPage:
         live = [self.summary(run_id) for run_id in reversed(self._live)]
         runs = live + self._store.summaries()

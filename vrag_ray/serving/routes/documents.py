@@ -7,6 +7,7 @@ import hashlib
 import re
 import shutil
 import uuid
+from enum import StrEnum
 from typing import Annotated
 from urllib.parse import quote
 
@@ -23,6 +24,22 @@ from vrag_ray.types import Box, VragError
 
 router = APIRouter(prefix="/v1", tags=["documents"], responses=ERRORS)
 DEFAULT_DPI = 150.0
+
+
+class Disposition(StrEnum):
+    """What a browser should do with a document."""
+
+    ATTACHMENT = "attachment"
+    INLINE = "inline"
+
+
+_POLICIES = {
+    Disposition.ATTACHMENT: "default-src 'none'; sandbox",
+    # A browser shows no PDF in a sandbox, and lays pictures and videos out with a style of its own.
+    Disposition.INLINE: "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
+}
+
+
 _MULTIPART = {
     "requestBody": {
         "required": True,
@@ -123,13 +140,20 @@ async def frame_png(
 
 
 @router.get("/documents/{doc_id}/original", response_class=StreamingResponse, responses={206: {}, 416: {}})
-async def original(doc_id: DocId, request: Request, gate: GateDep) -> StreamingResponse:
-    """The bytes as they were taken in, as a download. One byte range is honoured, so that videos can be sought."""
+async def original(
+    doc_id: DocId,
+    request: Request,
+    gate: GateDep,
+    disposition: Annotated[Disposition, Query(description="inline: shown by the browser, where it can.")] = (
+        Disposition.ATTACHMENT
+    ),
+) -> StreamingResponse:
+    """The bytes as they were taken in. One byte range is honoured, so that videos can be sought."""
     file = await gate.backend.original(doc_id)
     headers = {
-        "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.name, safe='')}",
+        "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(file.name, safe='')}",
         # Whatever a browser is talked into, the bytes run no script and load nothing.
-        "Content-Security-Policy": "default-src 'none'; sandbox",
+        "Content-Security-Policy": _POLICIES[disposition],
         "Accept-Ranges": "bytes",
         "Cache-Control": "private, no-cache",
     }

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 
-from vrag_ray.api import RunRequest, RunsPage, RunSummary
+from vrag_ray.api import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
 from vrag_ray.serving.backend import FetchedRun
 from vrag_ray.serving.routes.deps import ERRORS, Gate, GateDep, RunId
 from vrag_ray.serving.sse import encode_stream
@@ -58,6 +58,18 @@ async def follow_run(run_id: RunId, gate: GateDep, last_event_id: LastEventId = 
     if last_event_id is not None and summary.status != "running" and summary.last_event_id <= after:
         return Response(status_code=204)
     return _stream(gate, run_id, after)
+
+
+@router.put("/{run_id}/feedback", response_model=RatedRun)
+async def rate_run(run_id: RunId, body: Feedback, gate: GateDep) -> RatedRun:
+    """Say what you think of a finished run; saying it again replaces it. It outlives the run."""
+    return await gate.backend.rate_run(run_id, body)
+
+
+@router.get("/{run_id}/feedback", response_model=RatedRun)
+async def rating(run_id: RunId, gate: GateDep) -> RatedRun:
+    """What was said of a run; 404 where nobody said anything."""
+    return await gate.backend.rating(run_id)
 
 
 @router.delete("/{run_id}", response_class=Response, responses={200: {"description": "The record of the ended run."}})

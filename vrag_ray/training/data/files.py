@@ -13,7 +13,8 @@ from vrag_ray.training.examples import Example
 
 
 def load_examples(path: str | Path) -> tuple[Example, ...]:
-    """Examples of a file: unified JSON (``.json``), the original's Parquet (``.parquet``) or JSON lines (``.jsonl``).
+    """Examples of a file: unified JSON (``.json``), the original's Parquet (``.parquet``) or JSON lines (``.jsonl``)
+    of ``Example`` or of the unified form.
 
     What only the unified form knows (``source_type``, ``answer_format``) stays in the file: ``read_unified`` and
     ``read_table`` give it. Raises ``DataError`` that names file, row (from 1) and field for anything that does not fit,
@@ -55,7 +56,12 @@ def _read_lines(path: Path) -> list[Example]:
     lines = read_text(path).split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
-    examples = checked(_parsed(lines, path), Example, path)
+    rows = list(_parsed(lines, path))
+    if rows and isinstance(rows[0], dict) and "query" in rows[0]:
+        # The unified form by the line, as `GET /v1/feedback.jsonl` writes it.
+        examples = [row.example for row in checked(rows, UnifiedExample, path)]
+    else:
+        examples = checked(rows, Example, path)
     unique((example.uid for example in examples), path)
     return examples
 
