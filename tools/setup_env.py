@@ -41,6 +41,7 @@ SOURCES = (
     TOOLS / "torchvision_cpu_fix.py",
     TOOLS / "torchvision_schema_shim.py",
 )
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 # pip says one such line for each package that is there already: hundreds when extras are added.
 NOISE = ("Requirement already satisfied", "Looking in links", "Looking in indexes")
 
@@ -134,6 +135,25 @@ def repair_cpu_torch(env: Environment) -> None:
         raise SetupError("torchvision cannot be imported; its message is above")
 
 
+def offer_browser() -> None:
+    """A Chromium for the journeys through the web interface, where the system's package manager may be asked."""
+    if any(shutil.which(name) for name in BROWSERS):
+        return
+    manager, sudo = shutil.which("apt-get"), shutil.which("sudo")
+    if manager is None or (os.geteuid() != 0 and sudo is None):
+        say("NOTICE: there is no Chromium and none can be installed here: journeys in a browser will NOT be tested")
+        return
+    say("installing Chromium with apt-get, for the journeys through the web interface")
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    apt = [manager] if os.geteuid() == 0 else [str(sudo), "-n", manager]
+    install = [*apt, "install", "-y", "-qq", "--no-install-recommends", "chromium"]
+    for command in (install, [*apt, "update", "-qq"], install):
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if command is install and done.returncode == 0:
+            return
+    say(f"NOTICE: Chromium could not be installed, journeys in a browser will NOT be tested: {done.stderr.strip()}")
+
+
 def prefer_faiss_gpu(env: Environment) -> None:
     """Both FAISS wheels own the folder ``faiss``: leave one of them, whole."""
     if "faiss-cpu" in env.distributions():
@@ -206,6 +226,8 @@ def main() -> int:
             raise SetupError(problem)
         with one_at_a_time(ROOT):
             set_up(Environment(ROOT / ".venv"), arguments.profile, nvidia_accelerator(arguments.accelerator))
+            if arguments.profile == "test":
+                offer_browser()
     except SetupError as error:
         print(f"setup: {error}", file=sys.stderr)
         return 1

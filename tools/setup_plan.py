@@ -47,8 +47,8 @@ def pick_accelerator(choice: str, smi_lists_a_gpu: bool, driver_loaded: bool) ->
 
 
 def wanted_extras(profile: str, accelerator: str) -> frozenset[str]:
-    """The extras of pyproject.toml that a profile needs; ``demo`` is the base install."""
-    return frozenset() if profile == "demo" else frozenset({accelerator, "dev", "ui"})
+    """The extras of pyproject.toml that a profile needs; ``demo`` is the base install and the web interface."""
+    return frozenset({"ui"}) if profile == "demo" else frozenset({accelerator, "dev", "ui"})
 
 
 def needs_cpu_wheel_index(pip_output: str) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 import setup_env
-from setup_env import Environment, SetupError, install_embedding_model, install_project, set_up
+from setup_env import Environment, SetupError, install_embedding_model, install_project, offer_browser, set_up
 from setup_plan import CPU_WHEEL_INDEX, Stamp, fingerprint
 
 MISSING = "ERROR: No matching distribution found for torch==2.13.0+cpu"
@@ -118,3 +119,35 @@ def test_an_environment_that_does_not_exist_answers_nothing(tmp_path: Path) -> N
     environment = Environment(tmp_path / "absent")
     assert environment.output("print(1)") is None
     assert environment.distributions() == []
+
+
+def test_where_there_is_a_browser_or_no_way_to_one_nothing_is_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[object] = []
+    monkeypatch.setattr(setup_env.subprocess, "run", lambda command, **_: ran.append(command))
+    monkeypatch.setattr(setup_env.shutil, "which", lambda name: "/usr/bin/chromium" if name == "chromium" else None)
+    offer_browser()
+    assert capsys.readouterr().out == ""
+    monkeypatch.setattr(setup_env.shutil, "which", lambda _: None)
+    offer_browser()
+    assert "NOT be tested" in capsys.readouterr().out
+    assert ran == []
+
+
+def test_the_package_lists_are_fetched_where_the_first_attempt_found_no_chromium(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran: list[list[str]] = []
+    codes = [100, 0, 0]
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        ran.append(command)
+        return subprocess.CompletedProcess(command, codes[len(ran) - 1], "", "E: no package chromium")
+
+    monkeypatch.setattr(setup_env.subprocess, "run", run)
+    monkeypatch.setattr(setup_env.shutil, "which", lambda name: "/usr/bin/apt-get" if name == "apt-get" else None)
+    monkeypatch.setattr(setup_env.os, "geteuid", lambda: 0)
+    offer_browser()
+    assert [command[1] for command in ran] == ["install", "update", "install"]
+    assert "NOTICE" not in capsys.readouterr().out

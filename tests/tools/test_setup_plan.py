@@ -67,8 +67,8 @@ def test_the_gpu_is_used_where_a_driver_is_there_unless_told_otherwise(
     assert pick_accelerator(choice, smi, driver) == expected
 
 
-def test_the_demo_asks_for_the_base_install_only() -> None:
-    assert requirement(DEMO_EXTRAS) == "."
+def test_the_demo_asks_for_the_base_install_and_the_web_interface_only() -> None:
+    assert requirement(DEMO_EXTRAS) == ".[ui]"
     assert requirement(TEST_EXTRAS) == ".[cpu,dev,ui]"
 
 

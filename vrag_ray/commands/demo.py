@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -34,7 +35,7 @@ def demo(
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a small corpus, ingest it, serve it, and ask three questions of it."""
+    """Make a small corpus, ingest it, serve it, ask three questions of it, and open the web interface."""
     from vrag_ray.config import load_settings
 
     settings = load_settings(None).model_copy(
@@ -61,7 +62,6 @@ def _ingest(folder: Path, settings: Settings) -> None:
 
 
 def _serve_and_ask(settings: Settings, port: int | None, echo: Echo, *, stay: bool, as_json: bool) -> None:
-    from vrag_ray.commands.serve import wait_for_signal
     from vrag_ray.serving.local import start_serving
 
     if port is None:
@@ -76,10 +76,7 @@ def _serve_and_ask(settings: Settings, port: int | None, echo: Echo, *, stay: bo
         if as_json:
             echo(json.dumps({"url": service.base_url, "answers": outcomes}))
         if stay:
-            _say(f"\ngo on at {service.base_url}, for example:")
-            _say(f'  vrag ask "When was crane 2 inspected?" --url {service.base_url}')
-            _say("Ctrl-C stops the server")
-            wait_for_signal()
+            _stay(service.base_url)
         else:
             _say(f"\ngo on with: vrag serve --collection {settings.collection}")
     finally:
@@ -87,6 +84,25 @@ def _serve_and_ask(settings: Settings, port: int | None, echo: Echo, *, stay: bo
     if not all(outcome["as_expected"] for outcome in outcomes):
         typer.echo("notice: an answer is not the expected one", err=True)
         raise typer.Exit(1)
+
+
+def _stay(base_url: str) -> None:
+    """With the web interface beside the server, until a signal comes."""
+    from vrag_ray.commands.serve import wait_for_signal
+    from vrag_ray.commands.ui import DEFAULT_PORT, launch_of
+
+    port = _free_port() if _is_taken("127.0.0.1", DEFAULT_PORT) else DEFAULT_PORT
+    launch = launch_of(base_url, "127.0.0.1", port)
+    shown = subprocess.Popen(launch.command, env=launch.environment, stdout=sys.stderr)  # noqa: S603  our own command
+    try:
+        _say(f"\nthe web interface is at {launch.address}")
+        _say("or go on in another terminal, for example:")
+        _say(f'  vrag ask "When was crane 2 inspected?" --url {base_url}')
+        _say("Ctrl-C stops both")
+        wait_for_signal()
+    finally:
+        shown.terminate()
+        shown.wait()
 
 
 async def _ask_all(base_url: str, echo: Echo | None) -> list[dict[str, object]]:
@@ -130,6 +146,12 @@ def _is_taken(host: str, port: int) -> bool:
         except OSError:
             return True
     return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _say(text: str) -> None:

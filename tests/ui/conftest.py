@@ -1,0 +1,22 @@
+"""One gateway a test, and the app in front of it as Streamlit's own test harness runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.ui.gateway import Stage, Told, told_gateway
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+@pytest.fixture
+def told(tmp_path: Path, stage: Stage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+    with told_gateway(tmp_path, stage) as running:
+        monkeypatch.setenv("VRAG_URL", running.url)
+        yield running

@@ -1,0 +1,189 @@
+"""The ask page in Streamlit's own harness, in front of a real HTTP gateway."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.ui.gateway import Stage, Told
+from tests.ui.stories import DOC, story
+from vrag_ray.agent.events import RunStatus
+from vrag_ray.api import RunRequest
+from vrag_ray.client import Client
+
+APP = str(Path(__file__).parents[2] / "ui" / "app.py")
+RUN = "run-0001"
+
+
+def opened(**query: str) -> AppTest:
+    app = AppTest.from_file(APP, default_timeout=60)
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def asked(question: str = "How many?") -> AppTest:
+    app = opened()
+    app.chat_input[0].set_value(question).run()
+    assert not app.exception
+    return app
+
+
+def texts(app: AppTest) -> str:
+    shown = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info, *app.text]
+    return "\n".join(str(element.value) for element in shown)
+
+
+def runs_of(app: AppTest) -> list[str]:
+    """The runs that the address names."""
+    named = app.query_params["run"]
+    return [named] if isinstance(named, str) else list(named)
+
+
+def finished(told: Told, run_id: str = RUN, question: str = "How many?") -> None:
+    with Client(told.url) as client:
+        list(client.ask(RunRequest(question=question, run_id=run_id)))
+
+
+def test_a_question_is_answered_with_its_steps_its_source_and_its_graph(told: Told):
+    app = asked()
+    assert [one.label.replace("\\", "") for one in app.status][:2] == [
+        "Search: query 1 · 0.5 s · 110 tokens",
+        "Remember · 0.3 s",
+    ]
+    assert app.status[4].state == "error"
+    assert "42" in texts(app) and "Refused" in texts(app)
+    assert "How many?" in app.chat_message[0].markdown[0].value
+    assert runs_of(app) == [told.backend.started[0].run_id]
+
+
+def test_what_the_sidebar_says_is_what_is_asked(told: Told):
+    app = opened()
+    assert app.toggle(key="thinking").disabled
+    app.selectbox(key="agent").set_value("vimrag").run()
+    app.slider(key="max_steps").set_value(7)
+    app.slider(key="top_k").set_value(5)
+    app.toggle(key="thinking").set_value(False)
+    app.multiselect(key="documents").set_value([DOC])
+    app.chat_input[0].set_value("Which one?").run()
+    request = told.backend.started[0]
+    assert (request.agent, request.max_steps, request.top_k, request.thinking) == ("vimrag", 7, 5, False)
+    assert request.filter is not None and request.filter.doc_ids == [DOC]
+    assert request.question == "Which one?"
+
+
+def test_an_answer_of_rules_says_that_no_model_made_it(told: Told, stage: Stage):
+    ending = stage.events[-1].model_copy(update={"answer": "42 [1]\n(no language model configured: extractive answer)"})
+    stage.events = [*stage.events[:-1], ending]
+    shown = texts(asked())
+    assert "Answered without a language model" in shown
+    assert "no language model configured: extractive" not in shown
+
+
+def test_an_abstention_looks_like_one_and_notices_are_shown(told: Told, stage: Stage):
+    ending = stage.events[-1].model_copy(
+        update={
+            "answer": "The documents do not say.",
+            "abstained": True,
+            "status": RunStatus.ABSTAINED,
+            "citations": (),
+            "notices": ("1 of 2 shards did not answer",),
+        }
+    )
+    stage.events = [*stage.events[:-1], ending]
+    app = asked()
+    said = [str(one.value) for one in app.warning]
+    assert any("evidence is too weak" in one for one in said)
+    assert any("1 of 2 shards" in one for one in said)
+
+
+@pytest.mark.parametrize("evil", ["<script>alert(1)</script>", "![x](http://evil/p.png)", "[a](javascript:x)"])
+def test_what_models_and_documents_say_is_never_markup(told: Told, stage: Stage, evil: str):
+    stage.events = story(2, title=evil, answer=f"{evil} [1]")
+    app = asked(evil)
+    for element in [*app.markdown, *app.caption]:
+        assert evil not in str(element.value)
+    assert not any(element.allow_html for element in app.markdown)
+
+
+def test_an_address_with_a_run_shows_that_run_again(told: Told):
+    finished(told)
+    app = opened(run=RUN)
+    assert "42" in texts(app)
+    assert len(told.backend.started) == 1
+
+
+def test_an_address_of_a_run_that_is_gone_says_so(told: Told):
+    assert "cannot be shown" in texts(opened(run="run-gone"))
+
+
+def test_a_reload_in_mid_run_goes_on_with_the_same_run(told: Told, stage: Stage):
+    stage.pause = 5
+    with Client(told.url) as client:
+        following = client.ask(RunRequest(question="How many?", run_id=RUN))
+        next(following)
+        stage.go.set()
+        app = opened(run=RUN)
+    assert "42" in texts(app)
+    assert len(told.backend.started) == 1
+
+
+def test_retry_asks_the_same_again_in_the_place_of_the_first(told: Told):
+    app = asked()
+    app.button(key="retry").click().run()
+    assert [one.question for one in told.backend.started] == ["How many?", "How many?"]
+    assert runs_of(app) == [told.backend.started[1].run_id]
+
+
+def test_an_edited_question_takes_the_place_of_the_first(told: Told):
+    app = asked()
+    first = told.backend.started[0].run_id
+    app.text_area(key=f"edit-{first}").set_value("How few?").run()
+    app.button(key=f"ask-edited-{first}").click().run()
+    assert told.backend.started[1].question == "How few?"
+    assert runs_of(app) == [told.backend.started[1].run_id]
+
+
+def test_a_second_question_stands_below_the_first(told: Told):
+    app = asked()
+    app.chat_input[0].set_value("And then?").run()
+    questions = [message.markdown[0].value for message in app.chat_message if message.name == "user"]
+    assert questions == ["How many?", "And then?"]
+    assert runs_of(app) == [one.run_id for one in told.backend.started]
+
+
+def test_the_slider_replays_the_graph_to_any_moment(told: Told):
+    app = asked()
+    run_id = told.backend.started[0].run_id
+    slider = app.select_slider(key=f"moment-{run_id}")
+    slider.set_value(1).run()
+    assert not app.exception
+    nodes = next(group for group in app.button_group if str(group.key).startswith(f"node-{run_id}"))
+    assert [str(option) for option in nodes.options] == ["root"]
+
+
+def test_a_thumb_is_kept_with_its_comment(told: Told):
+    app = asked()
+    run_id = told.backend.started[0].run_id
+    app.feedback(key=f"thumb-{run_id}").set_value(0).run()
+    app.text_input(key=f"right-{run_id}").set_value("43").run()
+    with Client(told.url) as client:
+        [rated] = client.rated_runs()
+    assert (rated.rating, rated.right_answer) == ("down", "43")
+
+
+def test_a_source_opens_a_card_with_the_page_and_a_closer_look(told: Told):
+    asked()
+    boxes = [drawn[3] for drawn in told.backend.drawn if len(drawn) == 4 and drawn[3] is not None]
+    assert boxes and boxes[-1].x0 < 0.1 and boxes[-1].x1 > 0.4
+
+
+def test_without_a_gateway_there_is_a_banner_and_no_trace(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("VRAG_URL", "http://127.0.0.1:9")
+    app = opened()
+    assert "No server answers at http://127.0.0.1:9. Start one with: vrag serve" in [one.value for one in app.error]
+    assert app.chat_input[0].disabled

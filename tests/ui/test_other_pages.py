@@ -1,0 +1,83 @@
+"""The library and runs pages in Streamlit's own harness, in front of a real HTTP gateway."""
+
+from __future__ import annotations
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.ui.gateway import Told
+from tests.ui.stories import DOC
+from tests.ui.test_ask_page import finished, texts
+from vrag_ray.api import Feedback, FileProblem, IngestJob, JobState, Rating
+from vrag_ray.client import Client
+
+
+def page(name: str) -> AppTest:
+    app = AppTest.from_string(f"from ui import {name}\n{name}.page()", default_timeout=60)
+    app.run()
+    assert not app.exception
+    return app
+
+
+def test_the_library_lists_documents_with_their_state_and_adds_them_up(told: Told):
+    app = page("library")
+    shown = texts(app)
+    assert "**report**" in shown and "ready" in shown and "3 pages" in shown
+    assert {metric.label: metric.value for metric in app.metric}["Documents"] == "1"
+
+
+def test_files_are_sent_with_their_names_and_followed(told: Told):
+    app = page("library")
+    app.file_uploader(key="files").set_value([("a.pdf", b"%PDF-1.4", "application/pdf"), ("b.txt", b"x", "text/plain")])
+    app.button[0].click().run()
+    assert not app.exception
+    [(files, _)] = told.backend.submitted
+    assert [file.name for file in files] == ["a.pdf", "b.txt"]
+    assert "lost from sight" in texts(app)  # the stand-in forgets its jobs
+
+
+@pytest.mark.parametrize(
+    ("job", "said"),
+    [
+        (IngestJob(job_id="j", state=JobState.QUEUED, url="/"), ""),
+        (IngestJob(job_id="j", state=JobState.FAILED, url="/", error="the disk is full"), "the disk is full"),
+        (
+            IngestJob(job_id="j", state=JobState.DONE, url="/", errors=[FileProblem(name="b.pdf", error="not a PDF")]),
+            "b\\.pdf: not a PDF",
+        ),
+    ],
+)
+def test_the_state_of_an_upload_is_shown_with_every_problem(told: Told, job: IngestJob, said: str):
+    script = "from ui import library\nfrom vrag_ray.api import IngestJob\n"
+    script += f"library._job(IngestJob.model_validate_json({job.model_dump_json()!r}), ['a.pdf', 'b.pdf'])"
+    app = AppTest.from_string(script, default_timeout=60).run()
+    assert not app.exception
+    assert said in texts(app)
+
+
+def test_a_document_is_not_deleted_before_it_was_confirmed(told: Told, monkeypatch: pytest.MonkeyPatch):
+    deleted = []
+    monkeypatch.setattr(told.backend, "delete_document", deleted.append)
+    app = page("library")
+    app.button(key=f"delete-{DOC}").click().run()
+    assert app.button(key="confirm-delete").label == "Delete it"
+    assert deleted == []
+
+
+def test_past_runs_are_listed_with_what_was_thought_of_them(told: Told):
+    finished(told)
+    finished(told, "run-0002", "How few?")
+    with Client(told.url) as client:
+        client.rate("run-0002", Feedback(rating=Rating.UP))
+    app = page("runs")
+    questions = [one.value for one in app.markdown]
+    assert questions == ["**How few?**", "**How many?**"]
+    assert any("rated up" in one.value for one in app.caption)
+    assert "1 rated: 1 liked, 0 not" in texts(app)
+    assert not app.get("download_button")[0].disabled
+
+
+def test_without_rated_runs_there_is_nothing_to_export(told: Told):
+    app = page("runs")
+    assert "Nobody has asked anything yet" in texts(app)
+    assert app.get("download_button")[0].disabled

@@ -1,0 +1,117 @@
+"""An answer and what it rests on: numbered sources, each with its page, its box, and a closer look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ui import gateway
+from ui.boxes import outlined, with_context, zoom_dpi
+from ui.inert import inert, plain
+from ui.pictures import MOST_DPI, PAGE_DPI, Shot, shot_of
+from ui.words import NO_MODEL_NOTE, OUTCOMES, clock, where
+from vrag_ray.agent.events import AnswerEvent, RunStatus
+from vrag_ray.agent.evidence import Citation
+from vrag_ray.types import Box, PassageKind, VragError
+
+PAGE_PX, CROP_PX = 420, 420
+LARGEST_VIDEO = 256 << 20
+
+
+def answer(event: AnswerEvent) -> None:
+    """The answer, or plainly that there is none, and everything that was degraded on the way."""
+    text = event.answer.replace(NO_MODEL_NOTE, "").strip()
+    if event.status is not RunStatus.ANSWERED or event.abstained:
+        outcome = OUTCOMES[RunStatus.ABSTAINED if event.abstained else event.status]
+        st.warning(outcome, icon=":material/help:")
+    if text:
+        st.markdown(inert(text))
+    if NO_MODEL_NOTE in event.answer:
+        st.caption(":material/info: Answered without a language model: quotes, chosen by rules.")
+    for notice in event.notices:
+        st.warning(plain(notice), icon=":material/warning:")
+
+
+def sources(run_id: str, citations: Sequence[Citation]) -> None:
+    """One button a source; the chosen one's card below."""
+    if not citations:
+        return
+    numbers = [one.number for one in citations]
+    by_number = {one.number: one for one in citations}
+    chosen = st.pills(
+        "Sources",
+        numbers,
+        format_func=lambda number: plain(f"[{number}] {by_number[number].title}, {where(by_number[number])}"),
+        default=numbers[0],
+        key=f"source-{run_id}",
+    )
+    if chosen is not None:
+        with st.container(border=True, key=f"card-{run_id}"):
+            card(run_id, by_number[chosen])
+
+
+def card(run_id: str, citation: Citation) -> None:
+    """Document, place and score; the page with the box on it; the box drawn anew, larger; the original."""
+    st.markdown(f"**{plain(citation.title)}**, {where(citation)}")
+    st.caption(f"score {citation.score:.3f} · memory node {plain(citation.node_id)}")
+    if citation.quote:
+        st.markdown("> " + plain(citation.quote))
+    try:
+        if citation.kind is PassageKind.CLIP:
+            _moment(citation)
+        elif citation.kind is not PassageKind.TEXT:
+            _page(citation)
+        _original(run_id, citation)
+    except VragError as error:
+        st.warning(f"This source cannot be shown: {plain(str(error))}")
+
+
+def _page(citation: Citation) -> None:
+    shot = shot_of(citation, PAGE_DPI)
+    if shot is None:
+        return
+    whole, closer = st.columns(2)
+    name = f"{citation.title}, {where(citation)}"
+    png = gateway.pictures().get(shot)
+    if citation.bbox is None:
+        whole.image(png, width=PAGE_PX, alt=f"{name}")
+        return
+    box = Box(*citation.bbox)
+    marked = outlined(png, box)
+    whole.image(marked, width=PAGE_PX, output_format="PNG", alt=f"{name}, with a box around what is cited")
+    part = with_context(box)
+    crop = gateway.pictures().get(Shot(citation.doc_id, citation.page, None, zoom_dpi(part, PAGE_DPI, MOST_DPI), part))
+    closer.image(crop, width=CROP_PX, alt=f"Closer look at what is cited in {name}")
+    closer.caption("Drawn anew from the source at a higher resolution")
+
+
+def _moment(citation: Citation) -> None:
+    start = citation.t_start or 0.0
+    video, frame = st.columns(2)
+    info = gateway.client().document(citation.doc_id)
+    if info.size_bytes > LARGEST_VIDEO:
+        video.caption(f"The video has {info.size_bytes >> 20} MB: open the original to play it.")
+    else:
+        video.video(gateway.original(citation.doc_id), start_time=int(start), alt=f"Video {citation.title}")
+        video.caption(f"Plays from {clock(int(start))}")
+    png = gateway.pictures().get(Shot(citation.doc_id, None, start))
+    frame.image(png, width=CROP_PX, alt=f"Frame of {citation.title} at {clock(start)}")
+
+
+def _original(run_id: str, citation: Citation) -> None:
+    """A link that opens at the page where the browser may talk to the gateway itself, else a download."""
+    key = f"original-{run_id}-{citation.number}"
+    if os.environ.get(gateway.KEY_VARIABLE):
+        st.download_button(
+            "Download the original",
+            data=lambda: gateway.original(citation.doc_id),
+            file_name=citation.uri.rpartition("/")[2] or citation.doc_id,
+            key=key,
+            on_click="ignore",
+        )
+        return
+    place = f"#page={citation.page}" if citation.page is not None else f"#t={citation.t_start or 0:g}"
+    link = f"{gateway.url()}/v1/documents/{citation.doc_id}/original?disposition=inline{place}"
+    st.link_button("Open the original here", link, key=key, icon=":material/open_in_new:")

@@ -1,0 +1,102 @@
+"""The app's one way to the gateway: what all sessions share of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ui.pictures import Pictures
+from vrag_ray.api import DocumentInfo
+from vrag_ray.client import Client, ServerError, UnreachableError
+
+URL_VARIABLE, KEY_VARIABLE = "VRAG_URL", "VRAG_API_KEY"
+DEFAULT_URL = "http://127.0.0.1:8000"
+AGENTS = ("extractive", "vimrag", "vrag")
+FRESH_S = 2.0
+"""How old what is known of the gateway may be."""
+LISTED = 1000
+"""Documents that filters and the library show at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayState:
+    """Whether the gateway answers and is ready; if not, ``problem`` says why in words for the banner."""
+
+    problem: str = ""
+    agents: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        return not self.problem
+
+
+def url() -> str:
+    return os.environ.get(URL_VARIABLE) or DEFAULT_URL
+
+
+def client() -> Client:
+    return _client_of(url())
+
+
+def state() -> GatewayState:
+    """At most ``FRESH_S`` old."""
+    return _state(url())
+
+
+@st.cache_resource(max_entries=4)
+def _client_of(base_url: str) -> Client:
+    return Client(base_url, api_key=os.environ.get(KEY_VARIABLE) or None)
+
+
+@st.cache_data(ttl=FRESH_S, max_entries=4, show_spinner=False)
+def _state(base_url: str) -> GatewayState:
+    try:
+        ready = _client_of(base_url).ready()
+        waiting = [f"{name}: {part.why or 'not ready'}" for name, part in ready.parts.items() if not part.ready]
+        if waiting:
+            return GatewayState(problem=f"The server at {base_url} is not ready yet: {'; '.join(waiting)}")
+        known = _client_of(base_url).models()
+    except UnreachableError:
+        return GatewayState(problem=f"No server answers at {base_url}. Start one with: vrag serve")
+    except ServerError as error:
+        return GatewayState(problem=f"The server at {base_url} refused this app: {error}")
+    return GatewayState(agents=tuple(name for name in AGENTS if name in known))
+
+
+@st.cache_data(ttl=10.0, max_entries=4, show_spinner=False)
+def _documents(base_url: str) -> tuple[list[DocumentInfo], int, int]:
+    page = _client_of(base_url).documents(limit=LISTED)
+    return page.documents, page.total, page.collection_version
+
+
+def documents() -> tuple[Sequence[DocumentInfo], int, int]:
+    """The first ``LISTED`` documents, how many there are, and the collection's version."""
+    return _documents(url())
+
+
+def forget_documents() -> None:
+    """After a change of the library."""
+    _documents.clear()
+
+
+@st.cache_resource(max_entries=4)
+def _pictures(base_url: str) -> Pictures:
+    return Pictures(_client_of(base_url))
+
+
+def pictures() -> Pictures:
+    """Pages and frames, shared by all sessions."""
+    return _pictures(url())
+
+
+@st.cache_data(ttl=600.0, max_entries=8, show_spinner=False)
+def _original(base_url: str, doc_id: str) -> bytes:
+    return _client_of(base_url).original(doc_id)
+
+
+def original(doc_id: str) -> bytes:
+    """The document as it was ingested. Raises VragError."""
+    return _original(url(), doc_id)

@@ -1,0 +1,171 @@
+"""The memory graph as SVG: what is asked, what was learnt, and which pictures are kept at which cost. Pure.
+
+All words of models and documents are escaped, so that the picture holds no markup but its own. It refers to nothing
+outside itself.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from ui.layers import places
+from ui.run_view import RunView
+from vrag_ray.agent.graph import MemoryNode, NodeKind
+
+WIDTH = 200.0
+GAP = (24.0, 36.0)
+MARGIN = 8.0
+LINE = 15.0
+PAD = 10.0
+CHARS, LINES = 30, 3
+GLYPH = 11.0
+HEADS = {NodeKind.ROOT: "question", NodeKind.SEARCH: "search", NodeKind.ANSWER: "answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """Colours of a picture, as CSS values; ``fills`` by kind of node."""
+
+    text: str
+    quiet: str
+    line: str
+    accent: str
+    fills: dict[NodeKind, str]
+
+
+LIGHT = Palette(
+    "#1c2733",
+    "#68737f",
+    "#a9b4c0",
+    "#0b6e99",
+    {NodeKind.ROOT: "#dbe9f6", NodeKind.SEARCH: "#ffffff", NodeKind.ANSWER: "#dcf0dd"},
+)
+DARK = Palette(
+    "#e8edf2",
+    "#9aa7b4",
+    "#55616e",
+    "#56b8e0",
+    {NodeKind.ROOT: "#1f3a52", NodeKind.SEARCH: "#20262d", NodeKind.ANSWER: "#1f4026"},
+)
+
+
+def svg(view: RunView, palette: Palette = LIGHT, *, selected: str = "") -> str:
+    """The graph of ``view``. Once there is an answer, what it does not rest on is drawn in quiet colours."""
+    graph = view.graph
+    heights = {node.id: _height(node) for node in graph.nodes}
+    corners, (width, height) = places(graph, WIDTH, heights, GAP)
+    path = graph.ancestors(graph.answer.id) if graph.answer is not None else frozenset(heights)
+    size = f"{width + 2 * MARGIN:.0f} {height + 2 * MARGIN:.0f}"
+    width_px, height_px = size.split()
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width_px}" height="{height_px}" '
+        f'viewBox="{-MARGIN:.0f} {-MARGIN:.0f} {size}" font-family="Source Sans, Helvetica, Arial, sans-serif">'
+    ]
+    for node in graph.nodes:
+        colour = palette.text if node.id in path else palette.line
+        for parent in node.parents:
+            parts.append(_edge(corners[parent], heights[parent], corners[node.id], colour))
+    for node in graph.nodes:
+        parts.extend(_box(view, node, corners[node.id], palette, on_path=node.id in path, chosen=node.id == selected))
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def described(view: RunView) -> str:
+    """The picture in words, for those who cannot see it."""
+    nodes = [
+        f"{node.id}, {HEADS[node.kind]} from {' and '.join(node.parents)}" for node in view.graph.nodes if node.parents
+    ]
+    kept = f"{len(view.kept)} pictures kept, {len(view.dropped)} dropped"
+    return f"Memory graph: the question, {'; '.join(nodes) or 'nothing yet'}; {kept}"
+
+
+def megapixels(pixels: int) -> str:
+    return f"{pixels / 1e6:.2f} MP"
+
+
+def node_energy(view: RunView, node_id: str) -> float:
+    """Energy of the node's kept pictures together."""
+    return sum(one.energy for (owner, _), one in view.kept.items() if owner == node_id)
+
+
+def _lines(node: MemoryNode) -> list[str]:
+    text = node.summary if node.kind is NodeKind.ANSWER else node.query
+    return textwrap.wrap(_printable(text), CHARS, max_lines=LINES, placeholder=" …")
+
+
+def _height(node: MemoryNode) -> float:
+    pictures = any(item.visual for item in node.items)
+    return 2 * PAD + LINE * (1 + len(_lines(node))) + (GLYPH + 8 + LINE if pictures else 0.0)
+
+
+def _edge(start: tuple[float, float], height: float, end: tuple[float, float], colour: str) -> str:
+    x0, y0 = start[0] + WIDTH / 2, start[1] + height
+    x1, y1 = end[0] + WIDTH / 2, end[1]
+    bend = GAP[1] / 2
+    return (
+        f'<path d="M{x0:.1f} {y0:.1f}C{x0:.1f} {y0 + bend:.1f} {x1:.1f} {y1 - bend:.1f} {x1:.1f} {y1 - 5:.1f}" '
+        f'fill="none" stroke="{colour}" stroke-width="1.2"/>'
+        f'<path d="M{x1 - 4:.1f} {y1 - 7:.1f}L{x1 + 4:.1f} {y1 - 7:.1f}L{x1:.1f} {y1:.1f}Z" fill="{colour}"/>'
+    )
+
+
+def _box(
+    view: RunView, node: MemoryNode, corner: tuple[float, float], palette: Palette, *, on_path: bool, chosen: bool
+) -> Iterator[str]:
+    x, y = corner
+    edge = palette.accent if chosen else palette.text if on_path else palette.line
+    ink = palette.text if on_path else palette.quiet
+    yield (
+        f'<g data-node="{_attribute(node.id)}"><rect x="{x:.1f}" y="{y:.1f}" width="{WIDTH:.0f}" '
+        f'height="{_height(node):.1f}" rx="8" fill="{palette.fills[node.kind]}" stroke="{edge}" '
+        f'stroke-width="{2.5 if chosen else 1}"/>'
+    )
+    head = HEADS[node.kind] if node.kind is not NodeKind.SEARCH else f"{node.id[:18]} · search"
+    baseline = y + PAD + 11
+    yield _text(x + PAD, baseline, head, ink, weight="600")
+    for line in _lines(node):
+        baseline += LINE
+        yield _text(x + PAD, baseline, line, ink)
+    yield from _pictures(view, node, x + PAD, baseline + 8, palette)
+    yield "</g>"
+
+
+def _pictures(view: RunView, node: MemoryNode, x: float, y: float, palette: Palette) -> Iterator[str]:
+    """A square for each remembered picture: full where it is kept, struck out where it was dropped."""
+    visual = [index for index, item in enumerate(node.items) if item.visual]
+    if not visual:
+        return
+    for place, index in enumerate(visual):
+        left = x + place * (GLYPH + 5)
+        kept = (node.id, index) in view.kept
+        fill = palette.accent if kept else "none"
+        yield (
+            f'<rect x="{left:.1f}" y="{y:.1f}" width="{GLYPH:.0f}" height="{GLYPH:.0f}" rx="2" fill="{fill}" '
+            f'stroke="{palette.accent if kept else palette.quiet}"/>'
+        )
+        if (node.id, index) in view.dropped:
+            yield (
+                f'<path d="M{left:.1f} {y + GLYPH:.1f}L{left + GLYPH:.1f} {y:.1f}" stroke="{palette.quiet}" '
+                'stroke-width="1.5"/>'
+            )
+    pixels = sum(one.pixels for (owner, _), one in view.kept.items() if owner == node.id)
+    share = f"energy {node_energy(view, node.id):.2f} · {megapixels(pixels)}" if pixels else "no pixels"
+    yield _text(x, y + GLYPH + LINE - 1, share, palette.quiet, size=11)
+
+
+def _text(x: float, y: float, text: str, colour: str, *, weight: str = "400", size: int = 12) -> str:
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" font-weight="{weight}" fill="{colour}">{escape(text)}</text>'
+    )
+
+
+def _attribute(text: str) -> str:
+    return escape(_printable(text), {'"': "&quot;"})
+
+
+def _printable(text: str) -> str:
+    """Without the control characters that XML has no place for."""
+    return "".join(one if one.isprintable() else " " for one in text)

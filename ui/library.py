@@ -1,0 +1,139 @@
+"""The library page: what the collection holds, how to add to it, and how to take something out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import streamlit as st
+
+from ui import gateway
+from ui.inert import plain
+from vrag_ray.api import DocumentInfo, FileState, IngestJob, JobState
+from vrag_ray.types import DocumentStatus, VragError
+
+SUFFIXES = ["pdf", "png", "jpg", "jpeg", "webp", "tiff", "bmp", "gif", "mp4", "mkv", "webm", "mov", "txt", "md"]
+LOOK_EVERY_S = 0.5
+UNITS = {"pdf": "pages", "image": "picture", "video": "clips", "text": "pieces"}
+_STATUS = {
+    DocumentStatus.READY: ":material/check_circle: ready",
+    DocumentStatus.PARTIAL: ":material/warning: in part",
+    DocumentStatus.ERROR: ":material/error: not readable",
+}
+
+
+def page() -> None:
+    state = gateway.state()
+    st.title("Library")
+    if not state.usable:
+        return
+    listed, total, version = gateway.documents()
+    _numbers(listed, total, version)
+    _add()
+    st.subheader("Documents")
+    if not listed:
+        st.info("Nothing here yet: drop files above.")
+    for document in listed:
+        _document(document)
+    if total > len(listed):
+        st.caption(f"The first {len(listed)} of {total} are shown.")
+
+
+def _numbers(listed: Sequence[DocumentInfo], total: int, version: int) -> None:
+    kinds = Counter(one.kind.value for one in listed)
+    pages = sum(one.units for one in listed)
+    broken = sum(one.status is not DocumentStatus.READY for one in listed)
+    row = st.container(horizontal=True)
+    row.metric("Documents", f"{total:,}")
+    row.metric("Pages, pictures, clips", f"{pages:,}")
+    row.metric("Size", f"{sum(one.size_bytes for one in listed) / 1e6:,.1f} MB")
+    row.metric("With problems", f"{broken:,}")
+    said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    st.caption(f"{said or 'empty'} · collection version {version}")
+
+
+def _add() -> None:
+    st.subheader("Add")
+    with st.form("upload", clear_on_submit=True, border=False):
+        files = st.file_uploader("Files", SUFFIXES, accept_multiple_files=True, key="files")
+        if st.form_submit_button("Add to the library", icon=":material/upload:") and files:
+            try:
+                job = gateway.client().upload_files([(file.name, file) for file in files])
+                st.session_state.setdefault("jobs", []).append((job.job_id, [file.name for file in files]))
+            except VragError as error:
+                st.error(f"The upload was refused: {plain(str(error))}")
+    if st.session_state.get("jobs"):
+        _jobs()
+
+
+@st.fragment(run_every=LOOK_EVERY_S)
+def _jobs() -> None:
+    """How far each upload is. Looks again by itself; when one is done the page is drawn anew."""
+    for job_id, names in list(st.session_state.jobs):
+        try:
+            job = gateway.client().job(job_id)
+        except VragError as error:
+            st.warning(f"The upload is lost from sight: {plain(str(error))}")
+            continue
+        _job(job, names)
+        seen: set[str] = st.session_state.setdefault("jobs_done", set())
+        if job.finished and job_id not in seen:
+            seen.add(job_id)
+            gateway.forget_documents()
+            st.rerun(scope="app")
+
+
+def _job(job: IngestJob, names: Sequence[str]) -> None:
+    title = plain(", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else ""))
+    match job.state:
+        case JobState.QUEUED:
+            st.progress(0.0, text=f"{title}: waiting")
+        case JobState.RUNNING:
+            done = job.done_pages / job.total_pages if job.total_pages else 0.0
+            rate = f", {job.pages_per_s:.1f} pages/s" if job.pages_per_s else ""
+            left = f", {job.eta_s:.0f} s left" if job.eta_s is not None else ""
+            st.progress(min(1.0, done), text=f"{title}: {job.done_pages} of {job.total_pages or '?'} pages{rate}{left}")
+        case JobState.DONE:
+            st.progress(1.0, text=f"{title}: {len(job.documents)} of {len(names)} searchable, {job.done_pages} pages")
+        case JobState.FAILED:
+            st.error(f"{title}: {plain(job.error)}")
+    if job.state is JobState.RUNNING and len(job.files) > 1:
+        for file in job.files:
+            st.caption(f"{plain(file.name)}: {_pages(file)}")
+    for problem in job.errors:
+        st.error(f"{plain(problem.name)}: {plain(problem.error)}", icon=":material/error:")
+
+
+def _pages(file: FileState) -> str:
+    if file.total_pages is None:
+        return "waiting"
+    return f"{file.done_pages} of {file.total_pages} pages read" if file.total_pages else "nothing to read"
+
+
+def _document(document: DocumentInfo) -> None:
+    with st.container(border=True, key=f"document-{document.doc_id[:16]}"):
+        name, facts, button = st.columns([5, 4, 1], vertical_alignment="center")
+        name.markdown(f"**{plain(document.title)}**")
+        name.caption(plain(", ".join(document.uris)))
+        units = f"{document.units} {UNITS[document.kind.value]}"
+        facts.markdown(f"{_STATUS[document.status]} · {document.kind.value} · {units}")
+        facts.caption(f"{document.size_bytes / 1e6:.2f} MB · added {document.added_at[:10]}")
+        if document.error:
+            st.caption(f":material/error: {plain(document.error)}")
+        if button.button(
+            "Delete", key=f"delete-{document.doc_id}", icon=":material/delete:", help=f"Delete {document.title}"
+        ):
+            _confirm(document)
+
+
+@st.dialog("Delete this document?")
+def _confirm(document: DocumentInfo) -> None:
+    st.markdown(f"**{plain(document.title)}** will not be found any more. This cannot be undone.")
+    if st.button("Delete it", type="primary", key="confirm-delete"):
+        try:
+            gateway.client().delete_document(document.doc_id)
+        except VragError as error:
+            st.error(f"It could not be deleted: {plain(str(error))}")
+            return
+        gateway.forget_documents()
+        st.rerun()

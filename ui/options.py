@@ -1,0 +1,95 @@
+"""The sidebar of the ask page: who answers, how far it may go, and where it looks."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+import streamlit as st
+
+from ui.gateway import AGENTS, documents
+from ui.inert import plain
+from vrag_ray.api import RunRequest
+from vrag_ray.filters import SearchFilter
+from vrag_ray.types import PassageKind
+
+EXAMPLES = (
+    "How much shore power in MWh did the cruise berth take in 2024?",
+    "How much waste heat did the ice factory recover?",
+    "At what time is turbine T4 released after the blade inspection?",
+    "When was crane 2 inspected and how much waste heat did the ice factory recover?",
+)
+"""Questions of the demo corpus."""
+KINDS = {
+    "PDF pages": PassageKind.PAGE,
+    "Pictures": PassageKind.IMAGE,
+    "Video clips": PassageKind.CLIP,
+    "Text": PassageKind.TEXT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the sidebar says."""
+
+    agent: str
+    max_steps: int
+    top_k: int
+    thinking: bool | None
+    doc_ids: tuple[str, ...]
+    kinds: tuple[PassageKind, ...]
+
+    def request(self, question: str) -> RunRequest:
+        """A new run with an id of our own, so that it can be followed again after a reload."""
+        narrowed = SearchFilter(doc_ids=list(self.doc_ids) or None, kinds=list(self.kinds) or None)
+        return RunRequest(
+            question=question,
+            agent=self.agent,
+            max_steps=self.max_steps,
+            top_k=self.top_k,
+            thinking=self.thinking,
+            filter=narrowed if self.doc_ids or self.kinds else None,
+            run_id=uuid.uuid4().hex,
+        )
+
+
+def sidebar(agents: tuple[str, ...]) -> Options:
+    with st.sidebar:
+        st.subheader("How to answer")
+        known = agents or AGENTS[:1]
+        agent = st.selectbox("Agent", known, key="agent", help="extractive quotes by rules; the others ask a model.")
+        with_model = agent != AGENTS[0]
+        if not any(name in known for name in AGENTS[1:]):
+            st.caption("No language model is configured on this server: answers are quotes, chosen by rules.")
+        thinking = st.toggle(
+            "Thinking", value=True, key="thinking", disabled=not with_model, help="The model's own thinking phase."
+        )
+        max_steps = st.slider("Steps at most", 2, 40, 12, key="max_steps")
+        top_k = st.slider("Results of a search", 1, 10, 3, key="top_k")
+        st.subheader("Where to look")
+        kinds = st.pills("Kinds", list(KINDS), selection_mode="multi", key="kinds")
+        chosen = _documents()
+    return Options(
+        agent=agent,
+        max_steps=max_steps,
+        top_k=top_k,
+        thinking=thinking if with_model else None,
+        doc_ids=chosen,
+        kinds=tuple(KINDS[kind] for kind in kinds),
+    )
+
+
+def _documents() -> tuple[str, ...]:
+    listed, total, _ = documents()
+    names = {one.doc_id: one.title for one in listed}
+    chosen = st.multiselect(
+        "Documents",
+        list(names),
+        format_func=lambda doc_id: plain(names.get(doc_id, doc_id[:12])),
+        key="documents",
+        placeholder="All",
+        help="Nothing chosen: all of them.",
+    )
+    if total > len(listed):
+        st.caption(f"The first {len(listed)} of {total} documents are listed.")
+    return tuple(chosen)

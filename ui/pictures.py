@@ -1,0 +1,65 @@
+"""Pictures of pages and video frames, fetched once and in the background where nobody should wait for them."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+
+from vrag_ray.agent.events import Place
+from vrag_ray.agent.evidence import Citation
+from vrag_ray.agent.graph import MemoryItem
+from vrag_ray.client import Client
+from vrag_ray.types import Box, PassageKind
+
+KEPT, KEPT_S = 1024, 600.0
+AT_ONCE = 4
+THUMBNAIL_DPI, PAGE_DPI, MOST_DPI = 40.0, 110.0, 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A page (from 1) at ``dpi``, or the frame at ``seconds``; or the part of the page in ``box``."""
+
+    doc_id: str
+    page: int | None = None
+    seconds: float | None = None
+    dpi: float = THUMBNAIL_DPI
+    box: Box | None = None
+
+
+class Pictures:
+    """All sessions share one. Thread-safe. What is kept is fetched again after ten minutes: documents are deleted."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._kept = lru_cache(maxsize=KEPT)(self._fetch)
+        self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="pictures")
+
+    def get(self, shot: Shot) -> bytes:
+        """PNG. Raises VragError where the gateway cannot draw it."""
+        return self._kept(shot, int(time.monotonic() // KEPT_S))
+
+    def later(self, shot: Shot) -> Future[bytes]:
+        return self._pool.submit(self.get, shot)
+
+    def _fetch(self, shot: Shot, _period: int) -> bytes:
+        if shot.page is not None:
+            return self._client.page_png(shot.doc_id, shot.page, dpi=shot.dpi, box=shot.box)
+        return self._client.frame_png(shot.doc_id, shot.seconds or 0.0)
+
+
+def shot_of(place: Place | Citation, dpi: float = THUMBNAIL_DPI) -> Shot | None:
+    """The whole page or frame; None for plain text, of which there is no picture."""
+    if place.kind is PassageKind.TEXT:
+        return None
+    return Shot(place.doc_id, place.page, place.t_start, dpi)
+
+
+def shot_of_item(item: MemoryItem, dpi: float = THUMBNAIL_DPI) -> Shot | None:
+    """The region that is remembered, or the whole page or frame."""
+    if not item.visual:
+        return None
+    seconds = item.t_frame if item.t_frame is not None else item.locator.t_start
+    return Shot(item.doc_id, item.locator.page, seconds, dpi, item.box if item.locator.page is not None else None)
