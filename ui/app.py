@@ -8,6 +8,8 @@ from PIL import Image, ImageDraw
 from ui import ask, gateway, library, runs
 from ui.banner import banner
 from ui.boxes import OUTLINE
+from ui.inert import plain
+from vrag_ray.types import VragError
 
 NAME = "vrag"
 ICON_PX = 32
@@ -33,7 +35,12 @@ def main() -> None:
     st.session_state.ask_page = pages[0]
     page = st.navigation(pages, position="top")
     banner(gateway.state().usable)
-    page.run()
+    try:
+        page.run()
+    except VragError as error:
+        # The gateway went away, or refused, after it was last looked at: the banner sees it within seconds.
+        gateway.forget_state()
+        st.error(f"This page could not be drawn: {plain(str(error))}")
 
 
 main()

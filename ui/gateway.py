@@ -46,6 +46,11 @@ def state() -> GatewayState:
     return _state(url())
 
 
+def forget_state() -> None:
+    """After something showed that it is out of date."""
+    _state.clear()
+
+
 @st.cache_resource(max_entries=4)
 def _client_of(base_url: str) -> Client:
     return Client(base_url, api_key=os.environ.get(KEY_VARIABLE) or None)

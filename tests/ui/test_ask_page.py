@@ -12,6 +12,7 @@ from tests.ui.stories import DOC, story
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.api import RunRequest
 from vrag_ray.client import Client
+from vrag_ray.types import VragError
 
 APP = str(Path(__file__).parents[2] / "ui" / "app.py")
 RUN = "run-0001"
@@ -187,3 +188,14 @@ def test_without_a_gateway_there_is_a_banner_and_no_trace(monkeypatch: pytest.Mo
     app = opened()
     assert "No server answers at http://127.0.0.1:9. Start one with: vrag serve" in [one.value for one in app.error]
     assert app.chat_input[0].disabled
+
+
+def test_a_gateway_that_breaks_while_the_page_is_drawn_is_told_and_no_trace(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+):
+    async def broken(*_: object) -> object:
+        raise VragError("the library is being restarted")
+
+    monkeypatch.setattr(told.backend, "list_documents", broken)
+    app = opened()
+    assert any("the library is being restarted" in one.value.replace("\\", "") for one in app.error)
