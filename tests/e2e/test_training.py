@@ -19,6 +19,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.processes import children_called
 from tests.vllm.tiny import needs_vllm
 from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.agent.record import RunRecord
@@ -52,6 +53,7 @@ SHAPE = ModelShape(layers=2, heads=2, mlp=256, vision_depth=1, vision_heads=1, v
 STEPS, WORKERS, QUESTIONS, GROUP = 3, 2, 4, 4
 RUNS_A_WORKER = QUESTIONS * GROUP // WORKERS
 GAP = 1e-4
+SHARDING_TOLERANCE = 1e-4
 KILLED = "killed"
 
 
@@ -263,6 +265,32 @@ def test_a_run_that_fails_says_why_in_one_line(place: Place) -> None:
     with pytest.raises(VragError, match=r"the training run lost failed: .*empty holds no trajectories") as caught:
         train_sft(place.sft(name="lost", trajectories=str(place.root / "empty")), lambda line: None)
     assert "\n" not in str(caught.value)
+
+
+def in_two_parts(place: Place, name: str, *, sharded: bool = True) -> SFTConfig:
+    model: dict[str, object] = {"path": str(place.root / "model"), "tokens_per_batch": 2048, "sharded": sharded}
+    return place.sft(
+        name=name, model=model, workers={"count": WORKERS, "max_failures": 1}, epochs=6, checkpoint_every=5
+    )
+
+
+def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_worker_is_killed(place: Place) -> None:
+    whole = train_sft(in_two_parts(place, "whole", sharded=False), lambda line: None)
+    undisturbed = train_sft(in_two_parts(place, "sharded"), lambda line: None)
+    one, other = weights(whole), weights(undisturbed)
+    assert one.keys() == other.keys()
+    assert max(float((one[name] - other[name]).abs().max()) for name in one) < SHARDING_TOLERANCE
+    killed: list[int] = []
+
+    def kill_after_a_checkpoint(line: str) -> None:
+        if line.startswith("step 10/") and not killed:
+            victim = children_called("ray::RayTrainWorker")[0]
+            killed.append(victim.pid)
+            victim.kill()
+
+    again = train_sft(in_two_parts(place, "sharded-killed"), kill_after_a_checkpoint)
+    assert killed
+    assert alike(weights(again), other)
 
 
 # Reinforcement learning ----------------------------------------------------------------------------------------------

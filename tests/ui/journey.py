@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.ui.browser import kept_screenshots
 
@@ -56,6 +56,11 @@ def ask(page: Page, question: str) -> None:
     box.press("Enter")
 
 
+def visible(page: Page, text: str) -> Locator:
+    """The first place where ``text`` can be seen: closed blocks hold it too."""
+    return page.get_by_text(text).locator("visible=true").first
+
+
 def picture_of_graph(page: Page, words: str) -> None:
     expect(page.get_by_alt_text(re.compile(rf"Memory graph: .*{words}")).first).to_be_visible(timeout=SOON_MS)
 
@@ -66,7 +71,7 @@ def keep(page: Page, name: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         before = page.viewport_size or WIDE
         # The page scrolls within itself: only a higher window shows more of it.
-        inner = page.evaluate("document.querySelector('[data-testid=stMain]').scrollHeight")
+        inner = page.evaluate("Math.max(...[...document.querySelectorAll('*')].map(one => one.scrollHeight))")
         page.set_viewport_size({"width": before["width"], "height": min(TALLEST, max(before["height"], inner))})
         page.wait_for_timeout(SETTLED_MS)
         page.screenshot(path=folder / f"{name}.png")
@@ -89,5 +94,6 @@ __all__ = [
     "keep",
     "launched",
     "picture_of_graph",
+    "visible",
     "visit",
 ]

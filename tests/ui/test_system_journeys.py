@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.serving import material
 from tests.ui.browser import CHROMIUM, app_server, needs_browser
-from tests.ui.journey import ask, expect, keep, launched, picture_of_graph, visit
+from tests.ui.journey import ask, expect, keep, launched, picture_of_graph, visible, visit
 from ui.boxes import OUTLINE
 from ui.options import EXAMPLES
 from vrag_ray.config import Settings
@@ -67,7 +67,7 @@ def test_from_the_first_page_by_an_example_to_the_box_around_the_cited_words(bro
         expect(page.get_by_text("What do the documents say?")).to_be_visible(timeout=SLOW_MS)
         keep(page, "first-start")
         page.get_by_role("button", name=EXAMPLES[0]).click()
-        expect(page.get_by_text("1,946").first).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "1,946")).to_be_visible(timeout=SLOW_MS)
         expect(page.get_by_text("Answered without a language model")).to_be_visible()
         picture_of_graph(page, "answer from q1")
         whole = page.get_by_alt_text("with a box around what is cited")
@@ -93,7 +93,7 @@ def test_from_the_first_page_by_an_example_to_the_box_around_the_cited_words(bro
 def test_a_video_source_plays_from_the_cited_moment(browser, address: str):
     with visit(browser, address) as page:
         ask(page, EXAMPLES[2])
-        expect(page.get_by_text("16:20").first).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "16:20")).to_be_visible(timeout=SLOW_MS)
         video = page.locator("video")
         expect(video).to_be_visible(timeout=SLOW_MS)
         page.wait_for_function("() => document.querySelector('video').readyState >= 1", timeout=SLOW_MS)
@@ -112,9 +112,9 @@ def test_a_good_and_a_broken_file_are_uploaded_and_told_apart(browser, address: 
         )
         page.get_by_role("button", name="Add to the library").click()
         expect(page.get_by_text("1 of 2 searchable")).to_be_visible(timeout=SLOW_MS)
-        expect(page.get_by_text("torn.pdf:").first).to_be_visible()
-        expect(page.get_by_text("not readable").first).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "torn.pdf:")).to_be_visible()
+        expect(visible(page, "not readable")).to_be_visible(timeout=SLOW_MS)
         keep(page, "library")
         page.get_by_role("link", name="Ask").click()
         ask(page, "What did dredging the northern basin cost?")
-        expect(page.get_by_text("4.7 million euros").first).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "4.7 million euros")).to_be_visible(timeout=SLOW_MS)
