@@ -35,6 +35,7 @@ bench: setup ## Retrieval, ingest, search, agents and model serving against thei
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/agents.py
 	$(BIN)/python benchmarks/serve_policy.py
+	$(BIN)/python benchmarks/ui.py
 
 bench-training: setup ## From random weights to an agent, what a step costs, the study of GGPO (two to three hours)
 	$(BIN)/python benchmarks/mosaic_rl.py --out benchmarks/data/mosaic-rl

@@ -13,7 +13,7 @@ from ui.graph_picture import DARK, LIGHT, Palette, described, megapixels, node_e
 from ui.inert import inert, plain
 from ui.pictures import PAGE_DPI, shot_of_item
 from ui.run_view import RunView, moments, view_of
-from ui.words import clock, where_item
+from ui.words import clock, counted, where_item
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.graph import MemoryGraph, NodeKind
 from vrag_ray.types import VragError
@@ -57,7 +57,7 @@ def explorer(run_id: str, events: Sequence[Event], graph: MemoryGraph) -> None:
     draw(place, view, chosen or "")
     if view.budget is not None:
         budget = megapixels(view.budget.total_pixels)
-        st.caption(f"{len(view.kept)} pictures kept, {len(view.dropped)} dropped, within {budget}")
+        st.caption(f"{counted(len(view.kept), 'picture')} kept, {len(view.dropped)} dropped, within {budget}")
     if chosen is not None:
         with st.container(border=True):
             _node(view, chosen)

@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 
 from ui.layers import places
 from ui.run_view import RunView
+from ui.words import NO_MODEL_NOTE, counted
 from vrag_ray.agent.graph import MemoryNode, NodeKind
 
 WIDTH = 200.0
@@ -78,7 +79,7 @@ def described(view: RunView) -> str:
     nodes = [
         f"{node.id}, {HEADS[node.kind]} from {' and '.join(node.parents)}" for node in view.graph.nodes if node.parents
     ]
-    kept = f"{len(view.kept)} pictures kept, {len(view.dropped)} dropped"
+    kept = f"{counted(len(view.kept), 'picture')} kept, {len(view.dropped)} dropped"
     return f"Memory graph: the question, {'; '.join(nodes) or 'nothing yet'}; {kept}"
 
 
@@ -92,7 +93,7 @@ def node_energy(view: RunView, node_id: str) -> float:
 
 
 def _lines(node: MemoryNode) -> list[str]:
-    text = node.summary if node.kind is NodeKind.ANSWER else node.query
+    text = node.summary.replace(NO_MODEL_NOTE, "") if node.kind is NodeKind.ANSWER else node.query
     return textwrap.wrap(_printable(text), CHARS, max_lines=LINES, placeholder=" …")
 
 

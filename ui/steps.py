@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ui.inert import inert, plain
 from ui.pictures import PAGE_DPI, Pictures, Shot, shot_of
 from ui.run_view import RunView, Step, StepState
-from ui.words import clock, step_title, where
+from ui.words import clock, counted, step_title, where
 from vrag_ray.agent.events import (
     BudgetEvent,
     CorrectionEvent,
@@ -175,7 +175,7 @@ class _Block:
             f", {event.tokens_before} visual tokens before, {event.tokens_after} after" if event.tokens_after else ""
         )
         self._status.caption(
-            f"{len(event.kept)} pictures kept within {event.total_pixels / 1e6:.2f} MP{tokens}; "
+            f"{counted(len(event.kept), 'picture')} kept within {event.total_pixels / 1e6:.2f} MP{tokens}; "
             f"{event.steps_left} steps left"
         )
 

@@ -32,6 +32,11 @@ def clock(seconds: float) -> str:
     return f"{int(minutes)}:{rest:04.1f}"
 
 
+def counted(number: int, thing: str) -> str:
+    """``1 picture``, ``2 pictures``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def where(place: Place | Citation) -> str:
     """``page 4`` or ``1:00.0 to 1:12.5``."""
     return _where(place.page, place.t_start, place.t_end)

@@ -34,7 +34,12 @@ def export(model: PreTrainedModel, processor: ProcessorMixin, folder: Path, *, w
 
 
 def save(model: PreTrainedModel, processor: ProcessorMixin, whole: Mapping[str, Tensor], folder: Path) -> None:
-    """The same of weights that were taken already. Values are kept to the last bit."""
+    """The same of weights that were taken already. Values are kept to the last bit.
+
+    A tied weight is written once: gathered from its parts it is no longer the same tensor under both names, which is
+    how ``save_pretrained`` tells.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    model.save_pretrained(folder, state_dict=dict(whole))
+    twice = set(model.all_tied_weights_keys)
+    model.save_pretrained(folder, state_dict={name: weight for name, weight in whole.items() if name not in twice})
     processor.save_pretrained(folder)
