@@ -13,6 +13,8 @@ from vrag_ray.types import VragError
 
 NAME = "vrag"
 ICON_PX = 32
+# Pages are white on white: what the theme file cannot say.
+BORDER = "<style>[data-testid=stImage] img:not([alt^='Memory graph']) { border: 1px solid #8883; }</style>"
 
 
 def icon() -> Image.Image:
@@ -27,6 +29,7 @@ def icon() -> Image.Image:
 def main() -> None:
     # A named icon would be fetched from its maker's server.
     st.set_page_config(page_title=NAME, page_icon=icon(), layout="wide")
+    st.html(BORDER)
     pages = [
         st.Page(ask.page, title="Ask", icon=":material/forum:", url_path="ask", default=True),
         st.Page(library.page, title="Library", icon=":material/library_books:", url_path="library"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui import gateway
+from ui.inert import plain
 
 LOOK_EVERY_S = 3.0
 
@@ -16,5 +17,5 @@ def banner(was_usable: bool) -> None:
     if state.usable != was_usable:
         st.rerun(scope="app")
     if state.problem:
-        st.error(state.problem, icon=":material/cloud_off:")
+        st.error(plain(state.problem), icon=":material/cloud_off:")
         st.caption("This page goes on by itself when the server is back.")

@@ -9,12 +9,13 @@ import streamlit as st
 
 from ui import gateway
 from ui.inert import plain
+from ui.words import counted
 from vrag_ray.api import DocumentInfo, FileState, IngestJob, JobState
 from vrag_ray.types import DocumentStatus, VragError
 
 SUFFIXES = ["pdf", "png", "jpg", "jpeg", "webp", "tiff", "bmp", "gif", "mp4", "mkv", "webm", "mov", "txt", "md"]
 LOOK_EVERY_S = 0.5
-UNITS = {"pdf": "pages", "image": "picture", "video": "clips", "text": "pieces"}
+UNITS = {"pdf": "page", "image": "picture", "video": "clip", "text": "piece"}
 _STATUS = {
     DocumentStatus.READY: ":material/check_circle: ready",
     DocumentStatus.PARTIAL: ":material/warning: in part",
@@ -101,7 +102,9 @@ def _job(job: IngestJob, names: Sequence[str]) -> None:
         for file in job.files:
             st.caption(f"{plain(file.name)}: {_pages(file)}")
     for problem in job.errors:
-        st.error(f"{plain(problem.name)}: {plain(problem.error)}", icon=":material/error:")
+        # Most errors name their file already.
+        said = problem.error if problem.name in problem.error else f"{problem.name}: {problem.error}"
+        st.error(plain(said), icon=":material/error:")
 
 
 def _pages(file: FileState) -> str:
@@ -114,9 +117,12 @@ def _document(document: DocumentInfo) -> None:
     with st.container(border=True, key=f"document-{document.doc_id[:16]}"):
         name, facts, button = st.columns([5, 4, 1], vertical_alignment="center")
         name.markdown(f"**{plain(document.title)}**")
-        name.caption(plain(", ".join(document.uris)))
-        units = f"{document.units} {UNITS[document.kind.value]}"
-        facts.markdown(f"{_STATUS[document.status]} · {document.kind.value} · {units}")
+        name.caption(plain(", ".join(uri.rpartition("/")[2] for uri in document.uris)))
+        kind = document.kind.value
+        readable = (
+            "" if document.status is DocumentStatus.ERROR else f" · {kind} · {counted(document.units, UNITS[kind])}"
+        )
+        facts.markdown(_STATUS[document.status] + readable)
         facts.caption(f"{document.size_bytes / 1e6:.2f} MB · added {document.added_at[:10]}")
         if document.error:
             st.caption(f":material/error: {plain(document.error)}")

@@ -66,14 +66,19 @@ def watch(client: Client, run: Watched, show: Callable[[RunView], None], tick: C
     try:
         while True:
             arrived = _arrived(inbox)
+            before = len(run.events)
+            ended = False
             for one in arrived:
                 if isinstance(one, VragError):
                     raise one
                 if one is None:
-                    return
-                run.take(one)
-            if arrived:
+                    ended = True
+                else:
+                    run.take(one)
+            if len(run.events) > before:
                 show(run.view)
+            if ended:
+                return
             tick()
     finally:
         given_up.set()

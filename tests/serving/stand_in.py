@@ -125,7 +125,7 @@ class StandIn:
         self.started: list[RunRequest] = []
         self.chats: list[ChatRequest] = []
         self.embedded: list[tuple[list[str], bool]] = []
-        self.feedback = FeedbackStore(folder / "feedback")
+        self.feedback = FeedbackStore(folder.with_name("feedback"))
         self.runs = RunService(
             RunStore(folder, keep=3),
             lambda run_id, request: ScriptedRun(run_id, request, self.go, ending=self.ending),

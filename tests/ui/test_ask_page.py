@@ -35,8 +35,9 @@ def asked(question: str = "How many?") -> AppTest:
 
 
 def texts(app: AppTest) -> str:
+    """What can be read, without what keeps it from being more than words."""
     shown = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info, *app.text]
-    return "\n".join(str(element.value) for element in shown)
+    return "\n".join(str(element.value) for element in shown).replace("\\", "").replace("\N{WORD JOINER}", "")
 
 
 def runs_of(app: AppTest) -> list[str]:
@@ -186,7 +187,8 @@ def test_a_source_opens_a_card_with_the_page_and_a_closer_look(told: Told):
 def test_without_a_gateway_there_is_a_banner_and_no_trace(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("VRAG_URL", "http://127.0.0.1:9")
     app = opened()
-    assert "No server answers at http://127.0.0.1:9. Start one with: vrag serve" in [one.value for one in app.error]
+    [banner] = [one.value.replace("\\", "").replace("\N{WORD JOINER}", "") for one in app.error]
+    assert banner == "No server answers at http://127.0.0.1:9. Start one with: vrag serve"
     assert app.chat_input[0].disabled
 
 

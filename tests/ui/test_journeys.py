@@ -135,7 +135,7 @@ def test_words_of_documents_and_models_stay_words(browser: Browser, address: tup
         expect(page.locator("strong", has_text="Bold")).to_be_visible()
         assert page.title() != "owned"
         assert dialogs == []
-        assert page.locator("img[src*='203.0.113.1'], img[src='x']").count() == 0
+        assert page.locator("[src*='203.0.113.1'], [href*='203.0.113.1'], img[src='x']").count() == 0
         expect(page.get_by_text('<script>document.title="owned"</script>').first).to_be_visible()
         keep(page, "inert")
 
