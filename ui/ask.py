@@ -51,15 +51,23 @@ def _ask(options: Options, question: str, instead_of: str = "") -> None:
     conversation.begin(options.request(question), instead_of=instead_of)
 
 
-def _earlier(run_id: str) -> None:
-    """Question and answer of a run further up."""
+def _asked(run_id: str) -> Watched | None:
+    """The run, with its question on the page; None where it is gone, and that is on the page instead."""
     try:
         run = conversation.watched(run_id)
     except VragError as error:
         st.warning(f"Run {run_id[:8]} cannot be shown: {plain(str(error))}")
-        return
+        return None
     with st.chat_message("user"):
         st.markdown(plain(_question(run)))
+    return run
+
+
+def _earlier(run_id: str) -> None:
+    """Question and answer of a run further up."""
+    run = _asked(run_id)
+    if run is None:
+        return
     with st.chat_message("assistant"):
         if run.view.answer is not None:
             evidence.answer(run.view.answer)
@@ -69,13 +77,9 @@ def _earlier(run_id: str) -> None:
 
 
 def _current(run_id: str, options: Options) -> None:
-    try:
-        run = conversation.watched(run_id)
-    except VragError as error:
-        st.warning(f"Run {run_id[:8]} cannot be shown: {plain(str(error))}")
+    run = _asked(run_id)
+    if run is None:
         return
-    with st.chat_message("user"):
-        st.markdown(plain(_question(run)))
     left, right = st.columns([3, 2], gap="medium")
     if run.record is None:
         with left, st.chat_message("assistant"):

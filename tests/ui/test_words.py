@@ -6,7 +6,8 @@ import pytest
 
 from tests.ui.stories import citation, found, item, story
 from ui.run_view import view_of
-from ui.words import clock, step_title, where, where_item
+from ui.words import NO_MODEL_NOTE, clock, step_title, where, where_item
+from vrag_ray.policies.wording import DISCLOSURE
 from vrag_ray.types import Locator, PassageKind
 
 
@@ -34,3 +35,7 @@ def test_a_remembered_frame_is_told_by_its_own_moment():
 def test_a_step_is_named_by_what_it_did():
     titles = [step_title(step.events) for step in view_of(story(1)).steps]
     assert titles == ["Search: query 1", "Remember", "Think", "Prune memory"]
+
+
+def test_the_note_of_answers_without_a_model_is_the_one_that_is_looked_for():
+    assert NO_MODEL_NOTE == DISCLOSURE
