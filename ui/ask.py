@@ -95,7 +95,7 @@ def _current(run_id: str, options: Options) -> None:
 def _live(run: Watched, right: st.delta_generator.DeltaGenerator) -> None:
     """Follow until the end, then draw the page anew."""
     st.button("Stop", key=f"stop-{run.run_id}", icon=":material/stop_circle:", on_click=_stop, args=(run.run_id,))
-    gallery = Gallery(gateway.pictures(), wait=False)
+    gallery = Gallery(gateway.pictures())
     steps = StepsPanel(st.container(), gallery, opened=True)
     line = st.empty()
     right.subheader("Memory")
@@ -135,7 +135,9 @@ def _stop(run_id: str) -> None:
 
 def _finished(run: Watched, options: Options) -> None:
     view = run.view
-    StepsPanel(st.container(), Gallery(gateway.pictures(), wait=True), opened=False).show(view)
+    gallery = Gallery(gateway.pictures())
+    StepsPanel(st.container(), gallery, opened=False).show(view)
+    gallery.finish()
     if view.answer is not None:
         evidence.answer(view.answer)
         evidence.sources(run.run_id, view.answer.citations)

@@ -17,7 +17,8 @@ from vrag_ray.agent.evidence import Citation
 from vrag_ray.types import Box, PassageKind, VragError
 
 PAGE_PX, CROP_PX = 420, 420
-LARGEST_VIDEO = 256 << 20
+LARGEST_VIDEO = 64 << 20
+"""In bytes. A few are kept in memory, so that looking around does not fetch them again."""
 
 
 def answer(event: AnswerEvent) -> None:

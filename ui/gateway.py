@@ -97,7 +97,7 @@ def pictures() -> Pictures:
     return _pictures(url())
 
 
-@st.cache_data(ttl=600.0, max_entries=8, show_spinner=False)
+@st.cache_data(ttl=600.0, max_entries=4, show_spinner=False)
 def _original(base_url: str, doc_id: str) -> bytes:
     return _client_of(base_url).original(doc_id)
 

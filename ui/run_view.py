@@ -25,7 +25,7 @@ from vrag_ray.agent.events import (
     ThinkEvent,
     UsageEvent,
 )
-from vrag_ray.agent.graph import ANSWER_ID, ROOT_ID, MemoryGraph, MemoryItem, MemoryNode, NodeKind
+from vrag_ray.agent.graph import ANSWER_ID, ROOT_ID, MemoryGraph, MemoryNode, NodeKind
 
 ItemKey = tuple[str, int]
 """Node id and index (from 0) of a remembered item."""
@@ -123,10 +123,6 @@ class RunView:
             case _:
                 pass
         return view
-
-    def item(self, key: ItemKey) -> MemoryItem:
-        """The remembered item of this name."""
-        return self.graph.node(key[0]).items[key[1]]
 
     def _noted(self, event: Event) -> RunView:
         """With ``event`` in its step, which it opens if it is the first of it."""

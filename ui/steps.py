@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Literal
 
 from ui.inert import inert, plain
@@ -38,19 +38,19 @@ _STATES: dict[StepState, Literal["running", "complete", "error"]] = {
 
 
 class Gallery:
-    """Puts pictures into places on the page; with ``wait`` at once, else when ``fill`` finds that they have come."""
+    """Puts pictures into places on the page, several being fetched at once, when ``fill`` finds that they have come."""
 
-    def __init__(self, pictures: Pictures, *, wait: bool) -> None:
+    def __init__(self, pictures: Pictures) -> None:
         self._pictures = pictures
-        self._wait = wait
         self._coming: list[tuple[Future[bytes], Callable[[bytes], None], DeltaGenerator]] = []
 
     def put(self, place: DeltaGenerator, shot: Shot, show: Callable[[bytes], None]) -> None:
-        coming = self._pictures.later(shot)
-        self._coming.append((coming, show, place))
-        if self._wait:
-            coming.exception()
-            self.fill()
+        self._coming.append((self._pictures.later(shot), show, place))
+
+    def finish(self) -> None:
+        """Wait for all of them."""
+        wait([coming for coming, _, _ in self._coming])
+        self.fill()
 
     def fill(self) -> None:
         """Show what has come."""

@@ -26,7 +26,7 @@ def test_the_graph_grows_with_the_searches_and_ends_in_the_answer():
         ("answer", ("n3",)),
     ]
     assert view.graph.nodes[-1].kind is NodeKind.ANSWER
-    assert view.item(("n2", 0)).locator.page == 2
+    assert view.graph.node("n2").items[0].locator.page == 2
 
 
 def test_thoughts_are_put_together_and_tokens_added_up():
