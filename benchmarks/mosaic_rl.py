@@ -15,7 +15,8 @@ import asyncio
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from vrag_ray.agent.events import AnswerEvent, RunStatus
@@ -48,17 +49,20 @@ from vrag_ray.training.store import write_calls, write_trajectories
 from vrag_ray.training.trajectory import Call
 from vrag_ray.training.world import World
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.copying import copying_exercise
 from vrag_ray.worlds.mosaic.exercises import SEEING, WORDS, Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import BENCHMARK
 from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
+from vrag_ray.worlds.mosaic.practice import from_memory, practice
+from vrag_ray.worlds.mosaic.rehearsal import Call as Practised
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
 EXPERT_RUNS = 2240
-SEEING_FIRST, IMITATING = (9600, 4800), (4800, 4800)
-"""Reading and copying exercises of the two supervised stages."""
+SEEING_FIRST, IMITATING = (9600, 4800), (6400, 9600)
+"""Reading exercises and calls of practice runs in the two supervised stages; in the first of them from memory alone."""
+EPOCHS = 2
+"""Of imitation."""
 CORPUS = CorpusConfig(ocr=False)
 HTTP_AT_ONCE = 16
 VALIDATION_SAMPLES = 2
@@ -92,12 +96,16 @@ class Course:
         save_mosaic_model(self.out / "model", seed=self.seed, shape=ModelShape(initializer_range=0.04))
 
     def write_lessons(self) -> None:
-        """Reading exercises, and what a noisy expert did with training questions over the real collection."""
+        """Exercises, practice, and what a noisy expert did with training questions over the real collection."""
         form = ChatFormat(str(self.out / "model"))
         pixels = Pixels(form.processor)
         asyncio.run(self._write_expert_runs(form, pixels))
-        for name, readings, (reading, copying) in (("imitating", WORDS, IMITATING), ("seeing", SEEING, SEEING_FIRST)):
-            write_calls(self.out / name / "copying.parquet", self._copying(form, copying))
+        whole, decisions = practice(seed=self.seed, noise=NOISE), from_memory(practice(seed=self.seed + 1, noise=NOISE))
+        for name, (reading, practised), readings, calls in (
+            ("imitating", IMITATING, WORDS, whole),
+            ("seeing", SEEING_FIRST, SEEING, decisions),
+        ):
+            write_calls(self.out / name / "practice.parquet", self._practice(form, pixels, islice(calls, practised)))
             write_calls(self.out / name / "reading.parquet", self._reading(form, pixels, readings, reading))
 
     def _reading(self, form: ChatFormat, pixels: Pixels, readings: tuple[Reading, ...], count: int) -> Iterator[Call]:
@@ -107,10 +115,12 @@ class Course:
             pngs = images(exercise.messages)
             yield Call(pixels.widen(ids, pngs), pngs, form.reply_tokens(exercise.reply), text=exercise.reply)
 
-    def _copying(self, form: ChatFormat, count: int) -> Iterator[Call]:
-        for index in range(count):
-            messages, reply = copying_exercise(seed=self.seed, index=index)
-            yield Call(form.tokens(ChatRequest(messages))[0], (), form.reply_tokens(reply), text=reply)
+    def _practice(self, form: ChatFormat, pixels: Pixels, calls: Iterable[Practised]) -> Iterator[Call]:
+        for call in calls:
+            messages = mosaic_protocol().messages(call.prompt)
+            pngs = images(messages)
+            ids = pixels.widen(form.tokens(ChatRequest(messages))[0], pngs)
+            yield Call(ids, pngs, form.reply_tokens(call.reply), text=call.reply)
 
     async def _write_expert_runs(self, form: ChatFormat, pixels: Pixels) -> None:
         truth = Mosaic.read(self.out / "world")
@@ -229,8 +239,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("mosaic-rl"))
     parser.add_argument("--algorithm", choices=list(ALGORITHMS), default="gspo_segments")
     parser.add_argument("--steps", type=int, default=120)
-    parser.add_argument("--lr", type=float, default=1e-4)
-    parser.add_argument("--entropy", type=float, default=0.01, help="coefficient of the entropy term")
+    parser.add_argument("--lr", type=float, default=2e-4)
+    parser.add_argument("--entropy", type=float, default=0.005, help="coefficient of the entropy term")
     parser.add_argument("--name", help="of the reinforcement run; rl-ALGORITHM by default")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
@@ -250,7 +260,7 @@ def main() -> None:
     course.stage(
         "imitating",
         out / "imitating-run" / "final",
-        lambda: course.learn("imitating", out / "seeing-run" / "final", 40, 3, falling),
+        lambda: course.learn("imitating", out / "seeing-run" / "final", 40, EPOCHS, falling),
     )
     course.stage(
         "reinforcement",

@@ -94,7 +94,9 @@ def _current(run_id: str, options: Options) -> None:
 
 def _live(run: Watched, right: st.delta_generator.DeltaGenerator) -> None:
     """Follow until the end, then draw the page anew."""
-    st.button("Stop", key=f"stop-{run.run_id}", icon=":material/stop_circle:", on_click=_stop, args=(run.run_id,))
+    st.button(
+        "Stop this run", key=f"stop-{run.run_id}", icon=":material/stop_circle:", on_click=_stop, args=(run.run_id,)
+    )
     gallery = Gallery(gateway.pictures())
     steps = StepsPanel(st.container(), gallery, opened=True)
     line = st.empty()

@@ -54,13 +54,13 @@ def test_a_question_is_watched_while_it_is_answered(browser: Browser, address: t
         expect(page.get_by_text("Search: query 1").first).to_be_visible(timeout=SOON_MS)
         expect(page.get_by_alt_text("Thumbnail of report, page 1")).to_be_visible(timeout=SOON_MS)
         picture_of_graph(page, "n2, search from n1")
-        expect(page.get_by_role("button", name="Stop")).to_be_visible()
+        expect(page.get_by_role("button", name="Stop this run")).to_be_visible()
         expect(page.get_by_text("Sources")).to_have_count(0)
         keep(page, "watch")
         told.stage.go.set()
         expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
         picture_of_graph(page, "answer from n3")
-        expect(page.get_by_role("button", name="Stop")).to_have_count(0)
+        expect(page.get_by_role("button", name="Stop this run")).to_have_count(0)
         assert all(alternatives(page))
 
 
@@ -69,7 +69,7 @@ def test_a_run_is_stopped_in_mid_stream(browser: Browser, address: tuple[str, in
     with visit(browser, address[0]) as page:
         ask(page, "How many?")
         expect(page.get_by_text("Search: query 1").first).to_be_visible(timeout=SOON_MS)
-        page.get_by_role("button", name="Stop").click()
+        page.get_by_role("button", name="Stop this run").click()
         expect(page.get_by_role("alert").get_by_text("the run was cancelled")).to_be_visible(timeout=SOON_MS)
         expect(page.get_by_role("button", name="Retry")).to_be_visible()
         keep(page, "stopped")

@@ -13,8 +13,6 @@ from vrag_ray.agent.observation import Prompt
 from vrag_ray.training.examples import Example
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.drawing import draw as draw_page
-from vrag_ray.worlds.mosaic.drawing import page_pixels
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.rehearsal import Call, rehearse
 from vrag_ray.worlds.mosaic.world import Mosaic
@@ -25,11 +23,6 @@ PROTOCOL = mosaic_protocol()
 @cache
 def small_world() -> Mosaic:
     return Mosaic.generate(seed=4)
-
-
-def drawing(world: Mosaic) -> Callable[[PictureRequest], Picture]:
-    pixels = {page.name: page_pixels(page) for page in world.pages}
-    return lambda request: draw_page(pixels[request.doc_id], request)
 
 
 def play(

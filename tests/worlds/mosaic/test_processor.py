@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worlds.mosaic.stage import drawing, play
+from tests.worlds.mosaic.stage import play
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.chat_model import ChatRequest
 from vrag_ray.policies.vllm_prompt import ChatFormat
@@ -17,6 +17,7 @@ from vrag_ray.worlds.mosaic.agent import MAX_REPLY_TOKENS, mosaic_protocol
 from vrag_ray.worlds.mosaic.exercises import Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import MosaicSize
+from vrag_ray.worlds.mosaic.practice import drawing_of
 from vrag_ray.worlds.mosaic.processor import SPECIAL_TOKENS, mosaic_processor
 from vrag_ray.worlds.mosaic.vocabulary import cut
 from vrag_ray.worlds.mosaic.world import Mosaic
@@ -44,7 +45,7 @@ class Reader:
         for sample in range(2):
             expert = MosaicExpert(world, protocol, noise=0.4, seed=5, sample=sample)
             for example in world.train[:40]:
-                _, made = play(example, expert.reply, world=world, family=self.family, draw=drawing(world))
+                _, made = play(example, expert.reply, world=world, family=self.family, draw=drawing_of(world))
                 calls += [(protocol.messages(call.prompt), call.reply) for call in made]
         return calls
 

@@ -3,7 +3,7 @@
 From random weights, a model learns to see from dense answers: an exercise asks for all sixteen cells of a picture,
 where a run of the agent asks for one or two. What it has to find out is where a cell is: replies that name their cells
 go on in reading order from any cell, which is learnt first, or jump about as they were asked to. In the same way it
-learns to point, which a run asks for only where there is fine print. ``copying`` teaches it to repeat what it was told.
+learns to point, which a run asks for only where there is fine print. ``practice`` teaches it to say what it was told.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Reading(StrEnum):
     ASKED = "asked"
     """The same for some cells, in the order in which they were asked for."""
     CLAIMS = "claims"
-    """Whether claims about cells are true: what a cell shows, and ``NOTHING`` after it where that is not the claim."""
+    """Whether claims about cells are true: the claim, what the cell shows, and ``NOTHING`` where these differ."""
     PLACES = "places"
     """The numbers to crop with in order to read the fine print of the cells asked for."""
     PAGES = "pages"
@@ -137,9 +137,8 @@ def _reply(reading: Reading, page: Page, shown: dict[str, str], asked: list[str]
 
 
 def _checked(claim: str, colour: str) -> str:
-    """As in a note on a branch: first what is seen, then whether that is the page."""
-    seen = f"{claim[:2]} {colour}"
-    return seen if seen == claim else seen + NOTHING
+    """As in a note on a branch."""
+    return f"{claim}{colour}" if claim == f"{claim[:2]} {colour}" else f"{claim}{colour}{NOTHING}"
 
 
 def _picture(page: Page, region: Box | None, protocol: WireProtocol) -> bytes:

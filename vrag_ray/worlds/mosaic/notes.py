@@ -10,7 +10,7 @@ from vrag_ray.worlds.mosaic.page import MARK
 
 NOTHING = "nothing"
 """The summary of a search that brought up nothing of use."""
-_FOUND = re.compile(rf"(?:{MARK} (?P<mark>[a-z]+))?(?P<cell>[a-d][1-4]) (?P<colour>[a-z]+)")
+_FOUND = re.compile(rf"(?:{MARK} (?P<mark>[a-z]+)(?P=mark))?(?P<cell>[a-d][1-4]) (?P<colour>[a-z]+)")
 _NAMES = re.compile(r"(?P<first>[a-z]+ [a-z]+)(?: or (?P<second>[a-z]+ [a-z]+))?")
 
 
@@ -18,7 +18,8 @@ _NAMES = re.compile(r"(?P<first>[a-z]+ [a-z]+)(?: or (?P<second>[a-z]+ [a-z]+))?
 class Found:
     """The answer: the colour of the cell that was asked for; on a branch after the mark that tells the right page.
 
-    The mark is written down before it is compared: two words are compared more easily than a picture and a word.
+    The mark is written down twice, as it was asked for and as it was seen, before the two are compared: a small model
+    learns to compare two neighbouring words, and neither a word with a picture nor two words far apart.
     """
 
     cell: str
@@ -26,18 +27,19 @@ class Found:
     mark: Colour | None = None
 
     def __str__(self) -> str:
-        seen = f"{MARK} {self.mark}" if self.mark is not None else ""
-        return f"{seen}{self.cell} {self.colour}"
+        marks = f"{MARK} {self.mark}{self.mark}" if self.mark is not None else ""
+        return f"{marks}{self.cell} {self.colour}"
 
 
 @dataclass(frozen=True, slots=True)
 class OtherMark:
-    """The page of a branch that is not meant."""
+    """The page of a branch that is not meant: the mark that was asked for, and the one that it has."""
 
-    mark: Colour
+    asked: Colour
+    seen: Colour
 
     def __str__(self) -> str:
-        return f"{MARK} {self.mark}{NOTHING}"
+        return f"{MARK} {self.asked}{self.seen}{NOTHING}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from vrag_ray.agent.coordinates import Size
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.copying import copying_exercise
 from vrag_ray.worlds.mosaic.drawing import page_side
 from vrag_ray.worlds.mosaic.exercises import Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert, print_crop
@@ -51,8 +50,6 @@ def rehearsed_chats(family: FamilyName) -> Iterator[Chat]:
     for index in range(EXERCISES):
         exercise = reading_exercise(protocol, seed=0, index=index, readings=tuple(Reading))
         yield (*exercise.messages, Message.of(Role.ASSISTANT, exercise.reply))
-        copying, told = copying_exercise(seed=0, index=index)
-        yield (*copying, Message.of(Role.ASSISTANT, told))
 
 
 def _whole(messages: Sequence[Message], call: Call) -> Chat:

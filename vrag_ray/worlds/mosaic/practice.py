@@ -1,0 +1,48 @@
+"""Practice: an expert's runs over one small world after the other, none of them the one that is to be learnt.
+
+What an agent says mostly stands in its prompt already, and a model from random weights learns to fetch it from there
+by where it stands: the second of two names in a note is so many words before the end. Practice has the very prompts of
+a run and ever new words; lists of words to be repeated, continued or looked up teach the same ten times more slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from vrag_ray.types import FamilyName
+from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
+from vrag_ray.worlds.mosaic.chance import drawn_from
+from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
+from vrag_ray.worlds.mosaic.expert import MosaicExpert
+from vrag_ray.worlds.mosaic.generate import MosaicSize
+from vrag_ray.worlds.mosaic.rehearsal import Call, Draw, rehearse
+from vrag_ray.worlds.mosaic.world import Mosaic
+
+SIZE = MosaicSize(pages=12, train=12, validation=1, prints=6)
+"""Of each world: a question and a half a page, all kinds in turn."""
+
+
+def practice(
+    *, seed: int, noise: float = 0.0, size: MosaicSize = SIZE, family: FamilyName = FamilyName.QWEN2_5_VL
+) -> Iterator[Call]:
+    """Calls without end, the same for the same arguments. ``noise`` is the expert's."""
+    protocol, agent = mosaic_protocol(family), mosaic_agent(family)
+    chance = drawn_from("practice", seed)
+    while True:
+        world = Mosaic.generate(size, seed=chance.randrange(2**32))
+        drawn = drawing_of(world)
+        expert = MosaicExpert(world, protocol, noise=noise, seed=chance.randrange(2**32))
+        for example in world.train:
+            _, calls = rehearse(example.question, expert.reply, world.pages, drawn, protocol, agent)
+            yield from calls
+
+
+def drawing_of(world: Mosaic) -> Draw:
+    """Draws the pages of ``world``."""
+    pixels = {page.name: page_pixels(page) for page in world.pages}
+    return lambda request: draw(pixels[request.doc_id], request)
+
+
+def from_memory(calls: Iterable[Call]) -> Iterator[Call]:
+    """Those in which the agent sees nothing and decides where to search or what to answer."""
+    return (call for call in calls if call.prompt.observation is None)
