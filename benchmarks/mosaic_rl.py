@@ -58,11 +58,13 @@ from vrag_ray.worlds.mosaic.rehearsal import Call as Practised
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
-EXPERT_RUNS = 2240
-SEEING_FIRST, IMITATING = (9600, 4800), (6400, 9600)
+EXPERT_RUNS = 1120
+SEEING_FIRST, IMITATING = (9600, 4800), (4800, 14400)
 """Reading exercises and calls of practice runs in the two supervised stages; in the first of them from memory alone."""
-EPOCHS = 2
+EPOCHS = 3
 """Of imitation."""
+MOST_SAID = 24
+"""Tokens of a reply; the expert's longest has twenty. What babbles on is cut off soon."""
 CORPUS = CorpusConfig(ocr=False)
 HTTP_AT_ONCE = 16
 VALIDATION_SAMPLES = 2
@@ -159,7 +161,7 @@ class Course:
         rollout = RolloutConfig(
             questions=16,
             group=8,
-            max_reply_tokens=48,
+            max_reply_tokens=MOST_SAID,
             keep=False,
             engine=EngineConfig(max_model_len=1024, max_num_seqs=64, max_batched_tokens=4096, max_images=8),
         )
@@ -179,7 +181,7 @@ class Course:
             steps=steps,
             algorithm=algorithm,
             rollout=rollout,
-            reward=RewardConfig(answer=1.0, retrieval=0.0, format=0.0),
+            reward=RewardConfig(answer=0.9, retrieval=0.0, format=0.1),
             world=self.world_config,
             checkpoint_every=20,
         )
@@ -238,9 +240,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=Path("mosaic-rl"))
     parser.add_argument("--algorithm", choices=list(ALGORITHMS), default="gspo_segments")
-    parser.add_argument("--steps", type=int, default=120)
+    parser.add_argument("--steps", type=int, default=160)
     parser.add_argument("--lr", type=float, default=2e-4)
-    parser.add_argument("--entropy", type=float, default=0.005, help="coefficient of the entropy term")
+    parser.add_argument("--entropy", type=float, default=0.0, help="coefficient of the entropy term")
     parser.add_argument("--name", help="of the reinforcement run; rl-ALGORITHM by default")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()

@@ -83,7 +83,7 @@ def _current(run_id: str, options: Options) -> None:
     left, right = st.columns([3, 2], gap="medium")
     if run.record is None:
         with left, st.chat_message("assistant"):
-            _live(run, right)
+            _live(run, right, options)
         return
     with left, st.chat_message("assistant"):
         _finished(run, options)
@@ -92,7 +92,7 @@ def _current(run_id: str, options: Options) -> None:
         graph_panel.explorer(run_id, run.events, run.record.graph)
 
 
-def _live(run: Watched, right: st.delta_generator.DeltaGenerator) -> None:
+def _live(run: Watched, right: st.delta_generator.DeltaGenerator, options: Options) -> None:
     """Follow until the end, then draw the page anew."""
     st.button(
         "Stop this run", key=f"stop-{run.run_id}", icon=":material/stop_circle:", on_click=_stop, args=(run.run_id,)
@@ -123,7 +123,9 @@ def _live(run: Watched, right: st.delta_generator.DeltaGenerator) -> None:
         conversation.fetch(run)
     except VragError as error:
         st.error(f"The run was lost from sight: {plain(str(error))}")
-        st.button("Look again", key=f"again-{run.run_id}")
+        with st.container(horizontal=True):
+            st.button("Look again", key=f"again-{run.run_id}", icon=":material/refresh:")
+            st.button("Ask again", key=f"anew-{run.run_id}", on_click=_ask, args=(options, _question(run), run.run_id))
         return
     st.rerun()
 

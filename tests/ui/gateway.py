@@ -119,9 +119,8 @@ class Told:
 
 @contextmanager
 def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[ToldRun] = ToldRun) -> Iterator[Told]:
-    """Serves until the block ends; then connections are refused."""
-    up = threading.Event()
-    down = threading.Event()
+    """Serves until the block ends, in mid-run where a run is waiting; then connections are refused."""
+    up, down, closed = threading.Event(), threading.Event(), threading.Event()
     told: list[Told] = []
 
     async def serve() -> None:
@@ -137,6 +136,7 @@ def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[To
         up.set()
         await asyncio.to_thread(down.wait)
         await server.shutdown()
+        closed.set()
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
@@ -144,8 +144,9 @@ def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[To
     try:
         yield told[0]
     finally:
-        stage.go.set()
         down.set()
+        assert closed.wait(20)
+        stage.go.set()
         thread.join(20)
 
 

@@ -25,6 +25,7 @@ from tests.ui.journey import (
 from tests.ui.stories import story
 
 pytestmark = needs_browser
+SLOW_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,24 @@ def test_a_lost_gateway_is_told_and_comes_back_without_a_reload(
             with told_gateway(tmp_path, Stage(events=story(2)), port=address[1]):
                 expect(page.get_by_text("No server answers at")).to_have_count(0, timeout=SOON_MS)
                 expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
+
+
+def test_a_gateway_that_dies_in_mid_run_loses_no_question(browser: Browser, address: tuple[str, int], tmp_path: Path):
+    with ExitStack() as up:
+        up.enter_context(told_gateway(tmp_path / "before", Stage(events=story(3), pause=9), port=address[1]))
+        with visit(browser, address[0]) as page:
+            ask(page, "How many?")
+            expect(page.get_by_text("Search: query 1").first).to_be_visible(timeout=SOON_MS)
+            up.close()
+            expect(page.get_by_text("No server answers at")).to_be_visible(timeout=SOON_MS)
+            expect(page.get_by_text("Traceback")).to_have_count(0)
+            # Another one in its place, which knows nothing of that run.
+            with told_gateway(tmp_path / "after", Stage(events=story(3)), port=address[1]):
+                expect(page.get_by_text("The run was lost from sight")).to_be_visible(timeout=SLOW_MS)
+                keep(page, "gateway-died")
+                page.get_by_role("button", name="Ask again").click()
+                expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
+                expect(page.get_by_text("How many?").first).to_be_visible()
 
 
 def test_words_of_documents_and_models_stay_words(browser: Browser, address: tuple[str, int], tmp_path: Path):

@@ -1,0 +1,80 @@
+"""Every page of the web interface, in both palettes, in front of axe: contrast, names, text for pictures; and Tab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from tests.ui.browser import CHROMIUM, app_server, needs_browser
+from tests.ui.gateway import Stage, Told, told_gateway
+from tests.ui.journey import SOON_MS, Browser, ask, expect, launched, picture_of_graph, visit
+from tests.ui.stories import story
+
+pytestmark = needs_browser
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
+MOST_TABS = 80
+FOCUSED = """(() => {
+    const one = document.activeElement, style = getComputedStyle(one);
+    const marked = style.outlineStyle !== "none" || style.boxShadow !== "none";
+    return [one === document.body ? "" : one.ariaLabel || one.innerText || "", marked];
+})()"""
+"""What has the focus: its name, and whether an outline or a shadow shows that."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with launched(CHROMIUM) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    with told_gateway(tmp_path_factory.mktemp("gateway"), Stage(events=story(3))) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def address(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with app_server(told.url, tmp_path_factory.mktemp("ui") / "app.log") as address:
+        yield address
+
+
+def faults(page: Page) -> list[str]:
+    """What axe finds wrong, a line each: the rule, the element, why."""
+    found = Axe().run(page, options={"runOnly": RULES, "resultTypes": ["violations"]}).response["violations"]
+    return [f"{rule['id']}: {node['html'][:200]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_can_be_read_and_worked_by_everybody(browser: Browser, address: str, scheme: str):
+    found: list[str] = []
+    with visit(browser, address, color_scheme=scheme) as page:
+        ask(page, "How many?")
+        expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
+        picture_of_graph(page, "answer from n3")
+        found += faults(page)
+        page.get_by_role("link", name="Library").click()
+        expect(page.get_by_role("button", name="Delete")).to_be_visible(timeout=SOON_MS)
+        found += faults(page)
+        page.get_by_role("link", name="Runs").click()
+        expect(page.get_by_role("button", name="Open this run").first).to_be_visible(timeout=SOON_MS)
+        found += faults(page)
+    assert found == []
+
+
+def test_the_keyboard_alone_reaches_the_question_and_every_button_of_the_answer(browser: Browser, address: str):
+    with visit(browser, address) as page:
+        ask(page, "How many?")
+        expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
+        shown: dict[str, bool] = {}
+        for _ in range(MOST_TABS):
+            page.keyboard.press("Tab")
+            name, visible = page.evaluate(FOCUSED)
+            # An icon's name is a line of its own.
+            shown |= dict.fromkeys(name.split("\n"), visible)
+        assert {"Library", "Runs"} <= set(shown)
+        for name in ("Retry", "Edit"):
+            assert shown[name], f"nothing shows that {name} has the focus"
