@@ -53,14 +53,15 @@ from vrag_ray.worlds.mosaic.exercises import SEEING, WORDS, Reading, reading_exe
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import BENCHMARK
 from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
-from vrag_ray.worlds.mosaic.practice import from_memory, practice
+from vrag_ray.worlds.mosaic.practice import BRANCHES, from_memory, practice
 from vrag_ray.worlds.mosaic.rehearsal import Call as Practised
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
 EXPERT_RUNS = 1120
-SEEING_FIRST, IMITATING = (9600, 4800), (4800, 14400)
-"""Reading exercises and calls of practice runs in the two supervised stages; in the first of them from memory alone."""
+SEEING_FIRST, TALKING, IMITATING = (9600, 4800), (0, 7200), (4800, 14400)
+"""Reading exercises and calls of practice runs in the three supervised stages. In the first two practice is decisions
+from memory on branches, in the second nothing else is done; in the third it is whole runs of all kinds."""
 EPOCHS = 3
 """Of imitation."""
 MOST_SAID = 24
@@ -102,10 +103,11 @@ class Course:
         form = ChatFormat(str(self.out / "model"))
         pixels = Pixels(form.processor)
         asyncio.run(self._write_expert_runs(form, pixels))
-        whole, decisions = practice(seed=self.seed, noise=NOISE), from_memory(practice(seed=self.seed + 1, noise=NOISE))
+        whole, decisions = practice(seed=self.seed, noise=NOISE), from_memory(practice(seed=self.seed, size=BRANCHES))
         for name, (reading, practised), readings, calls in (
             ("imitating", IMITATING, WORDS, whole),
             ("seeing", SEEING_FIRST, SEEING, decisions),
+            ("talking", TALKING, (), decisions),
         ):
             write_calls(self.out / name / "practice.parquet", self._practice(form, pixels, islice(calls, practised)))
             write_calls(self.out / name / "reading.parquet", self._reading(form, pixels, readings, reading))
@@ -257,12 +259,17 @@ def main() -> None:
     constant = OptimizerConfig(lr=2e-3, warmup_steps=40, betas=(0.9, 0.95))
     falling = OptimizerConfig(lr=2e-3, warmup_steps=20, betas=(0.9, 0.95), schedule=Schedule.COSINE, final_lr=1e-4)
     course.stage("world", out / "model", course.make_world)
-    course.stage("lessons", out / "seeing" / "reading.parquet", course.write_lessons)
+    course.stage("lessons", out / "talking" / "reading.parquet", course.write_lessons)
     course.stage("seeing", out / "seeing-run" / "final", lambda: course.learn("seeing", out / "model", 48, 1, constant))
+    course.stage(
+        "talking",
+        out / "talking-run" / "final",
+        lambda: course.learn("talking", out / "seeing-run" / "final", 48, 1, constant),
+    )
     course.stage(
         "imitating",
         out / "imitating-run" / "final",
-        lambda: course.learn("imitating", out / "seeing-run" / "final", 40, EPOCHS, falling),
+        lambda: course.learn("imitating", out / "talking-run" / "final", 40, EPOCHS, falling),
     )
     course.stage(
         "reinforcement",

@@ -15,17 +15,21 @@ from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import MosaicSize
+from vrag_ray.worlds.mosaic.questions import Kind
 from vrag_ray.worlds.mosaic.rehearsal import Call, Draw, rehearse
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 SIZE = MosaicSize(pages=12, train=12, validation=1, prints=6)
-"""Of each world: a question and a half a page, all kinds in turn."""
+"""All kinds of questions in turn."""
+BRANCHES = MosaicSize(pages=12, train=12, validation=1, prints=6, kinds=(Kind.BRANCH,))
+"""Branches alone. Which of two names in a note is meant is learnt in a hundred batches of nothing else, and mostly not
+at all beside notes of one name, where any name will do."""
 
 
 def practice(
     *, seed: int, noise: float = 0.0, size: MosaicSize = SIZE, family: FamilyName = FamilyName.QWEN2_5_VL
 ) -> Iterator[Call]:
-    """Calls without end, the same for the same arguments. ``noise`` is the expert's."""
+    """Calls without end, the same for the same arguments. ``noise`` is the expert's; ``size`` is that of each world."""
     protocol, agent = mosaic_protocol(family), mosaic_agent(family)
     chance = drawn_from("practice", seed)
     while True:
