@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 ROUNDS = 3
 QUESTIONS, GROUP = 16, 8
+AGENT_QUESTIONS, PLACES = 32, 64
+"""More runs than the engine has places: when some wait for a search or end, others take their places."""
 REPLY_TOKENS = 24
 LR = 1e-5
 THREADS = 2
@@ -65,7 +67,7 @@ class Bench:
         self.course = course
         self.model = str(course / "imitating-run" / "final")
         self.form = ChatFormat(self.model)
-        config = EngineConfig(max_model_len=512, max_num_seqs=128, max_batched_tokens=8192, max_images=8)
+        config = EngineConfig(max_model_len=512, max_num_seqs=PLACES, max_batched_tokens=8192, max_images=8)
         self.engine = ColocatedEngine(self.model, config, temperature=1.0, distributed=False, seed=0)
         trained = load_model(ModelConfig(path=self.model, freeze_vision=False), self.model)
         self.pixels = Pixels(self.form.processor)
@@ -85,7 +87,7 @@ class Bench:
             collection=str(self.course / "collection"), agent=mosaic_agent(), corpus=CorpusConfig(ocr=False)
         )
         world = await World.open(config, RewardConfig(), 256)
-        tasks = world.tasks(str(self.course / "world" / "train.jsonl"))[:QUESTIONS]
+        tasks = world.tasks(str(self.course / "world" / "train.jsonl"))[:AGENT_QUESTIONS]
         agent: list[float] = []
         bare: list[float] = []
         try:

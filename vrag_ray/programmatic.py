@@ -102,9 +102,11 @@ class _HttpAgent:
 
     async def _drive(self, question: str, told: queue.SimpleQueue[Event | RunRecord | BaseException]) -> None:
         run_id = uuid.uuid4().hex
-        model = OpenAiModel(self._model)
-        brain = brain_of(self.agent, self._config, CorpusConfig(), model, session=run_id, reads_pages=False)
-        async with AsyncClient(self._search_url, api_key=self._search_api_key) as client:
+        async with (
+            aclosing(OpenAiModel(self._model)) as model,
+            AsyncClient(self._search_url, api_key=self._search_api_key) as client,
+        ):
+            brain = brain_of(self.agent, self._config, CorpusConfig(), model, session=run_id, reads_pages=False)
             run = Run(
                 run_id,
                 question,

@@ -40,7 +40,8 @@ def config(base_url: str, **more: object) -> OpenAiConfig:
 
 def hear(request: ChatRequest, settings: OpenAiConfig) -> tuple[list[Delta], Completion]:
     async def listen() -> list[Delta | Completion]:
-        return [piece async for piece in OpenAiModel(settings).chat(request)]
+        async with aclosing(OpenAiModel(settings)) as model:
+            return [piece async for piece in model.chat(request)]
 
     *deltas, last = asyncio.run(listen())
     assert isinstance(last, Completion)
@@ -131,7 +132,7 @@ def test_a_reply_that_breaks_off_is_lost_not_short(cut_after: int) -> None:
 
 def test_leaving_the_stream_ends_the_generation() -> None:
     async def leave(base_url: str) -> None:
-        async with aclosing(OpenAiModel(config(base_url)).chat(HELLO)) as pieces:
+        async with aclosing(OpenAiModel(config(base_url))) as model, aclosing(model.chat(HELLO)) as pieces:
             await anext(pieces)
 
     with openai_stub(lambda _, __: Say("word " * 2000, delay_s=0.002)) as stub:
@@ -143,9 +144,8 @@ def test_leaving_the_stream_ends_the_generation() -> None:
 
 
 def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = False) -> tuple[Run, list[Event]]:
-    made = brain_of(
-        agent, AgentConfig(), CorpusConfig(), OpenAiModel(config(base_url)), session="r1", native_tools=native_tools
-    )
+    model = OpenAiModel(config(base_url))
+    made = brain_of(agent, AgentConfig(), CorpusConfig(), model, session="r1", native_tools=native_tools)
     run = Run(
         "r1",
         "What was North in 2022?",
@@ -158,7 +158,8 @@ def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = Fals
     )
 
     async def collect() -> list[Event]:
-        return [event async for event in run.events()]
+        async with aclosing(model):
+            return [event async for event in run.events()]
 
     return run, asyncio.run(collect())
 

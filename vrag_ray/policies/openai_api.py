@@ -61,6 +61,10 @@ class OpenAiModel:
             max_retries=config.retries,
         )
 
+    async def aclose(self) -> None:
+        """Close its connections, in the event loop that used them."""
+        await self._client.close()
+
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         """Raises ``VragError`` when the server refuses, as ``ModelDownError`` where it would refuse any request, and
         ``ModelLostError`` when it is lost in mid-reply.
