@@ -16,9 +16,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
+from vrag_ray.agent.chat import Message
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.api import RunRequest
 from vrag_ray.client import AsyncClient
@@ -59,9 +60,9 @@ from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
 EXPERT_RUNS = 1120
-SEEING_FIRST, TALKING, IMITATING = (9600, 4800), (0, 7200), (4800, 14400)
-"""Reading exercises and calls of practice runs in the three supervised stages. In the first two practice is decisions
-from memory on branches, in the second nothing else is done; in the third it is whole runs of all kinds."""
+SEEING_FIRST, TALKING, IMITATING = (9600, 4800), 7200, (4800, 14400)
+"""Reading exercises and calls of practice runs in the supervised stages. In the first two practice is decisions from
+memory on branches, and in the second it is all there is; in the third it is whole runs of all kinds."""
 EPOCHS = 3
 """Of imitation."""
 MOST_SAID = 24
@@ -69,6 +70,9 @@ MOST_SAID = 24
 CORPUS = CorpusConfig(ocr=False)
 HTTP_AT_ONCE = 16
 VALIDATION_SAMPLES = 2
+
+Asked = tuple[tuple[Message, ...], str]
+"""What a model reads, and what it is to reply."""
 
 
 class Course:
@@ -103,28 +107,23 @@ class Course:
         form = ChatFormat(str(self.out / "model"))
         pixels = Pixels(form.processor)
         asyncio.run(self._write_expert_runs(form, pixels))
-        whole, decisions = practice(seed=self.seed, noise=NOISE), from_memory(practice(seed=self.seed, size=BRANCHES))
-        for name, (reading, practised), readings, calls in (
-            ("imitating", IMITATING, WORDS, whole),
-            ("seeing", SEEING_FIRST, SEEING, decisions),
-            ("talking", TALKING, (), decisions),
-        ):
-            write_calls(self.out / name / "practice.parquet", self._practice(form, pixels, islice(calls, practised)))
-            write_calls(self.out / name / "reading.parquet", self._reading(form, pixels, readings, reading))
+        whole = _practised(practice(seed=self.seed, noise=NOISE))
+        decisions = _practised(from_memory(practice(seed=self.seed, size=BRANCHES)))
+        words, looks = self._readings(WORDS), self._readings(SEEING)
+        lessons = {
+            "imitating/practice": islice(whole, IMITATING[1]),
+            "imitating/reading": islice(words, IMITATING[0]),
+            "seeing/practice": islice(decisions, SEEING_FIRST[1]),
+            "seeing/reading": islice(looks, SEEING_FIRST[0]),
+            "talking/practice": islice(decisions, TALKING),
+        }
+        for name, asked in lessons.items():
+            write_calls(self.out / f"{name}.parquet", _as_calls(asked, form, pixels))
 
-    def _reading(self, form: ChatFormat, pixels: Pixels, readings: tuple[Reading, ...], count: int) -> Iterator[Call]:
-        for index in range(count):
-            exercise = reading_exercise(mosaic_protocol(), seed=self.seed, index=index, readings=readings)
-            ids, _ = form.tokens(ChatRequest(exercise.messages))
-            pngs = images(exercise.messages)
-            yield Call(pixels.widen(ids, pngs), pngs, form.reply_tokens(exercise.reply), text=exercise.reply)
-
-    def _practice(self, form: ChatFormat, pixels: Pixels, calls: Iterable[Practised]) -> Iterator[Call]:
-        for call in calls:
-            messages = mosaic_protocol().messages(call.prompt)
-            pngs = images(messages)
-            ids = pixels.widen(form.tokens(ChatRequest(messages))[0], pngs)
-            yield Call(ids, pngs, form.reply_tokens(call.reply), text=call.reply)
+    def _readings(self, kinds: tuple[Reading, ...]) -> Iterator[Asked]:
+        for index in count():
+            exercise = reading_exercise(mosaic_protocol(), seed=self.seed, index=index, readings=kinds)
+            yield exercise.messages, exercise.reply
 
     async def _write_expert_runs(self, form: ChatFormat, pixels: Pixels) -> None:
         truth = Mosaic.read(self.out / "world")
@@ -217,12 +216,24 @@ class Course:
         examples = load_examples(self.out / "world" / "validation.jsonl")
         service = start_serving(self.serve_settings(name), port=0, ready_timeout_s=300.0)
         try:
-            return asyncio.run(_asked(service.base_url, examples))
+            return asyncio.run(_right_over_http(service.base_url, examples))
         finally:
             service.stop()
 
 
-async def _asked(base_url: str, examples: Sequence[Example]) -> float:
+def _practised(calls: Iterable[Practised]) -> Iterator[Asked]:
+    for call in calls:
+        yield mosaic_protocol().messages(call.prompt), call.reply
+
+
+def _as_calls(asked: Iterable[Asked], form: ChatFormat, pixels: Pixels) -> Iterator[Call]:
+    for messages, reply in asked:
+        pngs = images(messages)
+        ids = pixels.widen(form.tokens(ChatRequest(messages))[0], pngs)
+        yield Call(ids, pngs, form.reply_tokens(reply), text=reply)
+
+
+async def _right_over_http(base_url: str, examples: Sequence[Example]) -> float:
     room = asyncio.Semaphore(HTTP_AT_ONCE)
 
     async with AsyncClient(base_url) as client:
@@ -259,7 +270,7 @@ def main() -> None:
     constant = OptimizerConfig(lr=2e-3, warmup_steps=40, betas=(0.9, 0.95))
     falling = OptimizerConfig(lr=2e-3, warmup_steps=20, betas=(0.9, 0.95), schedule=Schedule.COSINE, final_lr=1e-4)
     course.stage("world", out / "model", course.make_world)
-    course.stage("lessons", out / "talking" / "reading.parquet", course.write_lessons)
+    course.stage("lessons", out / "talking" / "practice.parquet", course.write_lessons)
     course.stage("seeing", out / "seeing-run" / "final", lambda: course.learn("seeing", out / "model", 48, 1, constant))
     course.stage(
         "talking",
