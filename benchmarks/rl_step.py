@@ -2,18 +2,28 @@
 
 Usage: ``python benchmarks/rl_step.py COURSE`` with the folder of ``benchmarks/mosaic_rl.py``, whose world,
 collection and imitating model are used. Every comparison is made in one run, in turns, on the same cores.
+
+The agent's share does not grow with the model. Its rollouts are measured with the model as it is, whose replies cost
+the engine a few milliseconds, and with the same model made deeper by layers that compute and add nothing: it says the
+same, at a cost nearer to that of a model in use.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
+import re
 import statistics
+import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
+from shutil import copytree
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import CorpusConfig
@@ -41,10 +51,13 @@ from vrag_ray.worlds.mosaic.exercises import reading_exercise
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-ROUNDS = 3
+WARM_UP, ROUNDS = 3, 3
+"""Warm is also what has been searched for: training keeps what it found, and asks the same questions again."""
 QUESTIONS, GROUP = 16, 8
-AGENT_QUESTIONS, PLACES = 32, 64
+AGENT_QUESTIONS, AGENT_PLACES = 32, 64
 """More runs than the engine has places: when some wait for a search or end, others take their places."""
+DEPTHS = (4, 12, 24)
+"""Layers of the model as it is, and deepened."""
 REPLY_TOKENS = 24
 LR = 1e-5
 THREADS = 2
@@ -57,17 +70,40 @@ def timed(into: list[float]) -> Iterator[None]:
     into.append(time.perf_counter() - begun)
 
 
-class Bench:
-    """One engine and one learner over the model in ``course``, as a training worker has them."""
+def deepened(model: Path, layers: int, into: Path) -> Path:
+    """The model in a folder, with copies of its layers on top of them that give nothing to the residual stream."""
+    from safetensors.torch import load_file, save_file
 
-    def __init__(self, course: Path) -> None:
+    copytree(model, into)
+    config = json.loads((model / "config.json").read_text(encoding="utf-8"))
+    text = config["text_config"]
+    had, text["num_hidden_layers"] = text["num_hidden_layers"], layers
+    text["layer_types"] = ["full_attention"] * layers
+    (into / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    weights = load_file(model / "model.safetensors")
+    for name, weight in list(weights.items()):
+        place = re.search(r"\.layers\.(\d+)\.", name)
+        if place is None:
+            continue
+        adds = name.endswith(("o_proj.weight", "down_proj.weight"))
+        for layer in range(had + int(place[1]), layers, had):
+            copied = name.replace(place[0], f".layers.{layer}.")
+            weights[copied] = weight.new_zeros(weight.shape) if adds else weight.clone()
+    save_file(weights, into / "model.safetensors", metadata={"format": "pt"})
+    return into
+
+
+class Bench:
+    """One engine and one learner over a model of a course, as a training worker has them."""
+
+    def __init__(self, course: Path, model: Path, places: int) -> None:
         import torch
 
         torch.set_num_threads(THREADS)
         self.course = course
-        self.model = str(course / "imitating-run" / "final")
+        self.model = str(model)
         self.form = ChatFormat(self.model)
-        config = EngineConfig(max_model_len=512, max_num_seqs=PLACES, max_batched_tokens=8192, max_images=8)
+        config = EngineConfig(max_model_len=512, max_num_seqs=places, max_batched_tokens=8192, max_images=8)
         self.engine = ColocatedEngine(self.model, config, temperature=1.0, distributed=False, seed=0)
         trained = load_model(ModelConfig(path=self.model, freeze_vision=False), self.model)
         self.pixels = Pixels(self.form.processor)
@@ -91,7 +127,7 @@ class Bench:
         agent: list[float] = []
         bare: list[float] = []
         try:
-            for turn in range(ROUNDS + 1):
+            for turn in range(WARM_UP + ROUNDS):
                 spent: list[float] = []
                 with timed(spent):
                     groups = await rollouts(
@@ -106,14 +142,16 @@ class Bench:
                 with timed(again):
                     await asyncio.gather(*(self._again(call, f"{turn}/{at}") for at, call in enumerate(calls)))
                 await self.engine.load_weights(full_weights(self.trained), f"{turn}")
-                if turn:  # the first round warms up
+                if turn >= WARM_UP:
                     agent.append(tokens / spent[0])
                     bare.append(tokens / again[0])
         finally:
             await world.close()
         ratio = statistics.median(mine / theirs for mine, theirs in zip(agent, bare, strict=True))
+        more = statistics.median(1 / mine - 1 / theirs for mine, theirs in zip(agent, bare, strict=True))
         print(f"agent rollouts: {statistics.median(agent):.0f} tokens/s in {len(runs)} runs of {len(calls)} replies")
         print(f"bare engine, the same prompts at once: {statistics.median(bare):.0f} tokens/s; ratio {ratio:.2f}")
+        print(f"the agent's own share: {1000 * more * tokens / len(calls):.1f} ms a reply", flush=True)
 
     async def _again(self, call: Call, seed: str) -> None:
         """As many tokens for the same prompt, without an agent."""
@@ -212,12 +250,12 @@ async def against_trl(bench: Bench, folder: Path) -> None:
     peer = TrlStep(bench.model, theirs, bench.form.picture_tokens, folder)
     mine: list[float] = []
     trl: list[float] = []
-    for turn in range(ROUNDS + 1):
+    for turn in range(WARM_UP + ROUNDS):
         begun = time.perf_counter()
         samples = await bench.our_step(ours, turn)
         spent = time.perf_counter() - begun
         other = peer.seconds()
-        if turn:
+        if turn >= WARM_UP:
             mine.append(samples / spent)
             trl.append(QUESTIONS * GROUP / other)
     ratio = statistics.median(one / two for one, two in zip(mine, trl, strict=True))
@@ -227,21 +265,38 @@ async def against_trl(bench: Bench, folder: Path) -> None:
     )
 
 
+def measure_agent(course: Path, model: Path) -> None:
+    start_ray()
+
+    async def measured() -> None:
+        await Bench(course, model, AGENT_PLACES).agent_against_engine()
+
+    asyncio.run(measured())
+
+
+def measure_step(course: Path, model: Path, folder: Path) -> None:
+    async def measured() -> None:
+        await against_trl(Bench(course, model, QUESTIONS * GROUP), folder)
+
+    asyncio.run(measured())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("course", type=Path)
     chosen = parser.parse_args()
     os.environ.setdefault("RAY_worker_niceness", "0")
     os.environ["OMP_NUM_THREADS"] = str(THREADS)
-    start_ray()
-    course = chosen.course.absolute()
-
-    async def measured() -> None:
-        bench = Bench(course)
-        await bench.agent_against_engine()
-        await against_trl(bench, course / "trl")
-
-    asyncio.run(measured())
+    course: Path = chosen.course.absolute()
+    model = course / "imitating-run" / "final"
+    # One engine a process: a second one would find the first one's groups of processes.
+    fresh = ProcessPoolExecutor(1, mp_context=get_context("spawn"), max_tasks_per_child=1)
+    with tempfile.TemporaryDirectory() as name, fresh:
+        folder = Path(name)
+        for layers in DEPTHS:
+            print(f"{layers} layers", flush=True)
+            fresh.submit(measure_agent, course, deepened(model, layers, folder / str(layers))).result()
+        fresh.submit(measure_step, course, model, folder / "trl").result()
 
 
 if __name__ == "__main__":

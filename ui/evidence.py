@@ -25,8 +25,8 @@ def answer(event: AnswerEvent) -> None:
     """The answer, or plainly that there is none, and everything that was degraded on the way."""
     text = event.answer.replace(NO_MODEL_NOTE, "").strip()
     if event.status is not RunStatus.ANSWERED or event.abstained:
-        outcome = OUTCOMES[RunStatus.ABSTAINED if event.abstained else event.status]
-        st.warning(outcome, icon=":material/help:")
+        status = RunStatus.ABSTAINED if event.status is RunStatus.ANSWERED else event.status
+        st.warning(OUTCOMES[status], icon=":material/help:")
     if text:
         st.markdown(inert(text))
     if NO_MODEL_NOTE in event.answer:

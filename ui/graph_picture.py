@@ -23,6 +23,7 @@ LINE = 15.0
 PAD = 10.0
 CHARS, LINES = 30, 3
 GLYPH = 11.0
+FEW = 10_000
 HEADS = {NodeKind.ROOT: "question", NodeKind.SEARCH: "search", NodeKind.ANSWER: "answer"}
 
 
@@ -84,7 +85,8 @@ def described(view: RunView) -> str:
 
 
 def megapixels(pixels: int) -> str:
-    return f"{pixels / 1e6:.2f} MP"
+    """``1.25 MP``; few pixels as they are."""
+    return f"{pixels / 1e6:.2f} MP" if pixels >= FEW else f"{pixels:,} pixels"
 
 
 def node_energy(view: RunView, node_id: str) -> float:

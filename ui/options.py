@@ -20,6 +20,7 @@ EXAMPLES = (
     "When was crane 2 inspected and how much waste heat did the ice factory recover?",
 )
 """Questions of the demo corpus."""
+UNSET = "As the server is set"
 KINDS = {
     "PDF pages": PassageKind.PAGE,
     "Pictures": PassageKind.IMAGE,
@@ -33,8 +34,8 @@ class Options:
     """What the sidebar says."""
 
     agent: str
-    max_steps: int
-    top_k: int
+    max_steps: int | None
+    top_k: int | None
     thinking: bool | None
     doc_ids: tuple[str, ...]
     kinds: tuple[PassageKind, ...]
@@ -64,8 +65,9 @@ def sidebar(agents: tuple[str, ...]) -> Options:
         thinking = st.toggle(
             "Thinking", value=True, key="thinking", disabled=not with_model, help="The model's own thinking phase."
         )
-        max_steps = st.slider("Steps at most", 2, 40, 12, key="max_steps")
-        top_k = st.slider("Results of a search", 1, 10, 3, key="top_k")
+        # Empty is the server's own: an agent that was trained to look at one result is not to be shown three.
+        max_steps = st.number_input("Steps at most", 2, 40, None, key="max_steps", placeholder=UNSET)
+        top_k = st.number_input("Results of a search", 1, 10, None, key="top_k", placeholder=UNSET)
         st.subheader("Where to look")
         kinds = st.pills("Kinds", list(KINDS), selection_mode="multi", key="kinds")
         chosen = _documents()

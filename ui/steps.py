@@ -6,6 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Literal
 
+from ui.graph_picture import megapixels
 from ui.inert import inert, plain
 from ui.pictures import PAGE_DPI, Pictures, Shot, shot_of
 from ui.run_view import RunView, Step, StepState
@@ -175,7 +176,7 @@ class _Block:
             f", {event.tokens_before} visual tokens before, {event.tokens_after} after" if event.tokens_after else ""
         )
         self._status.caption(
-            f"{counted(len(event.kept), 'picture')} kept within {event.total_pixels / 1e6:.2f} MP{tokens}; "
+            f"{counted(len(event.kept), 'picture')} kept within {megapixels(event.total_pixels)}{tokens}; "
             f"{event.steps_left} steps left"
         )
 

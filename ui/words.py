@@ -19,8 +19,8 @@ from vrag_ray.agent.graph import MemoryItem
 NO_MODEL_NOTE = "(no language model configured: extractive answer)"
 OUTCOMES = {
     RunStatus.ABSTAINED: "No answer: the evidence is too weak",
-    RunStatus.MAX_STEPS: "Out of steps: the answer may be incomplete",
-    RunStatus.DEADLINE: "Out of time: the answer may be incomplete",
+    RunStatus.MAX_STEPS: "No answer: out of steps",
+    RunStatus.DEADLINE: "No answer: out of time",
     RunStatus.ERROR: "The run failed",
     RunStatus.CANCELLED: "Stopped",
 }
@@ -66,7 +66,7 @@ def _title(event: Event) -> str:
         case ReadEvent():
             title = "Read"
         case AnswerEvent():
-            title = "Abstain" if event.abstained else "Answer"
+            title = {RunStatus.ANSWERED: "Answer", RunStatus.ABSTAINED: "Abstain"}.get(event.status, "End")
         case _:
             pass
     return title

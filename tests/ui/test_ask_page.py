@@ -67,8 +67,8 @@ def test_what_the_sidebar_says_is_what_is_asked(told: Told):
     app = opened()
     assert app.toggle(key="thinking").disabled
     app.selectbox(key="agent").set_value("vimrag").run()
-    app.slider(key="max_steps").set_value(7)
-    app.slider(key="top_k").set_value(5)
+    app.number_input(key="max_steps").set_value(7)
+    app.number_input(key="top_k").set_value(5)
     app.toggle(key="thinking").set_value(False)
     app.multiselect(key="documents").set_value([DOC])
     app.chat_input[0].set_value("Which one?").run()
@@ -101,6 +101,21 @@ def test_an_abstention_looks_like_one_and_notices_are_shown(told: Told, stage: S
     said = [str(one.value) for one in app.warning]
     assert any("evidence is too weak" in one for one in said)
     assert any("1 of 2 shards" in one for one in said)
+
+
+def test_a_run_that_used_up_its_steps_is_not_told_as_weak_evidence(told: Told, stage: Stage):
+    ending = stage.events[-1].model_copy(
+        update={"answer": "No answer within 3 steps.", "abstained": True, "status": RunStatus.MAX_STEPS}
+    )
+    stage.events = [*stage.events[:-1], ending]
+    app = asked()
+    assert [str(one.value) for one in app.warning][-1] == "No answer: out of steps"
+
+
+def test_limits_that_nobody_sets_are_the_server_s(told: Told):
+    asked()
+    request = told.backend.started[0]
+    assert (request.max_steps, request.top_k) == (None, None)
 
 
 @pytest.mark.parametrize("evil", ["<script>alert(1)</script>", "![x](http://evil/p.png)", "[a](javascript:x)"])

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.ui.stories import story
-from ui.graph_picture import DARK, GAP, LIGHT, WIDTH, described, node_energy, svg
+from ui.graph_picture import DARK, GAP, LIGHT, WIDTH, described, megapixels, node_energy, svg
 from ui.layers import layers, places
 from ui.run_view import RunView, view_of
 from vrag_ray.agent.events import SearchEvent
@@ -50,6 +50,11 @@ def test_every_node_and_edge_is_drawn_and_every_picture_shown_as_kept_or_dropped
     assert squares["n2"][0].get("fill") == palette.accent
     assert nodes["n1"].find("svg:path", NS) is not None
     assert nodes["n2"].find("svg:path", NS) is None
+
+
+def test_few_pixels_are_not_rounded_to_none():
+    assert megapixels(4096) == "4,096 pixels"
+    assert megapixels(1_254_400) == "1.25 MP"
 
 
 def test_energies_and_pixels_stand_below_the_pictures():

@@ -7,6 +7,7 @@ import pytest
 from tests.ui.stories import citation, found, item, story
 from ui.run_view import view_of
 from ui.words import NO_MODEL_NOTE, clock, step_title, where, where_item
+from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.policies.wording import DISCLOSURE
 from vrag_ray.types import Locator, PassageKind
 
@@ -35,6 +36,15 @@ def test_a_remembered_frame_is_told_by_its_own_moment():
 def test_a_step_is_named_by_what_it_did():
     titles = [step_title(step.events) for step in view_of(story(1)).steps]
     assert titles == ["Search: query 1", "Remember", "Think", "Prune memory"]
+
+
+@pytest.mark.parametrize(
+    ("status", "title"),
+    [(RunStatus.ANSWERED, "Answer"), (RunStatus.ABSTAINED, "Abstain"), (RunStatus.MAX_STEPS, "End")],
+)
+def test_only_who_chose_not_to_answer_abstains(status: RunStatus, title: str):
+    event = AnswerEvent(step=3, answer="…", abstained=status is not RunStatus.ANSWERED, status=status)
+    assert step_title((event,)) == title
 
 
 def test_the_note_of_answers_without_a_model_is_the_one_that_is_looked_for():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.vllm.tiny import needs_vllm, save_adapter
 from vrag_ray.config import Settings, VllmConfig
-from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, engine_arguments, prepare_process
+from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, engine_arguments, prepare_process, quieten
 from vrag_ray.serving.policy import policy_deployment, with_absolute_folders
 from vrag_ray.types import VragError
 
@@ -67,3 +68,20 @@ class TestEngineArguments:
         assert (arguments.enable_lora, arguments.max_loras, arguments.max_lora_rank) == (True, 2, 64)
         with pytest.raises(VragError, match=r"vllm\.adapters: lost names .*lost, which holds no LoRA adapter"):
             engine_arguments(VllmConfig(model=str(tmp_path), adapters={"lost": str(tmp_path / "lost")}))
+
+
+def test_what_means_nothing_is_not_told_and_what_means_something_is() -> None:
+    quieten()
+    quieten()
+    layers, cores = "vllm.model_executor.model_loader.reload.layerwise", "vllm.v1.worker.cpu_worker"
+
+    def told(logger: str, text: str) -> bool:
+        return bool(logging.getLogger(logger).filter(logging.makeLogRecord({"name": logger, "msg": text})))
+
+    assert not told(layers, "MRotaryEmbedding: Failed to load weights")
+    assert told(layers, "QKVParallelLinear: Failed to load weights")
+    assert not told(
+        cores, "CPU backend doesn't allow to use `torch.set_num_threads` after the thread binding, skip it."
+    )
+    assert told(cores, "libtcmalloc is not found in LD_PRELOAD.")
+    assert len(logging.getLogger(layers).filters) == 1

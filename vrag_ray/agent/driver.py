@@ -141,11 +141,10 @@ class Run:
 
     async def _spoken(self, work: asyncio.Task[None]) -> AsyncGenerator[Event]:
         """What the policy says while ``work`` goes on, as it comes. Ends with ``work``."""
+        work.add_done_callback(self._speech.over)
         try:
             while not work.done():
-                gathered = asyncio.create_task(self._speech.gathered())
-                await asyncio.wait({work, gathered}, return_when=asyncio.FIRST_COMPLETED)
-                gathered.cancel()
+                await self._speech.gathered(work)
                 for event in self._speech.take(self._speaking):
                     yield event
             work.result()

@@ -32,10 +32,15 @@ class Speech:
         self.thoughts_told = self.thoughts_told or bool(delta.think)
         self._word.set()
 
-    async def gathered(self) -> None:
-        """Wait for a first word, and then as long as is worth gathering."""
+    async def gathered(self, work: asyncio.Task[None]) -> None:
+        """Wait for a first word, and then as long as is worth gathering; never longer than ``work`` goes on."""
         await self._word.wait()
-        await asyncio.sleep(GATHER_S)
+        if not work.done():
+            await asyncio.wait({work}, timeout=GATHER_S)
+
+    def over(self, _: asyncio.Task[None]) -> None:
+        """Nothing more will be said: whoever waits for a word waits no longer."""
+        self._word.set()
 
     def take(self, step: int) -> list[Event]:
         """All that was said since the last call, as events of ``step``."""

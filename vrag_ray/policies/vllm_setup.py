@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,12 +27,35 @@ CPU_ENVIRONMENT = {
     # No warm-up and no compilation, which cost minutes on few cores.
     "VLLM_CPU_CI_ENV": "1",
 }
+NOISE = {
+    "vllm.v1.worker.cpu_worker": re.compile("doesn't allow to use `torch.set_num_threads`"),
+    "vllm.model_executor.model_loader.reload.layerwise": re.compile(
+        r"^(FusedMMInputNorm|M?RotaryEmbedding): Failed to load"
+    ),
+}
+"""Warnings by logger that mean nothing and come with every picture or every change of weights: vLLM keeps its own count
+of threads, and a layer whose only tensors are computed finds none in a checkpoint."""
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for ``max_lora_rank``."""
 
 
+def quieten() -> None:
+    """Let vLLM say once what it has to say. May be called again."""
+    for name, noise in NOISE.items():
+        logging.getLogger(name).addFilter(_Without(noise))
+
+
+@dataclass(frozen=True, slots=True)
+class _Without(logging.Filter):
+    noise: re.Pattern[str]
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return self.noise.search(record.getMessage()) is None
+
+
 def prepare_process(config: VllmConfig) -> None:
     """Set what vLLM reads from the environment, under what the user has set there."""
+    quieten()
     for name, value in (ENVIRONMENT | (CPU_ENVIRONMENT if config.num_gpus == 0 else {})).items():
         os.environ.setdefault(name, value)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, PromptRefusedError, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_prompt import pictures
 from vrag_ray.policies.vllm_reply import Reply
-from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT
+from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
 from vrag_ray.training.config import EngineConfig
 from vrag_ray.types import Completion, VragError
 
@@ -49,6 +49,7 @@ class ColocatedEngine:
         environment = ENVIRONMENT | (CPU_ENVIRONMENT if on_cpu else {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"})
         for name, value in environment.items():
             os.environ.setdefault(name, value)
+        quieten()
         from vllm import LLM
 
         arguments: dict[str, object] = {

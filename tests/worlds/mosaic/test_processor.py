@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -137,3 +139,33 @@ def test_the_vocabulary_is_small_and_the_same_each_time(reader: Reader) -> None:
     again = mosaic_processor(reader.family).tokenizer
     assert again.get_vocab() == reader.format._tokenizer.get_vocab()
     assert len(again) < 600
+
+
+def test_a_tokenizer_that_would_cut_or_pad_does_neither(reader: Reader, tmp_path: Path) -> None:
+    folder = tmp_path / "cutting"
+    shutil.copytree(reader.folder, folder)
+    written = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))
+    written["truncation"] = {"max_length": 8, "stride": 0, "strategy": "LongestFirst", "direction": "Right"}
+    written["padding"] = {
+        "strategy": {"Fixed": 512},
+        "direction": "Right",
+        "pad_to_multiple_of": None,
+        "pad_id": 0,
+        "pad_type_id": 0,
+        "pad_token": reader.format.processor.tokenizer.pad_token,
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(written), encoding="utf-8")
+    messages, reply = reader.calls[0]
+
+    cutting = ChatFormat(str(folder))
+
+    assert cutting.tokens(ChatRequest(messages)) == reader.format.tokens(ChatRequest(messages))
+    assert cutting.reply_tokens(reply) == reader.format.reply_tokens(reply)
+    assert len(cutting.tokens(ChatRequest(messages))[0]) > 8
+
+
+def test_ids_are_those_of_the_tokenizer_s_own_call(reader: Reader) -> None:
+    tokenizer = reader.format.processor.tokenizer
+    for _, reply in reader.calls[:20]:
+        ids = tokenizer(reply, add_special_tokens=False)["input_ids"]
+        assert reader.format.reply_tokens(reply) == (*ids, tokenizer.eos_token_id)
