@@ -24,7 +24,7 @@ from vrag_ray.serving.gateway import create_api
 from vrag_ray.serving.run_service import RunService
 from vrag_ray.serving.runs import RunStore
 from vrag_ray.serving.security import Security
-from vrag_ray.types import Box, VragError
+from vrag_ray.types import Box
 
 PAGE_SIZE = (400, 500)
 
@@ -48,32 +48,32 @@ class ToldRun:
     def __init__(self, run_id: str, request: RunRequest, stage: Stage) -> None:
         first = stage.events[0].model_copy(update={"run_id": run_id, "question": request.question})
         self._events = [first, *stage.events[1:]]
+        self._told: list[Event] = []
         self._request, self._run_id, self._stage = request, run_id, stage
 
     async def events(self) -> AsyncGenerator[Event, None]:
         for number, event in enumerate(self._events):
             if number == self._stage.pause:
                 await asyncio.to_thread(self._stage.go.wait)
+            self._told.append(event)
             yield event
 
     def record(self) -> RunRecord:
-        last = self._events[-1]
-        if not isinstance(last, AnswerEvent):
-            raise VragError("not over")
-        view = view_of(self._events)
+        end = next((event for event in self._told if isinstance(event, AnswerEvent)), None)
+        view = view_of(self._told)
         return RunRecord(
             run_id=self._run_id,
             question=self._request.question,
             agent=self._request.agent,
-            status=RunStatus.ANSWERED if not last.abstained else RunStatus.ABSTAINED,
-            answer=last.answer,
-            abstained=last.abstained,
-            citations=last.citations,
-            notices=last.notices,
+            status=end.status if end is not None else RunStatus.CANCELLED,
+            answer=end.answer if end is not None else "",
+            abstained=end.abstained if end is not None else False,
+            citations=end.citations if end is not None else (),
+            notices=end.notices if end is not None else (),
             graph=view.graph,
             steps=len(view.steps),
             corrections=0,
-            events=tuple(self._events),
+            events=tuple(self._told),
             timings=Timings(total=1.0),
             usage={},
         )

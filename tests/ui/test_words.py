@@ -43,7 +43,7 @@ def test_a_step_is_named_by_what_it_did():
     [(RunStatus.ANSWERED, "Answer"), (RunStatus.ABSTAINED, "Abstain"), (RunStatus.MAX_STEPS, "End")],
 )
 def test_only_who_chose_not_to_answer_abstains(status: RunStatus, title: str):
-    event = AnswerEvent(step=3, answer="…", abstained=status is not RunStatus.ANSWERED, status=status)
+    event = AnswerEvent(step=3, answer="…", abstained=status is not RunStatus.ANSWERED, status=status, citations=())
     assert step_title((event,)) == title
 
 
