@@ -13,8 +13,9 @@ from tests.agent.pages import Shelf, library
 from tests.agent.scripted import Script, run_to_end, ticking
 from tests.agent.test_episode import ANSWER, KEEP, SEARCH
 from vrag_ray.agent.actions import Action
+from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.driver import Run, RunRecord
-from vrag_ray.agent.events import EVENT, Event, RunStatus
+from vrag_ray.agent.events import EVENT, ContentEvent, Event, RunStatus
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
 from vrag_ray.config import AgentConfig
@@ -37,6 +38,22 @@ class Slow(Script):
                 await asyncio.Event().wait()
             finally:
                 self.left = True
+        return await super().complete(prompt, say)
+
+
+class Talker(Script):
+    """Says two words with each reply: one at once, one when ``go`` is set."""
+
+    def __init__(self, *lines: str | Action) -> None:
+        super().__init__(*lines)
+        self.go = asyncio.Event()
+        self.said = asyncio.Event()
+
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:
+        say(Delta(content="first"))
+        await self.go.wait()
+        say(Delta(content=" last"))
+        self.said.set()
         return await super().complete(prompt, say)
 
 
@@ -92,6 +109,24 @@ def test_closing_the_events_cancels_what_is_under_way() -> None:
     assert run.record().status is RunStatus.CANCELLED
     assert run.record().answer == ""
     assert [node.id for node in run.record().graph.nodes] == ["root", "a"]
+
+
+def test_words_that_come_while_the_reader_is_busy_belong_to_their_step() -> None:
+    policy = Talker(SEARCH, KEEP, ANSWER)
+    run = new_run(policy)
+
+    async def read_slowly() -> dict[int, str]:
+        words: dict[int, str] = {}
+        async for event in run.events():
+            if isinstance(event, ContentEvent):
+                words[event.step] = words.get(event.step, "") + event.content
+                policy.go.set()
+                await policy.said.wait()
+                for _ in range(20):  # the reply is whole, and the run still waits for its reader
+                    await asyncio.sleep(0)
+        return words
+
+    assert asyncio.run(read_slowly()) == dict.fromkeys((1, 2, 3), "first last")
 
 
 def test_cancelling_the_task_stops_the_generation() -> None:

@@ -147,6 +147,9 @@ class Run:
                 await self._speech.gathered(work)
                 for event in self._speech.take(self._speaking):
                     yield event
+            # What came while the reader was busy with the last of them.
+            for event in self._speech.take(self._speaking):
+                yield event
             work.result()
         finally:
             if not work.done():
