@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.training.mosaic import Album, Groups, Speaker, expert, pixels_of, played, stage, tasks
+from tests.training.mosaic import Album, Groups, Speaker, expert, pixels_of, played, processor_of, stage, tasks
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.policies.chat_model import Sampling, TokenRequest
+from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenRequest
 from vrag_ray.policies.vllm_prompt import ChatFormat
 from vrag_ray.training.examples import Example
 from vrag_ray.training.rewards import Page, Reward
@@ -90,6 +90,31 @@ def test_the_same_seed_gives_the_same_runs_and_another_one_others(model: Path):
 def test_the_runs_of_a_group_differ(model: Path):
     for group in spoken(Speaker(model), model, group=6):
         assert len({run.calls for run in group}) == 6
+
+
+def test_the_model_is_never_asked_for_a_picture(model: Path):
+    speaker = Speaker(model)
+    spoken(speaker, model)
+    processor = processor_of(model)
+    unsaid = (processor.image_token_id, processor.video_token_id)
+    assert {request.sampling.unsaid for request in speaker.heard} == {unsaid}
+
+
+def test_runs_that_read_the_same_prompt_have_it_tokenised_once(model: Path, monkeypatch: pytest.MonkeyPatch):
+    tokenised: list[ChatRequest] = []
+    tokens = ChatFormat.tokens
+
+    def counted(form: ChatFormat, request: ChatRequest) -> tuple[tuple[int, ...], str]:
+        tokenised.append(request)
+        return tokens(form, request)
+
+    monkeypatch.setattr(ChatFormat, "tokens", counted)
+    speaker = Speaker(model)
+    spoken(speaker, model, group=6)
+    assert len(speaker.heard) == 3 * 6 * 3
+    assert len(set(tokenised)) == len(tokenised) < len(speaker.heard)
+    form = ChatFormat(str(model))
+    assert {tokens(form, request)[0] for request in tokenised} == {request.prompt_ids for request in speaker.heard}
 
 
 class Gate(Speaker):

@@ -17,7 +17,12 @@ from vrag_ray.types import VragError
 if TYPE_CHECKING:
     from vllm import AsyncEngineArgs
 
-ENVIRONMENT = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_LEVEL": "WARNING"}
+ENVIRONMENT = {
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING",
+    # One prompt at a time is encoded: handing it to another thread costs several times as much when cores are busy.
+    "TOKENIZERS_PARALLELISM": "false",
+}
 CPU_ENVIRONMENT = {
     # Model and scheduler in one child process: with 1, vLLM puts a third process between them on a CPU.
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
@@ -27,33 +27,37 @@ class Widen(Protocol):
     def __call__(self, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> tuple[int, ...]: ...
 
 
+Tokens = Callable[[ChatRequest], tuple[tuple[int, ...], str]]
+"""``ChatFormat.tokens``: the token ids of a chat, and what it has the assistant say already."""
+
+
 class SamplingPolicy:
     """One run of the model that is trained. ``calls`` grows with every reply.
 
-    ``seed`` and the number of the reply decide how its tokens are drawn, so that a run can be had again from the same
-    weights whatever else the engine does at that time. ``outgrown``: the run grew too long for the model.
+    ``sampling`` has no seed: ``seed`` and the number of the reply decide how its tokens are drawn, so that a run can be
+    had again from the same weights whatever else the engine does at that time. ``outgrown``: the run grew too long for
+    the model.
     """
 
     reads_pages = True
     sees_pictures = True
 
     def __init__(
-        self, model: TokenModel, form: ChatFormat, protocol: WireProtocol, sampling: Sampling, seed: str
+        self, model: TokenModel, tokens: Tokens, protocol: WireProtocol, sampling: Sampling, seed: str
     ) -> None:
         self.calls: list[Call] = []
         self.outgrown = False
         self._model = model
-        self._form = form
+        self._tokens = tokens
         self._protocol = protocol
         self._sampling = sampling
         self._seed = seed
 
     async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  nobody watches a rollout
         messages = self._protocol.messages(prompt)
-        ids, opening = self._form.tokens(ChatRequest(messages))
+        ids, opening = self._tokens(ChatRequest(messages))
         pngs = images(messages)
-        own = self._sampling
-        sampling = replace(own, seed=draw(self._seed, len(self.calls)), unsaid=self._form.picture_tokens)
+        sampling = replace(self._sampling, seed=draw(self._seed, len(self.calls)))
         read: tuple[int, ...] = ()
         done: Completion | None = None
         try:

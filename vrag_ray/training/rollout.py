@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.agent.driver import Run
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
     from vrag_ray.policies.vllm_prompt import ChatFormat
 
+PROMPTS_KEPT = 256
+"""Prompts of the last runs, with their token ids: runs of a group mostly read the same."""
 Grade = Callable[["RunRecord", Example, Sequence[Page]], Awaitable[Reward]]
 """What a finished run of an example with these gold pages earns."""
 
@@ -76,9 +79,12 @@ async def rollouts(
     seed: str,
 ) -> list[list[Trajectory]]:
     """``group`` runs of each task, in the order of ``tasks``. ``seed`` names the draw: other seeds, other runs."""
+    tokens = lru_cache(PROMPTS_KEPT)(form.tokens)
+    # A reply that held one of these would be read as a picture that is not there.
+    sampling = replace(sampling, unsaid=form.picture_tokens)
 
     def recorder(task: Task, sample: int) -> Recorder:
-        return SamplingPolicy(model, form, stage.protocol, sampling, f"{seed}/{task.example.uid}/{sample}")
+        return SamplingPolicy(model, tokens, stage.protocol, sampling, f"{seed}/{task.example.uid}/{sample}")
 
     return await _all(stage, tasks, group, recorder)
 

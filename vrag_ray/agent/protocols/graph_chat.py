@@ -93,13 +93,18 @@ def tools(family: ModelFamily) -> tuple[Tool, ...]:
 
 def messages(prompt: Prompt, family: ModelFamily, views: Mapping[str, tuple[PictureRequest, ...]]) -> Iterator[Message]:
     """The chat of a prompt. ``views`` gives the pictures of the sightings in ``prompt.turns`` by id."""
-    told = "\n".join(f"- {tool.name}: {tool.description} {tool.parameters}" for tool in tools(family))
-    yield Message.of(Role.SYSTEM, _RULES.format(tools=told))
+    yield _rules(family)
     yield Message.of(Role.USER, *_memory(prompt, family), *_last_call(prompt, first=not prompt.turns))
     for number, turn in enumerate(prompt.turns, start=1):
         yield Message.of(Role.ASSISTANT, turn.reply)
         last = number == len(prompt.turns)
         yield Message.of(Role.USER, *_observed(turn, prompt, views), *_last_call(prompt, first=last))
+
+
+@cache
+def _rules(family: ModelFamily) -> Message:
+    told = "\n".join(f"- {tool.name}: {tool.description} {tool.parameters}" for tool in tools(family))
+    return Message.of(Role.SYSTEM, _RULES.format(tools=told))
 
 
 def graph_json(prompt: Prompt) -> str:
