@@ -234,6 +234,30 @@ def test_training_searches_and_sees_the_collection_as_serving_does(place: Place)
     asyncio.run(look())
 
 
+def test_runs_that_search_for_the_same_at_once_share_one_search(place: Place) -> None:
+    name = place.mosaic.pages[4].name
+
+    async def search() -> None:
+        evidence = await CollectionEvidence.open(place.world)
+        try:
+            asked = [asyncio.create_task(evidence.search(name, top_k=2, filter=None)) for _ in range(8)]
+            other = asyncio.create_task(evidence.search(name, top_k=1, filter=None))
+            await asyncio.sleep(0)
+            asked[0].cancel()
+            found = await asyncio.gather(*asked[1:])
+            assert asked[0].cancelled(), "the one that gave up took the search from nobody"
+            assert len({id(one) for one in found}) == 1
+            assert [len(one.results[0]) for one in (found[0], await other)] == [2, 1]
+            left = asyncio.create_task(evidence.search(place.mosaic.pages[5].name, top_k=2, filter=None))
+            await asyncio.sleep(0)
+        finally:
+            await evidence.close()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+
+    asyncio.run(search())
+
+
 def test_an_empty_collection_is_refused(place: Place) -> None:
     world = place.world.model_copy(update={"collection": str(place.root / "nothing")})
     with pytest.raises(VragError, match="nothing"):

@@ -6,6 +6,7 @@ and the steps that ask it again, look for the same things.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +34,7 @@ class CollectionEvidence:
         self._retriever = retriever
         self._library = library
         self._found: dict[tuple[str, int], SearchAnswer] = {}
+        self._asking: dict[tuple[str, int], asyncio.Task[SearchAnswer]] = {}
         self._drawn: dict[PictureRequest, Picture] = {}
         self._read: dict[tuple[str, str], PageText] = {}
 
@@ -63,16 +65,23 @@ class CollectionEvidence:
         if filter is not None:
             return await self._retriever.search([query], top_k=top_k, filter=filter)
         key = (query, top_k)
-        if key not in self._found:
-            answer = await self._retriever.search([query], top_k=top_k)
-            if answer.shards_ok < answer.shards_total:
-                # A part of the collection is missing for the moment: the next run may find more.
-                return answer
+        if key in self._found:
+            return self._found[key]
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.create_task(self._search(*key))
+            asking.add_done_callback(lambda _: self._asking.pop(key))
+        # Runs of a group search for the same at the same time: one that is cancelled takes it from nobody.
+        return await asyncio.shield(asking)
+
+    async def _search(self, query: str, top_k: int) -> SearchAnswer:
+        answer = await self._retriever.search([query], top_k=top_k)
+        # With a part of the collection missing for the moment, the next run may find more.
+        if answer.shards_ok == answer.shards_total:
             if len(self._found) >= KEPT:
                 self._found.clear()
-            self._found[key] = answer
-            return answer
-        return self._found[key]
+            self._found[query, top_k] = answer
+        return answer
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return await _kept(pages, self._read, lambda page: (page[0], page[1].key), self._library.page_texts)
@@ -81,6 +90,11 @@ class CollectionEvidence:
         return await _kept(requests, self._drawn, lambda request: request, self._library.pictures)
 
     async def close(self) -> None:
+        left = tuple(self._asking.values())
+        for asking in left:
+            asking.cancel()
+        # Runs that were cancelled wait for none of them any more.
+        await asyncio.gather(*left, return_exceptions=True)
         self._library.close()
         await self._retriever.close()
 
