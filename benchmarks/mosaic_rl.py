@@ -16,8 +16,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count, islice
 from pathlib import Path
+from statistics import fmean
 
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.events import AnswerEvent, RunStatus
@@ -52,17 +54,22 @@ from vrag_ray.training.world import World
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.exercises import SEEING, WORDS, Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.generate import BENCHMARK
+from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize
 from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
-from vrag_ray.worlds.mosaic.practice import BRANCHES, from_memory, practice
+from vrag_ray.worlds.mosaic.practice import BOTH, BRANCHES, CHAINS, from_memory, practice
 from vrag_ray.worlds.mosaic.rehearsal import Call as Practised
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
 EXPERT_RUNS = 1120
-SEEING_FIRST, TALKING, IMITATING = (9600, 4800), 7200, (4800, 14400)
-"""Reading exercises and calls of practice runs in the supervised stages. In the first two practice is decisions from
-memory on branches, and in the second it is all there is; in the third it is whole runs of all kinds."""
+SEEING_FIRST, IMITATING = (9600, 4800), (4800, 14400)
+"""Reading exercises and calls of practice runs. In the first stage practice is decisions from memory on branches, in
+imitation it is whole runs of all kinds."""
+TALKING = (CHAINS, *(BOTH,) * 6)
+"""What each round of decisions from memory is about. From the second on, no more rounds than it takes."""
+ROUND = 4800
+MASTERED = 0.995
+"""The share of tokens that would be said at the end of a round after which there is no other."""
 EPOCHS = 3
 """Of imitation."""
 MOST_SAID = 24
@@ -115,7 +122,6 @@ class Course:
             "imitating/reading": islice(words, IMITATING[0]),
             "seeing/practice": islice(decisions, SEEING_FIRST[1]),
             "seeing/reading": islice(looks, SEEING_FIRST[0]),
-            "talking/practice": islice(decisions, TALKING),
         }
         for name, asked in lessons.items():
             write_calls(self.out / f"{name}.parquet", _as_calls(asked, form, pixels))
@@ -142,6 +148,33 @@ class Course:
         right = sum(run.reward.success for run in runs) / len(runs)
         print(f"expert: {len(runs)} runs, {right:.3f} of them right", flush=True)
         write_trajectories(self.out / "imitating" / "expert.parquet", runs)
+
+    def talk(self, optimizer: OptimizerConfig) -> Path:
+        """Rounds of decisions from memory, until all of them would be right. The model of the last one."""
+        model = self.out / "seeing-run" / "final"
+        for number, size in enumerate(TALKING):
+            name = f"talking{number}"
+            start, model = model, self.out / f"{name}-run" / "final"
+            self.stage(name, model, partial(self._talk, name, start, size, 100 * (self.seed + 1) + number, optimizer))
+            if number and self._said(name) >= MASTERED:
+                return model
+        print("talking: not mastered", flush=True)
+        return model
+
+    def _talk(self, name: str, model: Path, size: MosaicSize, seed: int, optimizer: OptimizerConfig) -> None:
+        form = ChatFormat(str(model))
+        asked = islice(_practised(from_memory(practice(seed=seed, size=size))), ROUND)
+        write_calls(self.out / name / "practice.parquet", _as_calls(asked, form, Pixels(form.processor)))
+        self.learn(name, model, 48, 1, optimizer)
+
+    def _said(self, name: str) -> float:
+        """The share of tokens that would be said, in the last three batches that were measured."""
+        rows = self._metrics(f"{name}-run")
+        return fmean(row["sft/exact"] for row in rows[-3:])
+
+    def _metrics(self, run: str) -> list[dict[str, float]]:
+        lines = (self.out / run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines]
 
     def learn(self, name: str, model: Path, batch: int, epochs: int, optimizer: OptimizerConfig) -> None:
         config = SFTConfig(
@@ -190,9 +223,8 @@ class Course:
 
     def success(self, name: str) -> list[tuple[int, float]]:
         """Validation success by step of a reinforcement run."""
-        lines = (self.out / name / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-        rows = [json.loads(line) for line in lines]
-        found = [(row["step"], row["validation/reward/success"]) for row in rows if "validation/reward/success" in row]
+        validation = "validation/reward/success"
+        found = [(int(row["step"]), row[validation]) for row in self._metrics(name) if validation in row]
         return list(dict(found).items())
 
     def serve_settings(self, name: str) -> Settings:
@@ -270,17 +302,13 @@ def main() -> None:
     constant = OptimizerConfig(lr=2e-3, warmup_steps=40, betas=(0.9, 0.95))
     falling = OptimizerConfig(lr=2e-3, warmup_steps=20, betas=(0.9, 0.95), schedule=Schedule.COSINE, final_lr=1e-4)
     course.stage("world", out / "model", course.make_world)
-    course.stage("lessons", out / "talking" / "practice.parquet", course.write_lessons)
+    course.stage("lessons", out / "seeing" / "reading.parquet", course.write_lessons)
     course.stage("seeing", out / "seeing-run" / "final", lambda: course.learn("seeing", out / "model", 48, 1, constant))
-    course.stage(
-        "talking",
-        out / "talking-run" / "final",
-        lambda: course.learn("talking", out / "seeing-run" / "final", 48, 1, constant),
-    )
+    talked = course.talk(constant)
     course.stage(
         "imitating",
         out / "imitating-run" / "final",
-        lambda: course.learn("imitating", out / "talking-run" / "final", 40, EPOCHS, falling),
+        lambda: course.learn("imitating", talked, 40, EPOCHS, falling),
     )
     course.stage(
         "reinforcement",

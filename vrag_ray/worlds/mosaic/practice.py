@@ -8,6 +8,7 @@ a run and ever new words; lists of words to be repeated, continued or looked up 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
@@ -21,9 +22,12 @@ from vrag_ray.worlds.mosaic.world import Mosaic
 
 SIZE = MosaicSize(pages=12, train=12, validation=1, prints=6)
 """All kinds of questions in turn."""
-BRANCHES = MosaicSize(pages=12, train=12, validation=1, prints=6, kinds=(Kind.BRANCH,))
-"""Branches alone. Which of two names in a note is meant is learnt in a hundred batches of nothing else, and mostly not
-at all beside notes of one name, where any name will do."""
+BRANCHES = replace(SIZE, kinds=(Kind.BRANCH,))
+"""Branches alone: notes of two names. Which of them is meant is learnt in a hundred batches of nothing else."""
+CHAINS = replace(SIZE, kinds=(Kind.MULTI_HOP,))
+"""Chains alone: notes of one name. That it is to be searched for, and not the question's page, is learnt sooner."""
+BOTH = replace(SIZE, kinds=(Kind.MULTI_HOP, Kind.BRANCH))
+"""For a model that knows the one or the other, so that it does not forget it over the other one."""
 
 
 def practice(
