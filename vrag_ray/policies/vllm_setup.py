@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "WARNING",
-    # One prompt at a time is encoded: handing it to another thread costs several times as much when cores are busy.
+    # One prompt at a time is encoded: to hand it to other threads only costs (85 instead of 65 microseconds).
     "TOKENIZERS_PARALLELISM": "false",
 }
 CPU_ENVIRONMENT = {
