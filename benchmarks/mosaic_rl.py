@@ -16,7 +16,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from statistics import fmean
@@ -52,7 +52,7 @@ from vrag_ray.training.store import write_calls, write_trajectories
 from vrag_ray.training.trajectory import Call
 from vrag_ray.training.world import World
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.exercises import SEEING, WORDS, Reading, reading_exercise
+from vrag_ray.worlds.mosaic.exercises import NAMES, SEEING, WORDS, Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize
 from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
@@ -62,14 +62,31 @@ from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
 EXPERT_RUNS = 1120
-SEEING_FIRST, IMITATING = (9600, 4800), (4800, 14400)
-"""Reading exercises and calls of practice runs. In the first stage practice is decisions from memory on branches, in
-imitation it is whole runs of all kinds."""
-TALKING = (CHAINS, *(BOTH,) * 6)
-"""What each round of decisions from memory is about. From the second on, no more rounds than it takes."""
-ROUND = 4800
-MASTERED = 0.995
-"""The share of tokens that would be said at the end of a round after which there is no other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lessons:
+    """What a stage before imitation is made of: pictures to read, and decisions from memory in worlds of a ``size``.
+
+    ``every``: as in ``from_memory``.
+    """
+
+    readings: tuple[Reading, ...]
+    exercises: int
+    size: MosaicSize
+    decisions: int
+    every: int = 4
+
+
+SEEN = Lessons(SEEING, 9600, BRANCHES, 4800, every=1)
+NAMED = Lessons(NAMES, 3600, BOTH, 1200)
+TALKED = (Lessons(NAMES, 280, CHAINS, 3080), *(Lessons(NAMES, 400, BOTH, 4400),) * 5)
+"""Rounds. From the second on, no more of them than it takes."""
+MASTERED = 0.97
+"""The share of tokens that would be said at the end of a round after which there is no other. Pictures are among them,
+and not all that is in them can be read at that time."""
+PRACTICE, READ = 14400, 4800
+"""Calls of practice runs and reading exercises in imitation."""
 EPOCHS = 3
 """Of imitation."""
 MOST_SAID = 24
@@ -114,21 +131,16 @@ class Course:
         form = ChatFormat(str(self.out / "model"))
         pixels = Pixels(form.processor)
         asyncio.run(self._write_expert_runs(form, pixels))
-        whole = _practised(practice(seed=self.seed, noise=NOISE))
-        decisions = _practised(from_memory(practice(seed=self.seed, size=BRANCHES)))
-        words, looks = self._readings(WORDS), self._readings(SEEING)
-        lessons = {
-            "imitating/practice": islice(whole, IMITATING[1]),
-            "imitating/reading": islice(words, IMITATING[0]),
-            "seeing/practice": islice(decisions, SEEING_FIRST[1]),
-            "seeing/reading": islice(looks, SEEING_FIRST[0]),
-        }
-        for name, asked in lessons.items():
-            write_calls(self.out / f"{name}.parquet", _as_calls(asked, form, pixels))
+        practised = _practised(practice(seed=self.seed, noise=NOISE))
+        self._write("imitating/practice", islice(practised, PRACTICE), form, pixels)
+        self._write("imitating/reading", islice(self._readings(WORDS, self.seed), READ), form, pixels)
 
-    def _readings(self, kinds: tuple[Reading, ...]) -> Iterator[Asked]:
+    def _write(self, name: str, asked: Iterable[Asked], form: ChatFormat, pixels: Pixels) -> None:
+        write_calls(self.out / f"{name}.parquet", _as_calls(asked, form, pixels))
+
+    def _readings(self, kinds: tuple[Reading, ...], seed: int) -> Iterator[Asked]:
         for index in count():
-            exercise = reading_exercise(mosaic_protocol(), seed=self.seed, index=index, readings=kinds)
+            exercise = reading_exercise(mosaic_protocol(), seed=seed, index=index, readings=kinds)
             yield exercise.messages, exercise.reply
 
     async def _write_expert_runs(self, form: ChatFormat, pixels: Pixels) -> None:
@@ -149,23 +161,32 @@ class Course:
         print(f"expert: {len(runs)} runs, {right:.3f} of them right", flush=True)
         write_trajectories(self.out / "imitating" / "expert.parquet", runs)
 
-    def talk(self, optimizer: OptimizerConfig) -> Path:
-        """Rounds of decisions from memory, until all of them would be right. The model of the last one."""
-        model = self.out / "seeing-run" / "final"
-        for number, size in enumerate(TALKING):
+    def prepare(self, optimizer: OptimizerConfig) -> Path:
+        """The stages before imitation: see, name, then talk until it is mastered. The model of the last one."""
+        model = self._prepared("seeing", self.out / "model", SEEN, 0, optimizer)
+        model = self._prepared("naming", model, NAMED, 1, optimizer)
+        for number, lessons in enumerate(TALKED):
             name = f"talking{number}"
-            start, model = model, self.out / f"{name}-run" / "final"
-            self.stage(name, model, partial(self._talk, name, start, size, 100 * (self.seed + 1) + number, optimizer))
+            model = self._prepared(name, model, lessons, 2 + number, optimizer)
             if number and self._said(name) >= MASTERED:
                 return model
         print("talking: not mastered", flush=True)
         return model
 
-    def _talk(self, name: str, model: Path, size: MosaicSize, seed: int, optimizer: OptimizerConfig) -> None:
-        form = ChatFormat(str(model))
-        asked = islice(_practised(from_memory(practice(seed=seed, size=size))), ROUND)
-        write_calls(self.out / name / "practice.parquet", _as_calls(asked, form, Pixels(form.processor)))
-        self.learn(name, model, 48, 1, optimizer)
+    def _prepared(self, name: str, start: Path, lessons: Lessons, number: int, optimizer: OptimizerConfig) -> Path:
+        def work() -> None:
+            form = ChatFormat(str(start))
+            pixels = Pixels(form.processor)
+            seed = 100 * self.seed + number
+            decisions = from_memory(practice(seed=seed, size=lessons.size), every=lessons.every)
+            looks = self._readings(lessons.readings, seed)
+            self._write(f"{name}/decisions", islice(_practised(decisions), lessons.decisions), form, pixels)
+            self._write(f"{name}/reading", islice(looks, lessons.exercises), form, pixels)
+            self.learn(name, start, 48, 1, optimizer)
+
+        model = self.out / f"{name}-run" / "final"
+        self.stage(name, model, work)
+        return model
 
     def _said(self, name: str) -> float:
         """The share of tokens that would be said, in the last three batches that were measured."""
@@ -302,9 +323,8 @@ def main() -> None:
     constant = OptimizerConfig(lr=2e-3, warmup_steps=40, betas=(0.9, 0.95))
     falling = OptimizerConfig(lr=2e-3, warmup_steps=20, betas=(0.9, 0.95), schedule=Schedule.COSINE, final_lr=1e-4)
     course.stage("world", out / "model", course.make_world)
-    course.stage("lessons", out / "seeing" / "reading.parquet", course.write_lessons)
-    course.stage("seeing", out / "seeing-run" / "final", lambda: course.learn("seeing", out / "model", 48, 1, constant))
-    talked = course.talk(constant)
+    course.stage("lessons", out / "imitating" / "reading.parquet", course.write_lessons)
+    talked = course.prepare(constant)
     course.stage(
         "imitating",
         out / "imitating-run" / "final",

@@ -7,7 +7,7 @@ from itertools import islice
 
 from vrag_ray.agent.chat import ImagePart
 from vrag_ray.worlds.mosaic.agent import mosaic_protocol
-from vrag_ray.worlds.mosaic.practice import from_memory, practice
+from vrag_ray.worlds.mosaic.practice import BOTH, from_memory, practice
 from vrag_ray.worlds.mosaic.questions import Kind, understood
 
 
@@ -28,6 +28,14 @@ def test_a_decision_from_memory_shows_no_picture():
     parts = [part for call in calls for message in protocol.messages(call.prompt) for part in message.parts]
     assert not any(isinstance(part, ImagePart) for part in parts)
     assert {re.findall(r'"name": "(\w+)"', call.reply)[0] for call in calls} == {"add_search_node", "add_answer_node"}
+
+
+def test_easy_decisions_can_be_thinned_out_and_those_that_a_note_leads_to_all_stay():
+    calls = list(islice(from_memory(practice(seed=2, size=BOTH)), 200))
+    thinned = list(from_memory(calls, every=4))
+    led = [call for call in calls if len(call.prompt.graph.nodes) > 1 and '"add_search_node"' in call.reply]
+    assert [call for call in thinned if call in led] == led
+    assert len(thinned) - len(led) == (len(calls) - len(led)) // 4
 
 
 def test_without_noise_every_practice_run_answers_with_what_its_last_note_says():

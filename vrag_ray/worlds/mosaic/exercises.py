@@ -58,6 +58,9 @@ _ASKED = {
 }
 SEEING = (Reading.ALL, Reading.CELLS, Reading.ASKED)
 """For a model that cannot see at all. With more than these in the first stage it learns several times slower."""
+NAMES = (Reading.ALL, Reading.CELLS, Reading.PAGES, Reading.PAGES)
+"""For one that sees and is about to learn to talk. One that talks well says by heart how a name goes on that it is to
+read, and does not find out any more where the second half of it stands."""
 WORDS = (
     Reading.ALL,
     Reading.ASKED,

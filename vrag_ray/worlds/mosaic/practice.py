@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.chance import drawn_from
@@ -20,6 +21,7 @@ from vrag_ray.worlds.mosaic.questions import Kind
 from vrag_ray.worlds.mosaic.rehearsal import Call, Draw, rehearse
 from vrag_ray.worlds.mosaic.world import Mosaic
 
+_SEARCH = str(AddSearchNode.model_fields["name"].default)
 SIZE = MosaicSize(pages=12, train=12, validation=1, prints=6)
 """All kinds of questions in turn."""
 BRANCHES = replace(SIZE, kinds=(Kind.BRANCH,))
@@ -51,6 +53,17 @@ def drawing_of(world: Mosaic) -> Draw:
     return lambda request: draw(pixels[request.doc_id], request)
 
 
-def from_memory(calls: Iterable[Call]) -> Iterator[Call]:
-    """Those in which the agent sees nothing and decides where to search or what to answer."""
-    return (call for call in calls if call.prompt.observation is None)
+def from_memory(calls: Iterable[Call], *, every: int = 1) -> Iterator[Call]:
+    """Those in which the agent sees nothing and decides where to search or what to answer.
+
+    Only every so many'th of those that are learnt at once: the first search, which repeats the question, and the
+    answer, which repeats the last note. Where a note leads is what takes practice.
+    """
+    easy = 0
+    for call in calls:
+        if call.prompt.observation is not None:
+            continue
+        led = len(call.prompt.graph.nodes) > 1 and _SEARCH in call.reply
+        easy += not led
+        if led or easy % every == 0:
+            yield call
