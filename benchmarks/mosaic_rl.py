@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
-from statistics import fmean
 
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.events import AnswerEvent, RunStatus
@@ -52,11 +51,12 @@ from vrag_ray.training.store import write_calls, write_trajectories
 from vrag_ray.training.trajectory import Call
 from vrag_ray.training.world import World
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
+from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.exercises import NAMES, SEEING, WORDS, Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize
 from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
-from vrag_ray.worlds.mosaic.practice import BOTH, BRANCHES, CHAINS, from_memory, practice
+from vrag_ray.worlds.mosaic.practice import BOTH, BRANCHES, before_its_eyes, from_memory, practice
 from vrag_ray.worlds.mosaic.rehearsal import Call as Practised
 from vrag_ray.worlds.mosaic.world import Mosaic
 
@@ -66,31 +66,32 @@ EXPERT_RUNS = 1120
 
 @dataclass(frozen=True, slots=True)
 class Lessons:
-    """What a stage before imitation is made of: pictures to read, and decisions from memory in worlds of a ``size``.
+    """What a stage before imitation is made of, in numbers of replies.
 
-    ``every``: as in ``from_memory``.
+    ``exercises`` in reading, decisions from memory (``every``: see ``from_memory``), and looks of an expert without
+    noise at what it found.
     """
 
     readings: tuple[Reading, ...]
     exercises: int
     size: MosaicSize
     decisions: int
+    looks: int
     every: int = 4
 
 
-SEEN = Lessons(SEEING, 9600, BRANCHES, 4800, every=1)
-NAMED = Lessons(NAMES, 3600, BOTH, 1200)
-TALKED = (Lessons(NAMES, 280, CHAINS, 3080), *(Lessons(NAMES, 400, BOTH, 4400),) * 5)
-"""Rounds. From the second on, no more of them than it takes."""
-MASTERED = 0.97
-"""The share of tokens that would be said at the end of a round after which there is no other. Pictures are among them,
-and not all that is in them can be read at that time."""
+PREPARED = {
+    "seeing": Lessons(SEEING, 9600, BRANCHES, 4800, 0, every=1),
+    "naming": Lessons(NAMES, 2700, BOTH, 1800, 2700),
+    "talking": Lessons(NAMES, 1200, BOTH, 10800, 2400),
+}
+"""Each of them keeps up what came before."""
 PRACTICE, READ = 14400, 4800
 """Calls of practice runs and reading exercises in imitation."""
 EPOCHS = 3
 """Of imitation."""
-MOST_SAID = 24
-"""Tokens of a reply; the expert's longest has twenty. What babbles on is cut off soon."""
+MOST_SAID = 28
+"""Tokens of a reply. The expert needs fewer; what babbles on is cut off soon."""
 CORPUS = CorpusConfig(ocr=False)
 HTTP_AT_ONCE = 16
 VALIDATION_SAMPLES = 2
@@ -161,37 +162,24 @@ class Course:
         print(f"expert: {len(runs)} runs, {right:.3f} of them right", flush=True)
         write_trajectories(self.out / "imitating" / "expert.parquet", runs)
 
-    def prepare(self, optimizer: OptimizerConfig) -> Path:
-        """The stages before imitation: see, name, then talk until it is mastered. The model of the last one."""
-        model = self._prepared("seeing", self.out / "model", SEEN, 0, optimizer)
-        model = self._prepared("naming", model, NAMED, 1, optimizer)
-        for number, lessons in enumerate(TALKED):
-            name = f"talking{number}"
-            model = self._prepared(name, model, lessons, 2 + number, optimizer)
-            if number and self._said(name) >= MASTERED:
-                return model
-        print("talking: not mastered", flush=True)
-        return model
-
-    def _prepared(self, name: str, start: Path, lessons: Lessons, number: int, optimizer: OptimizerConfig) -> Path:
-        def work() -> None:
-            form = ChatFormat(str(start))
-            pixels = Pixels(form.processor)
-            seed = 100 * self.seed + number
-            decisions = from_memory(practice(seed=seed, size=lessons.size), every=lessons.every)
-            looks = self._readings(lessons.readings, seed)
-            self._write(f"{name}/decisions", islice(_practised(decisions), lessons.decisions), form, pixels)
-            self._write(f"{name}/reading", islice(looks, lessons.exercises), form, pixels)
-            self.learn(name, start, 48, 1, optimizer)
-
+    def prepare(self, name: str, start: Path, lessons: Lessons, optimizer: OptimizerConfig) -> Path:
+        """A stage before imitation. The model that it ends with."""
         model = self.out / f"{name}-run" / "final"
-        self.stage(name, model, work)
+        self.stage(name, model, lambda: self._prepare(name, start, lessons, optimizer))
         return model
 
-    def _said(self, name: str) -> float:
-        """The share of tokens that would be said, in the last three batches that were measured."""
-        rows = self._metrics(f"{name}-run")
-        return fmean(row["sft/exact"] for row in rows[-3:])
+    def _prepare(self, name: str, start: Path, lessons: Lessons, optimizer: OptimizerConfig) -> None:
+        form = ChatFormat(str(start))
+        pixels = Pixels(form.processor)
+        seeds = drawn_from(name, self.seed)
+        deciding, seen, reading = (seeds.randrange(2**31) for _ in range(3))
+        decisions = from_memory(practice(seed=deciding, size=lessons.size), every=lessons.every)
+        looks = before_its_eyes(practice(seed=seen, size=lessons.size))
+        exercises = self._readings(lessons.readings, reading)
+        self._write(f"{name}/decisions", islice(_practised(decisions), lessons.decisions), form, pixels)
+        self._write(f"{name}/looks", islice(_practised(looks), lessons.looks), form, pixels)
+        self._write(f"{name}/reading", islice(exercises, lessons.exercises), form, pixels)
+        self.learn(name, start, 48, 1, optimizer)
 
     def _metrics(self, run: str) -> list[dict[str, float]]:
         lines = (self.out / run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
@@ -324,11 +312,13 @@ def main() -> None:
     falling = OptimizerConfig(lr=2e-3, warmup_steps=20, betas=(0.9, 0.95), schedule=Schedule.COSINE, final_lr=1e-4)
     course.stage("world", out / "model", course.make_world)
     course.stage("lessons", out / "imitating" / "reading.parquet", course.write_lessons)
-    talked = course.prepare(constant)
+    prepared = out / "model"
+    for name, lessons in PREPARED.items():
+        prepared = course.prepare(name, prepared, lessons, constant)
     course.stage(
         "imitating",
         out / "imitating-run" / "final",
-        lambda: course.learn("imitating", talked, 40, EPOCHS, falling),
+        lambda: course.learn("imitating", prepared, 40, EPOCHS, falling),
     )
     course.stage(
         "reinforcement",

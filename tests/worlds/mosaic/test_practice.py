@@ -7,7 +7,7 @@ from itertools import islice
 
 from vrag_ray.agent.chat import ImagePart
 from vrag_ray.worlds.mosaic.agent import mosaic_protocol
-from vrag_ray.worlds.mosaic.practice import BOTH, from_memory, practice
+from vrag_ray.worlds.mosaic.practice import BOTH, before_its_eyes, from_memory, practice
 from vrag_ray.worlds.mosaic.questions import Kind, understood
 
 
@@ -30,12 +30,27 @@ def test_a_decision_from_memory_shows_no_picture():
     assert {re.findall(r'"name": "(\w+)"', call.reply)[0] for call in calls} == {"add_search_node", "add_answer_node"}
 
 
-def test_easy_decisions_can_be_thinned_out_and_those_that_a_note_leads_to_all_stay():
+def test_easy_decisions_are_thinned_out_by_kind_and_all_that_a_note_leads_to_stay():
     calls = list(islice(from_memory(practice(seed=2, size=BOTH)), 200))
     thinned = list(from_memory(calls, every=4))
-    led = [call for call in calls if len(call.prompt.graph.nodes) > 1 and '"add_search_node"' in call.reply]
-    assert [call for call in thinned if call in led] == led
-    assert len(thinned) - len(led) == (len(calls) - len(led)) // 4
+    search = '"add_search_node"'
+    kinds = (
+        ("led", lambda call: search in call.reply and len(call.prompt.graph.nodes) > 1, 1),
+        ("first", lambda call: search in call.reply and len(call.prompt.graph.nodes) == 1, 4),
+        ("answer", lambda call: search not in call.reply, 4),
+    )
+    for name, belongs, every in kinds:
+        before, after = sum(map(belongs, calls)), sum(map(belongs, thinned))
+        assert before > 20, name
+        assert after == before // every, name
+
+
+def test_a_call_is_either_a_look_or_a_decision_from_memory():
+    calls = list(islice(practice(seed=2), 60))
+    looks, decisions = list(before_its_eyes(calls)), list(from_memory(calls))
+    assert [call for call in calls if call in looks or call in decisions] == calls
+    assert len(looks) + len(decisions) == len(calls)
+    assert {re.findall(r'"name": "(\w+)"', call.reply)[0] for call in looks} == {"crop", "summarize_and_memorize"}
 
 
 def test_without_noise_every_practice_run_answers_with_what_its_last_note_says():

@@ -6,12 +6,15 @@ import re
 from dataclasses import dataclass
 
 from vrag_ray.worlds.mosaic.colours import Colour
-from vrag_ray.worlds.mosaic.page import MARK
+from vrag_ray.worlds.mosaic.page import CELLS, GRID, MARK
 
 NOTHING = "nothing"
 """The summary of a search that brought up nothing of use."""
 _FOUND = re.compile(rf"(?:{MARK} (?P<mark>[a-z]+)(?P=mark))?(?P<cell>[a-d][1-4]) (?P<colour>[a-z]+)")
-_NAMES = re.compile(r"(?P<first>[a-z]+ [a-z]+)(?: or (?P<second>[a-z]+ [a-z]+))?")
+_NAMED = tuple(zip(CELLS[:GRID:2], CELLS[1:GRID:2], strict=True))
+"""The cells of the first row that spell a name each."""
+_NAME = r"{} ([a-z]+) {} ([a-z]+)"
+_NAMES = re.compile(rf"{_NAME.format(*_NAMED[0])}(?: or {_NAME.format(*_NAMED[1])})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +47,19 @@ class OtherMark:
 
 @dataclass(frozen=True, slots=True)
 class Leads:
-    """The pages to look at next: one of a chain, two of a branch."""
+    """The pages to look at next: one of a chain, two of a branch.
+
+    Each word comes after the cell that spells it, as a colour does in ``Found``: a small model learns what stands in a
+    cell that it has just named, and is often stuck where it has to know which cell comes next.
+    """
 
     pages: tuple[str, ...]
 
     def __str__(self) -> str:
-        return " or ".join(self.pages)
+        cells = zip(_NAMED, self.pages, strict=False)
+        return " or ".join(
+            " ".join(f"{cell} {word}" for cell, word in zip(pair, page.split(), strict=True)) for pair, page in cells
+        )
 
 
 def read_note(summary: str) -> Found | Leads | None:
@@ -59,5 +69,6 @@ def read_note(summary: str) -> Found | Leads | None:
         return Found(found["cell"], Colour(found["colour"]), Colour(found["mark"]) if found["mark"] else None)
     names = _NAMES.fullmatch(summary)
     if names is not None:
-        return Leads(tuple(name for name in names.groups() if name is not None))
+        words = [word for word in names.groups() if word is not None]
+        return Leads(tuple(f"{first} {second}" for first, second in zip(words[::2], words[1::2], strict=True)))
     return None

@@ -26,10 +26,8 @@ SIZE = MosaicSize(pages=12, train=12, validation=1, prints=6)
 """All kinds of questions in turn."""
 BRANCHES = replace(SIZE, kinds=(Kind.BRANCH,))
 """Branches alone: notes of two names. Which of them is meant is learnt in a hundred batches of nothing else."""
-CHAINS = replace(SIZE, kinds=(Kind.MULTI_HOP,))
-"""Chains alone: notes of one name. That it is to be searched for, and not the question's page, is learnt sooner."""
 BOTH = replace(SIZE, kinds=(Kind.MULTI_HOP, Kind.BRANCH))
-"""For a model that knows the one or the other, so that it does not forget it over the other one."""
+"""Notes of one name and of two."""
 
 
 def practice(
@@ -56,14 +54,20 @@ def drawing_of(world: Mosaic) -> Draw:
 def from_memory(calls: Iterable[Call], *, every: int = 1) -> Iterator[Call]:
     """Those in which the agent sees nothing and decides where to search or what to answer.
 
-    Only every so many'th of those that are learnt at once: the first search, which repeats the question, and the
-    answer, which repeats the last note. Where a note leads is what takes practice.
+    Only every so many'th of those that are learnt at once: first searches, which repeat the question, and answers,
+    which repeat the last note. Where a note leads is what takes practice.
     """
-    easy = 0
+    easy = {True: 0, False: 0}
     for call in calls:
         if call.prompt.observation is not None:
             continue
-        led = len(call.prompt.graph.nodes) > 1 and _SEARCH in call.reply
-        easy += not led
-        if led or easy % every == 0:
+        searches = _SEARCH in call.reply
+        led = searches and len(call.prompt.graph.nodes) > 1
+        easy[searches] += not led
+        if led or easy[searches] % every == 0:
             yield call
+
+
+def before_its_eyes(calls: Iterable[Call]) -> Iterator[Call]:
+    """Those in which the agent looks at what it found, and crops or memorises."""
+    return (call for call in calls if call.prompt.observation is not None)
