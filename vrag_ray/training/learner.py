@@ -14,6 +14,7 @@ from vrag_ray.training.algorithms import Algorithm, Counts, loss
 from vrag_ray.training.batch import Batch, collate, parts
 from vrag_ray.training.lessons import Lesson
 from vrag_ray.training.optimizer import Optimizer
+from vrag_ray.training.passes import idle, passes_behind
 from vrag_ray.training.pixels import Pixels
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.scorer import Scorer, Scores
@@ -100,7 +101,7 @@ class Learner:
         always = algorithm.kl > 0 or algorithm.entropy > 0
         live = [number for number, one in enumerate(batch) if one.keep and (one.advantage != 0 or always)]
         passes = self._parts([batch[number] for number in live])
-        behind = self._behind(len(passes))
+        behind = passes_behind(self._scorer, self._ranks, len(passes))
         for part in passes:
             numbers = [live[place] for place in part]
             chosen = [batch[number] for number in numbers]
@@ -126,7 +127,7 @@ class Learner:
             for place, value in enumerate((*measured, apart.sum(), mask.sum())):
                 sums[place] += float(value.detach())
             largest = max(largest, float(apart.max()))
-        self._idle(behind)
+        idle(self._scorer, self._pixels, self._pad_id, behind)
         totals = self._ranks.sums(sums)
         (gap_max,) = self._ranks.maxima((largest,))
         grad_norm = self._optimizer.step()
@@ -155,20 +156,6 @@ class Learner:
     def _parts(self, batch: Sequence[Lesson]) -> list[list[int]]:
         return list(parts([[call.tokens for call in one.calls] for one in batch], self._budget))
 
-    def _behind(self, passes: int) -> int:
-        """How many more passes than this rank another one has. Asked before the first: passes wait for each other."""
-        return int(self._ranks.maxima((passes,))[0]) - passes if self._scorer.sharded else 0
-
-    def _idle(self, passes: int) -> None:
-        """Take part in what a sharded model's ranks do together; nothing comes of it."""
-        import torch
-
-        call = Call((self._pad_id,), (), (self._pad_id,))
-        for _ in range(passes):
-            logp = self._scorer(self._batch([Lesson((call,), 0.0, keep=False)])).logp
-            if logp.requires_grad:
-                torch.autograd.backward(0.0 * logp.sum())
-
     def _matrices(self, chosen: Sequence[Lesson]) -> tuple[Tensor, Tensor]:
         """Log-probs and entropies, [segments, tokens]: the completions of a segment's calls side by side."""
         scores = self._scorer(self._batch(chosen))
@@ -182,12 +169,12 @@ class Learner:
         found: dict[int, Tensor] = {}
         with torch.no_grad():
             passes = self._parts(batch)
-            behind = self._behind(len(passes))
+            behind = passes_behind(self._scorer, self._ranks, len(passes))
             for part in passes:
                 chosen = [batch[number] for number in part]
                 logp = self._scorer(self._batch(chosen)).logp
                 found.update(zip(part, torch.split(logp.cpu(), [one.completion_tokens for one in chosen]), strict=True))
-            self._idle(behind)
+            idle(self._scorer, self._pixels, self._pad_id, behind)
         return [found[number] for number in range(len(batch))]
 
     def _reference_logps(self, chosen: Sequence[Lesson]) -> Tensor:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.training.batch import collate, parts
 from vrag_ray.training.clock import Clock
 from vrag_ray.training.config import SFTConfig
+from vrag_ray.training.passes import idle, passes_behind
 from vrag_ray.training.rollout import order
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
@@ -69,12 +70,15 @@ def _step(worker: Worker, pixels: Pixels, own: Sequence[Call], budget: int) -> d
 
     (tokens,) = worker.ranks.sums([sum(len(call.completion_ids) for call in own)])
     total = sure = 0.0
-    for part in parts([[call.tokens] for call in own], budget):
+    passes = list(parts([[call.tokens] for call in own], budget))
+    behind = passes_behind(worker.scorer, worker.ranks, len(passes))
+    for part in passes:
         batch = collate([own[number] for number in part], pixels, worker.pad_id)
         logp = worker.scorer(batch.to(worker.scorer.device)).logp
         torch.autograd.backward(-logp.sum() / tokens)
         total -= float(logp.sum())
         sure += float((logp > -0.6931).sum())
+    idle(worker.scorer, pixels, worker.pad_id, behind)
     totals = worker.ranks.sums((total, sure))
     norm = worker.optimizer.step()
     return {
