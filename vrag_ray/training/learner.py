@@ -6,7 +6,7 @@ change a step by more than rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,18 +14,14 @@ from vrag_ray.training.algorithms import Algorithm, Counts, loss
 from vrag_ray.training.batch import Batch, collate, parts
 from vrag_ray.training.lessons import Lesson
 from vrag_ray.training.optimizer import Optimizer
-from vrag_ray.training.passes import idle, passes_behind
+from vrag_ray.training.passes import Reference, idle, passes_behind
 from vrag_ray.training.pixels import Pixels
 from vrag_ray.training.ranks import Ranks
-from vrag_ray.training.scorer import Scorer, Scores
+from vrag_ray.training.scorer import Scorer
 from vrag_ray.training.trajectory import Call
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-Reference = Callable[[Batch], Scores]
-"""Scores a batch with the frozen model that the KL term holds on to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +123,7 @@ class Learner:
             for place, value in enumerate((*measured, apart.sum(), mask.sum())):
                 sums[place] += float(value.detach())
             largest = max(largest, float(apart.max()))
-        idle(self._scorer, self._pixels, self._pad_id, behind)
+        idle(self._scorer, self._pixels, self._pad_id, behind, self._reference if algorithm.kl else None)
         totals = self._ranks.sums(sums)
         (gap_max,) = self._ranks.maxima((largest,))
         grad_norm = self._optimizer.step()

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from vrag_ray.training.batch import collate
+from collections.abc import Callable
+
+from vrag_ray.training.batch import Batch, collate
 from vrag_ray.training.pixels import Pixels
 from vrag_ray.training.ranks import Ranks
-from vrag_ray.training.scorer import Scorer
+from vrag_ray.training.scorer import Scorer, Scores
 from vrag_ray.training.trajectory import Call
+
+Reference = Callable[[Batch], Scores]
+"""Scores a batch with the frozen model that the KL term holds on to."""
 
 
 def passes_behind(scorer: Scorer, ranks: Ranks, passes: int) -> int:
@@ -17,15 +22,20 @@ def passes_behind(scorer: Scorer, ranks: Ranks, passes: int) -> int:
     return int(ranks.maxima((passes,))[0]) - passes if scorer.sharded else 0
 
 
-def idle(scorer: Scorer, pixels: Pixels, pad_id: int, passes: int) -> None:
+def idle(scorer: Scorer, pixels: Pixels, pad_id: int, passes: int, reference: Reference | None = None) -> None:
     """Take part in what a sharded model's ranks do together, forwards and, with gradients on, backwards.
 
-    Nothing comes of it.
+    Nothing comes of it. ``reference``: what the others score with in each of those passes, between the two; it may be
+    spread over the ranks as the model is.
     """
     import torch
 
     call = Call((pad_id,), (), (pad_id,))
     for _ in range(passes):
-        logp = scorer(collate([call], pixels, pad_id).to(scorer.device)).logp
+        batch = collate([call], pixels, pad_id).to(scorer.device)
+        logp = scorer(batch).logp
+        if reference is not None:
+            with torch.no_grad():
+                reference(batch)
         if logp.requires_grad:
             torch.autograd.backward(0.0 * logp.sum())

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.training.batch import Batch
 from vrag_ray.training.config import TrainConfig
-from vrag_ray.training.learner import Reference
 from vrag_ray.training.lora import adapter_state, add_adapters, restore_adapters, without_adapters
 from vrag_ray.training.optimizer import Optimizer
+from vrag_ray.training.passes import Reference
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.scorer import Scorer, Scores, load_model
 from vrag_ray.training.weights import export
