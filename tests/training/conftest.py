@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.training.mosaic import TINY, Groups, played
+from tests.training.mosaic import TINY, Groups, played, sampled
+from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.model import save_mosaic_model
 
@@ -31,3 +33,16 @@ def qwen3(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def groups(model: Path) -> Groups:
     """Three runs of each of four questions, with mistakes, crops and corrections among them."""
     return played(model)
+
+
+@pytest.fixture(scope="session")
+def runs(groups: Groups, model: Path) -> Groups:
+    """Two runs of each question, as if the model had said what the expert said. No two of a group earn the same."""
+
+    def graded(place: int, number: int, run: Trajectory) -> Trajectory:
+        return replace(run, reward=replace(run.reward, total=(0.0, 1.0, 0.25)[(place + number) % 3]))
+
+    return [
+        [graded(place, number, run) for number, run in enumerate(group)]
+        for place, group in enumerate(sampled([group[:2] for group in groups], model))
+    ]

@@ -1,4 +1,4 @@
-"""What is checked before Ray starts anything; whole runs are in ``tests/e2e/test_training.py``."""
+"""What is checked before Ray starts anything; whole runs are in ``tests/e2e/learning``."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import pytest
 from tests.processes import children_called
 from tests.vllm.tiny import QUESTION, ask, chatted, generated, needs_vllm, png, save_adapter, served, until
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
-from vrag_ray.policies.chat_model import ModelLostError, Sampling, TokenRequest
+from vrag_ray.policies.chat_model import ModelLostError, PromptRefusedError, Sampling, TokenRequest
 from vrag_ray.serving.policy import ServedModel
 from vrag_ray.types import Completion, VragError
 
@@ -162,6 +162,23 @@ async def test_a_prompt_that_does_not_fit_is_refused_with_its_length_and_the_rem
         await generated(model, TokenRequest((50, 51, 52, 53), (png(),), GREEDY))
     with pytest.raises(VragError, match="picture 2 of 2 cannot be read as PNG"):
         await chatted(model, ask(ImagePart(png()), ImagePart(b"GIF89a"), QUESTION))
+
+
+async def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(model: ServedModel, picture: tuple[int, ...]):
+    first, second = png((1, 200, 3)), png((250, 4, 5))
+    prompt = TokenRequest((*picture, *picture, 50), (first, second), GREEDY, session="refused")
+    outgrown = replace(prompt, prompt_ids=(*picture, *picture, *[50] * 4085))
+    nowhere = replace(prompt, prompt_ids=(50, 51, 52, 53))
+    for refused, why in ((nowhere, "4 text tokens and 2 pictures"), (outgrown, "4091 text tokens and 2 pictures")):
+        with pytest.raises(PromptRefusedError, match=why):
+            await generated(model, refused)
+        _, seen = await generated(model, prompt)
+        _, again = await generated(model, prompt)
+        _, other = await generated(model, replace(prompt, images=(second, first)))
+        assert seen.logprobs == pytest.approx(again.logprobs, abs=1e-4)
+        assert seen.logprobs[0] != pytest.approx(other.logprobs[0], abs=1e-3)
+        first, second = png((1, 2, 203)), png((9, 99, 5))
+        prompt, outgrown = replace(prompt, images=(first, second)), replace(outgrown, images=(first, second))
 
 
 async def test_an_adapter_is_chosen_by_name(model: ServedModel):

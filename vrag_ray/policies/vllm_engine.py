@@ -30,7 +30,7 @@ from vrag_ray.policies.vllm_weights import checked_folder
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
-    from vllm import SamplingParams, TokensPrompt
+    from vllm import RequestOutput, SamplingParams, TokensPrompt
     from vllm.lora.request import LoRARequest
 
 FIRST_WEIGHTS = "default"
@@ -138,16 +138,14 @@ class VllmEngine:
 
         self._raise_if_broken()
         lora = self._adapter(adapter)
-        request_id = uuid.uuid4().hex
         reply = Reply()
         try:
-            async for output in self._engine.generate(
-                self._model_input(prompt), self._parameters(sampling), request_id, lora_request=lora
-            ):
-                piece = reply.add(output)
-                if output.outputs[0].finish_reason in ("abort", "error"):
-                    raise self._lost("gave up the reply")
-                yield piece
+            async with aclosing(self._outputs(prompt, sampling, lora)) as outputs:
+                async for output in outputs:
+                    piece = reply.add(output)
+                    if output.outputs[0].finish_reason in ("abort", "error"):
+                        raise self._lost("gave up the reply")
+                    yield piece
             yield reply.whole()
         except EngineDeadError as error:
             raise self._lost("died") from error
@@ -160,8 +158,31 @@ class VllmEngine:
             ) from error
         except VLLMError as error:
             raise self._lost(f"gave up the reply ({error})") from error
-        finally:
-            await self._engine.abort(request_id)
+
+    async def _outputs(
+        self, prompt: ModelPrompt, sampling: Sampling, lora: LoRARequest | None
+    ) -> AsyncGenerator[RequestOutput]:
+        """The outputs of one request.
+
+        vLLM sends its engine a picture once and then only its hash. A prompt that is refused after its pictures were
+        read leaves hashes the engine never got the pictures of: it gives up the next prompt that has one and forgets
+        the hash, so that the same prompt, sent again, brings its pictures along.
+        """
+        for last_try in (not prompt.pictures, True):
+            request_id = uuid.uuid4().hex
+            said = lacking = False
+            try:
+                async for output in self._engine.generate(
+                    self._model_input(prompt), self._parameters(sampling), request_id, lora_request=lora
+                ):
+                    lacking = not (last_try or said) and output.outputs[0].finish_reason == "error"
+                    if not lacking:
+                        said = True
+                        yield output
+            finally:
+                await self._engine.abort(request_id)
+            if not lacking:
+                return
 
     def _model_input(self, prompt: ModelPrompt) -> TokensPrompt:
         from vllm import TokensPrompt

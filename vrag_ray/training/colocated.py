@@ -160,6 +160,8 @@ class ColocatedEngine:
         try:
             self._engine.add_request(request_id, prompt, self._parameters(request))
         except (ValueError, VLLMClientError) as error:
+            # Its pictures count as sent now, and were not: the next prompt that has one of them would fail.
+            self._llm.reset_mm_cache()
             raise PromptRefusedError(
                 f"the engine cannot take a prompt of {len(request.prompt_ids)} text tokens and {len(request.images)} "
                 f"pictures: {error}. Raise rollout.engine.max_model_len, or lower the agent's budgets."

@@ -1,0 +1,70 @@
+"""What a rollout searches and sees, against what serving does."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.e2e.learning.place import Place
+from tests.vllm.tiny import needs_vllm
+from vrag_ray.agent.chat import PictureRequest
+from vrag_ray.training.evidence import CollectionEvidence
+from vrag_ray.types import Locator, VragError
+from vrag_ray.worlds.mosaic.agent import mosaic_agent
+from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
+
+pytestmark = needs_vllm
+
+
+def test_training_searches_and_sees_the_collection_as_serving_does(place: Place) -> None:
+    page = place.mosaic.pages[3]
+
+    async def look() -> None:
+        evidence = await CollectionEvidence.open(place.world)
+        try:
+            found = await evidence.search(page.name, top_k=2, filter=None)
+            assert found.results[0][0].passage.text == page.name
+            assert await evidence.search(page.name, top_k=2, filter=None) is found, "asked for once"
+            family = mosaic_agent().picture_pixels
+            doc_id = found.results[0][0].passage.doc_id
+            request = PictureRequest(doc_id, Locator(page=1), None, None, 28, family, family)
+            nowhere = PictureRequest("0" * 64, Locator(page=1), None, None, 28, family, family)
+            seen, refused, again = await evidence.pictures([request, nowhere, request])
+            assert seen == again == draw(page_pixels(page), request)
+            assert isinstance(refused, VragError)
+            assert (await evidence.pictures([request]))[0] is seen
+        finally:
+            await evidence.close()
+
+    asyncio.run(look())
+
+
+def test_runs_that_search_for_the_same_at_once_share_one_search(place: Place) -> None:
+    name = place.mosaic.pages[4].name
+
+    async def search() -> None:
+        evidence = await CollectionEvidence.open(place.world)
+        try:
+            asked = [asyncio.create_task(evidence.search(name, top_k=2, filter=None)) for _ in range(8)]
+            other = asyncio.create_task(evidence.search(name, top_k=1, filter=None))
+            await asyncio.sleep(0)
+            asked[0].cancel()
+            found = await asyncio.gather(*asked[1:])
+            assert asked[0].cancelled(), "the one that gave up took the search from nobody"
+            assert len({id(one) for one in found}) == 1
+            assert [len(one.results[0]) for one in (found[0], await other)] == [2, 1]
+            left = asyncio.create_task(evidence.search(place.mosaic.pages[5].name, top_k=2, filter=None))
+            await asyncio.sleep(0)
+        finally:
+            await evidence.close()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+
+    asyncio.run(search())
+
+
+def test_an_empty_collection_is_refused(place: Place) -> None:
+    world = place.world.model_copy(update={"collection": str(place.root / "nothing")})
+    with pytest.raises(VragError, match="nothing"):
+        asyncio.run(CollectionEvidence.open(world))

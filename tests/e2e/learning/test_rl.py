@@ -1,0 +1,144 @@
+"""Reinforcement learning on Ray Train with colocated and with served vLLM, and a kill in mid-step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.e2e.learning.place import Place, alike, metrics, pixels_of, weights
+from tests.e2e.learning.scorers import KILLED, earned_until_killed
+from tests.e2e.learning.sizes import GROUP, RUNS_A_WORKER, STEPS, WORKERS
+from tests.vllm.tiny import needs_vllm
+from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.training.launch import train_rl
+from vrag_ray.training.store import read_trajectories
+
+pytestmark = needs_vllm
+GAP = 1e-4
+
+
+@pytest.fixture(scope="module")
+def trained(place: Place, tuned: Path) -> Path:
+    """The folder of a run on two workers that nothing disturbed."""
+    told: list[str] = []
+    final = train_rl(place.rl(tuned / "final"), told.append)
+    assert [line.split(":")[0] for line in told] == [f"step {step}/{STEPS}" for step in (0, 1, 2, 3, 3)]
+    return final.parent
+
+
+def steps_of(folder: Path) -> list[dict[str, float]]:
+    return [line for line in metrics(folder) if "update/loss" in line]
+
+
+def test_sampler_and_trainer_agree_before_and_after_every_update(trained: Path) -> None:
+    steps = steps_of(trained)
+    assert [line["step"] for line in steps] == list(range(1, STEPS + 1))
+    for line in steps:
+        assert line["update/tokens"] > 100, "the gap is that of many tokens"
+        assert line["parity/gap_max"] <= GAP
+        assert line["update/grad_norm"] > 0
+    last = metrics(trained)[-1]
+    assert last["step"] == STEPS
+    assert 0 < last["validation/parity/gap_max"] <= GAP, "with the weights of the last update"
+
+
+def test_runs_take_several_turns_and_look_at_pictures(trained: Path) -> None:
+    for line in steps_of(trained):
+        assert line["run/turns"] > 2
+        assert line["run/searches"] > 0.5
+        assert line["run/pictures"] > 0
+
+
+def test_every_run_can_be_read_again_as_it_was_sampled(place: Place, trained: Path) -> None:
+    pixels = pixels_of(place)
+    for step in range(1, STEPS + 1):
+        shares = [
+            list(read_trajectories(trained / f"rollouts/step-{step:06d}-rank-{rank}.parquet"))
+            for rank in range(WORKERS)
+        ]
+        assert [len(share) for share in shares] == [RUNS_A_WORKER] * WORKERS
+        assert not {run.uid for run in shares[0]} & {run.uid for run in shares[1]}
+        calls = [call for share in shares for run in share for call in run.calls]
+        assert all(len(call.logprobs) == len(call.completion_ids) > 0 for call in calls)
+        assert {call.weights for call in calls} == {str(step - 1)}
+        seeing = [call for call in calls if call.images]
+        assert seeing
+        for call in seeing:
+            assert pixels.widen(narrow(call.prompt_ids, pixels.image_token_id), call.images) == call.prompt_ids
+
+
+def narrow(ids: Sequence[int], image: int) -> tuple[int, ...]:
+    """With one token for each picture: other tokens stand between any two."""
+    return tuple(token for place, token in enumerate(ids) if token != image or ids[place - 1] != image)
+
+
+def test_the_trained_model_is_a_plain_folder(place: Place, tuned: Path, trained: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForImageTextToText
+
+    saved, begun = weights(trained / "final"), weights(tuned / "final")
+    assert sum(not torch.equal(saved[name], begun[name]) for name in saved) > len(saved) / 2
+    AutoModelForImageTextToText.from_pretrained(str(trained / "final"), dtype=torch.float32).save_pretrained(tmp_path)
+    assert alike(weights(tmp_path), saved)
+    assert alike(weights(max(trained.glob("checkpoint_*/"))), saved)
+    assert ChatFormat(str(trained / "final")).reply_tokens("red")
+
+
+def timeless(line: dict[str, float]) -> dict[str, float]:
+    """Without what depends on the machine's mood: times, and the sampler's last bits."""
+    return {name: value for name, value in line.items() if not {"seconds", "speed", "parity"} & set(name.split("/"))}
+
+
+def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happened(
+    place: Place, tuned: Path, trained: Path
+) -> None:
+    config = place.rl(
+        tuned / "final",
+        name="killed",
+        workers={"count": WORKERS, "max_failures": 1},
+        reward={"scorer": f"{earned_until_killed.__module__}:earned_until_killed"},
+    )
+    again = train_rl(config, lambda line: None).parent
+    assert (again / KILLED).exists()
+    assert [timeless(line) for line in metrics(again)] == [timeless(line) for line in metrics(trained)]
+    assert alike(weights(again / "final"), weights(trained / "final"))
+
+
+def test_adapters_learn_from_what_a_served_policy_says(place: Place, tuned: Path) -> None:
+    config = place.rl(
+        tuned / "final",
+        name="served",
+        model={"path": str(tuned / "final"), "lora_rank": 4, "tokens_per_batch": 2048},
+        workers={"count": 1},
+        steps=2,
+        rollout={
+            "questions": 2,
+            "group": GROUP,
+            "max_reply_tokens": 48,
+            "served": {
+                "model": "that of the run",
+                "dtype": "float32",
+                "max_model_len": 1024,
+                "max_num_seqs": 16,
+                "max_images": 8,
+                "num_gpus": 0,
+                "num_cpus": 0.5,
+                "enforce_eager": True,
+                "engine_args": {"block_size": 32},
+            },
+        },
+    )
+    folder = train_rl(config, lambda line: None).parent
+    steps = steps_of(folder)
+    assert [line["step"] for line in steps] == [1, 2]
+    assert all(0 < line["parity/gap_max"] <= GAP for line in steps), "the replicas speak with the merged adapters"
+    assert {call.weights for run in read_trajectories(folder / "rollouts") for call in run.calls} == {"0", "1"}
+    begun, saved = weights(tuned / "final"), weights(folder / "final")
+    changed = {
+        name.rpartition(".layers.")[2].partition(".")[2] for name in saved if not torch.equal(saved[name], begun[name])
+    }
+    assert changed
+    assert all("_proj" in name for name in changed), "adapters alone have learnt, and they are merged"
+    assert not any((folder / "serving").iterdir()), "weights handed over are not left behind"

@@ -1,0 +1,76 @@
+"""Supervised fine-tuning on Ray Train: whole, sharded, and with a worker killed. Too small to learn more than form."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.learning.place import Place, alike, metrics, weights
+from tests.e2e.learning.sizes import WORKERS
+from tests.processes import children_called
+from tests.vllm.tiny import needs_vllm
+from vrag_ray.training.batch import parts
+from vrag_ray.training.config import SFTConfig
+from vrag_ray.training.launch import train_sft
+from vrag_ray.training.sft import batch_of
+from vrag_ray.training.store import read_calls
+from vrag_ray.types import VragError
+
+pytestmark = needs_vllm
+SHARDING_TOLERANCE = 1e-4
+
+
+def test_sft_learns_what_the_expert_says(tuned: Path) -> None:
+    losses = [line["sft/loss"] for line in metrics(tuned)]
+    assert losses[-1] < 0.5 < losses[0]
+    assert metrics(tuned)[-1]["sft/exact"] > 0.8
+    assert (tuned / "README.md").exists() and any((tuned / "tensorboard").iterdir())
+
+
+def test_a_run_that_fails_says_why_in_one_line(place: Place) -> None:
+    (place.root / "empty").mkdir()
+    with pytest.raises(VragError, match=r"the training run lost failed: .*empty holds no trajectories") as caught:
+        train_sft(place.sft(name="lost", trajectories=str(place.root / "empty")), lambda line: None)
+    assert "\n" not in str(caught.value)
+
+
+def in_two_parts(place: Place, name: str, *, sharded: bool = True) -> SFTConfig:
+    model: dict[str, object] = {"path": str(place.root / "model"), "tokens_per_batch": 2048, "sharded": sharded}
+    return place.sft(
+        name=name, model=model, workers={"count": WORKERS, "max_failures": 1}, epochs=6, checkpoint_every=5
+    )
+
+
+def uneven_steps(config: SFTConfig) -> list[int]:
+    """Steps in which the ranks cut their shares into unequal numbers of micro-batches."""
+    calls = list(read_calls(Path(config.trajectories)))
+    found: list[int] = []
+    for step in range(-(-len(calls) // config.batch)):
+        batch = batch_of(calls, step, config.batch, config.seed)
+        shares = (batch[rank::WORKERS] for rank in range(WORKERS))
+        counts = {len(list(parts([[call.tokens] for call in own], config.model.tokens_per_batch))) for own in shares}
+        if len(counts) > 1:
+            found.append(step)
+    return found
+
+
+def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_worker_is_killed(place: Place) -> None:
+    # Ranks of a sharded model that score unequally often would wait for each other for ever.
+    assert uneven_steps(in_two_parts(place, "whole"))
+    whole = train_sft(in_two_parts(place, "whole", sharded=False), lambda line: None)
+    undisturbed = train_sft(in_two_parts(place, "sharded"), lambda line: None)
+    one, other = weights(whole), weights(undisturbed)
+    assert one.keys() == other.keys()
+    assert max(float((one[name] - other[name]).abs().max()) for name in one) < SHARDING_TOLERANCE
+    killed: list[int] = []
+
+    def kill_after_a_checkpoint(line: str) -> None:
+        if line.startswith("step 10/") and not killed:
+            victim = children_called("ray::RayTrainWorker")[0]
+            killed.append(victim.pid)
+            victim.kill()
+
+    again = train_sft(in_two_parts(place, "sharded-killed"), kill_after_a_checkpoint)
+    assert killed
+    assert alike(weights(again), other)

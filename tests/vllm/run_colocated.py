@@ -1,0 +1,49 @@
+"""Has a prompt with pictures refused by a colocated engine, then the same pictures seen; prints log-probs as JSON.
+
+Usage: run_colocated.py MODEL_FOLDER. A program of its own, so that vLLM's threads, signal handlers and log settings
+stay out of the test process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from dataclasses import replace
+
+from transformers import AutoTokenizer
+
+from tests.vllm.tiny import png
+from vrag_ray.policies.chat_model import PromptRefusedError, Sampling, TokenDelta, TokenRequest
+from vrag_ray.training.colocated import ColocatedEngine
+from vrag_ray.training.config import EngineConfig
+
+LONGEST = 256
+
+
+async def main(model: str) -> None:
+    config = EngineConfig(max_model_len=LONGEST, max_num_seqs=2, max_batched_tokens=LONGEST, max_images=2)
+    engine = ColocatedEngine(model, config, temperature=1.0, distributed=False, seed=0)
+    ids = AutoTokenizer.from_pretrained(model).get_vocab()
+    picture = [ids[f"<|{name}|>"] for name in ("vision_start", "image_pad", "vision_end")]
+    sampling = Sampling(max_tokens=4, temperature=0.0)
+    prompt = TokenRequest((*picture, *picture, 50), (png((1, 200, 3)), png((250, 4, 5))), sampling)
+    replies: list[list[float]] = []
+
+    async def reply(request: TokenRequest) -> None:
+        async for piece in engine.generate(request):
+            if isinstance(piece, TokenDelta):
+                replies.append(list(piece.logprobs))
+
+    try:
+        await reply(replace(prompt, prompt_ids=(*picture, *picture, *[50] * (LONGEST - 10))))
+    except PromptRefusedError as error:
+        refused = str(error)
+    await reply(prompt)
+    await reply(prompt)
+    await reply(replace(prompt, images=prompt.images[::-1]))
+    print(json.dumps({"refused": refused, "replies": replies}), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))
