@@ -52,7 +52,7 @@ from vrag_ray.training.trajectory import Call
 from vrag_ray.training.world import World
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.chance import drawn_from
-from vrag_ray.worlds.mosaic.exercises import NAMES, SEEING, WORDS, Reading, reading_exercise
+from vrag_ray.worlds.mosaic.exercises import COMPARISONS, NAMES, SEEING, WORDS, Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize
 from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
@@ -82,10 +82,11 @@ class Lessons:
 
 PREPARED = {
     "seeing": Lessons(SEEING, 9600, BRANCHES, 4800, 0, every=1),
-    "naming": Lessons(NAMES, 2700, BOTH, 1800, 2700),
+    "comparing": Lessons(COMPARISONS, 14400, BOTH, 0, 0),
+    "naming": Lessons(NAMES, 4500, BOTH, 3000, 4500),
     "talking": Lessons(NAMES, 1200, BOTH, 10800, 2400),
 }
-"""Each of them keeps up what came before."""
+"""From naming on, each keeps up what came before."""
 PRACTICE, READ = 14400, 4800
 """Calls of practice runs and reading exercises in imitation."""
 EPOCHS = 3

@@ -86,13 +86,13 @@ def test_fine_prints_are_pointed_at_with_the_numbers_that_crop_them() -> None:
             assert box.x1 - box.x0 < 0.03
 
 
-def test_a_claim_is_repeated_before_what_is_seen_and_nothing_follows_where_they_differ() -> None:
+def test_a_claim_is_repeated_after_what_is_seen_and_nothing_follows_where_they_differ() -> None:
     true = false = 0
     for exercise in exercises(Reading.CLAIMS, 80):
         shown = read(exercise)
         [message] = exercise.messages
         claims = re.findall(r"([a-d][1-4]) ([a-z]+?)(?=[a-d][1-4]|$)", message.text.rpartition(": ")[2])
-        said = [f"{cell} {colour}{shown[cell]}" + "nothing" * (shown[cell] != colour) for cell, colour in claims]
+        said = [f"{cell} {shown[cell]}{colour}" + "nothing" * (shown[cell] != colour) for cell, colour in claims]
         assert exercise.reply == "".join(said)
         false += exercise.reply.count("nothing")
         true += len(said) - exercise.reply.count("nothing")

@@ -38,7 +38,7 @@ class Reading(StrEnum):
     ASKED = "asked"
     """The same for some cells, in the order in which they were asked for."""
     CLAIMS = "claims"
-    """Whether claims about cells are true: the claim, what the cell shows, and ``NOTHING`` where these differ."""
+    """Whether claims about cells are true: what the cell shows, the claim, and ``NOTHING`` where these differ."""
     PLACES = "places"
     """The numbers to crop with in order to read the fine print of the cells asked for."""
     PAGES = "pages"
@@ -58,9 +58,11 @@ _ASKED = {
 }
 SEEING = (Reading.ALL, Reading.CELLS, Reading.ASKED)
 """For a model that cannot see at all. With more than these in the first stage it learns several times slower."""
-NAMES = (Reading.ALL, Reading.CELLS, Reading.PAGES, Reading.PAGES)
-"""For one that sees and is about to learn to talk. One that talks well says by heart how a name goes on that it is to
-read, and does not find out any more where the second half of it stands."""
+COMPARISONS = (Reading.CELLS, Reading.CLAIMS, Reading.CLAIMS, Reading.CLAIMS)
+"""For one that sees. One that talks as well does not begin to compare in hundreds of batches."""
+NAMES = (Reading.ALL, Reading.CELLS, Reading.CLAIMS, Reading.CLAIMS, Reading.PAGES, Reading.PAGES)
+"""For one that compares and is about to learn to talk. One that talks well says by heart how a name goes on that it is
+to read, and does not find out any more where the second half of it stands."""
 WORDS = (
     Reading.ALL,
     Reading.ASKED,
@@ -141,7 +143,8 @@ def _reply(reading: Reading, page: Page, shown: dict[str, str], asked: list[str]
 
 def _checked(claim: str, colour: str) -> str:
     """As in a note on a branch."""
-    return f"{claim}{colour}" if claim == f"{claim[:2]} {colour}" else f"{claim}{colour}{NOTHING}"
+    cell, _, claimed = claim.partition(" ")
+    return f"{cell} {colour}{claimed}{'' if claimed == colour else NOTHING}"
 
 
 def _picture(page: Page, region: Box | None, protocol: WireProtocol) -> bytes:

@@ -119,7 +119,7 @@ class MosaicExpert:
             if misread:
                 mark = _misseen(mark, chance, slips=True) if mark == task.mark else task.mark
             if mark != task.mark:
-                return _memorise(str(OtherMark(task.mark, mark)), seen)
+                return _memorise(str(OtherMark(mark, task.mark)), seen)
         colour = _misseen(page.colour(task.cell), chance, slips=slips)
         return _memorise(str(Found(task.cell, colour, mark)), seen, whole)
 

@@ -21,8 +21,9 @@ _NAMES = re.compile(rf"{_NAME.format(*_NAMED[0])}(?: or {_NAME.format(*_NAMED[1]
 class Found:
     """The answer: the colour of the cell that was asked for; on a branch after the mark that tells the right page.
 
-    The mark is written down twice, as it was asked for and as it was seen, before the two are compared: a small model
-    learns to compare two neighbouring words, and neither a word with a picture nor two words far apart.
+    The mark is written down twice, as it is seen and as it was asked for, before the two are compared: a small model
+    learns to compare two neighbouring words, and neither a word with a picture nor two words far apart. What is seen
+    comes first, as a colour always comes after the cell that shows it.
     """
 
     cell: str
@@ -36,13 +37,13 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class OtherMark:
-    """The page of a branch that is not meant: the mark that was asked for, and the one that it has."""
+    """The page of a branch that is not meant: the mark that it has, and the one that was asked for."""
 
-    asked: Colour
     seen: Colour
+    asked: Colour
 
     def __str__(self) -> str:
-        return f"{MARK} {self.asked}{self.seen}{NOTHING}"
+        return f"{MARK} {self.seen}{self.asked}{NOTHING}"
 
 
 @dataclass(frozen=True, slots=True)
