@@ -38,7 +38,7 @@ def test_a_run_that_fails_says_why_in_one_line(place: Place) -> None:
 def in_two_parts(place: Place, name: str, *, sharded: bool = True) -> SFTConfig:
     model: dict[str, object] = {"path": str(place.root / "model"), "tokens_per_batch": 2048, "sharded": sharded}
     return place.sft(
-        name=name, model=model, workers={"count": WORKERS, "max_failures": 1}, epochs=6, checkpoint_every=5
+        name=name, model=model, workers={"count": WORKERS, "max_failures": 1}, epochs=3, checkpoint_every=5
     )
 
 
