@@ -84,7 +84,7 @@ PREPARED = {
     "seeing": Lessons(SEEING, 9600, BRANCHES, 4800, 0, every=1),
     "comparing": Lessons(COMPARISONS, 14400, BOTH, 0, 0),
     "naming": Lessons(NAMES, 4500, BOTH, 3000, 4500),
-    "talking": Lessons(NAMES, 1200, BOTH, 10800, 2400),
+    "talking": Lessons(NAMES, 800, BOTH, 7200, 1600),
 }
 """From naming on, each keeps up what came before."""
 PRACTICE, READ = 14400, 4800
@@ -295,7 +295,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--out", type=Path, default=Path("mosaic-rl"))
     parser.add_argument("--algorithm", choices=list(ALGORITHMS), default="gspo_segments")
-    parser.add_argument("--steps", type=int, default=160)
+    parser.add_argument("--steps", type=int, default=140)
     parser.add_argument("--lr", type=float, default=2e-4)
     parser.add_argument("--entropy", type=float, default=0.0, help="coefficient of the entropy term")
     parser.add_argument("--name", help="of the reinforcement run; rl-ALGORITHM by default")

@@ -13,8 +13,10 @@ NOTHING = "nothing"
 _FOUND = re.compile(rf"(?:{MARK} (?P<mark>[a-z]+)(?P=mark))?(?P<cell>[a-d][1-4]) (?P<colour>[a-z]+)")
 _NAMED = tuple(zip(CELLS[:GRID:2], CELLS[1:GRID:2], strict=True))
 """The cells of the first row that spell a name each."""
+_NO_OTHER = " or " + "".join(f"{cell} {NOTHING}" for cell in _NAMED[1])
+"""After the only page of a chain, in as many words as the other page of a branch."""
 _NAME = r"{} ([a-z]+) {} ([a-z]+)"
-_NAMES = re.compile(rf"{_NAME.format(*_NAMED[0])}(?: or {_NAME.format(*_NAMED[1])})?")
+_NAMES = re.compile(rf"{_NAME.format(*_NAMED[0])}(?:{_NO_OTHER}| or {_NAME.format(*_NAMED[1])})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +54,19 @@ class Leads:
 
     Each word comes after the cell that spells it, as a colour does in ``Found``: a small model learns what stands in a
     cell that it has just named, and is often stuck where it has to know which cell comes next.
+
+    A note of one page is as long as one of two: a small model fetches a name from so many words before, and two
+    distances for what is the same step to take compete, until one of them is forgotten for good.
     """
 
     pages: tuple[str, ...]
 
     def __str__(self) -> str:
         cells = zip(_NAMED, self.pages, strict=False)
-        return " or ".join(
+        named = " or ".join(
             " ".join(f"{cell} {word}" for cell, word in zip(pair, page.split(), strict=True)) for pair, page in cells
         )
+        return named if len(self.pages) > 1 else named + _NO_OTHER
 
 
 def read_note(summary: str) -> Found | Leads | None:
