@@ -55,8 +55,8 @@ class Leads:
     Each word comes after the cell that spells it, as a colour does in ``Found``: a small model learns what stands in a
     cell that it has just named, and is often stuck where it has to know which cell comes next.
 
-    A note of one page is as long as one of two: a small model fetches a name from so many words before, and two
-    distances for what is the same step to take compete, until one of them is forgotten for good.
+    A note of one page is as long as one of two, so that its name stands where the first of two would: with notes of
+    two lengths a small model that learnt one kind of search often lost the other.
     """
 
     pages: tuple[str, ...]
