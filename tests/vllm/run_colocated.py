@@ -1,4 +1,5 @@
-"""Has a prompt with pictures refused by a colocated engine, then the same pictures seen; prints log-probs as JSON.
+"""Has a prompt with pictures refused by a colocated engine, then the same pictures seen, and replies put into words by
+vLLM and by the engine itself; prints log-probs and words as JSON.
 
 Usage: run_colocated.py MODEL_FOLDER. A program of its own, so that vLLM's threads, signal handlers and log settings
 stay out of the test process.
@@ -17,6 +18,7 @@ from tests.vllm.tiny import png
 from vrag_ray.policies.chat_model import PromptRefusedError, Sampling, TokenDelta, TokenRequest
 from vrag_ray.training.colocated import ColocatedEngine
 from vrag_ray.training.config import EngineConfig
+from vrag_ray.types import Completion
 
 LONGEST = 256
 
@@ -35,6 +37,12 @@ async def main(model: str) -> None:
             if isinstance(piece, TokenDelta):
                 replies.append(list(piece.logprobs))
 
+    async def words(seed: int, stop: tuple[str, ...]) -> str:
+        spoken = Sampling(max_tokens=48, temperature=1.0, seed=seed, stop=stop)
+        pieces = [piece async for piece in engine.generate(TokenRequest((50,), (), spoken))]
+        assert isinstance(pieces[-1], Completion)
+        return pieces[-1].text
+
     try:
         await reply(replace(prompt, prompt_ids=(*picture, *picture, *[50] * (LONGEST - 10))))
     except PromptRefusedError as error:
@@ -42,7 +50,9 @@ async def main(model: str) -> None:
     await reply(prompt)
     await reply(prompt)
     await reply(replace(prompt, images=prompt.images[::-1]))
-    print(json.dumps({"refused": refused, "replies": replies}), flush=True)
+    # Whoever names words to stop at has them put together by vLLM, token by token.
+    told = [(await words(seed, ("never said",)), await words(seed, ())) for seed in range(16)]
+    print(json.dumps({"refused": refused, "replies": replies, "words": told}), flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 
@@ -17,13 +18,22 @@ pytestmark = needs_vllm
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(tmp_path: Path) -> None:
+class Told(TypedDict):
+    refused: str
+    replies: list[list[float]]
+    words: list[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """What ``run_colocated.py`` prints."""
     from tiny_model import save_tiny_model
 
-    save_tiny_model(tmp_path, seed=0)
+    model = tmp_path_factory.mktemp("model")
+    save_tiny_model(model, seed=0)
     script = Path(__file__).with_name("run_colocated.py")
     done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)],
+        [sys.executable, str(script), str(model)],
         env=os.environ | VLLM_ENVIRONMENT | {"PYTHONPATH": os.pathsep.join((str(ROOT), *sys.path))},
         capture_output=True,
         text=True,
@@ -31,8 +41,20 @@ def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(tmp_path: Pat
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    told = json.loads(done.stdout.splitlines()[-1])
+    printed: Told = json.loads(done.stdout.splitlines()[-1])
+    return printed
+
+
+def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(told: Told) -> None:
     assert "252 text tokens and 2 pictures" in told["refused"]
     seen, again, swapped = told["replies"]
     assert seen == pytest.approx(again, abs=1e-4)
     assert seen[0] != pytest.approx(swapped[0], abs=1e-3)
+
+
+def test_a_reply_reads_as_if_vllm_had_put_its_words_together_token_by_token(told: Told) -> None:
+    by_vllm, by_engine = zip(*told["words"], strict=True)
+    assert by_engine == by_vllm
+    assert len(set(by_engine)) == len(by_engine)
+    # Replies of random tokens, with characters that are not whole in them: those are where the two could differ.
+    assert any("\ufffd" in words for words in by_engine)

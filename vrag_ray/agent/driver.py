@@ -81,10 +81,13 @@ class Run:
                 )
             )
             while not isinstance(self._episode.need, Done):
-                self._speaking = self._episode.steps + 1
-                async with aclosing(self._spoken(asyncio.create_task(self._advance()))) as spoken:
-                    async for event in spoken:
-                        yield self._stamp(event)
+                if isinstance(self._episode.need, NeedCompletion):
+                    self._speaking = self._episode.steps + 1
+                    async with aclosing(self._spoken(asyncio.create_task(self._advance()))) as spoken:
+                        async for event in spoken:
+                            yield self._stamp(event)
+                else:
+                    await self._advance()
                 # All are recorded before the first is handed out: the reader may leave in between.
                 for event in [self._stamp(event) for event in self._episode.drain()]:
                     yield event

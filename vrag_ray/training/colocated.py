@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 HOPS = 40
 """Turns of the event loop after which a run whose reply has come has asked for the next one, if nothing else is
-missing. Without them it would sit out as many steps of the engine."""
+missing. Without them it would sit out as many steps of the engine. No more are made once as many have asked as have
+been answered."""
+
+INCOMPLETE = "\ufffd"
 
 
 @dataclass(slots=True)
@@ -77,6 +80,9 @@ class ColocatedEngine:
         make: Callable[..., LLM] = LLM
         self._llm = make(**(arguments | config.engine_args))
         self._engine: LLMEngine = self._llm.llm_engine
+        # Both families have it, vLLM's protocol has not.
+        backend = getattr(self._llm.get_tokenizer(), "backend_tokenizer")  # noqa: B009
+        self._decode: Callable[..., str] = backend.decode
         self._temperature = temperature
         self._max_images = config.max_images
         self._sleeps = config.gpu
@@ -104,7 +110,8 @@ class ColocatedEngine:
         try:
             await entry.done
             yield entry.reply.tokens
-            yield replace(entry.reply.whole(), weights=self.version)
+            whole = replace(entry.reply.whole(), weights=self.version)
+            yield whole if request.sampling.stop else replace(whole, text=self._said(whole.token_ids))
         finally:
             if self._waiting.pop(request_id, None) is not None:
                 self._engine.abort_request([request_id])
@@ -139,6 +146,13 @@ class ColocatedEngine:
 
     async def close(self) -> None:
         """The engine goes with its process."""
+
+    def _said(self, ids: tuple[int, ...]) -> str:
+        """A reply in words, as vLLM would have put it together token by token.
+
+        It keeps the bytes of a character that is not whole to itself, and so they are left out at the end.
+        """
+        return self._decode(ids, skip_special_tokens=True).rstrip(INCOMPLETE)
 
     def _forget(self) -> None:
         if not self._llm.reset_prefix_cache():
@@ -182,6 +196,8 @@ class ColocatedEngine:
             stop=list(request.sampling.stop),
             logit_bias=dict.fromkeys(request.sampling.unsaid, UNSAID_LOGIT) or None,
             logprobs=0,
+            # Nobody reads along, and words are needed token by token only to be found among them.
+            detokenize=bool(request.sampling.stop),
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -189,11 +205,12 @@ class ColocatedEngine:
         """Step while anybody waits. A fault of the engine is everybody's."""
         try:
             while self._waiting:
-                finished = False
-                for output in self._engine.step():
-                    finished |= self._deliver(output)
+                finished = sum(self._deliver(output) for output in self._engine.step())
+                whole = self._number + finished
                 for _ in range(HOPS if finished else 1):
                     await asyncio.sleep(0)
+                    if self._number == whole:
+                        break
         except Exception as error:
             for entry in self._waiting.values():
                 if not entry.done.done():

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.policies.chat_model import Sampling
 from vrag_ray.training.backend import RolloutBackend, open_backend
 from vrag_ray.training.clock import Clock
+from vrag_ray.training.collector import collect_seldom
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.learner import Learner, Update
 from vrag_ray.training.lessons import Lesson, lessons
@@ -101,6 +102,7 @@ class Session:
         await backend.load_weights(full_weights(worker.model), str(session.first))
         if log is not None:
             log.rewind(session.first)
+        collect_seldom()
         return session
 
     @property

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import json5
@@ -37,6 +37,7 @@ _THINK = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^```[a-z]*\s*|\s*```$")
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
+_JSON = json.JSONDecoder(strict=False)
 _ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
 
@@ -133,11 +134,11 @@ def _typed(call: Mapping[str, object], think: str) -> Reply:
 def _loose_json(text: str) -> object:
     """The JSON or Python value in ``text``, None where there is none."""
     bare = _FENCE.sub("", text.strip()).strip()
-    for candidate in (bare, _TRAILING_COMMA.sub(r"\1", bare), _braces(bare)):
+    for candidate in _mended(bare):
         if candidate is None:
             continue
         try:
-            value: object = json.loads(candidate, strict=False)
+            value: object = _JSON.decode(candidate)
         except (ValueError, RecursionError):
             continue
         return value
@@ -155,11 +156,23 @@ def _loose_json(text: str) -> object:
     return literal
 
 
+def _mended(text: str) -> Iterator[str | None]:
+    """``text`` as it is, and with what models add to JSON taken away; the next is made only if the last is none."""
+    yield text
+    yield _TRAILING_COMMA.sub(r"\1", text)
+    yield _braces(text)
+
+
 def _braces(text: str) -> str | None:
     """The first balanced ``{…}`` of ``text``; braces inside JSON strings do not count."""
     start = text.find("{")
     if start < 0:
         return None
+    try:
+        # What is JSON, as nearly always, need not be read letter by letter.
+        return text[start : _JSON.raw_decode(text, start)[1]]
+    except (ValueError, RecursionError):
+        pass
     depth, quoted, escaped = 0, False, False
     for place in range(start, len(text)):
         char = text[place]
