@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import ImagePart, Message, TextPart, Tool
 from vrag_ray.policies.chat_model import ChatRequest
+from vrag_ray.policies.turn_tokenizer import TurnTokenizer
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -46,10 +47,11 @@ class ChatFormat:
         load: Callable[[str], Qwen2_5_VLProcessor | Qwen3VLProcessor] = AutoProcessor.from_pretrained
         self.processor = load(model)
         self._tokenizer = self.processor.tokenizer
-        self._encoder = self._tokenizer.backend_tokenizer
+        encoder = self._tokenizer.backend_tokenizer
         # A tokenizer's file may bring both; a prompt that is too long has to be refused, not cut.
-        self._encoder.no_truncation()
-        self._encoder.no_padding()
+        encoder.no_truncation()
+        encoder.no_padding()
+        self._turns = TurnTokenizer(encoder, str(self._tokenizer.eos_token))
         known = self._tokenizer.added_tokens_decoder.values()
         self._markers: tuple[str, ...] = tuple(token.content for token in known if token.special)
         self.image_token_id = int(self.processor.image_token_id)
@@ -64,7 +66,7 @@ class ChatFormat:
 
     def reply_tokens(self, text: str) -> tuple[int, ...]:
         """A whole reply as the model would have said it, up to and with the token that ends its turn."""
-        return (*self._ids(self._harmless(text)), int(self._tokenizer.eos_token_id))
+        return (*self._turns.ids(self._harmless(text)), int(self._tokenizer.eos_token_id))
 
     def tokens(self, request: ChatRequest) -> tuple[tuple[int, ...], str]:
         """``ids`` and ``opening`` of ``prompt``, for who needs no decoded pictures."""
@@ -81,11 +83,7 @@ class ChatFormat:
             )
         except TemplateError as error:
             raise VragError(f"the model's chat template refuses these messages: {error}") from error
-        return self._ids(text), THINK if text.rstrip().endswith(THINK) else ""
-
-    def _ids(self, text: str) -> tuple[int, ...]:
-        # Several times as fast as the tokenizer's own call, which also keeps where in the text each token was.
-        return tuple(self._encoder.encode_batch_fast([text], add_special_tokens=False)[0].ids)
+        return self._turns.ids(text), THINK if text.rstrip().endswith(THINK) else ""
 
     def _turn(self, message: Message) -> dict[str, object]:
         content = [
