@@ -1,5 +1,5 @@
-"""Has a prompt with pictures refused by a colocated engine, then the same pictures seen, and replies put into words by
-vLLM and by the engine itself; prints log-probs and words as JSON.
+"""Has a prompt with pictures refused by a colocated engine, then the same pictures seen, replies put into words by
+vLLM and by the engine itself, and talks held one by one and all at once; prints what was said as JSON.
 
 Usage: run_colocated.py MODEL_FOLDER. A program of its own, so that vLLM's threads, signal handlers and log settings
 stay out of the test process.
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from contextlib import aclosing
 from dataclasses import replace
 
 from transformers import AutoTokenizer
@@ -21,6 +22,8 @@ from vrag_ray.training.config import EngineConfig
 from vrag_ray.types import Completion
 
 LONGEST = 256
+TALKS, TURNS = 12, 3
+"""Six times as many at once as the engine has places."""
 
 
 async def main(model: str) -> None:
@@ -43,6 +46,17 @@ async def main(model: str) -> None:
         assert isinstance(pieces[-1], Completion)
         return pieces[-1].text
 
+    async def talk(number: int) -> list[int]:
+        """Each turn is asked with the reply to the last one."""
+        said: tuple[int, ...] = (50,)
+        for turn in range(TURNS):
+            drawn = Sampling(max_tokens=4 + number, temperature=1.0, seed=100 * number + turn)
+            async with aclosing(engine.generate(TokenRequest(said, (), drawn))) as pieces:
+                done = [piece async for piece in pieces][-1]
+            assert isinstance(done, Completion)
+            said = (*said, *done.token_ids)
+        return list(said)
+
     try:
         await reply(replace(prompt, prompt_ids=(*picture, *picture, *[50] * (LONGEST - 10))))
     except PromptRefusedError as error:
@@ -52,7 +66,14 @@ async def main(model: str) -> None:
     await reply(replace(prompt, images=prompt.images[::-1]))
     # Whoever names words to stop at has them put together by vLLM, token by token.
     told = [(await words(seed, ("never said",)), await words(seed, ())) for seed in range(16)]
-    print(json.dumps({"refused": refused, "replies": replies, "words": told}), flush=True)
+    alone = [await talk(number) for number in range(TALKS)]
+    crowd = [asyncio.create_task(talk(number)) for number in range(TALKS)]
+    left = asyncio.create_task(talk(TALKS))
+    await crowd[0]
+    left.cancel()
+    await asyncio.wait({left})
+    talks = {"alone": alone, "crowd": await asyncio.gather(*crowd), "left": left.cancelled()}
+    print(json.dumps({"refused": refused, "replies": replies, "words": told, "talks": talks}), flush=True)
 
 
 if __name__ == "__main__":

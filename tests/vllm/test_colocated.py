@@ -18,10 +18,17 @@ pytestmark = needs_vllm
 ROOT = Path(__file__).parents[2]
 
 
+class Talks(TypedDict):
+    alone: list[list[int]]
+    crowd: list[list[int]]
+    left: bool
+
+
 class Told(TypedDict):
     refused: str
     replies: list[list[float]]
     words: list[tuple[str, str]]
+    talks: Talks
 
 
 @pytest.fixture(scope="module")
@@ -58,3 +65,10 @@ def test_a_reply_reads_as_if_vllm_had_put_its_words_together_token_by_token(told
     assert len(set(by_engine)) == len(by_engine)
     # Replies of random tokens, with characters that are not whole in them: those are where the two could differ.
     assert any("\ufffd" in words for words in by_engine)
+
+
+def test_runs_that_wait_for_a_place_say_what_they_say_alone_also_when_one_of_them_leaves(told: Told) -> None:
+    talks = told["talks"]
+    assert talks["left"]
+    assert talks["crowd"] == talks["alone"]
+    assert len({tuple(said[:5]) for said in talks["crowd"]}) > 1

@@ -2,7 +2,7 @@
 new weights from the trainer's memory.
 
 The engine's steps run on the event loop's own thread, between the turns of the runs that wait for it: requests come
-and go at every step, and nothing waits for the slowest run.
+and go while others are under way, and nothing waits for the slowest run.
 """
 
 from __future__ import annotations
@@ -30,6 +30,9 @@ HOPS = 40
 """Turns of the event loop after which a run whose reply has come has asked for the next one, if nothing else is
 missing. Without them it would sit out as many steps of the engine. No more are made once as many have asked as have
 been answered."""
+BURST_S = 0.25
+"""Runs go on together and not after each step, at most this late, while twice as many replies are asked for as the
+engine has places: it lacks nothing meanwhile, and both codes run faster when they interrupt each other seldom."""
 
 INCOMPLETE = "\ufffd"
 
@@ -85,6 +88,7 @@ class ColocatedEngine:
         self._decode: Callable[..., str] = backend.decode
         self._temperature = temperature
         self._max_images = config.max_images
+        self._plenty = 2 * config.max_num_seqs
         self._sleeps = config.gpu
         self._waiting: dict[str, _Waiting] = {}
         self._pump: asyncio.Task[None] | None = None
@@ -203,14 +207,19 @@ class ColocatedEngine:
 
     async def _run_engine(self) -> None:
         """Step while anybody waits. A fault of the engine is everybody's."""
+        now = asyncio.get_running_loop().time
+        finished, paused = 0, now()
         try:
             while self._waiting:
-                finished = sum(self._deliver(output) for output in self._engine.step())
+                finished += sum(self._deliver(output) for output in self._engine.step())
+                if self._engine.get_num_unfinished_requests() >= self._plenty and now() - paused < BURST_S:
+                    continue
                 whole = self._number + finished
                 for _ in range(HOPS if finished else 1):
                     await asyncio.sleep(0)
                     if self._number == whole:
                         break
+                finished, paused = 0, now()
         except Exception as error:
             for entry in self._waiting.values():
                 if not entry.done.done():
