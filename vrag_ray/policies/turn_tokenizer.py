@@ -19,7 +19,8 @@ class TurnTokenizer:
     """Gives the ids that ``tokenizer`` gives a whole text, without special tokens added.
 
     The ids of the last ``TURNS_KEPT`` turns are kept, four bytes a token. A text is cut behind each ``turn_end``; it
-    is not cut at all where that token's neighbours decide how it is read, or it how they are. Any thread may call it.
+    is not cut at all where that token's neighbours decide how it is read, or it how they are. What else it
+    does must not depend on where in a text a piece stands, as in the Qwen families. Any thread may call it.
     """
 
     def __init__(self, tokenizer: Tokenizer, turn_end: str) -> None:
