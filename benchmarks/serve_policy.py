@@ -199,9 +199,8 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
         config=config,
         clock=ticking(),
     )
-    async for _ in run.events():
-        pass
-    assert run.record().corrections == 0, [event for event in run.record().events if event.kind == "correction"]
+    record = await run.finish()
+    assert record.corrections == 0, [event for event in record.events if event.kind == "correction"]
     return told.cached, told.shareable, told.read
 
 

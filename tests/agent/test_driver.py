@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Coroutine
 
 import pytest
 
@@ -18,6 +18,7 @@ from vrag_ray.agent.driver import Run, RunRecord
 from vrag_ray.agent.events import EVENT, ContentEvent, Event, RunStatus
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
+from vrag_ray.agent.record import Timings
 from vrag_ray.config import AgentConfig
 from vrag_ray.filters import SearchFilter
 from vrag_ray.types import Completion, PassageKind, SearchAnswer, VragError
@@ -70,14 +71,23 @@ async def collect(run: Run) -> list[Event]:
     return [event async for event in run.events()]
 
 
+async def finish(run: Run) -> list[Event]:
+    return list((await run.finish()).events)
+
+
+EITHER_WAY = pytest.mark.parametrize("through", [collect, finish])
+Through = Callable[[Run], Coroutine[None, None, list[Event]]]
+
+
 def new_run(policy: Script, config: AgentConfig | None = None) -> Run:
     return Run("r1", "q?", policy=policy, source=library(), config=config or AgentConfig(), clock=ticking())
 
 
-def test_the_deadline_ends_a_run_that_waits() -> None:
+@EITHER_WAY
+def test_the_deadline_ends_a_run_that_waits(through: Through) -> None:
     policy = Slow(SEARCH)
     run = new_run(policy, AgentConfig(deadline_s=0.2))
-    events = asyncio.run(collect(run))
+    events = asyncio.run(through(run))
     assert [event.kind for event in events][-2:] == ["error", "answer"]
     assert run.record().status is RunStatus.DEADLINE
     assert "0.2 s" in run.record().answer
@@ -85,10 +95,11 @@ def test_the_deadline_ends_a_run_that_waits() -> None:
     assert policy.left
 
 
-def test_the_deadline_is_read_from_the_clock_that_was_given() -> None:
+@EITHER_WAY
+def test_the_deadline_is_read_from_the_clock_that_was_given(through: Through) -> None:
     policy = Script(SEARCH, KEEP, ANSWER)
     run = Run("r1", "q?", policy=policy, source=library(), config=AgentConfig(), clock=ticking(20.0))
-    asyncio.run(collect(run))
+    asyncio.run(through(run))
     assert run.record().status is RunStatus.DEADLINE
     assert run.record().timings.total >= 60.0
 
@@ -129,12 +140,31 @@ def test_words_that_come_while_the_reader_is_busy_belong_to_their_step() -> None
     assert asyncio.run(read_slowly()) == dict.fromkeys((1, 2, 3), "first last")
 
 
-def test_cancelling_the_task_stops_the_generation() -> None:
+def test_a_run_without_a_reader_leaves_the_record_of_one_with_a_reader() -> None:
+    def without_times(record: RunRecord) -> RunRecord:
+        events = tuple(event.model_copy(update={"t": 0.0}) for event in record.events)
+        return record.model_copy(update={"events": events, "timings": Timings()})
+
+    def talker() -> Talker:
+        policy = Talker("hm", SEARCH, KEEP, ANSWER)
+        policy.go.set()
+        return policy
+
+    watched, alone = new_run(talker()), new_run(talker())
+    events = asyncio.run(collect(watched))
+    record = asyncio.run(alone.finish())
+    assert [event.content for event in events if isinstance(event, ContentEvent)] == ["first last"] * 4
+    assert record == alone.record()
+    assert without_times(record) == without_times(watched.record())
+
+
+@EITHER_WAY
+def test_cancelling_the_task_stops_the_generation(through: Through) -> None:
     policy = Slow(SEARCH)
     run = new_run(policy)
 
     async def cancel() -> None:
-        task = asyncio.create_task(collect(run))
+        task = asyncio.create_task(through(run))
         await policy.waiting.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -153,8 +183,10 @@ def test_cancelling_the_task_stops_the_generation() -> None:
         (TimeoutError("secret"), "did not reply in time"),
     ],
 )
-def test_a_policy_that_fails_ends_the_run_with_one_clear_error(error: Exception, says: str) -> None:
-    run, events = run_to_end(Faulty(error), library())
+@EITHER_WAY
+def test_a_policy_that_fails_ends_the_run_with_one_clear_error(error: Exception, says: str, through: Through) -> None:
+    run = new_run(Faulty(error))
+    events = asyncio.run(through(run))
     assert [event.kind for event in events] == ["start", "error"]
     assert says in run.record().error
     assert "secret" not in run.record().to_json()
@@ -197,13 +229,15 @@ def test_a_record_and_its_events_survive_json() -> None:
         RunRecord.from_json("{}")
 
 
-def test_a_record_exists_only_after_the_end_and_events_are_read_once() -> None:
+def test_a_record_exists_only_after_the_end_and_a_run_is_run_once() -> None:
     run = new_run(Script(SEARCH, KEEP, ANSWER))
     with pytest.raises(VragError, match="not over"):
         run.record()
     asyncio.run(collect(run))
     with pytest.raises(VragError, match="started already"):
         asyncio.run(collect(run))
+    with pytest.raises(VragError, match="started already"):
+        asyncio.run(run.finish())
 
 
 def test_the_agent_imports_no_ray_torch_http_or_index() -> None:

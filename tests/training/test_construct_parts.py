@@ -59,13 +59,7 @@ def run_of(
         config=AgentConfig(max_steps=steps),
         clock=ticking(),
     )
-
-    async def to_end() -> None:
-        async for _ in run.events():
-            pass
-
-    asyncio.run(to_end())
-    return run.record()
+    return asyncio.run(run.finish())
 
 
 def experts(

@@ -34,13 +34,7 @@ def run(policy: SamplingPolicy | ExpertPolicy, config: AgentConfig | None = None
         config=config or setting.agent,
         clock=lambda: 0.0,
     )
-
-    async def through() -> None:
-        async for _ in one.events():
-            pass
-
-    asyncio.run(through())
-    return one.record()
+    return asyncio.run(one.finish())
 
 
 def sampling(speaker: Speaker, model: Path, *, seed: str = "7", own: Sampling | None = None) -> SamplingPolicy:

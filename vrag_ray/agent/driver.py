@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
 
 from vrag_ray.agent.episode import Episode
@@ -68,18 +68,8 @@ class Run:
 
         To cancel, close the generator or cancel the task that reads it: what is under way is cancelled with it.
         """
-        if self._started is not None:
-            raise VragError(f"run {self.run_id} has been started already: its events can be read once")
-        self._started = self._clock()
-        try:
-            yield self._stamp(
-                StartEvent(
-                    run_id=self.run_id,
-                    question=self._episode.question,
-                    agent=self.agent,
-                    max_steps=self._config.max_steps,
-                )
-            )
+        with self._started_once():
+            yield self._stamp(self._start_event())
             while not isinstance(self._episode.need, Done):
                 if isinstance(self._episode.need, NeedCompletion):
                     self._speaking = self._episode.steps + 1
@@ -91,9 +81,21 @@ class Run:
                 # All are recorded before the first is handed out: the reader may leave in between.
                 for event in [self._stamp(event) for event in self._episode.drain()]:
                     yield event
-        finally:
-            self._episode.cancel()
-            self._total = self._elapsed()
+
+    async def finish(self) -> RunRecord:
+        """Run to the end at once, for whom the record is enough: the same events, and none of them waits for a reader.
+
+        To cancel, cancel the task that waits: what is under way is cancelled with it.
+        """
+        with self._started_once():
+            self._stamp(self._start_event())
+            async with self._in_time():
+                while not isinstance(self._episode.need, Done):
+                    self._speaking = self._episode.steps + 1
+                    await self._attempt()
+                    self._record_news()
+            self._record_news()
+        return self.record()
 
     def record(self) -> RunRecord:
         """The finished run. Raises ``VragError`` while it goes on."""
@@ -119,28 +121,61 @@ class Run:
             usage=self._episode.usage,
         )
 
+    @contextmanager
+    def _started_once(self) -> Iterator[None]:
+        if self._started is not None:
+            raise VragError(f"run {self.run_id} has been started already: it can be run once")
+        self._started = self._clock()
+        try:
+            yield
+        finally:
+            self._episode.cancel()
+            self._total = self._elapsed()
+
+    def _start_event(self) -> StartEvent:
+        return StartEvent(
+            run_id=self.run_id,
+            question=self._episode.question,
+            agent=self.agent,
+            max_steps=self._config.max_steps,
+        )
+
     async def _advance(self) -> None:
         """Serve one need, or end the run because the time is up or the policy is gone."""
-        left = self._config.deadline_s - self._elapsed()
-        late = f"the deadline of {self._config.deadline_s:g} s has passed"
-        if left <= 0:
-            self._episode.expire(late)
+        async with self._in_time():
+            await self._attempt()
+
+    @asynccontextmanager
+    async def _in_time(self) -> AsyncGenerator[None]:
+        """What waits longer than the run may take is cancelled, and the run ends."""
+        try:
+            async with asyncio.timeout(self._left()):
+                yield
+        except TimeoutError:
+            self._expire()
+
+    async def _attempt(self) -> None:
+        """Serve one need, or end the run because the time was up before or the policy is gone."""
+        if self._left() <= 0:
+            self._expire()
             return
         try:
-            async with asyncio.timeout(left) as timer:
-                await self._serve()
+            await self._serve()
         except TimeoutError:
-            if timer.expired():
-                self._episode.expire(late)
-            else:
-                logger.exception("run %s: a time limit below the run's own", self.run_id)
-                self._episode.fail("a part of the system did not reply in time")
+            logger.exception("run %s: a time limit below the run's own", self.run_id)
+            self._episode.fail("a part of the system did not reply in time")
         except VragError as error:
             self._episode.fail(str(error))
         except Exception as error:
             # A fault of a policy or source: the reader of the events gets an end, the log gets the trace.
             logger.exception("run %s failed", self.run_id)
             self._episode.fail(f"internal error ({type(error).__name__})")
+
+    def _left(self) -> float:
+        return self._config.deadline_s - self._elapsed()
+
+    def _expire(self) -> None:
+        self._episode.expire(f"the deadline of {self._config.deadline_s:g} s has passed")
 
     async def _spoken(self, work: asyncio.Task[None]) -> AsyncGenerator[Event]:
         """What the policy says while ``work`` goes on, as it comes. Ends with ``work``."""
@@ -189,6 +224,11 @@ class Run:
             return await asked
         except VragError as error:
             return [error] * count
+
+    def _record_news(self) -> None:
+        """Record what was said and what came of it since the last time, in the order in which a reader has it."""
+        for event in (*self._speech.take(self._speaking), *self._episode.drain()):
+            self._stamp(event)
 
     def _stamp(self, event: Event) -> Event:
         done = stamped(event, len(self._events), self._elapsed())

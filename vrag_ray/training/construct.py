@@ -179,9 +179,7 @@ class Experts:
             clock=time.monotonic,
             agent=config.agent_name,
         )
-        async for _ in run.events():
-            pass
-        record = run.record()
+        record = await run.finish()
         if record.status is RunStatus.ERROR:
             raise VragError(record.error)
         refused = refusal(record, config.limits)

@@ -160,9 +160,7 @@ async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Traje
         config=stage.agent,
         clock=time.monotonic,
     )
-    async for _ in run.events():
-        pass
-    record = run.record()
+    record = await run.finish()
     if record.status is RunStatus.ERROR and not policy.outgrown:
         # A part of the system failed, not the policy: to train on it would teach noise.
         raise VragError(f"the run of {example.uid} (sample {sample}) failed: {record.error}")
