@@ -7,7 +7,7 @@ import pytest
 from tests.serving import material
 from vrag_ray.config import CorpusConfig, ServingConfig
 from vrag_ray.corpus.model import DecodeError
-from vrag_ray.serving.pages import ByteCache, PageReader
+from vrag_ray.serving.pages import ByteCache, PageReader, Stored
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator
 
 pytestmark = pytest.mark.anyio
@@ -45,7 +45,11 @@ async def test_equal_requests_share_one_drawing_and_a_broken_page_breaks_only_it
         assert len({id(png) for png in drawn[:5]}) == 1
         assert isinstance(drawn[5], DecodeError)
         assert str(tmp_path) not in str(drawn[5])
-        text = await reader.text(document, path, Locator(page=2), ())
+
+        async def find() -> Stored:
+            return Stored(path, ())
+
+        text = await reader.text(document, Locator(page=2), find)
         assert (text.doc_id, "Dredging" in text.text) == (doc_id, True)
         assert any(word.text == "4.7" for word in text.words)
     finally:

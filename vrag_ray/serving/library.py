@@ -15,8 +15,9 @@ from vrag_ray.config import Settings
 from vrag_ray.serving.backend import Original, UploadedFile
 from vrag_ray.serving.errors import ConflictError, InvalidError, public_uri, scrub
 from vrag_ray.serving.jobs import JobQueue
-from vrag_ray.serving.pages import ByteCache, PageReader
+from vrag_ray.serving.pages import ByteCache, PageReader, Stored
 from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.shared_calls import SharedCalls
 from vrag_ray.types import (
     Box,
     Document,
@@ -54,8 +55,10 @@ class Library:
         self._settings = settings
         self._refresh = refresh
         self._fitted = ByteCache(settings.serving.render_cache_mb << 20)
+        self._fitting: SharedCalls[str, Picture] = SharedCalls()
         self._pages = PageReader(settings.corpus, settings.serving)
         self._newest: Collection | None = None
+        self._opening: SharedCalls[int | None, Collection] = SharedCalls()
 
     async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
         collection = await self._collection()
@@ -77,7 +80,8 @@ class Library:
         return DocumentDeleted(doc_id=document.doc_id, collection_version=version)
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
-        document = await self._document(doc_id)
+        collection = await self._collection()
+        document = collection.document(doc_id)
         if document.kind is DocumentKind.VIDEO:
             raise NotFoundError(f"document {doc_id} is a video: ask for frames/{{seconds}}.png")
         if document.kind is DocumentKind.TEXT:
@@ -85,21 +89,19 @@ class Library:
         pages = document.units if document.kind is DocumentKind.PDF else 1
         if page > pages:
             raise NotFoundError(f"document {doc_id} has {pages} pages, there is no page {page}")
-        return await self._png(document, Locator(page=page), dpi, box)
+        return await self._png(collection, document, Locator(page=page), dpi, box)
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
-        document = await self._document(doc_id)
+        collection = await self._collection()
+        document = collection.document(doc_id)
         if document.kind is not DocumentKind.VIDEO:
             raise NotFoundError(f"document {doc_id} is no video: ask for pages/{{n}}.png")
-        return await self._png(document, Locator(t_start=t, t_end=t), FRAME_DPI, None)
+        return await self._png(collection, document, Locator(t_start=t, t_end=t), FRAME_DPI, None)
 
     async def page_text(self, doc_id: str, locator: Locator) -> PageText:
         """The words of one unit, those that OCR found at ingest included."""
-        document = await self._document(doc_id)
         collection = await self._collection()
-        stored = await asyncio.to_thread(collection.words_of, document.doc_id, locator)
-        path = await asyncio.to_thread(collection.blob_path, document.doc_id)
-        return await self._pages.text(document, path, locator, stored)
+        return await self._text(collection, collection.document(doc_id), locator)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price."""
@@ -115,21 +117,26 @@ class Library:
         Runs look at the same pages again and again, and drawing one takes a tenth of a second: the last are kept.
         """
         from vrag_ray.fitting import size_of
-        from vrag_ray.serving.pictures import fitted
 
         key = repr(request)
         known = self._fitted.get(key)
         if known is not None:
             return Picture(known, size_of(known))
-        document = await self._document(request.doc_id)
-        page = await self.page_text(request.doc_id, request.locator)
-
-        async def draw(place: Locator, dpi: float, box: Box | None) -> bytes:
-            return await self._png(document, place, dpi, box)
-
-        picture = await fitted(request, document.kind, (page.width, page.height), draw)
+        picture = await self._fitting.result(key, lambda: self._fit(request))
         self._fitted.put(key, picture.png)
         return picture
+
+    async def _fit(self, request: PictureRequest) -> Picture:
+        from vrag_ray.serving.pictures import fitted
+
+        collection = await self._collection()
+        document = collection.document(request.doc_id)
+        page = await self._text(collection, document, request.locator)
+
+        async def draw(place: Locator, dpi: float, box: Box | None) -> bytes:
+            return await self._png(collection, document, place, dpi, box)
+
+        return await fitted(request, document.kind, (page.width, page.height), draw)
 
     async def original(self, doc_id: str) -> Original:
         document = await self._document(doc_id)
@@ -155,12 +162,18 @@ class Library:
     def close(self) -> None:
         self._pages.close()
 
-    async def _png(self, document: Document, locator: Locator, dpi: float, box: Box | None) -> bytes:
+    async def _text(self, collection: Collection, document: Document, locator: Locator) -> PageText:
+        return await self._pages.text(
+            document, locator, lambda: asyncio.to_thread(_stored, collection, document.doc_id, locator)
+        )
+
+    async def _png(
+        self, collection: Collection, document: Document, locator: Locator, dpi: float, box: Box | None
+    ) -> bytes:
         from vrag_ray.corpus.model import DecodeError
 
         if document.status is DocumentStatus.ERROR:
             raise InvalidError(f"document {document.doc_id} could not be read: {document.error}", param="doc_id")
-        collection = await self._collection()
         path = await asyncio.to_thread(collection.blob_path, document.doc_id)
         try:
             return await self._pages.png(document, path, locator, dpi, box)
@@ -172,7 +185,15 @@ class Library:
         return collection.document(doc_id)
 
     async def _collection(self) -> Collection:
-        self._newest = await asyncio.to_thread(_newest, self._settings.collection, self._newest)
+        """The collection at its newest version. Those who find at the same time that it has changed open it once."""
+        known = self._newest or await self._opened(None)
+        newest = await asyncio.to_thread(known.newest_version)
+        return known if newest == known.version else await self._opened(newest)
+
+    async def _opened(self, version: int | None) -> Collection:
+        """Opened when ``version`` was there already: an opening that began before may have missed it."""
+        root = self._settings.collection
+        self._newest = await self._opening.result(version, lambda: asyncio.to_thread(_opened, root))
         return self._newest
 
 
@@ -237,15 +258,18 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
     return await asyncio.gather(*map(one, asked))
 
 
-def _newest(root: str, known: Collection | None) -> Collection:
-    """The collection at its newest version; ``known`` itself where that is still the newest. Blocking."""
+def _opened(root: str) -> Collection:
+    """With its documents read. Blocking."""
     from vrag_ray.index.collection import Collection
 
-    if known is not None and known.newest_version() == known.version:
-        return known
     collection = Collection.open_or_create(root)
     collection.documents()
     return collection
+
+
+def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:
+    """Blocking."""
+    return Stored(collection.blob_path(doc_id), collection.words_of(doc_id, locator))
 
 
 def _delete(root: str, doc_id: str) -> None:

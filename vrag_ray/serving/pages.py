@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.config import CorpusConfig, ServingConfig
+from vrag_ray.shared_calls import SharedCalls
 from vrag_ray.types import Box, Document, Locator, PageText, Word
 
 if TYPE_CHECKING:
@@ -47,6 +48,17 @@ class ByteCache:
             self._bytes -= len(dropped)
 
 
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a collection keeps of a unit: the original's file, and the words that ingest read in its pixels.
+
+    Reading pixels again would take seconds.
+    """
+
+    path: Path
+    ocr: tuple[Word, ...]
+
+
 class PageReader:
     """Draws and reads pages with a few threads, each with a sandbox of its own."""
 
@@ -54,7 +66,8 @@ class PageReader:
         self._corpus = corpus
         self._max_pixels = serving.max_render_pixels
         self._pngs = ByteCache(serving.render_cache_mb << 20)
-        self._drawing: dict[str, asyncio.Task[bytes]] = {}
+        self._drawing: SharedCalls[str, bytes] = SharedCalls()
+        self._reading: SharedCalls[tuple[str, str], PageText] = SharedCalls()
         self._texts: OrderedDict[tuple[str, str], PageText] = OrderedDict()
         self._threads = ThreadPoolExecutor(serving.render_threads, thread_name_prefix="pages")
         self._local = threading.local()
@@ -69,39 +82,42 @@ class PageReader:
         cached = self._pngs.get(key)
         if cached is not None:
             return cached
-        if key not in self._drawing:
 
-            def draw(sandbox: Sandbox) -> bytes:
-                return sandbox.render(path, document.kind, locator, dpi=dpi, box=box, max_pixels=self._max_pixels)
+        def draw(sandbox: Sandbox) -> bytes:
+            return sandbox.render(path, document.kind, locator, dpi=dpi, box=box, max_pixels=self._max_pixels)
 
-            task = asyncio.create_task(self._run(draw))
-            self._drawing[key] = task
-            task.add_done_callback(lambda _: self._drawing.pop(key, None))
-        # One caller who goes away must not take the picture from the others.
-        png = await asyncio.shield(self._drawing[key])
+        png = await self._drawing.result(key, lambda: self._run(draw))
         self._pngs.put(key, png)
         return png
 
-    async def text(self, document: Document, path: Path, locator: Locator, ocr: tuple[Word, ...]) -> PageText:
-        """The words of one unit. ``ocr`` are those that ingest stored: reading pixels again would take seconds."""
+    async def text(self, document: Document, locator: Locator, find: Callable[[], Awaitable[Stored]]) -> PageText:
+        """The words of one unit; ``find`` is asked where the unit has not been read lately.
+
+        Requests for the same unit that come while it is being read wait for that one reading.
+        """
         key = (document.doc_id, locator.key)
-        if key in self._texts:
-            self._texts.move_to_end(key)
-            return self._texts[key]
+        if key not in self._texts:
+            text = await self._reading.result(key, lambda: self._read(document, locator, find))
+            self._texts[key] = text
+            if len(self._texts) > _KEPT_TEXTS:
+                self._texts.popitem(last=False)
+            return text
+        self._texts.move_to_end(key)
+        return self._texts[key]
+
+    async def _read(self, document: Document, locator: Locator, find: Callable[[], Awaitable[Stored]]) -> PageText:
+        stored = await find()
 
         def read(sandbox: Sandbox) -> PageText:
             from vrag_ray.corpus.model import DecodeOptions
 
-            options = replace(DecodeOptions.from_config(self._corpus), ocr=self._corpus.ocr and not ocr)
-            return sandbox.page_text(path, document.kind, locator, options)
+            options = replace(DecodeOptions.from_config(self._corpus), ocr=self._corpus.ocr and not stored.ocr)
+            return sandbox.page_text(stored.path, document.kind, locator, options)
 
-        text = await self._run(read)
-        text = replace(text, doc_id=document.doc_id)
-        if ocr:
-            text = replace(text, words=ocr, text=text.text or " ".join(word.text for word in ocr))
-        self._texts[key] = text
-        if len(self._texts) > _KEPT_TEXTS:
-            self._texts.popitem(last=False)
+        text = replace(await self._run(read), doc_id=document.doc_id)
+        if stored.ocr:
+            words = " ".join(word.text for word in stored.ocr)
+            text = replace(text, words=stored.ocr, text=text.text or words)
         return text
 
     def close(self) -> None:

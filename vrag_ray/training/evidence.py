@@ -6,13 +6,13 @@ and the steps that ask it again, look for the same things.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.config import Settings
 from vrag_ray.filters import SearchFilter
+from vrag_ray.shared_calls import SharedCalls
 from vrag_ray.training.config import WorldConfig
 from vrag_ray.types import Document, Locator, PageText, SearchAnswer, VragError
 
@@ -34,7 +34,8 @@ class CollectionEvidence:
         self._retriever = retriever
         self._library = library
         self._found: dict[tuple[str, int], SearchAnswer] = {}
-        self._asking: dict[tuple[str, int], asyncio.Task[SearchAnswer]] = {}
+        # Runs of a group search for the same at the same time.
+        self._asking: SharedCalls[tuple[str, int], SearchAnswer] = SharedCalls()
         self._drawn: dict[PictureRequest, Picture] = {}
         self._read: dict[tuple[str, str], PageText] = {}
 
@@ -67,12 +68,7 @@ class CollectionEvidence:
         key = (query, top_k)
         if key in self._found:
             return self._found[key]
-        asking = self._asking.get(key)
-        if asking is None:
-            asking = self._asking[key] = asyncio.create_task(self._search(*key))
-            asking.add_done_callback(lambda _: self._asking.pop(key))
-        # Runs of a group search for the same at the same time: one that is cancelled takes it from nobody.
-        return await asyncio.shield(asking)
+        return await self._asking.result(key, lambda: self._search(query, top_k))
 
     async def _search(self, query: str, top_k: int) -> SearchAnswer:
         answer = await self._retriever.search([query], top_k=top_k)
@@ -90,11 +86,8 @@ class CollectionEvidence:
         return await _kept(requests, self._drawn, lambda request: request, self._library.pictures)
 
     async def close(self) -> None:
-        left = tuple(self._asking.values())
-        for asking in left:
-            asking.cancel()
         # Runs that were cancelled wait for none of them any more.
-        await asyncio.gather(*left, return_exceptions=True)
+        await self._asking.cancel()
         self._library.close()
         await self._retriever.close()
 
