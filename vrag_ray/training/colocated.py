@@ -33,6 +33,8 @@ been answered."""
 BURST_S = 0.25
 """Runs go on together and not after each step, at most this late, while twice as many replies are asked for as the
 engine has places: it lacks nothing meanwhile, and both codes run faster when they interrupt each other seldom."""
+IO_TURNS = 3
+"""Turns of the event loop after each step within a burst: searches and pictures, which take many, go on meanwhile."""
 
 INCOMPLETE = "\ufffd"
 
@@ -208,18 +210,20 @@ class ColocatedEngine:
     async def _run_engine(self) -> None:
         """Step while anybody waits. A fault of the engine is everybody's."""
         now = asyncio.get_running_loop().time
-        finished, paused = 0, now()
+        finished: list[_Waiting] = []
+        paused = now()
         try:
             while self._waiting:
-                finished += sum(self._deliver(output) for output in self._engine.step())
+                finished.extend(entry for output in self._engine.step() if (entry := self._received(output)))
                 if self._engine.get_num_unfinished_requests() >= self._plenty and now() - paused < BURST_S:
+                    await self._turns(IO_TURNS)
                     continue
-                whole = self._number + finished
-                for _ in range(HOPS if finished else 1):
-                    await asyncio.sleep(0)
-                    if self._number == whole:
-                        break
-                finished, paused = 0, now()
+                for entry in finished:
+                    if not entry.done.done():
+                        entry.done.set_result(None)
+                await self._turns(HOPS if finished else 1, until=self._number + len(finished))
+                finished.clear()
+                paused = now()
         except Exception as error:
             for entry in self._waiting.values():
                 if not entry.done.done():
@@ -228,14 +232,20 @@ class ColocatedEngine:
         finally:
             self._pump = None
 
-    def _deliver(self, output: object) -> bool:
+    async def _turns(self, most: int, until: int | None = None) -> None:
+        """Let the others on the event loop go on, at most until as many replies have been asked for as ``until``."""
+        for _ in range(most):
+            await asyncio.sleep(0)
+            if self._number == until:
+                break
+
+    def _received(self, output: object) -> _Waiting | None:
+        """Who waits for the reply that ``output`` ends."""
         from vllm import RequestOutput
 
         assert isinstance(output, RequestOutput)
         entry = self._waiting.get(output.request_id)
-        if entry is None or entry.done.done():
-            return False
+        if entry is None:
+            return None
         entry.reply.add(output)
-        if output.finished:
-            entry.done.set_result(None)
-        return bool(output.finished)
+        return entry if output.finished else None
