@@ -219,11 +219,14 @@ class Episode:
         if not rules.names_nodes:
             node_id, parents = f"s{self._searches + 1}", (self.graph.nodes[-1].id,)
         repeats = not rules.names_nodes
-        self.graph.add_search(node_id, parents, query, may_repeat=repeats)  # refuses before anything has changed
+        grown = self.graph.add_search(
+            node_id, parents, query, may_repeat=repeats
+        )  # refuses before anything has changed
         if self._pending is not None:
             items = tuple(sighting.remembered(DIRECT_PRIORITY) for sighting in self._pending.sightings)
             self._remember(self._pending, "", items)
-        self.graph = self.graph.add_search(node_id, parents, query, may_repeat=repeats)
+            grown = self.graph.add_search(node_id, parents, query, may_repeat=repeats)
+        self.graph = grown
         self._searches += 1
         self._pending = Observation(node_id, query, ())
         self._need = NeedSearch(query, rules.asks_for or self._config.search_top_k)

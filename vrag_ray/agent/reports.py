@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 from vrag_ray.agent.events import CropEvent, FoundItem, Place, ReadPage, SearchDoneEvent
 from vrag_ray.agent.observation import Observation, Sighting
-from vrag_ray.types import SearchAnswer
+from vrag_ray.types import PassageKind, SearchAnswer
 
 SHOWN_PASSAGE_CHARS = 400
 
 
-def place_of(sighting: Sighting) -> Place:
-    return Place(
+class _PlaceFields(TypedDict):
+    """The fields of ``Place``, for what is more than one."""
+
+    information_id: str
+    doc_id: str
+    title: str
+    kind: PassageKind
+    page: int | None
+    t_start: float | None
+    t_end: float | None
+    bbox: tuple[float, float, float, float] | None
+
+
+def _fields(sighting: Sighting) -> _PlaceFields:
+    return _PlaceFields(
         information_id=sighting.id,
         doc_id=sighting.doc_id,
         title=sighting.title,
@@ -25,7 +40,7 @@ def place_of(sighting: Sighting) -> Place:
 def found_items(seen: Observation) -> tuple[FoundItem, ...]:
     return tuple(
         FoundItem(
-            **dict(place_of(sighting)),
+            **_fields(sighting),
             uri=sighting.uri,
             score=sighting.score,
             text=sighting.passage_text[:SHOWN_PASSAGE_CHARS],
@@ -37,7 +52,7 @@ def found_items(seen: Observation) -> tuple[FoundItem, ...]:
 def read_pages(seen: Observation) -> tuple[ReadPage, ...]:
     return tuple(
         ReadPage(
-            **dict(place_of(sighting)),
+            **_fields(sighting),
             words=len(sighting.words),
             characters=len(sighting.page.text) if sighting.page is not None else 0,
             error=sighting.read_error,
@@ -61,5 +76,5 @@ def search_done(seen: Observation, answer: SearchAnswer, step: int) -> SearchDon
 
 
 def crop_event(node_id: str, closer: Sighting, step: int) -> CropEvent:
-    place = place_of(closer)
+    place = Place(**_fields(closer))
     return CropEvent(step=step, node_id=node_id, source_id=closer.source, place=place, text=closer.text)

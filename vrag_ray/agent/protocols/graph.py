@@ -73,11 +73,14 @@ class GraphProtocol:
         call = _CALL.search(rest)
         think = "\n".join([*thoughts, rest[: call.start()] if call else ""]).strip()
         # The object itself says where it ends: a page quoted inside of it may hold a closing tag.
-        whole = _braces(rest[call.start(1) :] if call else rest)
-        body = whole if whole is not None else call.group(1) if call else None
-        if body is None:
-            return Reply(think or rest.strip(), None, f"the reply holds no tool call: send {_EXPECTED}")
-        value = _loose_json(body)
+        start = call.start(1) if call else 0
+        value = _first_object(rest, start)
+        if value is None:
+            whole = _braces(rest[start:])
+            body = whole if whole is not None else call.group(1) if call else None
+            if body is None:
+                return Reply(think or rest.strip(), None, f"the reply holds no tool call: send {_EXPECTED}")
+            value = _loose_json(body)
         if not isinstance(value, dict):
             return Reply(think, None, f"the tool call is not a JSON object: send {_EXPECTED}")
         return _typed(value, think)
@@ -131,6 +134,16 @@ def _typed(call: Mapping[str, object], think: str) -> Reply:
         return Reply(think, None, f"{name}: argument {where or 'arguments'}: {first['msg']}")
 
 
+def _first_object(text: str, start: int) -> object:
+    """The JSON object that begins with the first brace from ``start``; None where there is none, or it is no JSON."""
+    brace = text.find("{", start)
+    try:
+        value: object = _JSON.raw_decode(text, brace)[0] if brace >= 0 else None
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
 def _loose_json(text: str) -> object:
     """The JSON or Python value in ``text``, None where there is none."""
     bare = _FENCE.sub("", text.strip()).strip()
@@ -168,11 +181,6 @@ def _braces(text: str) -> str | None:
     start = text.find("{")
     if start < 0:
         return None
-    try:
-        # What is JSON, as nearly always, need not be read letter by letter.
-        return text[start : _JSON.raw_decode(text, start)[1]]
-    except (ValueError, RecursionError):
-        pass
     depth, quoted, escaped = 0, False, False
     for place in range(start, len(text)):
         char = text[place]

@@ -17,6 +17,7 @@ from vrag_ray.agent.observation import Prompt, Turn
 from vrag_ray.agent.visual_memory import kept_views
 from vrag_ray.types import FamilyName, PassageKind
 
+_JSON = json.JSONEncoder(ensure_ascii=False)
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _BOX_UNITS = {
     FamilyName.QWEN2_5_VL: "in pixels of the picture as you see it",
@@ -127,7 +128,7 @@ def graph_json(prompt: Prompt) -> str:
         if items:
             told["items"] = items
         nodes.append(told)
-    return json.dumps(nodes, ensure_ascii=False)
+    return _JSON.encode(nodes)
 
 
 def item_label(item: MemoryItem) -> str:
@@ -183,4 +184,4 @@ def _tool(
     unknown = set(properties) - set(action.model_fields)
     assert not unknown, f"{action.__name__} has no {unknown}"
     name = str(action.model_fields["name"].default)
-    return Tool(name, description, json.dumps(_object(properties, required), ensure_ascii=False))
+    return Tool(name, description, _JSON.encode(_object(properties, required)))
