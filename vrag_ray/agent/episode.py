@@ -320,10 +320,10 @@ class Episode:
         """The policy's next reply is needed, and before it the pictures that the prompt shows."""
         prompt = self._prompt()
         if self._sees_pictures:
-            missing = self._showing.missing(prompt)
-            if missing:
-                return NeedPictures(missing)
-            prompt = self._showing.illustrated(prompt)
+            shown = self._showing.illustrated(prompt)
+            if not isinstance(shown, Prompt):
+                return NeedPictures(shown)
+            prompt = shown
         if self._memorized:
             self._memorized = False
             self._events.append(self._memory.report(self.graph, self._showing.drawn, self.steps, prompt.steps_left))

@@ -18,9 +18,17 @@ class Showing:
         self._protocol = protocol
         self.drawn: dict[PictureRequest, Picture | None] = {}
 
-    def missing(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
-        """What must be drawn before ``prompt`` can be shown."""
-        return tuple(view for view in dict.fromkeys(self._protocol.pictures(prompt)) if view not in self.drawn)
+    def illustrated(self, prompt: Prompt) -> Prompt | tuple[PictureRequest, ...]:
+        """``prompt`` with its pictures, or those that must be drawn first.
+
+        What it does not show is let go: a run must not hold every page it saw.
+        """
+        views = dict.fromkeys(self._protocol.pictures(prompt))
+        missing = tuple(view for view in views if view not in self.drawn)
+        if missing:
+            return missing
+        self.drawn = {view: self.drawn[view] for view in views}
+        return replace(prompt, pictures={view: picture for view, picture in self.drawn.items() if picture is not None})
 
     def put(
         self, requests: Sequence[PictureRequest], pictures: Sequence[Picture | VragError]
@@ -32,8 +40,3 @@ class Showing:
                 yield request, picture
             else:
                 self.drawn[request] = picture
-
-    def illustrated(self, prompt: Prompt) -> Prompt:
-        """``prompt`` with its pictures. What it does not show is let go: a run must not hold every page it saw."""
-        self.drawn = {view: self.drawn[view] for view in self._protocol.pictures(prompt)}
-        return replace(prompt, pictures={view: picture for view, picture in self.drawn.items() if picture is not None})

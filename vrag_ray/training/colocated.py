@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from vllm import LLM, SamplingParams
     from vllm.v1.engine.llm_engine import LLMEngine
 
-HOPS = 40
+HOPS = 10
 """Turns of the event loop after which a run whose reply has come has asked for the next one, if nothing else is
 missing. Without them it would sit out as many steps of the engine. No more are made once as many have asked as have
 been answered."""
