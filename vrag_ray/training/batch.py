@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.pixels import Pixels
+from vrag_ray.training.positions import Grid
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
@@ -20,8 +21,9 @@ class Batch:
     """``input_ids``, ``attention_mask`` and ``is_image``: [calls, tokens], padded on the right.
 
     ``pixels`` ([patches, values]) and ``grids`` ([pictures, 3]) hold every different picture once; ``shown`` ([images])
-    is the picture of each image in the order of the prompts. ``rows`` and ``columns`` ([scored]) are the places of the
-    completion tokens, call after call; ``labels`` ([scored]) are these tokens. ``lengths`` counts them by call.
+    is the picture of each image in the order of the prompts, and ``layouts`` has the grids of each call's images.
+    ``rows`` and ``columns`` ([scored]) are the places of the completion tokens, call after call; ``labels`` ([scored])
+    are these tokens. ``lengths`` counts them by call.
     """
 
     input_ids: Tensor
@@ -34,6 +36,7 @@ class Batch:
     columns: Tensor
     labels: Tensor
     lengths: tuple[int, ...]
+    layouts: tuple[tuple[Grid, ...], ...]
 
     def to(self, device: torch.device) -> Batch:
         def moved(tensor: Tensor | None) -> Tensor | None:
@@ -50,6 +53,7 @@ class Batch:
             self.columns.to(device),
             self.labels.to(device),
             self.lengths,
+            self.layouts,
         )
 
 
@@ -92,6 +96,7 @@ def collate(calls: Sequence[Call], pixels: Pixels, pad_id: int) -> Batch:
         torch.tensor(columns),
         torch.tensor(labels),
         tuple(len(call.completion_ids) for call in calls),
+        tuple(tuple(patches[numbers[png]].grid for png in call.images) for call in calls),
     )
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from PIL import Image
 
 from vrag_ray.policies.vllm_prompt import pictures
+from vrag_ray.training.positions import Grid
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -26,10 +27,10 @@ KEPT_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True)
 class Patches:
-    """One picture. ``values`` has shape [patches, channels * pixels of a patch]; ``grid`` is (time, rows, columns)."""
+    """One picture. ``values`` has shape [patches, channels * pixels of a patch]; ``grid`` is that of its patches."""
 
     values: Tensor
-    grid: tuple[int, int, int]
+    grid: Grid
 
 
 class Pixels:

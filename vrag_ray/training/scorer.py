@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vrag_ray.policies.chat_model import UNSAID_LOGIT
 from vrag_ray.training.batch import Batch
 from vrag_ray.training.config import ModelConfig
+from vrag_ray.training.positions import Positions
 from vrag_ray.training.sharding import shard
 from vrag_ray.types import VragError
 
@@ -35,6 +36,7 @@ class Scorer:
         self._temperature = temperature
         self._entropy_learns = entropy_learns
         self._bias = bias(model)
+        self._positions = Positions(model)
         self._score: Callable[[Batch], Scores] = self._scored
         self.sharded = False
 
@@ -66,6 +68,7 @@ class Scorer:
         output = inner(
             input_ids=batch.input_ids,
             attention_mask=batch.attention_mask,
+            position_ids=self._positions.of(batch.is_image, batch.layouts),
             mm_token_type_ids=batch.is_image,
             use_cache=False,
             **seen,
