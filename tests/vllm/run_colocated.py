@@ -1,5 +1,6 @@
 """Has a prompt with pictures refused by a colocated engine, then the same pictures seen, replies put into words by
-vLLM and by the engine itself, and talks held one by one and all at once; prints what was said as JSON.
+vLLM and by the engine itself, talks held one by one and all at once, and an engine that fails; prints what was said as
+JSON.
 
 Usage: run_colocated.py MODEL_FOLDER. A program of its own, so that vLLM's threads, signal handlers and log settings
 stay out of the test process.
@@ -14,9 +15,11 @@ from contextlib import aclosing
 from dataclasses import replace
 
 from transformers import AutoTokenizer
+from vllm import RequestOutput
 
 from tests.vllm.tiny import png
-from vrag_ray.policies.chat_model import PromptRefusedError, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.chat_model import ModelLostError, PromptRefusedError, Sampling, TokenDelta, TokenRequest
+from vrag_ray.training import colocated
 from vrag_ray.training.colocated import ColocatedEngine
 from vrag_ray.training.config import EngineConfig
 from vrag_ray.types import Completion
@@ -72,8 +75,24 @@ async def main(model: str) -> None:
     await crowd[0]
     left.cancel()
     await asyncio.wait({left})
-    talks = {"alone": alone, "crowd": await asyncio.gather(*crowd), "left": left.cancelled()}
-    print(json.dumps({"refused": refused, "replies": replies, "words": told, "talks": talks}), flush=True)
+    # Not to be stopped by the clock before the engine fails.
+    colocated.BURST_S = 600.0
+    whole, step = [0], engine._engine.step
+
+    def failing() -> list[RequestOutput]:
+        if whole[0]:
+            raise RuntimeError("out of memory")
+        outputs = step()
+        whole[0] += sum(output.finished for output in outputs if isinstance(output, RequestOutput))
+        return [output for output in outputs if isinstance(output, RequestOutput)]
+
+    held = await asyncio.gather(*crowd)
+    engine._engine.step = failing  # type: ignore[method-assign,assignment]
+    ends = await asyncio.gather(*(words(seed, ()) for seed in range(TALKS)), return_exceptions=True)
+    fault = {"whole": whole[0], "ends": [str(end) if isinstance(end, ModelLostError) else "" for end in ends]}
+    talks = {"alone": alone, "crowd": held, "left": left.cancelled()}
+    told_all = {"refused": refused, "replies": replies, "words": told, "talks": talks, "fault": fault}
+    print(json.dumps(told_all), flush=True)
 
 
 if __name__ == "__main__":

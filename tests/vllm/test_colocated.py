@@ -24,11 +24,17 @@ class Talks(TypedDict):
     left: bool
 
 
+class Fault(TypedDict):
+    whole: int
+    ends: list[str]
+
+
 class Told(TypedDict):
     refused: str
     replies: list[list[float]]
     words: list[tuple[str, str]]
     talks: Talks
+    fault: Fault
 
 
 @pytest.fixture(scope="module")
@@ -72,3 +78,10 @@ def test_runs_that_wait_for_a_place_say_what_they_say_alone_also_when_one_of_the
     assert talks["left"]
     assert talks["crowd"] == talks["alone"]
     assert len({tuple(said[:5]) for said in talks["crowd"]}) > 1
+
+
+def test_an_engine_that_fails_takes_with_it_only_the_replies_that_are_not_whole(told: Told) -> None:
+    ends = told["fault"]["ends"]
+    assert 0 < told["fault"]["whole"] < len(ends)
+    assert ends.count("") == told["fault"]["whole"]
+    assert set(ends) == {"", "the engine failed: out of memory"}

@@ -208,7 +208,7 @@ class ColocatedEngine:
         )
 
     async def _run_engine(self) -> None:
-        """Step while anybody waits. A fault of the engine is everybody's."""
+        """Step while anybody waits. A fault of the engine is everybody's whose reply is not whole."""
         now = asyncio.get_running_loop().time
         finished: list[_Waiting] = []
         paused = now()
@@ -218,13 +218,12 @@ class ColocatedEngine:
                 if self._engine.get_num_unfinished_requests() >= self._plenty and now() - paused < BURST_S:
                     await self._turns(IO_TURNS)
                     continue
-                for entry in finished:
-                    if not entry.done.done():
-                        entry.done.set_result(None)
+                _give(finished)
                 await self._turns(HOPS if finished else 1, until=self._number + len(finished))
                 finished.clear()
                 paused = now()
         except Exception as error:
+            _give(finished)
             for entry in self._waiting.values():
                 if not entry.done.done():
                     entry.done.set_exception(ModelLostError(f"the engine failed: {error}"))
@@ -249,3 +248,10 @@ class ColocatedEngine:
             return None
         entry.reply.add(output)
         return entry if output.finished else None
+
+
+def _give(replies: Iterable[_Waiting]) -> None:
+    """Let those go on whose replies are whole."""
+    for entry in replies:
+        if not entry.done.done():
+            entry.done.set_result(None)
