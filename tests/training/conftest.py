@@ -29,6 +29,14 @@ def qwen3(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(params=["model", "qwen3"], ids=["qwen2.5-vl", "qwen3-vl"])
+def folder(request: pytest.FixtureRequest) -> Path:
+    """The folder of each of the two, in turn."""
+    path = request.getfixturevalue(request.param)
+    assert isinstance(path, Path)
+    return path
+
+
 @pytest.fixture(scope="session")
 def groups(model: Path) -> Groups:
     """Three runs of each of four questions, with mistakes, crops and corrections among them."""

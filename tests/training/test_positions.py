@@ -16,13 +16,6 @@ from vrag_ray.training.positions import Positions
 from vrag_ray.training.scorer import load_model
 
 
-@pytest.fixture(params=["model", "qwen3"], ids=["qwen2.5-vl", "qwen3-vl"])
-def folder(request: pytest.FixtureRequest) -> Path:
-    path = request.getfixturevalue(request.param)
-    assert isinstance(path, Path)
-    return path
-
-
 def test_positions_are_those_that_the_model_gives_itself(folder: Path) -> None:
     model = load_model(ModelConfig(path=str(folder)), str(folder))
     pixels = pixels_of(folder)

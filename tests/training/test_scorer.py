@@ -25,13 +25,6 @@ from vrag_ray.types import FamilyName, VragError
 NEAR = 1e-5
 
 
-@pytest.fixture(params=["model", "qwen3"], ids=["qwen2.5-vl", "qwen3-vl"])
-def folder(request: pytest.FixtureRequest) -> Path:
-    path = request.getfixturevalue(request.param)
-    assert isinstance(path, Path)
-    return path
-
-
 def call(folder: Path, *parts: str | bytes, reply: str = "red") -> Call:
     """A chat of words and pictures (PNG), and what was said to it."""
     form = ChatFormat(str(folder))

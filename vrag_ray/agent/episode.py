@@ -219,9 +219,8 @@ class Episode:
         if not rules.names_nodes:
             node_id, parents = f"s{self._searches + 1}", (self.graph.nodes[-1].id,)
         repeats = not rules.names_nodes
-        grown = self.graph.add_search(
-            node_id, parents, query, may_repeat=repeats
-        )  # refuses before anything has changed
+        # Refused, if it is, before anything has changed.
+        grown = self.graph.add_search(node_id, parents, query, may_repeat=repeats)
         if self._pending is not None:
             items = tuple(sighting.remembered(DIRECT_PRIORITY) for sighting in self._pending.sightings)
             self._remember(self._pending, "", items)
