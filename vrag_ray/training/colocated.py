@@ -11,14 +11,14 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from time import time
 from typing import TYPE_CHECKING
 
 from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, PromptRefusedError, TokenDelta, TokenRequest
-from vrag_ray.policies.vllm_prompt import pictures
 from vrag_ray.policies.vllm_reply import Reply
 from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
 from vrag_ray.training.config import EngineConfig
+from vrag_ray.training.rendered_prompts import RenderedPrompts
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class ColocatedEngine:
         make: Callable[..., LLM] = LLM
         self._llm = make(**(arguments | config.engine_args))
         self._engine: LLMEngine = self._llm.llm_engine
+        self._prompts = RenderedPrompts(self._engine.renderer)
         # Both families have it, vLLM's protocol has not.
         backend = getattr(self._llm.get_tokenizer(), "backend_tokenizer")  # noqa: B009
         self._decode: Callable[..., str] = backend.decode
@@ -163,25 +164,19 @@ class ColocatedEngine:
     def _forget(self) -> None:
         if not self._llm.reset_prefix_cache():
             raise VragError("the engine kept its prefix cache: the old weights would speak in the next rollout")
-        self._llm.reset_mm_cache()
         self._engine.reset_encoder_cache()
+        # No weights in them, but rollouts with other weights have other questions.
+        self._prompts.forget()
 
     def _add(self, request: TokenRequest) -> str:
-        from vllm import TokensPrompt
         from vllm.exceptions import VLLMClientError
 
-        prompt = TokensPrompt(prompt_token_ids=list(request.prompt_ids))
-        if request.images:
-            prompt["multi_modal_data"] = {"image": list(pictures(request.images))}
-            # Runs of a group look at the same pages: a file's digest is had sooner than one of its pixels.
-            prompt["multi_modal_uuids"] = {"image": [sha256(png).hexdigest() for png in request.images]}
         self._number += 1
         request_id = str(self._number)
         try:
-            self._engine.add_request(request_id, prompt, self._parameters(request))
+            prompt = self._prompts.rendered(request)
+            self._engine.add_request(request_id, prompt, self._parameters(request), arrival_time=time())
         except (ValueError, VLLMClientError) as error:
-            # Its pictures count as sent now, and were not: the next prompt that has one of them would fail.
-            self._llm.reset_mm_cache()
             raise PromptRefusedError(
                 f"the engine cannot take a prompt of {len(request.prompt_ids)} text tokens and {len(request.images)} "
                 f"pictures: {error}. Raise rollout.engine.max_model_len, or lower the agent's budgets."
