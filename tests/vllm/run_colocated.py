@@ -1,6 +1,6 @@
-"""Has a prompt with pictures refused by a colocated engine, then the same pictures seen, replies put into words by
-vLLM and by the engine itself, talks held one by one and all at once, and an engine that fails; prints what was said as
-JSON.
+"""Has a prompt with pictures refused by a colocated engine, then the same pictures seen, also after vLLM forgot them,
+prompts rendered and kept, replies put into words by vLLM and by the engine itself, talks held one by one and all at
+once, and an engine that fails; prints what was said as JSON.
 
 Usage: run_colocated.py MODEL_FOLDER. A program of its own, so that vLLM's threads, signal handlers and log settings
 stay out of the test process.
@@ -22,6 +22,7 @@ from vrag_ray.policies.chat_model import ModelLostError, PromptRefusedError, Sam
 from vrag_ray.training import colocated
 from vrag_ray.training.colocated import ColocatedEngine
 from vrag_ray.training.config import EngineConfig
+from vrag_ray.training.rendered_prompts import RenderedPrompts
 from vrag_ray.types import Completion
 
 LONGEST = 256
@@ -67,6 +68,12 @@ async def main(model: str) -> None:
     await reply(prompt)
     await reply(prompt)
     await reply(replace(prompt, images=prompt.images[::-1]))
+    # Everything of vLLM's that may know these pictures; the prompt itself is kept.
+    engine._llm.reset_prefix_cache()
+    engine._llm.reset_mm_cache()
+    engine._engine.reset_encoder_cache()
+    await reply(prompt)
+    kept = _renderings(engine, prompt)
     # Whoever names words to stop at has them put together by vLLM, token by token.
     told = [(await words(seed, ("never said",)), await words(seed, ())) for seed in range(16)]
     alone = [await talk(number) for number in range(TALKS)]
@@ -91,8 +98,41 @@ async def main(model: str) -> None:
     ends = await asyncio.gather(*(words(seed, ()) for seed in range(TALKS)), return_exceptions=True)
     fault = {"whole": whole[0], "ends": [str(end) if isinstance(end, ModelLostError) else "" for end in ends]}
     talks = {"alone": alone, "crowd": held, "left": left.cancelled()}
-    told_all = {"refused": refused, "replies": replies, "words": told, "talks": talks, "fault": fault}
+    told_all = {"refused": refused, "replies": replies, "kept": kept, "words": told, "talks": talks, "fault": fault}
     print(json.dumps(told_all), flush=True)
+
+
+def _renderings(engine: ColocatedEngine, prompt: TokenRequest) -> dict[str, list[int]]:
+    """How often vLLM had rendered a prompt after each of those asked for, by what was special about them."""
+    renderer = engine._engine.renderer
+    render, times = renderer.render_cmpl, [0]
+
+    def counted(*prompts: object, skip_mm_cache: bool) -> object:
+        times[0] += 1
+        return render(*prompts, skip_mm_cache=skip_mm_cache)  # type: ignore[arg-type]
+
+    renderer.render_cmpl = counted  # type: ignore[method-assign,assignment]
+
+    def asked(prompts: RenderedPrompts, *requests: TokenRequest) -> list[int]:
+        times[0] = 0
+        return [times[0] for request in requests if prompts.rendered(request)]
+
+    again = replace(prompt, images=tuple(bytes(bytearray(one)) for one in prompt.images), sampling=Sampling(seed=1))
+    words, swapped = TokenRequest((50, 51)), replace(prompt, images=prompt.images[::-1])
+    whole = len(RenderedPrompts(renderer).rendered(prompt)["prompt_token_ids"])
+    forgetful = RenderedPrompts(renderer)
+    seen = asked(forgetful, prompt, again, swapped, words, prompt, words)
+    forgetful.forget()
+    told = {
+        "seen": seen,
+        "forgotten": asked(forgetful, prompt, prompt),
+        "room for both": asked(RenderedPrompts(renderer, whole + 2), prompt, words, prompt, words),
+        "room for one": asked(RenderedPrompts(renderer, whole + 1), prompt, words, words, prompt, prompt),
+        "room for none": asked(RenderedPrompts(renderer, 1), prompt, prompt, words, words, prompt),
+        "the longest unused goes": asked(RenderedPrompts(renderer, whole + 2), words, prompt, words, swapped, words),
+    }
+    renderer.render_cmpl = render  # type: ignore[method-assign]
+    return told
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ class Fault(TypedDict):
 class Told(TypedDict):
     refused: str
     replies: list[list[float]]
+    kept: dict[str, list[int]]
     words: list[tuple[str, str]]
     talks: Talks
     fault: Fault
@@ -60,9 +61,27 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(told: Told) -> None:
     assert "252 text tokens and 2 pictures" in told["refused"]
-    seen, again, swapped = told["replies"]
+    seen, again, swapped, _ = told["replies"]
     assert seen == pytest.approx(again, abs=1e-4)
     assert seen[0] != pytest.approx(swapped[0], abs=1e-3)
+
+
+def test_a_prompt_that_was_kept_is_answered_the_same_when_vllm_has_forgotten_its_pictures(told: Told) -> None:
+    seen, _, _, forgotten = told["replies"]
+    assert forgotten == pytest.approx(seen, abs=1e-4)
+
+
+def test_a_prompt_is_rendered_once_for_the_samples_of_its_group_and_anew_with_other_pictures(told: Told) -> None:
+    assert told["kept"]["seen"] == [1, 1, 2, 3, 3, 3]
+    assert told["kept"]["forgotten"] == [1, 1]
+
+
+def test_prompts_are_kept_within_their_bound_and_the_last_one_always(told: Told) -> None:
+    assert told["kept"]["room for both"] == [1, 2, 2, 2]
+    assert told["kept"]["room for one"] == [1, 2, 2, 3, 3]
+    assert told["kept"]["room for none"] == [1, 1, 2, 2, 3]
+    # Two prompts fit, of which the words were used last.
+    assert told["kept"]["the longest unused goes"] == [1, 2, 2, 3, 3]
 
 
 def test_a_reply_reads_as_if_vllm_had_put_its_words_together_token_by_token(told: Told) -> None:

@@ -164,8 +164,8 @@ class ColocatedEngine:
     def _forget(self) -> None:
         if not self._llm.reset_prefix_cache():
             raise VragError("the engine kept its prefix cache: the old weights would speak in the next rollout")
+        self._llm.reset_mm_cache()
         self._engine.reset_encoder_cache()
-        # No weights in them, but rollouts with other weights have other questions.
         self._prompts.forget()
 
     def _add(self, request: TokenRequest) -> str:

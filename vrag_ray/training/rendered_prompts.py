@@ -24,8 +24,7 @@ KEPT_TOKENS = 32_768
 class RenderedPrompts:
     """Inputs for vLLM's engine. Those asked for last are kept, at least one and at most ``KEPT_TOKENS`` in all.
 
-    Each one carries its pictures' pixels, so that it holds whatever vLLM has forgotten or never come to know. Not
-    thread-safe.
+    Each one carries its pictures' pixels: vLLM's own cache of pictures may have lost them by then. Not thread-safe.
     """
 
     def __init__(self, renderer: BaseRenderer, kept_tokens: int = KEPT_TOKENS) -> None:
