@@ -61,6 +61,8 @@ OUR_TOKENS, TRL_SAMPLES = 2048, 32
 QUESTIONS, GROUP = 16, 8
 AGENT_QUESTIONS, AGENT_PLACES = 32, 64
 """More runs than the engine has places: when some wait for a search or end, others take their places."""
+MOST_SAID = 28
+"""Tokens of a reply in agent rollouts, as in the course. A run that babbles up to its last step is alone at the end."""
 DEPTHS = (4, 12)
 """Layers of the model as it is, and deepened."""
 REPLY_TOKENS = 24
@@ -137,12 +139,19 @@ class Bench:
         tasks = world.tasks(str(self.course / "world" / "train.jsonl"))[:AGENT_QUESTIONS]
         agent: list[float] = []
         bare: list[float] = []
+        longest: list[int] = []
         try:
             for turn in range(WARM_UP + ROUNDS):
                 spent: list[float] = []
                 with timed(spent):
                     groups = await rollouts(
-                        world.stage, self.engine, self.form, tasks, group=GROUP, sampling=Sampling(48), seed=f"{turn}"
+                        world.stage,
+                        self.engine,
+                        self.form,
+                        tasks,
+                        group=GROUP,
+                        sampling=Sampling(MOST_SAID),
+                        seed=f"{turn}",
                     )
                 runs = [run for group in groups for run in group]
                 calls = [call for run in runs for call in run.calls]
@@ -156,13 +165,18 @@ class Bench:
                 if turn >= WARM_UP:
                     agent.append(tokens / spent[0])
                     bare.append(tokens / again[0])
+                    longest.append(max(sum(len(call.completion_ids) for call in run.calls) for run in runs))
         finally:
             await world.close()
         ratios = told([mine / theirs for mine, theirs in zip(agent, bare, strict=True)])
         more = statistics.median(1 / mine - 1 / theirs for mine, theirs in zip(agent, bare, strict=True))
         print(f"agent rollouts: {statistics.median(agent):.0f} tokens/s in {len(runs)} runs of {len(calls)} replies")
         print(f"bare engine, the same prompts at once: {statistics.median(bare):.0f} tokens/s; {ratios}")
-        print(f"the agent's own share: {1000 * more * tokens / len(calls):.1f} ms a reply", flush=True)
+        print(f"the agent's own share: {1000 * more * tokens / len(calls):.1f} ms a reply")
+        print(
+            f"tokens of a round: {tokens}, of its longest run, one after the other: {statistics.median(longest)}",
+            flush=True,
+        )
 
     async def _again(self, call: Call, seed: str) -> None:
         """As many tokens for the same prompt, without an agent."""
