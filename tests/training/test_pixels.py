@@ -81,13 +81,13 @@ def test_a_picture_is_cut_up_once(model: Path):
 
 
 def test_only_so_many_bytes_of_pictures_are_kept_and_all_are_still_read(model: Path, monkeypatch: pytest.MonkeyPatch):
+    size = fresh(model).patches(png(112, 112)).values.nbytes
+    monkeypatch.setattr(module, "KEPT_BYTES", 2 * size)
     pixels = fresh(model)
-    first = pixels.patches(png(112, 112))
-    monkeypatch.setattr(module, "KEPT_BYTES", 2 * first.values.nbytes)
-    for seed in range(1, 4):
-        pixels.patches(png(112, 112, seed))
-    assert pixels._bytes == 2 * first.values.nbytes
-    again = pixels.patches(png(112, 112))
+    first, _, third, last = [pixels.patches(png(112, 112, seed)) for seed in range(4)]
+    assert pixels.patches(png(112, 112, 2)) is third
+    assert pixels.patches(png(112, 112, 3)) is last
+    again = pixels.patches(png(112, 112, 0))
     assert again is not first
     assert torch.equal(again.values, first.values)
 

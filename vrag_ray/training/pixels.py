@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from PIL import Image
 
 from vrag_ray.policies.vllm_prompt import pictures
 from vrag_ray.training.positions import Grid
+from vrag_ray.training.recent import Recent
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class Pixels:
         self._process: Callable[..., Mapping[str, Tensor]] = processor.image_processor
         self._count: Callable[[int, int], int] = processor.image_processor.get_number_of_image_patches
         self._merge = int(processor.image_processor.merge_size) ** 2
-        self._kept: OrderedDict[str, Patches] = OrderedDict()
-        self._bytes = 0
+        self._kept: Recent[str, Patches] = Recent(KEPT_BYTES, lambda patches: patches.values.nbytes)
 
     def patches(self, png: bytes) -> Patches:
         return self.patches_of_all([png])[0]
@@ -51,12 +50,12 @@ class Pixels:
     def patches_of_all(self, pngs: Sequence[bytes]) -> list[Patches]:
         """Of each picture. Those that are not kept are cut up together: one by one, most of the time is overhead."""
         names = [hashlib.sha256(png).hexdigest() for png in pngs]
-        known = {name: self._kept[name] for name in names if name in self._kept}
+        known = {name: kept for name in names if (kept := self._kept.get(name)) is not None}
         missing = {name: png for name, png in zip(names, pngs, strict=True) if name not in known}
         if missing:
-            known.update(zip(missing, self._cut_up(list(missing.values())), strict=True))
-        for name in dict.fromkeys(names):
-            self._keep(name, known[name])
+            for name, patches in zip(missing, self._cut_up(list(missing.values())), strict=True):
+                known[name] = patches
+                self._kept.put(name, patches)
         return [known[name] for name in names]
 
     def visual_tokens(self, png: bytes) -> int:
@@ -73,16 +72,6 @@ class Pixels:
         values = torch.split(done["pixel_values"], [time * rows * columns for time, rows, columns in grids])
         # Copies: a part would hold on to the pictures that it was cut up with.
         return [Patches(value.clone(), grid) for value, grid in zip(values, grids, strict=True)]
-
-    def _keep(self, name: str, patches: Patches) -> None:
-        if name in self._kept:
-            self._kept.move_to_end(name)
-            return
-        self._kept[name] = patches
-        self._bytes += patches.values.nbytes
-        while self._bytes > KEPT_BYTES and len(self._kept) > 1:
-            _, dropped = self._kept.popitem(last=False)
-            self._bytes -= dropped.values.nbytes
 
     def widen(self, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> tuple[int, ...]:
         """``ids`` with each picture's one image token repeated for every visual token, as the model reads it.

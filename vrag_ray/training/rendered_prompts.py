@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from copy import copy
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from vrag_ray.policies.vllm_prompt import pictures
+from vrag_ray.training.recent import Recent
 
 if TYPE_CHECKING:
     from vllm.inputs import MultiModalInput, TokensInput
@@ -29,26 +29,19 @@ class RenderedPrompts:
 
     def __init__(self, renderer: BaseRenderer, kept_tokens: int = KEPT_TOKENS) -> None:
         self._renderer = renderer
-        self._kept_tokens = kept_tokens
-        self._kept: OrderedDict[tuple[tuple[int, ...], tuple[bytes, ...]], Rendered] = OrderedDict()
-        self._tokens = 0
+        self._kept: Recent[tuple[tuple[int, ...], tuple[bytes, ...]], Rendered] = Recent(kept_tokens, _length)
 
     def rendered(self, request: TokenRequest) -> Rendered:
         """Raises ValueError or VLLMClientError if the prompt is too long, VragError if a picture is no PNG."""
         key = (request.prompt_ids, request.images)
         kept = self._kept.get(key)
         if kept is None:
-            kept = self._kept[key] = self._render(request)
-            self._tokens += _length(kept)
-            while self._tokens > self._kept_tokens and len(self._kept) > 1:
-                self._tokens -= _length(self._kept.popitem(last=False)[1])
-        else:
-            self._kept.move_to_end(key)
+            kept = self._render(request)
+            self._kept.put(key, kept)
         return copy(kept)
 
     def forget(self) -> None:
-        self._kept.clear()
-        self._tokens = 0
+        self._kept.forget()
 
     def _render(self, request: TokenRequest) -> Rendered:
         from vllm import TokensPrompt
