@@ -1,4 +1,7 @@
-"""Searching and asking in this process, where no server runs: Ray for this machine, the retriever and the agent."""
+"""Searching and asking in this process, where no server runs: the retriever and the agent, without Ray.
+
+And ``ray_session``, for what does need a Ray.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.api import RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
 from vrag_ray.filters import SearchFilter
+from vrag_ray.policies.brains import AgentName
 from vrag_ray.types import Locator, NotFoundError, PageText, SearchAnswer, VragError
 
 if TYPE_CHECKING:
@@ -55,14 +59,11 @@ def ray_session() -> Iterator[None]:
 
 @asynccontextmanager
 async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
-    """``settings.collection`` ready to be searched and asked; needs an initialised Ray.
-
-    Raises NotFoundError where there is no collection or an empty one.
-    """
+    """``settings.collection`` ready to be searched and asked. Raises NotFoundError where there is no collection."""
     from vrag_ray.index.sharded import ShardedRetriever
     from vrag_ray.serving.library import Library
 
-    retriever = await ShardedRetriever.start(settings)
+    retriever = await ShardedRetriever.start_local(settings)
     library = Library(settings, retriever.refresh)
     try:
         yield LocalSystem(settings, retriever, library)
@@ -89,7 +90,7 @@ class LocalSystem:
         self._runs: dict[str, Run] = {}
 
     async def search(self, request: SearchRequest) -> SearchResponse:
-        from vrag_ray.serving.routes.search import search_hit
+        from vrag_ray.serving.hits import search_hit
 
         answer = await self._retriever.search(
             request.all_queries(), top_k=request.top_k, mode=request.mode, filter=request.filter
@@ -107,6 +108,7 @@ class LocalSystem:
     async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
         from vrag_ray.serving.run_factory import endpoint_model, make_run
 
+        _refuse_served_model(request.agent, self._settings)
         source = _LocalEvidence(self._retriever, self._library)
         run = make_run(
             request.run_id or uuid.uuid4().hex, request, self._settings, source, endpoint_model(self._settings)
@@ -119,6 +121,14 @@ class LocalSystem:
         if run_id not in self._runs:
             raise NotFoundError(f"run {run_id} was not started here")
         return self._runs[run_id].record()
+
+
+def _refuse_served_model(agent: str, settings: Settings) -> None:
+    if settings.vllm is not None and settings.openai is None and agent != AgentName.EXTRACTIVE:
+        raise VragError(
+            f"agent {agent} needs the model {settings.vllm.model}, and only the service loads one: start `vrag serve` "
+            "with this configuration, and ask it with --url"
+        )
 
 
 class _LocalEvidence:

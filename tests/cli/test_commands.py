@@ -18,8 +18,15 @@ VRAG = [sys.executable, "-m", "vrag_ray.cli"]
 TIMEOUT_S = 240
 
 
-def vrag(*arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([*VRAG, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+def vrag(*arguments: str, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [*VRAG, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+        env=os.environ | variables,
+    )
     assert done.returncode == code, f"{arguments}: {done.stdout}\n{done.stderr}"
     return done
 
@@ -76,17 +83,42 @@ def test_documents_and_versions_are_listed(collection):
     assert "3 documents" in vrag("documents", "-c", collection).stdout
 
 
-def test_search_and_ask_start_what_they_need_where_no_server_runs(collection):
+@pytest.fixture(scope="module")
+def no_ray(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables of a process in which importing Ray fails."""
+    folder = tmp_path_factory.mktemp("no-ray")
+    (folder / "ray.py").write_text("raise ImportError('this process must not need Ray')\n", encoding="utf-8")
+    path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+    return {"PYTHONPATH": path}
+
+
+def test_what_reads_a_local_collection_runs_in_its_own_process_without_ray(collection, no_ray):
     response = json.loads(
-        vrag("search", "dredging the basin", "-c", collection, "--where", "year=2024", "--json").stdout
+        vrag("search", "dredging the basin", "-c", collection, "--where", "year=2024", "--json", **no_ray).stdout
     )
     assert response["results"][0][0]["page"] == 2
-    assert (response["shards_ok"], response["shards_total"]) == (1, 1)
-    asked = vrag("ask", "How much did dredging the northern basin cost?", "-c", collection)
+    assert (response["shards_ok"], response["shards_total"], response["mode"]) == (1, 1, "hybrid")
+    assert "3 documents" in vrag("documents", "-c", collection, **no_ray).stdout
+    assert "sound" in vrag("verify", collection, **no_ray).stdout
+    asked = vrag("ask", "How much did dredging the northern basin cost?", "-c", collection, **no_ray)
     assert "4.7 million euros" in asked.stdout
     assert "report.pdf" not in asked.stderr
     assert "page 2, box" in asked.stdout
     assert "Graph" in asked.stdout
+
+
+def test_what_needs_a_service_says_so(collection, tmp_path):
+    settings = tmp_path / "settings.yaml"
+    settings.write_text("vllm: {model: some/model}\n", encoding="utf-8")
+    refused = vrag("ask", "why?", "-c", collection, "--agent", "vimrag", "--config", str(settings), code=1)
+    assert "vrag serve" in refused.stderr
+    assert "--url" in refused.stderr
+
+
+def test_create_makes_an_empty_collection_once(tmp_path):
+    root = str(tmp_path / "new")
+    for _ in range(2):
+        assert "0 documents" in vrag("create", root).stdout
 
 
 def test_verify_names_the_flipped_byte_and_exits_1(collection, files, tmp_path):

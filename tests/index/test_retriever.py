@@ -14,6 +14,7 @@ import pytest
 from tests.index.planted import doc_id_of, document, plant, stored
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
 from vrag_ray.filters import SearchFilter
+from vrag_ray.index.collection import Collection
 from vrag_ray.index.sharded import ShardedRetriever
 from vrag_ray.index.writer import CollectionWriter
 from vrag_ray.types import SearchAnswer, SearchMode, VragError
@@ -63,6 +64,28 @@ def test_each_mode_finds_the_planted_page_and_carries_its_scores(tmp_path: Path)
     asyncio.run(check())
 
 
+def test_a_local_retriever_finds_what_shard_actors_find(tmp_path: Path) -> None:
+    words = ("red", "green", "blue", "apple", "pear", "plum")
+    plant(tmp_path / "c", {f"d{n}": [f"{words[n % 6]} {words[(n + k) % 6]}" for k in range(4)] for n in range(12)})
+    settings = settings_for(tmp_path / "c", shards=3)
+    queries, kept = ["green pear", "plum"], SearchFilter(doc_ids=[doc_id_of("d1"), doc_id_of("d2")])
+
+    async def check() -> None:
+        local = await ShardedRetriever.start_local(settings)
+        async with retriever_over(settings) as sharded:
+            for mode in SearchMode:
+                for wanted in (None, kept):
+                    mine = await local.search(queries, top_k=7, mode=mode, filter=wanted)
+                    theirs = await sharded.search(queries, top_k=7, mode=mode, filter=wanted)
+                    assert mine.results == theirs.results
+            status = local.status()
+            assert (status.shards_ok, status.shards_total, [one.size for one in status.shards]) == (1, 1, [48])
+            assert status.notices == ()
+        await local.close()
+
+    asyncio.run(check())
+
+
 def test_a_page_is_returned_once_however_many_of_its_windows_match(tmp_path: Path) -> None:
     with CollectionWriter(tmp_path / "c") as writer:
         writer.add_passages([stored("a", 1, f"red {i}", window=i) for i in range(300)] + [stored("a", 2, "red only")])
@@ -79,6 +102,8 @@ def test_a_page_is_returned_once_however_many_of_its_windows_match(tmp_path: Pat
 
 
 def test_an_empty_collection_is_served_and_says_so(tmp_path: Path) -> None:
+    Collection.open_or_create(tmp_path / "c")
+
     async def check() -> None:
         async with retriever_over(settings_for(tmp_path / "c")) as retriever:
             answer = await retriever.search(["anything"])

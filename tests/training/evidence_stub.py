@@ -14,7 +14,7 @@ from PIL import Image
 
 from tests.agent.pages import HEIGHT, WIDTH, Shelf, library
 from vrag_ray.api import SearchRequest, SearchResponse
-from vrag_ray.serving.routes.search import search_hit
+from vrag_ray.serving.hits import search_hit
 from vrag_ray.types import PassageKind
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from vrag_ray.commands.console import Echo, ray_behind_terminal
+from vrag_ray.commands.console import Echo
 from vrag_ray.commands.options import api_key
 
 if TYPE_CHECKING:
@@ -41,8 +41,7 @@ def with_system(
     from vrag_ray.runtime import require_collection
 
     require_collection(settings.collection)
-    with ray_behind_terminal() as echo:
-        return asyncio.run(_with_local(settings, use, echo))
+    return asyncio.run(_with_local(settings, use))
 
 
 async def _with_server(url: str, use: Use[T]) -> T:
@@ -52,11 +51,11 @@ async def _with_server(url: str, use: Use[T]) -> T:
         return await use(client, client.base_url, typer.echo)
 
 
-async def _with_local(settings: Settings, use: Use[T], echo: Echo) -> T:
+async def _with_local(settings: Settings, use: Use[T]) -> T:
     from vrag_ray.runtime import local_system
 
     async with local_system(settings) as system:
-        return await use(system, None, echo)
+        return await use(system, None, typer.echo)
 
 
 def _running_server(settings: Settings) -> str | None:

@@ -20,6 +20,8 @@ from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.lexical import Scored
 from vrag_ray.index.rows import SHARD_COLUMNS, CorruptionError, meta_from_json, shard_checksum
+from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.versions import find_version
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -56,6 +58,22 @@ class ShardRows:
 def shard_of(doc_id: str, shards: int) -> int:
     """The shard a document lives in: its SHA-256 modulo the number of shards."""
     return int(doc_id[:8], 16) % shards
+
+
+def load_index(
+    files: CollectionFiles,
+    version: int,
+    embedder_id: str,
+    *,
+    shard: int = 0,
+    shards: int = 1,
+    threads: int = 1,
+    on_gpu: bool = False,
+) -> ShardIndex:
+    """Shard number ``shard`` of ``shards`` of a collection version (0: an empty one), read from its files."""
+    collection = Collection(files, find_version(files, version) if version else None)
+    rows, vectors = load_rows(collection, embedder_id, shard, shards)
+    return ShardIndex(rows, vectors, threads, on_gpu=on_gpu)
 
 
 def load_rows(
@@ -110,21 +128,21 @@ def _coded(values: list[str]) -> tuple[list[str], NDArray[np.int32]]:
 class ShardIndex:
     """Exact inner-product search over vectors [n, dim] fp16; thread-safe for searching.
 
-    Where FAISS sees a GPU the unfiltered search runs there; filters and very large ``k`` use the CPU copy, because
+    With ``on_gpu`` the unfiltered search runs there; filters and very large ``k`` use the CPU copy, because
     GPU indexes take no selector and at most 2,048 results.
     """
 
-    def __init__(self, rows: ShardRows, vectors: NDArray[np.float16], threads: int = 1) -> None:
+    def __init__(
+        self, rows: ShardRows, vectors: NDArray[np.float16], threads: int = 1, *, on_gpu: bool = False
+    ) -> None:
         """``threads`` scan one query side by side: FAISS itself would give it one."""
-        import faiss
-
         self.rows = rows
         self.size, self.dim = len(rows.ids), int(vectors.shape[1])
         parts = max(1, min(threads, self.size // LEAST_ROWS_OF_A_PART))
         self._bounds = [self.size * part // parts for part in range(parts + 1)]
         self._cpu = [_cpu_index(vectors[start:stop]) for start, stop in pairwise(self._bounds)]
         self._pool = ThreadPoolExecutor(parts, thread_name_prefix="scan") if parts > 1 else None
-        self._gpu = _gpu_index(vectors) if self.size and faiss.get_num_gpus() > 0 else None
+        self._gpu = _gpu_index(vectors) if self.size and on_gpu else None
 
     @property
     def bytes_per_vector(self) -> float:
@@ -227,6 +245,10 @@ def _cpu_index(vectors: NDArray[np.float16]) -> faiss.Index:
 def _gpu_index(vectors: NDArray[np.float16]) -> faiss.Index:
     import faiss
 
+    if faiss.get_num_gpus() == 0:
+        raise VragError(
+            "index.num_gpus is above 0 and FAISS sees no GPU here: install the extra `gpu`, or set index.num_gpus to 0"
+        )
     config = faiss.GpuIndexFlatConfig()
     config.useFloat16 = True
     index = faiss.GpuIndexFlatIP(faiss.StandardGpuResources(), vectors.shape[1], config)

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig
 from vrag_ray.filters import SearchFilter
-from vrag_ray.index.collection import Collection
 from vrag_ray.index.lexical import Scored
-from vrag_ray.index.shard import ShardIndex, load_rows, merge
+from vrag_ray.index.shard import ShardIndex, load_index, merge
 from vrag_ray.index.storage import CollectionFiles
-from vrag_ray.index.versions import find_version
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -44,17 +42,22 @@ class ShardStatus:
 class IndexShard:
     """The code inside a shard actor. Holds one index a version, so that a refresh leaves no gap in service."""
 
-    def __init__(self, root: str, shard: int, shards: int, threads: int | None) -> None:
-        self._root, self._shard, self._shards = root, shard, shards
-        self._threads = threads or os.cpu_count() or 1
+    def __init__(self, root: str, shard: int, config: IndexConfig) -> None:
+        self._root, self._shard, self._config = root, shard, config
         self._indexes: dict[int, ShardIndex] = {}
 
     def load(self, version: int, embedder_id: str) -> ShardStatus:
         if version not in self._indexes:
-            files = CollectionFiles(self._root)
-            collection = Collection(files, find_version(files, version) if version else None)
-            rows, vectors = load_rows(collection, embedder_id, self._shard, self._shards)
-            self._indexes[version] = ShardIndex(rows, vectors, self._threads)
+            self._indexes[version] = load_index(
+                CollectionFiles(self._root),
+                version,
+                embedder_id,
+                shard=self._shard,
+                shards=self._config.shards,
+                threads=self._config.threads or os.cpu_count() or 1,
+                # Ray leaves CUDA_VISIBLE_DEVICES as it is for actors without a GPU: what FAISS sees is no permission.
+                on_gpu=self._config.num_gpus > 0,
+            )
         index = self._indexes[version]
         return ShardStatus(index.size, index.dim, index.bytes_per_vector)
 
@@ -110,7 +113,7 @@ class ShardPool:
                         max_restarts=-1,
                         max_concurrency=ACTOR_CONCURRENCY,
                         scheduling_strategy="SPREAD",
-                    ).remote(root, shard, config.shards, config.threads)
+                    ).remote(root, shard, config)
                 )
                 for replica in range(config.replicas)
             ]

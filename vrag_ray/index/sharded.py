@@ -16,8 +16,9 @@ from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.fusion import Fused, best_windows, fuse
 from vrag_ray.index.lexical import Scored, lexical_search
+from vrag_ray.index.local_shard import LocalShard
 from vrag_ray.index.rows import CorruptionError
-from vrag_ray.index.shard_pool import ShardPool, ShardStatus
+from vrag_ray.index.shard_pool import FanOut, ShardPool, ShardStatus
 from vrag_ray.types import Hit, Passage, SearchAnswer, SearchMode, VragError
 
 _T = TypeVar("_T")
@@ -36,6 +37,24 @@ class Retriever(Protocol):
     ) -> SearchAnswer:
         """``top_k`` pages, pictures, clips or spans for each query, best first, with each one's best window."""
         ...
+
+
+class Shards(Protocol):
+    """The vector index of one collection: actors of a cluster (``ShardPool``), or this process (``LocalShard``)."""
+
+    @property
+    def total(self) -> int: ...
+    @property
+    def healthy(self) -> int: ...
+    def statuses(self) -> list[ShardStatus]: ...
+    def problems(self) -> tuple[str, ...]: ...
+    async def load(self, version: int) -> None: ...
+    async def keep_only(self, version: int) -> None: ...
+    async def search(self, version: int, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None) -> FanOut:
+        """The ``k`` best windows of each query, [queries, dim] float32, by (-score, id)."""
+        ...
+
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +83,7 @@ class _Served:
 class ShardedRetriever:
     """See the module docstring. Made by ``start``; all methods run on the event loop that started it."""
 
-    def __init__(self, settings: Settings, loaded: LoadedEmbedder, collection: Collection, pool: ShardPool) -> None:
+    def __init__(self, settings: Settings, loaded: LoadedEmbedder, collection: Collection, pool: Shards) -> None:
         self._config = settings.index
         self._embedder, self._embedder_notice = loaded.embedder, loaded.notice
         self._pool = pool
@@ -73,16 +92,26 @@ class ShardedRetriever:
 
     @classmethod
     async def start(cls, settings: Settings) -> ShardedRetriever:
-        """Open the collection (an empty one is made where there is none), start the shards and load them."""
-        loaded = await asyncio.to_thread(load_embedder, settings.embedder)
-        collection = await asyncio.to_thread(Collection.open_or_create, settings.collection)
-        embedder_id = loaded.embedder.id if loaded.embedder else ""
-        pool = ShardPool(collection.root, embedder_id, settings.index)
+        """Open the collection, start the shard actors (needs a running Ray) and load them.
+
+        Raises NotFoundError where there is no collection.
+        """
+        loaded, collection = await _opened(settings)
+        pool = ShardPool(collection.root, _id_of(loaded), settings.index)
         await pool.load(collection.version)
         return cls(settings, loaded, collection, pool)
 
+    @classmethod
+    async def start_local(cls, settings: Settings) -> ShardedRetriever:
+        """The same in this process, without Ray: one shard that holds everything, so ``index.shards`` and
+        ``index.replicas`` mean nothing; results are the same."""
+        loaded, collection = await _opened(settings)
+        shard = LocalShard(collection.root, _id_of(loaded), settings.index)
+        await shard.load(collection.version)
+        return cls(settings, loaded, collection, shard)
+
     @property
-    def pool(self) -> ShardPool:
+    def pool(self) -> Shards:
         return self._pool
 
     @property
@@ -235,6 +264,18 @@ class ShardedRetriever:
                 f"{others} documents were embedded by another model and are found by words only: ingest them again"
             )
         return tuple(notices)
+
+
+async def _opened(settings: Settings) -> tuple[LoadedEmbedder, Collection]:
+    """Both at once: reading the model's weights and the collection's records take about as long."""
+    loaded, collection = await asyncio.gather(
+        asyncio.to_thread(load_embedder, settings.embedder), asyncio.to_thread(Collection.open, settings.collection)
+    )
+    return loaded, collection
+
+
+def _id_of(loaded: LoadedEmbedder) -> str:
+    return loaded.embedder.id if loaded.embedder else ""
 
 
 def _with_full_ids(collection: Collection, wanted: SearchFilter | None) -> SearchFilter | None:

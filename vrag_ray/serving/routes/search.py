@@ -10,10 +10,10 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from vrag_ray.api import Query as QueryText
-from vrag_ray.api import SearchHit, SearchRequest, SearchResponse
+from vrag_ray.api import SearchRequest, SearchResponse
 from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import Found
-from vrag_ray.serving.errors import public_uri
+from vrag_ray.serving.hits import image_path, search_hit
 from vrag_ray.serving.routes.deps import ERRORS, Gate, GateDep
 from vrag_ray.types import Hit, PassageKind, SearchAnswer, SearchMode
 
@@ -100,35 +100,6 @@ async def legacy_get(
 ) -> list[list[LegacyImage]]:
     """``?queries=a&queries=b``: up to ten pictures a query."""
     return _images((await _search(gate, queries, LEGACY_TOP_K, SearchMode.HYBRID, None)).answer, request)
-
-
-def search_hit(hit: Hit) -> SearchHit:
-    """A hit as it goes over HTTP: no path of this machine, and a link to what it shows."""
-    passage = hit.passage
-    return SearchHit(
-        passage_id=passage.id,
-        doc_id=passage.doc_id,
-        title=hit.title,
-        uri=public_uri(hit.uri),
-        kind=passage.kind,
-        page=passage.locator.page,
-        t_start=passage.locator.t_start,
-        t_end=passage.locator.t_end,
-        score=hit.score,
-        text=passage.text,
-        bbox=passage.box.as_tuple() if passage.box is not None else None,
-        image_url=image_path(hit),
-    )
-
-
-def image_path(hit: Hit) -> str | None:
-    """Path of the picture of a hit on this server; None for plain text, which has none."""
-    passage = hit.passage
-    if passage.kind is PassageKind.CLIP and passage.locator.t_start is not None:
-        return f"/v1/documents/{passage.doc_id}/frames/{passage.locator.t_start:.3f}.png"
-    if passage.kind is not PassageKind.TEXT and passage.locator.page is not None:
-        return f"/v1/documents/{passage.doc_id}/pages/{passage.locator.page}.png"
-    return None
 
 
 async def _search(
