@@ -27,6 +27,7 @@ from vrag_ray.agent.chat import Delta, Message, Role
 from vrag_ray.agent.families import FAMILIES
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, Settings, VllmConfig
+from vrag_ray.index.collection import Collection
 from vrag_ray.policies.chat_model import ChatModel, ChatRequest, Sampling
 from vrag_ray.types import Completion, FamilyName
 
@@ -231,6 +232,7 @@ def main() -> None:
             engine_args={"block_size": 32},
         )
         settings = Settings(collection=f"{folder}/collection", vllm=config)
+        Collection.open_or_create(settings.collection)
         service = start_serving(settings, 0, ready_timeout_s=300)
         try:
             cached, shareable, read = asyncio.run(measured(config, service.base_url, args.tokens))

@@ -270,10 +270,22 @@ class PartState(Reply):
     why: str = ""
 
 
+class ServedCollection(Reply):
+    """Which collection a service answers from: its folder's name or its URI, its version and number of documents."""
+
+    name: str
+    version: int
+    documents: int
+
+
 class Ready(Reply):
-    """``GET /readyz``: 200 when ``ready``, 503 otherwise, with the same body."""
+    """``GET /readyz``: 200 when ``ready``, 503 otherwise, with the same body.
+
+    ``collection`` is None while the retriever does not answer.
+    """
 
     ready: bool
+    collection: ServedCollection | None = None
     parts: dict[str, PartState]
 
 

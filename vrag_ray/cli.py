@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from vrag_ray.commands.ask import ask
-from vrag_ray.commands.collection import delete, documents, verify, versions
+from vrag_ray.commands.collection import create, delete, documents, verify, versions
 from vrag_ray.commands.console import is_debugging, show_debug_output
 from vrag_ray.commands.demo import demo
 from vrag_ray.commands.doctor import doctor
@@ -24,7 +24,7 @@ from vrag_ray.types import VragError
 
 USAGE = 2
 INTERRUPTED = 130
-COMMANDS = (demo, ingest, search, ask, serve, ui, mcp, documents, delete, versions, verify, doctor)
+COMMANDS = (demo, ingest, search, ask, serve, ui, mcp, create, documents, delete, versions, verify, doctor)
 
 
 def make_app() -> typer.Typer:

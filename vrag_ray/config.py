@@ -5,13 +5,17 @@
 
 from __future__ import annotations
 
+import logging
+from enum import StrEnum
 from pathlib import Path
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from vrag_ray.types import FamilyName, VragError
+
+logger = logging.getLogger(__name__)
 
 
 class Section(BaseModel):
@@ -164,6 +168,17 @@ class VllmConfig(Section):
     """More arguments of vLLM's ``AsyncEngineArgs``, by their own names."""
 
 
+class Auth(StrEnum):
+    """Who may connect to a service. Keys that are set are asked for in every case."""
+
+    KEYS = "keys"
+    """Callers with a key of ``VRAG_API_KEYS``; without keys the service does not start."""
+    LOOPBACK = "loopback"
+    """Without keys: callers on this machine."""
+    OPEN = "open"
+    """Without keys: everyone who reaches ``serving.host``."""
+
+
 class ServingConfig(Section):
     """What the gateway allows."""
 
@@ -175,8 +190,10 @@ class ServingConfig(Section):
     heartbeat_s: float = 15.0
     refresh_s: float = 2.0
     """How often the retriever looks for a newer collection version made by another process."""
-    allow_open: bool = False
-    """Serve a host that other machines can reach although ``VRAG_API_KEYS`` is not set."""
+    auth: Auth | None = None
+    """Who may connect (see ``Auth``). By default: callers with a key where ``VRAG_API_KEYS`` is set, else this machine.
+    A Serve config must say it where no key is set: on a running cluster the variables of whoever calls `serve run` do
+    not arrive, and lost keys must not open the service."""
     runs_dir: str | None = None
     """Where finished runs are kept; by default ``<collection>.runs``."""
     uploads_dir: str | None = None
@@ -187,6 +204,16 @@ class ServingConfig(Section):
     """Each has one decoding child process of its own."""
     render_cache_mb: int = Field(default=128, ge=0)
     max_render_pixels: int = Field(default=16_000_000, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_former_name(cls, values: object) -> object:
+        if isinstance(values, dict) and "allow_open" in values:
+            logger.warning("serving.allow_open is called serving.auth now: true is `auth: open`")
+            values = dict(values)
+            if values.pop("allow_open"):
+                values.setdefault("auth", Auth.OPEN)
+        return values
 
 
 class Settings(BaseSettings):

@@ -16,6 +16,7 @@ from tests.mcp_server.processes import listening, stdio, text_of
 from tests.serving import material
 from vrag_ray.client import Client as Gateway
 from vrag_ray.config import Settings
+from vrag_ray.index.collection import Collection
 from vrag_ray.mcp.results import Answer, SearchResult
 from vrag_ray.serving.local import LocalService, start_serving
 
@@ -32,6 +33,7 @@ def anyio_backend() -> str:
 def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
     root = tmp_path_factory.mktemp("kept-from-clients")
     values = {"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}, "ingest": {"concurrency": 1}}
+    Collection.open_or_create(values["collection"])
     running = start_serving(Settings.model_validate(values), 0)
     yield running
     running.stop()

@@ -146,6 +146,7 @@ class StandIn:
         notices = () if self.embedder_id else ("lexical search only: embedder.name is none",)
         return RetrieverState(
             ready=True,
+            collection="papers",
             version=7,
             shards_ok=1,
             shards_total=2,

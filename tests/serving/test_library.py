@@ -73,7 +73,7 @@ async def test_many_who_ask_at_once_open_the_collection_once_and_read_each_page_
     root = tmp_path / "c"
     doc_id = add(root, "a.pdf", material.pdf())
     library = library_of(root)
-    opened = Counted(monkeypatch, Collection, "open_or_create")
+    opened = Counted(monkeypatch, Collection, "open")
     read, drawn = Counted(monkeypatch, Sandbox, "page_text"), Counted(monkeypatch, Sandbox, "render")
     wanted = [(doc_id, Locator(page=page)) for page in (1, 2)]
     picture = PictureRequest(doc_id, Locator(page=2), None, None, 28, 28 * 28, 100 * 28 * 28)
@@ -98,7 +98,7 @@ async def test_what_was_added_or_deleted_a_moment_ago_is_seen_by_all_who_ask_now
     try:
         assert [one.doc_id for one in (await library.list_documents(10, 0)).documents] == [old]
         new = add(root, "b.pdf", material.pdf() + b"%\n")
-        opened = Counted(monkeypatch, Collection, "open_or_create")
+        opened = Counted(monkeypatch, Collection, "open")
         listings = await asyncio.gather(*(library.list_documents(10, 0) for _ in range(ASKERS)))
         assert {frozenset(one.doc_id for one in listed.documents) for listed in listings} == {frozenset({old, new})}
         assert opened.calls == 1

@@ -22,6 +22,7 @@ from tests.serving import material
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import Settings
+from vrag_ray.index.collection import Collection
 from vrag_ray.serving.local import LocalService, start_serving
 
 QUESTION = "What did dredging the northern basin cost?"
@@ -79,6 +80,7 @@ def service(local_ray: None, stub: Stub, tmp_path_factory: pytest.TempPathFactor
         "ingest": {"concurrency": 1},
         "openai": {"base_url": stub.base_url, "model": "stub", "retries": 0},
     }
+    Collection.open_or_create(values["collection"])
     running = start_serving(Settings.model_validate(values), 0)
     yield running
     running.stop()

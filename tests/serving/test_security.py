@@ -4,7 +4,7 @@ import pytest
 
 from tests.serving.conftest import http
 from tests.serving.stand_in import StandIn
-from vrag_ray.config import ServingConfig
+from vrag_ray.config import Auth, ServingConfig
 from vrag_ray.serving.errors import public_uri, scrub
 from vrag_ray.serving.security import Security
 from vrag_ray.types import VragError
@@ -46,9 +46,30 @@ def test_a_public_host_without_keys_is_refused_at_start():
     with pytest.raises(VragError, match="VRAG_API_KEYS"):
         Security.from_environment(ServingConfig(host="0.0.0.0"), {})
     Security.from_environment(ServingConfig(host="0.0.0.0"), {"VRAG_API_KEYS": "k"})
-    Security.from_environment(ServingConfig(host="0.0.0.0", allow_open=True), {})
+    Security.from_environment(ServingConfig(host="0.0.0.0", auth=Auth.OPEN), {})
     for host in ("127.0.0.1", "::1", "localhost"):
         Security.from_environment(ServingConfig(host=host), {})
+
+
+def test_keys_that_may_have_been_lost_on_the_way_to_a_cluster_do_not_open_the_service():
+    with pytest.raises(VragError, match=r"VRAG_API_KEYS is not set.*runtime_env: env_vars.*loopback"):
+        Security.from_environment(ServingConfig(), {}, callers_own=False)
+    with pytest.raises(VragError, match=r"serving\.auth is keys"):
+        Security.from_environment(ServingConfig(auth=Auth.KEYS), {})
+    assert not Security.from_environment(ServingConfig(auth=Auth.LOOPBACK), {}, callers_own=False).allow_open
+    with pytest.raises(VragError, match="other machines can reach"):
+        Security.from_environment(ServingConfig(host="0.0.0.0", auth=Auth.LOOPBACK), {})
+
+
+def test_keys_that_are_set_are_asked_for_whatever_the_configuration_says():
+    for auth in (None, *Auth):
+        security = Security.from_environment(ServingConfig(auth=auth), {"VRAG_API_KEYS": "k"}, callers_own=False)
+        assert security.refuse("GET", "/v1/documents", LOCAL, "127.0.0.1") is not None
+
+
+def test_the_former_name_of_an_open_service_is_still_taken(caplog: pytest.LogCaptureFixture):
+    assert ServingConfig.model_validate({"allow_open": True}).auth is Auth.OPEN
+    assert "serving.auth" in caplog.text
 
 
 def test_without_keys_a_request_on_a_public_address_is_refused_even_if_the_port_was_opened_by_mistake():

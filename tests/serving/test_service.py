@@ -20,6 +20,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.api import RunRequest, SearchRequest
 from vrag_ray.client import Client
 from vrag_ray.config import Settings
+from vrag_ray.index.collection import Collection
 from vrag_ray.serving.local import LocalService, start_serving
 from vrag_ray.types import document_id
 
@@ -35,6 +36,7 @@ def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "serving": {"max_upload_mb": 8, "heartbeat_s": 1.0, "refresh_s": 0.5},
         "ingest": {"concurrency": 1},
     }
+    Collection.open_or_create(values["collection"])
     running = start_serving(Settings.model_validate(values), 0)
     yield running
     running.stop()

@@ -18,6 +18,7 @@ from ui.boxes import OUTLINE
 from ui.options import EXAMPLES
 from vrag_ray.config import Settings
 from vrag_ray.demo.corpus import REPORT, make_corpus
+from vrag_ray.index.collection import Collection
 from vrag_ray.ingest import ingest
 from vrag_ray.serving.local import start_serving
 
@@ -40,6 +41,7 @@ def address(local_ray: None, corpus: Path, tmp_path_factory: pytest.TempPathFact
         {"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}, "ingest": {"concurrency": 1}}
     )
     ingest([corpus], settings, meta={"corpus": "demo"})
+    Collection.open_or_create(settings.collection)
     service = start_serving(settings, 0)
     try:
         with app_server(service.base_url, root / "app.log") as app:

@@ -1,4 +1,4 @@
-"""``vrag documents``, ``versions``, ``verify`` and ``delete``: looking after a collection. None of them needs Ray."""
+"""``vrag create``, ``documents``, ``versions``, ``verify``, ``delete``: looking after a collection, without Ray."""
 
 from __future__ import annotations
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 
 RootArgument = Annotated[str, typer.Argument(metavar="DIR", help="Folder of the collection.")]
 VersionOption = Annotated[int | None, typer.Option("--version", min=1, help="As it was at this version.")]
+
+
+def create(root: RootArgument) -> None:
+    """Make an empty collection, for a service that is filled by uploads. `vrag ingest` makes one by itself."""
+    from vrag_ray.index.collection import Collection
+
+    collection = Collection.open_or_create(root)
+    typer.echo(f"{root}: a collection at version {collection.version}, {len(collection.documents())} documents")
 
 
 def documents(

@@ -1,8 +1,9 @@
-"""The Serve application: ``serve run serve_configs/embedded.yaml`` calls ``build``.
+"""The Serve application: a Serve config names ``build``, a process that starts the service calls ``application``.
 
 Without ``from __future__ import annotations``: Serve reads the type of ``build``'s argument to validate ``args``.
 """
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from vrag_ray.config import Settings
+from vrag_ray.index.collection import Collection
 from vrag_ray.serving.agent import AgentService
 from vrag_ray.serving.gateway import create_api
 from vrag_ray.serving.handles import HandleBackend
@@ -18,6 +20,7 @@ from vrag_ray.serving.library import LibraryService
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.retriever import RetrieverService
 from vrag_ray.serving.security import Security
+from vrag_ray.types import VragError
 
 APP_NAME = "vrag"
 CPUS = 0.1
@@ -33,22 +36,46 @@ class Gateway:
     """HTTP in front of the other parts. Imports neither an index nor a decoder."""
 
     def __init__(
-        self, settings: Settings, retriever: DeploymentHandle, agent: DeploymentHandle, library: DeploymentHandle
+        self,
+        settings: Settings,
+        security: Security,
+        retriever: DeploymentHandle,
+        agent: DeploymentHandle,
+        library: DeploymentHandle,
     ) -> None:
         self._settings = settings
+        self._security = security
         self._backend = HandleBackend(retriever, agent, library)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
-        config = self._settings.serving
         uploads = ServingPaths.of(self._settings).uploads
-        return create_api(self._backend, config, Security.from_environment(config), uploads)
+        return create_api(self._backend, self._settings.serving, self._security, uploads)
 
 
 def build(args: Settings) -> serve.Application:
-    """The application on ``args.collection``. Raises VragError where the settings cannot be served."""
-    settings = _absolute(args)
-    # Here too, and not only in the replica, so that `serve run` fails at once with the reason.
-    Security.from_environment(settings.serving)
+    """What a Serve config names. On a running cluster this is called in a process of the cluster, where neither the
+    variables nor the working folder of whoever calls `serve run` are known: nothing is taken for granted here.
+
+    Raises VragError where no collection is named, where it is none, and where lost keys would open the service.
+    """
+    if "collection" not in args.model_fields_set:
+        raise VragError(
+            "no collection is named: set args.collection in the Serve config to a folder or URI that every node can "
+            "read, or VRAG_COLLECTION. A running cluster does not see the variables of `serve run`: pass them under "
+            "applications: runtime_env: env_vars"
+        )
+    return application(args, Security.from_environment(args.serving, callers_own=False))
+
+
+def application(settings: Settings, security: Security) -> serve.Application:
+    """The service on ``settings.collection``, which must exist. Everything that comes from the environment is read
+    here, and travels to the replicas by value.
+
+    Raises NotFoundError where there is no collection, VragError where the settings cannot be served.
+    """
+    settings = _with_endpoint_key(_absolute(settings))
+    # Here, and not only in the replicas, so that whoever starts the service has the reason at once.
+    Collection.open(settings.collection)
     retriever = _deployment(RetrieverService, "Retriever", CALLS).bind(settings)
     library = _deployment(LibraryService, "Library", CALLS).bind(settings, retriever)
     policy = None
@@ -57,7 +84,16 @@ def build(args: Settings) -> serve.Application:
 
         policy = policy_deployment(settings).bind(settings)
     agent = _deployment(AgentService, "Agent", STREAMS).bind(settings, retriever, library, policy)
-    return _deployment(Gateway, "Gateway", STREAMS).bind(settings, retriever, agent, library)
+    return _deployment(Gateway, "Gateway", STREAMS).bind(settings, security, retriever, agent, library)
+
+
+def _with_endpoint_key(settings: Settings) -> Settings:
+    """With the endpoint's key as a value: replicas may run where its variable is not set."""
+    endpoint = settings.openai
+    if endpoint is None or endpoint.api_key:
+        return settings
+    key = os.environ.get(endpoint.api_key_env, "")
+    return settings.model_copy(update={"openai": endpoint.model_copy(update={"api_key": key})})
 
 
 def _deployment(service: type, name: str, max_ongoing: int) -> Any:

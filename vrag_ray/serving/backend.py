@@ -36,10 +36,12 @@ if TYPE_CHECKING:
 class RetrieverState:
     """How the retriever stands. ``why`` is set when it is not ``ready``; the rest is 0 then.
 
-    ``embedder_id`` is empty where search is lexical only; ``notices`` say why.
+    ``collection`` is its folder's name or its URI without secrets. ``embedder_id`` is empty where search is lexical
+    only; ``notices`` say why.
     """
 
     ready: bool
+    collection: str
     why: str = ""
     version: int = 0
     profile: str = ""

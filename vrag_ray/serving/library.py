@@ -217,6 +217,8 @@ class LibraryService(Library):
         )
 
     async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
+        # An ingest makes the collection that it is given; a service only fills the one that it serves.
+        await self._collection()
         return self._jobs.submit(job_id, files, meta)
 
     async def job(self, job_id: str) -> IngestJob:
@@ -262,7 +264,7 @@ def _opened(root: str) -> Collection:
     """With its documents read. Blocking."""
     from vrag_ray.index.collection import Collection
 
-    collection = Collection.open_or_create(root)
+    collection = Collection.open(root)
     collection.documents()
     return collection
 

@@ -49,10 +49,10 @@ def start_serving(
     import ray
     from ray import serve
 
-    from vrag_ray.serving.app import build
+    from vrag_ray.serving.app import application
 
     host = settings.serving.host
-    Security.from_environment(settings.serving)
+    security = Security.from_environment(settings.serving)
     chosen = _free_port(host, settings.serving.port if port is None else port)
     owns_ray = not ray.is_initialized()
     if owns_ray:
@@ -60,7 +60,7 @@ def start_serving(
     serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": chosen, "request_timeout_s": None})
     service = LocalService(f"http://{_reachable(host)}:{chosen}", owns_ray)
     try:
-        _deploy(build(settings))
+        _deploy(application(settings, security))
         _wait_ready(service.base_url, ready_timeout_s)
     except BaseException:
         service.stop()

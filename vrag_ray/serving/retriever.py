@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.config import Settings
 from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import Found, RetrieverState
-from vrag_ray.serving.errors import NotReadyError, scrub
+from vrag_ray.serving.errors import NotReadyError, public_uri, scrub
 from vrag_ray.types import SearchMode, VragError
 
 if TYPE_CHECKING:
@@ -47,12 +47,14 @@ class RetrieverService:
         return await (await self._started()).refresh()
 
     async def state(self) -> RetrieverState:
+        collection = public_uri(self._settings.collection)
         if self._retriever is None:
-            return RetrieverState(ready=False, why=self._why)
+            return RetrieverState(ready=False, collection=collection, why=self._why)
         status = self._retriever.status()
         missing = status.shards_total - status.shards_ok
         return RetrieverState(
             ready=status.shards_ok > 0 or status.shards_total == 0,
+            collection=collection,
             why=f"{missing} of {status.shards_total} index shards do not answer" if missing else "",
             version=status.version,
             profile=status.profile,

@@ -15,12 +15,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from vrag_ray.config import ServingConfig
+from vrag_ray.config import Auth, ServingConfig
 from vrag_ray.types import VragError
 
 KEYS_VARIABLE = "VRAG_API_KEYS"
+_REMEDY = (
+    " in the process that builds the service: a running cluster does not see the variables of `serve run`, pass them "
+    "under applications: runtime_env: env_vars in the Serve config"
+)
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
-"""Probes of a load balancer carry no key, and these replies hold nothing of the collection."""
+"""Probes of a load balancer carry no key; these replies hold the collection's name and size, and nothing in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +45,19 @@ class Security:
     allow_open: bool = False
 
     @classmethod
-    def from_environment(cls, config: ServingConfig, environment: Mapping[str, str] | None = None) -> Security:
-        """Read ``VRAG_API_KEYS`` (comma separated). Raises VragError for a public host that nothing protects."""
+    def from_environment(
+        cls, config: ServingConfig, environment: Mapping[str, str] | None = None, *, callers_own: bool = True
+    ) -> Security:
+        """Read ``VRAG_API_KEYS`` (comma separated).
+
+        ``callers_own`` says whether the environment is that of whoever starts the service; where it may not be, having
+        no keys must be asked for. Raises VragError where nothing would protect the service.
+        """
         text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "")
         keys = [key.strip() for key in text.split(",") if key.strip()]
-        if not keys and not config.allow_open and not is_loopback(config.host):
-            raise VragError(
-                f"serving.host is {config.host}, which other machines can reach, and no key is set: put one or more "
-                f"in {KEYS_VARIABLE}, bind 127.0.0.1, or set serving.allow_open to accept everyone"
-            )
-        return cls(tuple(_digest(key) for key in keys), config.allow_open)
+        if not keys:
+            _check_keyless(config, callers_own=callers_own)
+        return cls(tuple(_digest(key) for key in keys), config.auth is Auth.OPEN)
 
     def refuse(self, method: str, path: str, headers: Mapping[str, str], server_host: str | None) -> Refusal | None:
         """None when the request may pass. ``headers`` have lower-case names; ``server_host`` is the local address."""
@@ -66,6 +73,21 @@ class Security:
         # No early exit: the time must not tell which key came close.
         matches = [hmac.compare_digest(given, known) for known in self.key_digests]
         return scheme.lower() == "bearer" and any(matches)
+
+
+def _check_keyless(config: ServingConfig, *, callers_own: bool) -> None:
+    if config.auth is Auth.KEYS:
+        raise VragError(f"serving.auth is keys, and {KEYS_VARIABLE} is not set{_REMEDY}")
+    if config.auth is None and not callers_own:
+        raise VragError(
+            f"{KEYS_VARIABLE} is not set{_REMEDY}; or set serving.auth to loopback (VRAG_SERVING__AUTH=loopback) "
+            "to serve this machine without keys"
+        )
+    if config.auth is not Auth.OPEN and not is_loopback(config.host):
+        raise VragError(
+            f"serving.host is {config.host}, which other machines can reach, and no key is set: put one or more "
+            f"in {KEYS_VARIABLE}, bind 127.0.0.1, or set serving.auth to open to accept everyone"
+        )
 
 
 def is_loopback(host: str) -> bool:

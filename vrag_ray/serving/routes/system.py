@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from fastapi import APIRouter, Response
 
-from vrag_ray.api import Ready
+from vrag_ray.api import Ready, ServedCollection
+from vrag_ray.serving.backend import Backend, RetrieverState
 from vrag_ray.serving.metrics import CONTENT_TYPE
 from vrag_ray.serving.routes.deps import GateDep
 from vrag_ray.types import VragError
@@ -21,22 +24,30 @@ async def healthz() -> dict[str, str]:
 @router.get("/readyz", response_model=Ready, responses={503: {"model": Ready}})
 async def readyz(gate: GateDep, response: Response) -> Ready:
     """Every part: ready, or why not. 503 unless all are."""
-    parts = dict(await gate.backend.readiness())
+    parts, retriever = await asyncio.gather(gate.backend.readiness(), _retriever_state(gate.backend))
     ready = all(part.ready for part in parts.values())
     response.status_code = 200 if ready else 503
-    return Ready(ready=ready, parts=parts)
+    served = None
+    if retriever is not None:
+        served = ServedCollection(name=retriever.collection, version=retriever.version, documents=retriever.documents)
+    return Ready(ready=ready, collection=served, parts=dict(parts))
 
 
 @router.get("/metrics", response_class=Response)
 async def metrics(gate: GateDep) -> Response:
     """Prometheus text: requests, latencies, searches, runs, shards, the collection's version."""
-    try:
-        retriever = await gate.backend.retriever_state()
-    except VragError:
-        # The scrape must not fail with the part it reports on: vrag_up{part="retriever"} is 0 then.
-        retriever = None
+    # The scrape must not fail with the part it reports on: vrag_up{part="retriever"} is 0 then.
+    retriever = await _retriever_state(gate.backend)
     try:
         agent = await gate.backend.agent_state()
     except VragError:
         agent = None
     return Response(gate.metrics.exposition(retriever, agent), headers={"Content-Type": CONTENT_TYPE})
+
+
+async def _retriever_state(backend: Backend) -> RetrieverState | None:
+    """None where the retriever does not answer."""
+    try:
+        return await backend.retriever_state()
+    except VragError:
+        return None
