@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from dataclasses import dataclass
 
@@ -58,7 +59,11 @@ def sidebar(agents: tuple[str, ...]) -> Options:
     with st.sidebar:
         st.subheader("How to answer")
         known = agents or AGENTS[:1]
-        agent = st.selectbox("Agent", known, key="agent", help="extractive quotes by rules; the others ask a model.")
+        wanted = os.environ.get("VRAG_UI_AGENT", "")
+        first = known.index(wanted) if wanted in known else 0
+        agent = st.selectbox(
+            "Agent", known, first, key="agent", help="extractive quotes by rules; the others ask a model."
+        )
         with_model = agent != AGENTS[0]
         if not any(name in known for name in AGENTS[1:]):
             st.caption("No language model is configured on this server: answers are quotes, chosen by rules.")

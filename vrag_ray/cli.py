@@ -20,11 +20,12 @@ from vrag_ray.commands.search import search
 from vrag_ray.commands.serve import serve
 from vrag_ray.commands.train import train
 from vrag_ray.commands.ui import ui
+from vrag_ray.commands.up import up
 from vrag_ray.types import VragError
 
 USAGE = 2
 INTERRUPTED = 130
-COMMANDS = (demo, ingest, search, ask, serve, ui, mcp, create, documents, delete, versions, verify, doctor)
+COMMANDS = (up, demo, ingest, search, ask, serve, ui, mcp, create, documents, delete, versions, verify, doctor)
 
 
 def make_app() -> typer.Typer:

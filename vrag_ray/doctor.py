@@ -101,7 +101,7 @@ def diagnose(settings: Settings) -> Diagnosis:
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_mb=_memory_mb(),
         shared_memory_mb=_shared_memory_mb(),
-        gpus=_gpus(),
+        gpus=find_gpus(),
         faiss_gpus=_faiss_gpus() if have["faiss"] else 0,
     )
     models = (_minilm(settings.embedder.weights_dir), _ocr_models(have["rapidocr"]))
@@ -150,7 +150,7 @@ def _faiss_gpus() -> int:
     return int(faiss.get_num_gpus()) if hasattr(faiss, "get_num_gpus") else 0
 
 
-def _gpus() -> tuple[str, ...]:
+def find_gpus() -> tuple[str, ...]:
     """Name and memory of each NVIDIA GPU, as its driver tells; empty without a driver."""
     tool = shutil.which("nvidia-smi")
     if tool is None:

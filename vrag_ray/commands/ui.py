@@ -14,6 +14,7 @@ import typer
 from vrag_ray.types import VragError
 
 DEFAULT_PORT = 8501
+AGENT_VARIABLE = "VRAG_UI_AGENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,10 @@ def ui(
     os.execve(launch.command[0], launch.command, launch.environment)  # noqa: S606  our own interpreter, no shell
 
 
-def launch_of(url: str, host: str, port: int, *, allow_open: bool = False) -> Launch:
-    """Raises VragError where the interface is not installed, or would be open to other machines."""
+def launch_of(url: str, host: str, port: int, *, agent: str = "", allow_open: bool = False) -> Launch:
+    """``agent`` is the one that the page begins with; the first of the server where it is empty or not there.
+
+    Raises VragError where the interface is not installed, or would be open to other machines."""
     from vrag_ray.serving.security import is_loopback
 
     if not is_loopback(host) and not allow_open:
@@ -60,10 +63,21 @@ def launch_of(url: str, host: str, port: int, *, allow_open: bool = False) -> La
     root = str(app.parent.parent)
     options = ("--server.address", host, "--server.port", str(port))
     inherited = os.environ.get("PYTHONPATH")
-    environment = os.environ | {
-        "VRAG_URL": url,
-        # Streamlit puts the script's own folder on the path, and not the one that holds the package.
-        "PYTHONPATH": root if not inherited else f"{root}{os.pathsep}{inherited}",
-    }
+    environment = (
+        os.environ
+        | _own_key()
+        | {
+            "VRAG_URL": url,
+            AGENT_VARIABLE: agent,
+            # Streamlit puts the script's own folder on the path, and not the one that holds the package.
+            "PYTHONPATH": root if not inherited else f"{root}{os.pathsep}{inherited}",
+        }
+    )
     command = (sys.executable, "-m", "streamlit", "run", str(app), *options)
     return Launch(command, environment, f"http://{host}:{port}")
+
+
+def _own_key() -> dict[str, str]:
+    """Where the keys of a server are set and none to send is: one of them, for the interface beside that server."""
+    keys = [key.strip() for key in os.environ.get("VRAG_API_KEYS", "").split(",") if key.strip()]
+    return {"VRAG_API_KEY": keys[0]} if keys and not os.environ.get("VRAG_API_KEY") else {}
