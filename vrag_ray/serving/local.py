@@ -101,6 +101,8 @@ def start_ray(temp_dir: Path | None = None) -> None:
     import ray
 
     ray.init(
+        # Without it, Ray would join a cluster that `ray start` made on this machine, and refuse what follows.
+        address="local",
         num_cpus=max(MIN_LOGICAL_CPUS, os.cpu_count() or 1),
         include_dashboard=False,
         object_store_memory=OBJECT_STORE_BYTES,
