@@ -9,8 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.support.object_store import Bucket, served_bucket
+
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Requests to an object store are signed, in every process of Ray too; the one of the tests takes any key.
+os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")
+os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "tests")
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +39,10 @@ def local_ray() -> Iterator[None]:
     if started:
         ray.shutdown()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[Bucket]:
+    """A bucket behind a real S3 endpoint on this machine."""
+    with served_bucket() as bucket:
+        yield bucket

@@ -39,10 +39,6 @@ def test_an_algorithm_is_named_or_spelled_out():
     assert rl(algorithm=own.model_dump()).recipe == own
 
 
-def test_everything_of_a_run_is_in_the_folder_of_its_name():
-    assert rl(storage="/data/runs").folder == Path("/data/runs/run")
-
-
 @pytest.mark.parametrize(
     ("values", "message"),
     [

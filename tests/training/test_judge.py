@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.object_store import Bucket
 from tests.training.judge_stub import Body, Said, case_of, compares, endpoint, judge_numbers, judge_stub
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.training.judge import Judge, JudgeCounts, JudgeError, MalformedVerdictError, verdict_in
@@ -22,7 +23,7 @@ QUESTION = "Where is the workshop?"
 def judged(
     config: OpenAiConfig,
     *answers: str,
-    cache: Path | None = None,
+    cache: Path | str | None = None,
     concurrency: int = 16,
     references: Sequence[str] = ("Harlow",),
 ) -> tuple[list[bool], JudgeCounts]:
@@ -214,6 +215,14 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with judge_stub(compares) as stub, pytest.raises(JudgeError, match=r"verdict cache .*file cannot be written"):
         judged(endpoint(stub.base_url), "Harlow", cache=tmp_path / "file")
+
+
+def test_verdicts_are_kept_in_an_object_store(bucket: Bucket) -> None:
+    with judge_stub(compares) as stub:
+        for counts in (JudgeCounts(calls=1), JudgeCounts(cached=1)):
+            assert judged(endpoint(stub.base_url), "Harlow", cache=bucket.uri("verdicts")) == ([True], counts)
+    [name] = bucket.files("verdicts")
+    assert name.endswith(".json")
 
 
 def test_processes_share_one_cache(tmp_path: Path) -> None:

@@ -11,27 +11,40 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.object_store import Bucket
 from vrag_ray.training.config import ModelConfig, SFTConfig, load_training
 from vrag_ray.training.run_folder import TOLD, RunFolder, told
+from vrag_ray.training.run_storage import RunStorage, local_copy
 
 CONFIG = SFTConfig(name="first", model=ModelConfig(path="some-model"), trajectories="runs", needs="two cores")
 
 
-def open_folder(path: Path) -> RunFolder:
-    return RunFolder(path, CONFIG, CONFIG.name, CONFIG.needs)
+@pytest.fixture(params=["local", "s3"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> RunStorage:
+    """A run on a local disk and in an object store, in turn."""
+    if request.param == "local":
+        return RunStorage(str(tmp_path), "run")
+    bucket: Bucket = request.getfixturevalue("bucket")
+    return RunStorage(bucket.uri(tmp_path.name), "run")
 
 
-def metrics(path: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+def open_folder(storage: RunStorage) -> RunFolder:
+    storage.create()
+    return RunFolder(storage, CONFIG, CONFIG.name, CONFIG.needs)
 
 
-def board(path: Path) -> list[tuple[int, float]]:
+def metrics(storage: RunStorage) -> list[dict[str, float]]:
+    return [json.loads(line) for line in storage.read("metrics.jsonl").splitlines()]
+
+
+def board(storage: RunStorage) -> list[tuple[int, float]]:
     """Step and value of every point that TensorBoard shows: a session's start takes later steps back."""
     from tensorboardX.proto.event_pb2 import Event, SessionLog
 
+    with local_copy(storage.uri("tensorboard")) as folder:
+        files = [file.read_bytes() for file in sorted(folder.iterdir())]
     points: list[tuple[int, float]] = []
-    for file in sorted((path / "tensorboard").iterdir()):
-        data = file.read_bytes()
+    for data in files:
         at = 0
         while at < len(data):
             (size,) = struct.unpack_from("<Q", data, at)
@@ -43,119 +56,121 @@ def board(path: Path) -> list[tuple[int, float]]:
     return points
 
 
-def test_a_folder_explains_itself(tmp_path: Path):
-    folder = open_folder(tmp_path / "run")
+def test_a_folder_explains_itself(storage: RunStorage):
+    folder = open_folder(storage)
     folder.close()
-    assert load_training(tmp_path / "run/config.yaml", SFTConfig) == CONFIG
-    assert yaml.safe_load((tmp_path / "run/config.yaml").read_text())["batch"] == 32, "defaults are written too"
-    readme = (tmp_path / "run/README.md").read_text()
+    with local_copy(storage.uri("config.yaml")) as file:
+        assert load_training(file, SFTConfig) == CONFIG
+        assert yaml.safe_load(file.read_text())["batch"] == 32, "defaults are written too"
+    readme = storage.read("README.md").decode()
     assert "first" in readme
     assert "Made for: two cores" in readme
 
 
-def test_every_step_is_a_line_and_a_point(tmp_path: Path):
-    folder = open_folder(tmp_path)
+def test_every_step_is_a_line_at_once_and_a_point_in_the_end(storage: RunStorage):
+    folder = open_folder(storage)
     folder.log(1, {"loss": 0.5})
     folder.log(2, {"loss": 0.25})
+    assert metrics(storage) == [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25}]
     folder.close()
-    assert metrics(tmp_path) == [{"step": 1, "loss": 0.5}, {"step": 2, "loss": 0.25}]
-    assert board(tmp_path) == [(1, 0.5), (2, 0.25)]
+    assert board(storage) == [(1, 0.5), (2, 0.25)]
 
 
-def test_steps_that_are_done_again_replace_what_was_written_of_them(tmp_path: Path):
-    first = open_folder(tmp_path)
+def test_steps_that_are_done_again_replace_what_was_written_of_them(
+    storage: RunStorage, monkeypatch: pytest.MonkeyPatch
+):
+    # A file of TensorBoard is named by the second in which it was begun, and a restart takes longer than that.
+    clock = iter(range(1_000_000_000, 2_000_000_000, 1000))
+    monkeypatch.setattr("tensorboardX.event_file_writer.time.time", lambda: next(clock))
+    first = open_folder(storage)
     first.rewind(0)
     for step in (1, 2, 3):
         first.log(step, {"loss": float(step)})
     first.close()
-    [points] = (tmp_path / "tensorboard").iterdir()
-    # Its name is the second in which it was begun, and a restart takes longer than that.
-    points.rename(points.with_name("events.out.tfevents.1000000000.here"))
-    again = open_folder(tmp_path)
+    again = open_folder(storage)
     again.rewind(1)
-    assert metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
+    assert metrics(storage) == [{"step": 1, "loss": 1.0}]
     again.log(2, {"loss": 20.0})
     again.close()
-    assert metrics(tmp_path) == [{"step": 1, "loss": 1.0}, {"step": 2, "loss": 20.0}]
-    assert board(tmp_path) == [(1, 1.0), (2, 20.0)]
+    assert metrics(storage) == [{"step": 1, "loss": 1.0}, {"step": 2, "loss": 20.0}]
+    assert board(storage) == [(1, 1.0), (2, 20.0)]
 
 
-def test_going_on_after_the_last_step_forgets_nothing(tmp_path: Path):
-    folder = open_folder(tmp_path)
+def test_going_on_after_the_last_step_forgets_nothing(storage: RunStorage):
+    folder = open_folder(storage)
     folder.log(1, {"loss": 1.0})
     folder.rewind(1)
     folder.rewind(5)
     folder.close()
-    assert metrics(tmp_path) == [{"step": 1, "loss": 1.0}]
+    assert metrics(storage) == [{"step": 1, "loss": 1.0}]
 
 
-def test_a_validation_that_is_made_again_replaces_the_one_before(tmp_path: Path):
-    folder = open_folder(tmp_path)
+def test_a_validation_that_is_made_again_replaces_the_one_before(storage: RunStorage):
+    folder = open_folder(storage)
     for step in (0, 1, 2):
         folder.log(step, {"validation/success": 0.5})
         folder.log(step + 1, {"loss": 1.0})
     folder.rewind(1)
     folder.close()
-    assert metrics(tmp_path) == [{"step": 0, "validation/success": 0.5}, {"step": 1, "loss": 1.0}]
+    assert metrics(storage) == [{"step": 0, "validation/success": 0.5}, {"step": 1, "loss": 1.0}]
 
 
-def test_a_line_that_a_killed_process_half_wrote_is_forgotten(tmp_path: Path):
-    folder = open_folder(tmp_path)
+def test_a_line_that_a_killed_process_half_wrote_is_forgotten(storage: RunStorage):
+    folder = open_folder(storage)
     folder.log(1, {"loss": 1.0})
-    with (tmp_path / "metrics.jsonl").open("a") as file:
-        file.write('{"step": 2, "lo')
+    storage.append("metrics.jsonl", b'{"step": 2, "lo')
     folder.rewind(1)
     folder.log(2, {"loss": 2.0})
     folder.close()
-    assert metrics(tmp_path) == [{"step": 1, "loss": 1.0}, {"step": 2, "loss": 2.0}]
+    assert metrics(storage) == [{"step": 1, "loss": 1.0}, {"step": 2, "loss": 2.0}]
 
 
-def test_a_folder_that_has_nothing_yet_can_be_rewound(tmp_path: Path):
-    folder = open_folder(tmp_path)
+def test_a_folder_that_has_nothing_yet_can_be_rewound(storage: RunStorage):
+    folder = open_folder(storage)
     folder.rewind(3)
     folder.close()
-    assert not (tmp_path / "metrics.jsonl").exists()
+    assert storage.read("metrics.jsonl") == b""
 
 
 class Scribe(threading.Event):
     """The end of a run that comes once ``pieces`` are written: one each time that the watcher waits."""
 
-    def __init__(self, path: Path, pieces: Iterable[bytes]) -> None:
+    def __init__(self, storage: RunStorage, pieces: Iterable[bytes]) -> None:
         super().__init__()
-        self.path = path
+        self.storage = storage
         self.pieces = list(pieces)
 
     def wait(self, timeout: float | None = None) -> bool:
         if self.pieces:
-            with self.path.open("ab") as file:
-                file.write(self.pieces.pop(0))
+            self.storage.append(TOLD, self.pieces.pop(0))
         return not self.pieces
 
 
-def heard(folder: Path, pieces: Iterable[bytes]) -> list[str]:
+def heard(storage: RunStorage, pieces: Iterable[bytes]) -> list[str]:
+    storage.create()
     lines: list[str] = []
-    told(folder, lines.append, Scribe(folder / TOLD, pieces))
+    told(storage, lines.append, Scribe(storage, pieces))
     return lines
 
 
-def test_who_watches_is_told_every_line_in_order_to_the_last(tmp_path: Path):
-    said = tmp_path / "said"
-    folder = open_folder(said)
+def test_who_watches_is_told_every_line_in_order_to_the_last(storage: RunStorage, tmp_path: Path):
+    folder = open_folder(storage)
     for step in range(1, 4):
         folder.tell(step, 3, f"loss {1 / step:.2f}")
     folder.close()
-    pieces = (said / TOLD).read_bytes().splitlines(keepends=True)
-    assert heard(tmp_path, pieces) == ["step 1/3: loss 1.00", "step 2/3: loss 0.50", "step 3/3: loss 0.33"]
-    assert heard(said, [b"more\n"]) == ["more"], "what an earlier run told is not told again"
+    pieces = storage.read(TOLD).splitlines(keepends=True)
+    other = RunStorage(str(tmp_path), "other")
+    assert heard(other, pieces) == ["step 1/3: loss 1.00", "step 2/3: loss 0.50", "step 3/3: loss 0.33"]
+    assert heard(storage, [b"more\n"]) == ["more"], "what an earlier run told is not told again"
 
 
-def test_only_whole_lines_are_told_and_none_is_lost(tmp_path: Path):
+def test_only_whole_lines_are_told_and_none_is_lost(storage: RunStorage):
     written = "step 1/2: reward ½ größer\n\nstep 2/2: ✓\nstep 3/2: half a li".encode()
     by_byte = [bytes([byte]) for byte in written]
-    assert heard(tmp_path, by_byte) == ["step 1/2: reward ½ größer", "", "step 2/2: ✓"]
+    assert heard(storage, by_byte) == ["step 1/2: reward ½ größer", "", "step 2/2: ✓"]
 
 
-def test_a_run_that_tells_nothing_is_watched_to_its_end(tmp_path: Path):
+def test_a_run_that_tells_nothing_is_watched_to_its_end(storage: RunStorage):
     over = threading.Event()
     over.set()
-    told(tmp_path / "nowhere", pytest.fail, over)
+    told(storage, pytest.fail, over)

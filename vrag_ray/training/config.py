@@ -60,7 +60,8 @@ class RolloutConfig(Section):
 
 
 class ModelConfig(Section):
-    """The model that is trained. ``path`` is a Hugging Face folder that every node can read, or a hub id."""
+    """The model that is trained. ``path`` is a Hugging Face folder that every node can read (a URI is copied by each
+    worker), or a hub id."""
 
     path: str
     dtype: str = "float32"
@@ -112,6 +113,7 @@ class RewardConfig(Section):
     format: float = 0.1
     judge: OpenAiConfig | None = None
     judge_cache: str | None = None
+    """Folder, or URI of an object store, that keeps verdicts for later runs."""
 
 
 class WorkersConfig(Section):
@@ -131,7 +133,7 @@ class TrainConfig(Section):
 
     name: str = Field(min_length=1)
     storage: str = "vrag-runs"
-    """Folder or object store. The same ``name`` and ``storage`` go on where that run stopped."""
+    """Folder, or URI of an object store. The same ``name`` and ``storage`` go on where that run stopped."""
     seed: int = 0
     needs: str = ""
     """In words: which hardware this configuration is made for, and why."""
@@ -140,11 +142,6 @@ class TrainConfig(Section):
     workers: WorkersConfig = WorkersConfig()
     checkpoint_every: int = Field(default=25, ge=1)
     kept_checkpoints: int = Field(default=2, ge=1)
-
-    @property
-    def folder(self) -> Path:
-        """Where everything of the run is."""
-        return Path(self.storage) / self.name
 
 
 class RLConfig(TrainConfig):
@@ -193,7 +190,7 @@ class SFTConfig(TrainConfig):
     """Supervised fine-tuning on the agent's tokens of recorded trajectories."""
 
     trajectories: str
-    """A folder of Parquet files, as rollouts and experts write them."""
+    """A folder of Parquet files, as rollouts and experts write them, or its URI."""
     epochs: int = Field(default=1, ge=1)
     batch: int = Field(default=32, ge=1)
     """Calls in one optimiser step, over all workers."""

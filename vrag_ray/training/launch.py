@@ -1,53 +1,92 @@
-"""Start a training loop on Ray Train, and bring its end back as an error or as the folder of its model."""
+"""Start a training loop on Ray Train, and bring its end back as an error or as the place of its model."""
 
 from __future__ import annotations
 
 import importlib.util
-import os
 import threading
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
-from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig
-from vrag_ray.training.run_folder import told
+from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
+from vrag_ray.training.run_folder import FINAL, told
+from vrag_ray.training.run_storage import RunStorage, is_uri
+from vrag_ray.training.submitted_paths import input_place, model_place, output_place
 from vrag_ray.types import VragError
 
 Tell = Callable[[str], None]
 
 
-def train_rl(config: RLConfig, tell: Tell) -> Path:
-    """Run ``config`` to its end, or go on with it where it stopped; the folder of the trained model.
+def train_rl(config: RLConfig, tell: Tell) -> str:
+    """Run ``config`` to its end, or go on with it where it stopped; the absolute path or URI of the trained model.
 
-    ``tell`` is given a line a step. Needs no Ray: one is started for this machine where the process has none.
+    ``tell`` is given the place of the run and then a line a step. Needs no Ray: one is started for this machine where
+    the process has none. Relative paths are those of this process (``submitted_paths``).
     """
     from vrag_ray.training.rl import train_loop
 
-    world = config.world.model_copy(update={"collection": _local(config.world.collection)})
-    paths = {"examples": _local(config.examples), "validation": _local(config.validation) if config.validation else ""}
-    return _fit(config.model_copy(update={"world": world, **paths}), train_loop, tell)
+    _require("torch", "transformers", "vllm", *_of_adapters(config))
+    world = config.world.model_copy(update={"collection": _collection(config.world.collection)})
+    cache = config.reward.judge_cache
+    reward = config.reward.model_copy(
+        update={"judge_cache": output_place("reward.judge_cache", cache) if cache is not None else None}
+    )
+    model = _with_model(config)
+    if config.rollout.served is not None and is_uri(model.path):
+        raise VragError(
+            f"rollout.served loads the model from a folder that every node can read: copy {model.path} to one"
+        )
+    paths = {
+        "examples": input_place("examples", config.examples),
+        "validation": input_place("validation", config.validation) if config.validation else "",
+    }
+    return _fit(config.model_copy(update={"world": world, "reward": reward, "model": model, **paths}), train_loop, tell)
 
 
-def train_sft(config: SFTConfig, tell: Tell) -> Path:
-    """The same for supervised fine-tuning."""
+def train_sft(config: SFTConfig, tell: Tell) -> str:
+    """The same for supervised fine-tuning, which needs no vLLM."""
     from vrag_ray.training.sft import train_loop
 
-    return _fit(config.model_copy(update={"trajectories": _local(config.trajectories)}), train_loop, tell)
+    _require("torch", "transformers", *_of_adapters(config))
+    paths = {"trajectories": input_place("trajectories", config.trajectories), "model": _with_model(config)}
+    return _fit(config.model_copy(update=paths), train_loop, tell)
 
 
-def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell: Tell) -> Path:
-    missing = [name for name in ("torch", "transformers", "vllm") if importlib.util.find_spec(name) is None]
+def _require(*packages: str) -> None:
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
         raise VragError(f"training needs {', '.join(missing)}: install vrag-ray[cpu] or vrag-ray[gpu]")
+
+
+def _of_adapters(config: TrainConfig) -> Sequence[str]:
+    return ("peft",) if config.model.lora_rank else ()
+
+
+def _with_model(config: TrainConfig) -> ModelConfig:
+    return config.model.model_copy(update={"path": model_place(config.model.path)})
+
+
+def _collection(root: str) -> str:
+    """Searching would make an empty collection where there is none."""
+    from vrag_ray.index.collection import Collection
+
+    place = input_place("world.collection", root)
+    if Collection.open(place).record is None:
+        raise VragError(f"world.collection: {place} is empty: fill it with `vrag ingest` first")
+    return place
+
+
+def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell: Tell) -> str:
     import ray
     from ray import train
     from ray.train.torch import TorchTrainer
 
     from vrag_ray.serving.local import start_ray
 
+    config = config.model_copy(update={"storage": output_place("storage", config.storage)})
+    storage = RunStorage(config.storage, config.name)
+    storage.create()
+    tell(f"everything of this run: {storage.uri()}")
     if not ray.is_initialized():
         start_ray()
-    model = config.model.model_copy(update={"path": _local(config.model.path)})
-    config = config.model_copy(update={"model": model, "storage": _local(config.storage)})
     workers = config.workers
     trainer = TorchTrainer(
         loop,
@@ -65,7 +104,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell
         ),
     )
     over = threading.Event()
-    watcher = threading.Thread(target=told, args=(config.folder, tell, over), name="progress")
+    watcher = threading.Thread(target=told, args=(storage, tell, over), name="progress")
     watcher.start()
     try:
         trainer.fit()
@@ -74,7 +113,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell
     finally:
         over.set()
         watcher.join()
-    return config.folder / "final"
+    return storage.uri(FINAL)
 
 
 def _reason(error: BaseException) -> str:
@@ -88,8 +127,3 @@ def _reason(error: BaseException) -> str:
 def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else ""
-
-
-def _local(path: str) -> str:
-    """Workers have a working folder of their own: what names a local path becomes absolute, a hub id or URI stays."""
-    return os.path.abspath(path) if ("://" not in path and Path(path).exists()) or path.startswith(".") else path  # noqa: PTH100

@@ -21,9 +21,10 @@ from vrag_ray.training.lessons import Lesson, lessons
 from vrag_ray.training.measures import rollout_metrics
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.rollout import Task, chosen, rollouts
+from vrag_ray.training.run_storage import RunStorage, local_copy
 from vrag_ray.training.store import write_trajectories
 from vrag_ray.training.trajectory import Trajectory
-from vrag_ray.training.weights import export, full_weights
+from vrag_ray.training.weights import full_weights
 from vrag_ray.training.world import World
 from vrag_ray.types import VragError
 
@@ -40,12 +41,12 @@ Groups = list[list[Trajectory]]
 def train_loop(values: Mapping[str, object]) -> None:
     """What Ray Train runs in each worker; ``values`` are those of an ``RLConfig``."""
     config = RLConfig.model_validate(values)
-    with asyncio.Runner() as runner:
-        runner.run(_train(config))
+    with local_copy(config.model.path) as source, asyncio.Runner() as runner:
+        runner.run(_train(config, str(source)))
 
 
-async def _train(config: RLConfig) -> None:
-    session = await Session.open(config)
+async def _train(config: RLConfig, source: str) -> None:
+    session = await Session.open(config, source)
     try:
         for step in range(session.first, config.steps):
             if config.validation_every and step % config.validation_every == 0:
@@ -53,7 +54,7 @@ async def _train(config: RLConfig) -> None:
             await session.step(step)
         if config.validation_every:
             await session.validate(config.steps)
-        session.export()
+        session.worker.export(session.storage)
     finally:
         await session.close()
 
@@ -63,6 +64,7 @@ class Session:
     """One worker's part of a run. ``log`` is the first rank's."""
 
     config: RLConfig
+    storage: RunStorage
     worker: Worker
     world: World
     form: ChatFormat
@@ -72,7 +74,8 @@ class Session:
     clock: Clock
 
     @classmethod
-    async def open(cls, config: RLConfig) -> Session:
+    async def open(cls, config: RLConfig, source: str) -> Session:
+        """``source`` is where the model of the run is on this machine."""
         from vrag_ray.policies.vllm_prompt import ChatFormat
         from vrag_ray.training.pixels import Pixels
         from vrag_ray.training.run_folder import RunFolder
@@ -81,6 +84,7 @@ class Session:
         algorithm, temperature = config.recipe, config.rollout.temperature
         worker = start_worker(
             config,
+            source,
             config.steps * config.minibatches,
             seed=config.seed,
             temperature=temperature,
@@ -97,8 +101,9 @@ class Session:
         )
         backend = await open_backend(config, worker)
         world = await World.open(config.world, config.reward, config.rollout.concurrency)
-        log = RunFolder(config.folder, config, config.name, config.needs) if worker.ranks.rank == 0 else None
-        session = cls(config, worker, world, ChatFormat(worker.source), backend, learner, log, Clock())
+        storage = RunStorage(config.storage, config.name)
+        log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
+        session = cls(config, storage, worker, world, ChatFormat(worker.source), backend, learner, log, Clock())
         await backend.load_weights(full_weights(worker.model), str(session.first))
         if log is not None:
             log.rewind(session.first)
@@ -116,10 +121,8 @@ class Session:
         with clock.phase("rollout"):
             groups = await self._sampled(step)
         if config.rollout.keep:
-            with clock.phase("store"):
-                write_trajectories(
-                    config.folder / f"rollouts/step-{step + 1:06d}-rank-{ranks.rank}.parquet", _flat(groups)
-                )
+            with clock.phase("store"), self.storage.staged("rollouts") as folder:
+                write_trajectories(folder.path / f"step-{step + 1:06d}-rank-{ranks.rank}.parquet", _flat(groups))
         await self.backend.sleep()
         with clock.phase("update"):
             updates = self.learner.update(_cut(groups, config, ranks), config.recipe)
@@ -150,12 +153,6 @@ class Session:
         if self.log is not None:
             self.log.log(step, {f"validation/{name}": value for name, value in metrics.items()})
             self.log.tell(step, self.config.steps, f"validation success {metrics['reward/success']:.3f}")
-
-    def export(self) -> None:
-        """Leave the trained model in ``final/``."""
-        export(
-            self.worker.model, self.worker.processor, self.config.folder / "final", writes=self.worker.ranks.rank == 0
-        )
 
     async def close(self) -> None:
         await self.world.close()

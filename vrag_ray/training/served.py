@@ -1,19 +1,18 @@
 """Rollouts by a policy behind Ray Serve: as many replicas as wanted, on other machines if need be.
 
-Weights go over through a folder that trainer and replicas share. Each new version replaces the one before.
+Weights go over through the run's storage, which trainer and replicas share. Each new version replaces the one before.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncGenerator, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings, VllmConfig
 from vrag_ray.policies.chat_model import TokenDelta, TokenRequest
 from vrag_ray.serving.policy import ServedModel, policy_deployment
 from vrag_ray.training.config import RLConfig
+from vrag_ray.training.run_storage import RunStorage
 from vrag_ray.training.weights import save
 from vrag_ray.types import Completion
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
 
     from vrag_ray.training.worker import Worker
 
+HANDED_OVER = "serving"
 EXACT = {"generation_config": "vllm", "logprobs_mode": "processed_logprobs"}
 """Nothing of the model's own sampling defaults, and log-probs of what is really sampled from."""
 
@@ -29,12 +29,12 @@ EXACT = {"generation_config": "vllm", "logprobs_mode": "processed_logprobs"}
 class ServedBackend:
     """Implements ``RolloutBackend``; made by ``open``. The first rank deploys, and ends the deployment."""
 
-    def __init__(self, model: ServedModel, app: str, folder: Path, worker: Worker) -> None:
+    def __init__(self, model: ServedModel, app: str, storage: RunStorage, worker: Worker) -> None:
         self._model = model
         self._app = app
-        self._folder = folder
+        self._storage = storage
         self._worker = worker
-        self._last: Path | None = None
+        self._last = ""
 
     @classmethod
     async def open(cls, config: RLConfig, served: VllmConfig, worker: Worker) -> ServedBackend:
@@ -50,7 +50,7 @@ class ServedBackend:
             serve.start(proxy_location="Disabled")
             serve.run(policy_deployment(settings).bind(settings), name=app, route_prefix=None)
         ranks.wait()
-        return cls(ServedModel(serve.get_app_handle(app)), app, config.folder / "serving", worker)
+        return cls(ServedModel(serve.get_app_handle(app)), app, RunStorage(config.storage, config.name), worker)
 
     def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
         return self._model.generate(request)
@@ -59,11 +59,12 @@ class ServedBackend:
         """On every replica that runs. All ranks wait until the first one has brought them over."""
         whole = {name: weight.detach().cpu() for name, weight in weights}
         if self._worker.ranks.rank == 0:
-            target = self._folder / version
-            save(self._worker.model, self._worker.processor, whole, target)
-            await self._model.load_weights(str(target.absolute()), version)
-            if self._last is not None and self._last != target:
-                shutil.rmtree(self._last)
+            target = f"{HANDED_OVER}/{version}"
+            with self._storage.staged(target) as folder:
+                save(self._worker.model, self._worker.processor, whole, folder.path)
+            await self._model.load_weights(self._storage.uri(target), version)
+            if self._last not in ("", target):
+                self._storage.delete_folder(self._last)
             self._last = target
         self._worker.ranks.wait()
 
@@ -79,5 +80,5 @@ class ServedBackend:
         self._worker.ranks.wait()
         if self._worker.ranks.rank == 0:
             serve.delete(self._app)
-            if self._last is not None:
-                shutil.rmtree(self._last)
+            if self._last:
+                self._storage.delete_folder(self._last)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.batch import collate, parts
@@ -11,6 +10,7 @@ from vrag_ray.training.clock import Clock
 from vrag_ray.training.config import SFTConfig
 from vrag_ray.training.passes import idle, passes_behind
 from vrag_ray.training.rollout import order
+from vrag_ray.training.run_storage import RunStorage, local_copy
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
@@ -23,20 +23,26 @@ LOGGED_EVERY = 10
 
 def train_loop(values: Mapping[str, object]) -> None:
     """What Ray Train runs in each worker; ``values`` are those of an ``SFTConfig``."""
+    config = SFTConfig.model_validate(values)
+    with local_copy(config.model.path) as source:
+        _train(config, str(source))
+
+
+def _train(config: SFTConfig, source: str) -> None:
     from vrag_ray.training.pixels import Pixels
     from vrag_ray.training.run_folder import RunFolder
     from vrag_ray.training.store import read_calls
-    from vrag_ray.training.weights import export
     from vrag_ray.training.worker import start_worker
 
-    config = SFTConfig.model_validate(values)
-    calls = list(read_calls(Path(config.trajectories)))
+    with local_copy(config.trajectories) as files:
+        calls = list(read_calls(files))
     if not calls:
         raise VragError(f"{config.trajectories} holds no replies to learn from")
     steps = config.epochs * -(-len(calls) // config.batch)
-    worker = start_worker(config, steps, seed=config.seed)
+    worker = start_worker(config, source, steps, seed=config.seed)
     pixels = Pixels(worker.processor)
-    log = RunFolder(config.folder, config, config.name, config.needs) if worker.ranks.rank == 0 else None
+    storage = RunStorage(config.storage, config.name)
+    log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
     if log is not None:
         log.rewind(worker.done)
     clock = Clock()
@@ -51,7 +57,7 @@ def train_loop(values: Mapping[str, object]) -> None:
         if log is not None and (last or done % LOGGED_EVERY == 0):
             log.log(done, metrics | clock.taken())
             log.tell(done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens would be said")
-    export(worker.model, worker.processor, config.folder / "final", writes=worker.ranks.rank == 0)
+    worker.export(storage)
     if log is not None:
         log.close()
 

@@ -26,9 +26,14 @@ def full_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
         yield name, (weight.full_tensor() if isinstance(weight, DTensor) else weight)
 
 
+def whole_weights(model: PreTrainedModel) -> dict[str, Tensor]:
+    """``full_weights`` in main memory. All ranks call it."""
+    return {name: weight.detach().cpu() for name, weight in full_weights(model)}
+
+
 def export(model: PreTrainedModel, processor: ProcessorMixin, folder: Path, *, writes: bool) -> None:
     """Save model and processor as a Hugging Face folder. All ranks call it; the one that ``writes`` does."""
-    whole = {name: weight.detach().cpu() for name, weight in full_weights(model)}
+    whole = whole_weights(model)
     if writes:
         save(model, processor, whole, folder)
 

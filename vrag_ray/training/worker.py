@@ -15,8 +15,11 @@ from vrag_ray.training.lora import adapter_state, add_adapters, restore_adapters
 from vrag_ray.training.optimizer import Optimizer
 from vrag_ray.training.passes import Reference
 from vrag_ray.training.ranks import Ranks
+from vrag_ray.training.run_folder import FINAL
+from vrag_ray.training.run_storage import RunStorage
 from vrag_ray.training.scorer import Scorer, Scores, load_model
-from vrag_ray.training.weights import export
+from vrag_ray.training.weights import export, save, whole_weights
+from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, ProcessorMixin
@@ -24,9 +27,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """One process of a training run, ready for its next step."""
+    """One process of a training run, ready for its next step.
+
+    ``source`` is the folder or hub id that the model's shape and tokenizer were read from.
+    """
 
     config: TrainConfig
+    source: str
     scorer: Scorer
     processor: ProcessorMixin
     optimizer: Optimizer
@@ -35,11 +42,6 @@ class Worker:
     @property
     def model(self) -> PreTrainedModel:
         return self.scorer.model
-
-    @property
-    def source(self) -> str:
-        """The folder that the model's shape and tokenizer were read from."""
-        return self.config.model.path
 
     @property
     def done(self) -> int:
@@ -66,6 +68,13 @@ class Worker:
         torch.save(state, folder / state_file(self.config, self.ranks))
         return True
 
+    def export(self, storage: RunStorage) -> None:
+        """Leave the trained model in the run's ``final/``. All ranks call it."""
+        whole = whole_weights(self.model)
+        if self.ranks.rank == 0:
+            with storage.staged(FINAL) as folder:
+                save(self.model, self.processor, whole, folder.path)
+
     def report(self, metrics: Mapping[str, float], *, checkpoint: bool) -> None:
         """Tell Ray Train of a finished step; with ``checkpoint`` a restart goes on after it. All ranks wait here."""
         from ray import train
@@ -80,9 +89,13 @@ class Worker:
 
 
 def start_worker(
-    config: TrainConfig, steps: int, *, seed: int, temperature: float = 1.0, entropy_learns: bool = False
+    config: TrainConfig, source: str, steps: int, *, seed: int, temperature: float = 1.0, entropy_learns: bool = False
 ) -> Worker:
-    """Load the model, from the run's last checkpoint where there is one. Runs inside a Ray Train worker."""
+    """Load the model, from the run's last checkpoint where there is one. Runs inside a Ray Train worker.
+
+    ``source`` is the folder of ``config.model.path`` on this machine, or a hub id. Raises VragError that names the
+    model where it cannot be loaded.
+    """
     import torch
     from ray import train
     from transformers import AutoProcessor
@@ -91,13 +104,17 @@ def start_worker(
     torch.manual_seed(seed)
     ranks = Ranks()
     read: Callable[[str], ProcessorMixin] = AutoProcessor.from_pretrained
-    processor = read(config.model.path)
+    try:
+        processor = read(source)
+    except (OSError, ValueError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise VragError(f"model.path {config.model.path} cannot be loaded: {reason}") from error
     last = train.get_checkpoint()
     with ExitStack() as stack:
         saved = Path(stack.enter_context(last.as_directory())) if last is not None else None
         adapted = config.model.lora_rank > 0
         # A checkpoint holds adapters merged into the weights; to go on, the two must be apart again.
-        model = load_model(config.model, config.model.path if saved is None or adapted else str(saved))
+        model = load_model(config.model, source if saved is None or adapted else str(saved))
         if adapted:
             add_adapters(model, config.model, seed)
         state = torch.load(saved / state_file(config, ranks), weights_only=True) if saved is not None else None
@@ -108,14 +125,14 @@ def start_worker(
         if state is not None:
             optimizer.restore(state["optimizer"])
             torch.set_rng_state(state["rng"])
-    return Worker(config, scorer, processor, optimizer, ranks)
+    return Worker(config, source, scorer, processor, optimizer, ranks)
 
 
 def reference_of(worker: Worker, temperature: float) -> Reference:
     """Scores of the model as it was before training: of a frozen copy, or of the same model without its adapters."""
     config = worker.config
     if not config.model.lora_rank:
-        return _placed(Scorer(load_model(config.model, config.model.path), temperature), config)
+        return _placed(Scorer(load_model(config.model, worker.source), temperature), config)
 
     def unadapted(batch: Batch) -> Scores:
         with without_adapters(worker.model):

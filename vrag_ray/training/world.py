@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from vrag_ray.policies.brains import wire_protocol
 from vrag_ray.training.config import RewardConfig, WorldConfig
@@ -13,6 +12,7 @@ from vrag_ray.training.evidence import CollectionEvidence
 from vrag_ray.training.judge import Judge
 from vrag_ray.training.rewards import RewardWeights
 from vrag_ray.training.rollout import Stage, Task
+from vrag_ray.training.run_storage import local_copy
 from vrag_ray.training.scoring import AnswerScorer, Grader, resolve_gold
 from vrag_ray.types import VragError
 
@@ -48,7 +48,8 @@ class World:
         return self._tasks[path]
 
     def _read(self, path: str) -> Sequence[Task]:
-        examples = load_examples(Path(path))
+        with local_copy(path) as file:
+            examples = load_examples(file)
         gold = resolve_gold(examples, self.evidence.documents)
         return [Task(example, gold[example.uid]) for example in examples]
 

@@ -84,6 +84,6 @@ def tuned(place: Place) -> Path:
     """The folder of the run."""
     told: list[str] = []
     final = train_sft(place.sft(), told.append)
-    assert final == place.root / "runs/sft/final"
+    assert final == str(place.root / "runs/sft/final")
     assert told[-1].startswith("step ")
-    return final.parent
+    return Path(final).parent

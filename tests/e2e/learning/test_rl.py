@@ -11,6 +11,7 @@ import torch
 from tests.e2e.learning.place import Place, alike, metrics, pixels_of, weights
 from tests.e2e.learning.scorers import KILLED, earned_until_killed
 from tests.e2e.learning.sizes import GROUP, RUNS_A_WORKER, STEPS, WORKERS
+from tests.support.object_store import Bucket
 from tests.vllm.tiny import needs_vllm
 from vrag_ray.policies.vllm_prompt import ChatFormat
 from vrag_ray.training.launch import train_rl
@@ -25,8 +26,9 @@ def trained(place: Place, tuned: Path) -> Path:
     """The folder of a run on two workers that nothing disturbed."""
     told: list[str] = []
     final = train_rl(place.rl(tuned / "final"), told.append)
-    assert [line.split(":")[0] for line in told] == [f"step {step}/{STEPS}" for step in (0, 1, 2, 3, 3)]
-    return final.parent
+    assert told[0] == f"everything of this run: {place.root / 'runs/rl'}"
+    assert [line.split(":")[0] for line in told[1:]] == [f"step {step}/{STEPS}" for step in (0, 1, 2, 3, 3)]
+    return Path(final).parent
 
 
 def steps_of(folder: Path) -> list[dict[str, float]]:
@@ -100,16 +102,20 @@ def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happen
         workers={"count": WORKERS, "max_failures": 1},
         reward={"scorer": f"{earned_until_killed.__module__}:earned_until_killed"},
     )
-    again = train_rl(config, lambda line: None).parent
+    again = Path(train_rl(config, lambda line: None)).parent
     assert (again / KILLED).exists()
     assert [timeless(line) for line in metrics(again)] == [timeless(line) for line in metrics(trained)]
     assert alike(weights(again / "final"), weights(trained / "final"))
 
 
-def test_adapters_learn_from_what_a_served_policy_says(place: Place, tuned: Path) -> None:
+def test_adapters_learn_from_what_a_served_policy_says_and_all_of_it_is_in_an_object_store(
+    place: Place, tuned: Path, bucket: Bucket, tmp_path: Path
+) -> None:
     config = place.rl(
         tuned / "final",
         name="served",
+        storage=bucket.uri("runs"),
+        examples=bucket.upload(place.root / "world", "world").replace("/world?", "/world/train.jsonl?"),
         model={"path": str(tuned / "final"), "lora_rank": 4, "tokens_per_batch": 2048},
         workers={"count": 1},
         steps=2,
@@ -130,7 +136,17 @@ def test_adapters_learn_from_what_a_served_policy_says(place: Place, tuned: Path
             },
         },
     )
-    folder = train_rl(config, lambda line: None).parent
+    told: list[str] = []
+    assert train_rl(config, told.append) == bucket.uri("runs/served/final")
+    assert [line.split(":")[0] for line in told[1:]] == [f"step {step}/2" for step in (1, 2, 2)]
+    written = bucket.files("runs/served")
+    assert not any(name.startswith("serving/") and name != "serving/" for name in written), (
+        "weights handed over are not left behind"
+    )
+    assert {"README.md", "config.yaml", "metrics.jsonl", "progress.log"} < set(written)
+    assert sum(name.endswith("/trainer.pt") for name in written) == 2, "checkpoints"
+    assert any(name.startswith("tensorboard/") for name in written)
+    folder = bucket.download("runs/served", tmp_path)
     steps = steps_of(folder)
     assert [line["step"] for line in steps] == [1, 2]
     assert all(0 < line["parity/gap_max"] <= GAP for line in steps), "the replicas speak with the merged adapters"
@@ -141,4 +157,3 @@ def test_adapters_learn_from_what_a_served_policy_says(place: Place, tuned: Path
     }
     assert changed
     assert all("_proj" in name for name in changed), "adapters alone have learnt, and they are merged"
-    assert not any((folder / "serving").iterdir()), "weights handed over are not left behind"

@@ -60,7 +60,7 @@ def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_
     assert uneven_steps(in_two_parts(place, "whole"))
     whole = train_sft(in_two_parts(place, "whole", sharded=False), lambda line: None)
     undisturbed = train_sft(in_two_parts(place, "sharded"), lambda line: None)
-    one, other = weights(whole), weights(undisturbed)
+    one, other = weights(Path(whole)), weights(Path(undisturbed))
     assert one.keys() == other.keys()
     assert max(float((one[name] - other[name]).abs().max()) for name in one) < SHARDING_TOLERANCE
     killed: list[int] = []
@@ -73,4 +73,4 @@ def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_
 
     again = train_sft(in_two_parts(place, "sharded-killed"), kill_after_a_checkpoint)
     assert killed
-    assert alike(weights(again), other)
+    assert alike(weights(Path(again)), other)

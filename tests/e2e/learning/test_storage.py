@@ -1,0 +1,140 @@
+"""The documented training commands, word for word, with all kinds of storage, and without vLLM where it is not used."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.e2e.learning.place import metrics
+from tests.e2e.learning.sizes import SHAPE
+from tests.support.cluster import path_with_environment, ray_cluster
+from tests.support.object_store import Bucket
+from vrag_ray.training.store import write_calls
+from vrag_ray.training.trajectory import Call
+from vrag_ray.worlds.mosaic.model import save_mosaic_model
+
+ROOT = Path(__file__).parents[3]
+WRITTEN = {"README.md", "config.yaml", "metrics.jsonl", "progress.log", "tensorboard", "final"}
+
+
+def documented(beginning: str) -> list[str]:
+    """The one command of the training page that begins so."""
+    text = (ROOT / "docs/training.md").read_text()
+    [line] = [line for line in text.splitlines() if line.startswith(beginning)]
+    return shlex.split(line, comments=True)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """That of a user of this code whose installation has no vLLM, and whose home folder is empty."""
+    (tmp_path / "without-vllm").mkdir()
+    (tmp_path / "without-vllm/sitecustomize.py").write_text('import sys\n\nsys.modules["vllm"] = None\n')
+    (tmp_path / "home").mkdir()
+    own = {
+        "PYTHONPATH": os.pathsep.join([str(tmp_path / "without-vllm"), str(ROOT)]),
+        "PATH": path_with_environment(os.environ),
+        "HOME": str(tmp_path / "home"),
+        "OMP_NUM_THREADS": "1",
+    }
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+    environment = inherited | own | {"RAY_AUTH_MODE": "disabled"}
+    vllm = subprocess.run([sys.executable, "-c", "import vllm"], env=environment, capture_output=True, check=False)
+    assert b"ModuleNotFoundError" in vllm.stderr
+    return environment
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """The folder of a user: the jobs, a configuration, a model and what an expert said."""
+    project = tmp_path / "project"
+    shutil.copytree(ROOT / "jobs", project / "jobs")
+    save_mosaic_model(project / "model", shape=SHAPE)
+    write_calls(project / "expert/calls.parquet", [Call((5, 6, 7), (), (8, 9, first)) for first in range(10, 14)])
+    configure(project, storage="runs")
+    return project
+
+
+def configure(project: Path, *, storage: str, model: str = "model", epochs: int = 1) -> None:
+    config = {
+        "name": "my-agent",
+        "storage": storage,
+        "model": {"path": model},
+        "optimizer": {"lr": 1e-3},
+        "trajectories": "expert",
+        "epochs": epochs,
+    }
+    (project / "run.yaml").write_text(yaml.safe_dump(config))
+
+
+def run(command: list[str], project: Path, environment: Mapping[str, str]) -> list[str]:
+    done = subprocess.run(
+        command, cwd=project, env=dict(environment), capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def test_a_relative_storage_is_in_the_folder_that_the_command_was_given_in(
+    project: Path, environment: dict[str, str]
+) -> None:
+    told = run(documented("vrag train sft"), project, environment)
+    folder = project / "runs/my-agent"
+    assert told[0] == f"everything of this run: {folder}"
+    assert told[-2].startswith("step 1/1: loss ")
+    assert told[-1] == f"trained model: {folder / 'final'}"
+    assert {file.name for file in folder.iterdir()} >= WRITTEN
+    assert len(list(folder.glob("checkpoint_*/"))) == 1
+    assert [line["step"] for line in metrics(folder)] == [1]
+    assert (folder / "final/model.safetensors").exists()
+    assert yaml.safe_load((folder / "config.yaml").read_text())["model"]["path"] == str(project / "model")
+
+
+def test_jobs_write_where_later_ones_and_the_command_line_go_on(
+    project: Path, environment: dict[str, str], bucket: Bucket, tmp_path: Path
+) -> None:
+    environment |= {"AWS_ENDPOINT_URL": f"http://{bucket.endpoint}", "AWS_DEFAULT_REGION": "us-east-1"}
+    job = documented("ray job submit --working-dir . -- python jobs/train_sft.py")
+    with ray_cluster(environment) as cluster:
+        environment |= {"RAY_API_SERVER_ADDRESS": cluster.jobs, "RAY_ADDRESS": cluster.address}
+        told = run(job, project, environment)
+        folder = tmp_path / "home/ray_results/runs/my-agent"
+        assert f"everything of this run: {folder}" in told
+        assert f"trained model: {folder / 'final'}" in told
+        assert {file.name for file in folder.iterdir()} >= WRITTEN
+        assert (folder / "final/model.safetensors").exists()
+
+        configure(project, storage=f"s3://{bucket.name}/jobs", model="runs/my-agent/final")
+        told = run(job, project, environment)
+        assert f"trained model: s3://{bucket.name}/jobs/my-agent/final" in told
+        assert any(line.startswith("step 1/1: loss ") for line in told)
+        first = bucket.download("jobs/my-agent", tmp_path / "first")
+        assert {file.name for file in first.iterdir()} >= WRITTEN
+        [begun] = metrics(first)
+
+        configure(
+            project,
+            storage=f"s3://{bucket.name}/jobs",
+            model=f"s3://{bucket.name}/jobs/my-agent/{next(first.glob('checkpoint_*')).name}",
+            epochs=2,
+        )
+        told = run(documented("vrag train sft"), project, environment)
+        assert [line.split(":")[0] for line in told] == ["everything of this run", "step 2/2", "trained model"]
+        both = bucket.download("jobs/my-agent", tmp_path / "both")
+        assert json.dumps(metrics(both)[0]) == json.dumps(begun), "a step that was not done again is still there"
+        assert [line["step"] for line in metrics(both)] == [1, 2]
+        assert metrics(both)[1]["sft/loss"] < begun["sft/loss"]
+        assert len(list(both.glob("checkpoint_*/"))) == 2
+        assert (both / "final/model.safetensors").read_bytes() != (first / "final/model.safetensors").read_bytes()
+    astray = [path for path in tmp_path.rglob("*") if re.fullmatch(r"s3:.*", path.name)]
+    assert not astray
+    assert sorted(file.name for file in project.iterdir()) == ["expert", "jobs", "model", "run.yaml"]
