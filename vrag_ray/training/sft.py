@@ -11,6 +11,7 @@ from vrag_ray.training.clock import Clock
 from vrag_ray.training.config import SFTConfig
 from vrag_ray.training.passes import idle, passes_behind
 from vrag_ray.training.rollout import order
+from vrag_ray.training.sft_data import read_replies
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
@@ -23,22 +24,23 @@ LOGGED_EVERY = 10
 
 def train_loop(values: Mapping[str, object]) -> None:
     """What Ray Train runs in each worker; ``values`` are those of an ``SFTConfig``."""
+    from vrag_ray.policies.vllm_prompt import ChatFormat
     from vrag_ray.training.pixels import Pixels
     from vrag_ray.training.run_folder import RunFolder
-    from vrag_ray.training.store import read_calls
     from vrag_ray.training.weights import export
     from vrag_ray.training.worker import start_worker
 
     config = SFTConfig.model_validate(values)
-    calls = list(read_calls(Path(config.trajectories)))
-    if not calls:
-        raise VragError(f"{config.trajectories} holds no replies to learn from")
+    form = ChatFormat(config.model.path)
+    pixels = Pixels(form.processor)
+    replies = read_replies(Path(config.trajectories), form, pixels.widen, longest_call(config))
+    calls = replies.calls
     steps = config.epochs * -(-len(calls) // config.batch)
     worker = start_worker(config, steps, seed=config.seed)
-    pixels = Pixels(worker.processor)
     log = RunFolder(config.folder, config, config.name, config.needs) if worker.ranks.rank == 0 else None
     if log is not None:
         log.rewind(worker.done)
+        log.tell(worker.done, steps, str(replies))
     clock = Clock()
     while worker.done < steps:
         batch = batch_of(calls, worker.done, config.batch, config.seed)
@@ -54,6 +56,16 @@ def train_loop(values: Mapping[str, object]) -> None:
     export(worker.model, worker.processor, config.folder / "final", writes=worker.ranks.rank == 0)
     if log is not None:
         log.close()
+
+
+def longest_call(config: SFTConfig) -> int:
+    """How many tokens a prompt and its reply may have. Raises VragError for more than the model has positions for."""
+    from transformers import AutoConfig
+
+    positions = int(AutoConfig.from_pretrained(config.model.path).get_text_config().max_position_embeddings)
+    if config.max_length is not None and config.max_length > positions:
+        raise VragError(f"max_length is {config.max_length}, but {config.model.path} has {positions} positions")
+    return config.max_length or positions
 
 
 def batch_of(calls: Sequence[Call], step: int, size: int, seed: int) -> list[Call]:
