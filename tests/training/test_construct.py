@@ -21,15 +21,19 @@ from tests.policies.openai_stub import Body, Say, Stub, openai_stub, texts_of
 from tests.training.evidence_stub import evidence_stub
 from tests.training.judge_stub import JudgeStub, case_of, judge_stub
 from vrag_ray.agent.protocols.tags import TagsProtocol
+from vrag_ray.policies.vllm_prompt import ChatFormat
 from vrag_ray.training.construct import ConstructReport, Outcome, construct
 from vrag_ray.training.construct_config import ConstructConfig
 from vrag_ray.training.construct_experts import Turns
 from vrag_ray.training.construct_store import ConstructStore
 from vrag_ray.training.data import load_examples, save_examples
 from vrag_ray.training.examples import Example
+from vrag_ray.training.pixels import Pixels
+from vrag_ray.training.sft_data import read_replies
 from vrag_ray.types import VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
+ROOT = Path(__file__).parents[2]
 PLANNER, GROUNDER = "planner-72b", "grounder-72b"
 
 
@@ -200,6 +204,66 @@ def test_the_job_constructs_and_exports(tmp_path: Path) -> None:
     assert "1 conversations, 2 pictures" in done.stdout
     [row] = json.loads((tmp_path / "sft" / "sft.json").read_text())
     assert [message["role"] for message in row["messages"]] == ["user", "assistant"] * 3
+
+
+def test_the_model_learns_from_what_the_command_line_constructed(tmp_path: Path) -> None:
+    """``vrag train construct``, then ``vrag train sft`` on what it exported: no line of Python between them."""
+    pytest.importorskip("transformers", reason="NO TRANSFORMERS: constructed runs are not learnt here")
+    import ray
+    from safetensors import safe_open
+    from tiny_model import save_tiny_model
+
+    save_tiny_model(tmp_path / "model")
+    environment = os.environ | {
+        "RAY_ADDRESS": ray.get_runtime_context().gcs_address,
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": os.pathsep.join((str(ROOT), *sys.path)),
+    }
+
+    def vrag(*arguments: str) -> str:
+        command = [sys.executable, "-m", "vrag_ray.cli", "train", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    with scene(tmp_path, Minds()) as at:
+        save_examples(at.config.examples, [example("right"), example("wrong")])
+        constructing = tmp_path / "construct.yaml"
+        constructing.write_text(yaml.safe_dump(at.config.model_dump(mode="json")))
+        told = vrag("construct", "--config", str(constructing), "--export", str(tmp_path / "sft"))
+    assert f"trajectories: {tmp_path / 'sft'}" in told
+
+    form = ChatFormat(str(tmp_path / "model"))
+    replies = read_replies(tmp_path / "sft", form, Pixels(form.processor).widen, 100_000).calls
+    assert len(replies) == 3, "a search, a crop and an answer of the run that was judged right"
+    shorter = sorted(call.tokens for call in replies)[1]
+    learning = tmp_path / "sft.yaml"
+    values = {
+        "name": "imitation",
+        "storage": str(tmp_path / "runs"),
+        "model": {"path": str(tmp_path / "model")},
+        "optimizer": {"lr": 1e-3},
+        "trajectories": str(tmp_path / "sft"),
+        "max_length": shorter,
+        "batch": 2,
+        "epochs": 2,
+    }
+    learning.write_text(yaml.safe_dump(values))
+    told = vrag("sft", "--config", str(learning))
+    assert (
+        f"2 replies to learn from; 1 are left out, because with their prompts they have more than {shorter} t" in told
+    )
+    final = tmp_path / "runs/imitation/final"
+    assert told.splitlines()[-1] == f"trained model: {final}"
+    [line] = [json.loads(line) for line in (final.parent / "metrics.jsonl").read_text().splitlines()]
+    # The loss is on the tokens of the replies alone.
+    assert line["sft/tokens"] == sum(len(call.completion_ids) for call in replies if call.tokens <= shorter)
+    with (
+        safe_open(tmp_path / "model/model.safetensors", "pt") as before,
+        safe_open(final / "model.safetensors", "pt") as after,
+    ):
+        changed = [name for name in before.keys() if not before.get_tensor(name).equal(after.get_tensor(name))]  # noqa: SIM118
+    assert changed
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from vrag_ray.filters import SearchFilter
 from vrag_ray.fitting import size_of
 from vrag_ray.training.construct_experts import Turns, TwoExperts, plain_form
 from vrag_ray.training.construct_filters import Shape, StructureLimits, balanced, refusal, shape_of
-from vrag_ray.training.construct_store import Constructed, ConstructStore, export_sharegpt, trajectories
+from vrag_ray.training.construct_store import Constructed, ConstructStore, export_sharegpt
 from vrag_ray.training.examples import Example
 from vrag_ray.training.rewards import Reward
 from vrag_ray.types import FULL_PAGE, Box, FamilyName, SearchAnswer, VragError
@@ -370,27 +370,3 @@ def test_refused_runs_are_kept_with_the_reason_and_not_learnt_from(tmp_path: Pat
 def test_what_was_not_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(VragError, match="holds no run of example 'nobody'"):
         ConstructStore(str(tmp_path)).get("nobody")
-
-
-def test_constructed_runs_become_tokens_of_the_model_that_learns_them(tmp_path: Path) -> None:
-    pytest.importorskip("transformers", reason="NO TRANSFORMERS: the tokens of constructed runs are not tested here")
-    from tiny_model import save_tiny_model
-    from transformers import AutoProcessor
-
-    from vrag_ray.policies.vllm_prompt import ChatFormat
-    from vrag_ray.training.pixels import Pixels
-
-    save_tiny_model(tmp_path / "model")
-    form, pixels = ChatFormat(str(tmp_path / "model")), Pixels(AutoProcessor.from_pretrained(tmp_path / "model"))
-    store = ConstructStore(str(tmp_path / "runs"))
-    run = constructed(TAGS, SALES, DONE)
-    store.put(run)
-    [trajectory] = trajectories(store, form, pixels.widen)
-    assert [call.text for call in trajectory.calls] == [exchange.reply for exchange in run.exchanges]
-    assert [len(call.images) for call in trajectory.calls] == [0, 1, 2]
-    for call in trajectory.calls:
-        visual = sum(size_of(png).pixels // PIXELS.patch**2 for png in call.images)
-        assert call.prompt_ids.count(form.image_token_id) == visual
-        assert call.completion_ids == form.reply_tokens(call.text)
-    assert trajectory.nodes == ("s1", "s1", "answer")
-    assert trajectory.reward == GOOD

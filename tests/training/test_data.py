@@ -50,7 +50,14 @@ def examples(draw: st.DrawFn, *, plain: bool) -> Example:
     file_names = draw(st.lists(words, min_size=1, max_size=1 if plain else 3))
     gold = tuple(GoldPage(file_name=name, page=page) for name in file_names for page in draw(pages))
     answers = draw(st.lists(st.text(max_size=20), min_size=1, max_size=1 if plain else 3))
-    return Example(uid=draw(words), question=draw(words), answers=tuple(answers), gold=gold, kind=draw(st.text()))
+    return Example(
+        uid=draw(words),
+        question=draw(words),
+        answers=tuple(answers),
+        gold=gold,
+        kind=draw(st.text()),
+        data_source=draw(st.just("") | words),
+    )
 
 
 @st.composite
@@ -68,6 +75,7 @@ def unified(draw: st.DrawFn) -> UnifiedExample:
             doc_type=draw(maybe),
             answer_format=draw(maybe),
         ),
+        data_source=draw(st.none() | words),
     )
 
 
@@ -82,7 +90,10 @@ def test_examples_come_back_from_every_form(
 ) -> None:
     path = tmp_path_factory.mktemp("data") / f"set{form}"
     save_examples(path, made)
-    assert load_examples(str(path)) == tuple(made)
+    # The original's rows always name their set: of examples that name none it is the file.
+    default = "set" if form == ".parquet" else ""
+    named = [one.model_copy(update={"data_source": one.data_source or default}) for one in made]
+    assert load_examples(str(path)) == tuple(named)
 
 
 @settings(deadline=None)  # the disk decides how long a write takes
@@ -106,8 +117,10 @@ def test_nothing_is_lost_between_the_originals_json_and_parquet(
     write_table(folder / "b.parquet", rows)
     read = read_table(folder / "b.parquet")
     assert read == rows
-    assert [row.unified for row in read] == made
-    assert load_examples(folder / "a.json") == load_examples(folder / "b.parquet")
+    named = [one.model_copy(update={"data_source": one.data_source or "slidevqa_train"}) for one in made]
+    assert [row.unified for row in read] == named
+    write_unified(folder / "c.json", named)
+    assert load_examples(folder / "c.json") == load_examples(folder / "b.parquet")
 
 
 def write_json(path: Path, *rows: object) -> Path:
@@ -149,7 +162,7 @@ def original_row(**changes: object) -> dict[str, object]:
 
 def test_the_originals_parquet_keeps_its_file_and_pages(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([original_row()]), tmp_path / "a.parquet")
-    assert load_examples(tmp_path / "a.parquet") == (EXAMPLE,)
+    assert load_examples(tmp_path / "a.parquet") == (EXAMPLE.model_copy(update={"data_source": "slidevqa_train"}),)
     [row] = read_table(tmp_path / "a.parquet")
     assert (row.data_source, row.extra_info.split, row.unified.meta_info.source_type) == (
         "slidevqa_train",

@@ -116,16 +116,39 @@ def test_runs_of_an_expert_have_every_number(groups: Groups):
     assert found["run/crops"] > 0
 
 
+def of_source(name: str, *runs: Trajectory) -> list[Trajectory]:
+    return [replace(run, data_source=name) for run in runs]
+
+
+def test_success_and_reward_are_told_of_each_set_that_the_examples_come_from():
+    slides, books = of_source("slidevqa_test", success(), success(), failure()), of_source("mmlongdoc", failure())
+    found = rollout_metrics([slides, books, [endless()]], Ranks(), GGPO)
+    assert found["success/slidevqa_test"] == pytest.approx(2 / 3)
+    assert found["mean_reward/slidevqa_test"] == pytest.approx(0.6)
+    assert (found["success/mmlongdoc"], found["mean_reward/mmlongdoc"]) == (0.0, 0.0)
+    assert found["reward/success"] == pytest.approx(2 / 5), "what names no set counts here"
+    assert sum(name.startswith("success/") for name in found) == 2
+
+
+def test_a_kind_of_the_same_name_as_a_set_is_another_number():
+    runs = [replace(success(), kind="slides"), *of_source("slides", failure())]
+    found = rollout_metrics([runs], Ranks(), GGPO)
+    assert (found["success_by_kind/slides"], found["success/slides"]) == (1.0, 0.0)
+
+
+FIRST_RANK = [of_source("slides", success(), failure())]
+SECOND_RANK = [of_source("books", endless(), endless()), [endless(), endless()]]
+
+
 def share(_: Path) -> dict[str, float]:
-    """The first rank has met a success and a failure, the second only runs that never came to an answer."""
-    own = [[success(), failure()]] if Ranks().rank == 0 else [[endless(), endless()], [endless(), endless()]]
-    return rollout_metrics(own, Ranks(), GGPO)
+    """The first rank has met a success and a failure of one set, the second only runs of others without an answer."""
+    return rollout_metrics(FIRST_RANK if Ranks().rank == 0 else SECOND_RANK, Ranks(), GGPO)
 
 
 def test_ranks_that_met_different_things_agree_on_the_numbers_of_all(tmp_path: Path):
     first, second = on_two_ranks(share, tmp_path)
-    whole = [[success(), failure()], [endless(), endless()], [endless(), endless()]]
-    assert first == second == pytest.approx(rollout_metrics(whole, Ranks(), GGPO))
+    assert first == second == pytest.approx(rollout_metrics(FIRST_RANK + SECOND_RANK, Ranks(), GGPO))
+    assert (first["success/slides"], first["success/books"]) == (0.5, 0.0)
 
 
 def test_a_failure_that_found_nothing_is_learnt_from_as_a_whole():

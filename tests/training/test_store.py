@@ -88,6 +88,15 @@ def test_a_folders_trajectories_come_in_order_of_the_files_names(runs: list[Traj
     assert list(read_trajectories(tmp_path)) == runs
 
 
+def test_a_file_from_before_runs_had_a_source_is_read(runs: list[Trajectory], tmp_path: Path):
+    named = [replace(run, data_source="slides") for run in runs[:2]]
+    path = tmp_path / "step.parquet"
+    write_trajectories(path, named)
+    assert list(read_trajectories(path)) == named
+    parquet.write_table(parquet.read_table(path).drop_columns(["data_source"]), path)
+    assert list(read_trajectories(path)) == runs[:2]
+
+
 def test_nothing_is_a_file_too(tmp_path: Path):
     write_trajectories(tmp_path / "none.parquet", [])
     assert list(read_trajectories(tmp_path)) == []

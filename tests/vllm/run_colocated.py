@@ -1,6 +1,6 @@
 """Has a prompt with pictures refused by a colocated engine, then the same pictures seen, also after vLLM forgot them,
 prompts rendered and kept, replies put into words by vLLM and by the engine itself, talks held one by one and all at
-once, and an engine that fails; prints what was said as JSON.
+once, the trainer's turn on the device, and an engine that fails; prints what was said as JSON.
 
 Usage: run_colocated.py MODEL_FOLDER. A program of its own, so that vLLM's threads, signal handlers and log settings
 stay out of the test process.
@@ -11,10 +11,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
-from transformers import AutoTokenizer
+import torch
+from transformers import AutoModelForImageTextToText, AutoTokenizer
 from vllm import RequestOutput
 
 from tests.vllm.tiny import png
@@ -23,7 +25,7 @@ from vrag_ray.training import colocated
 from vrag_ray.training.colocated import ColocatedEngine
 from vrag_ray.training.config import EngineConfig
 from vrag_ray.training.rendered_prompts import RenderedPrompts
-from vrag_ray.types import Completion
+from vrag_ray.types import Completion, VragError
 
 LONGEST = 256
 TALKS, TURNS = 12, 3
@@ -73,6 +75,7 @@ async def main(model: str) -> None:
     engine._llm.reset_mm_cache()
     engine._engine.reset_encoder_cache()
     await reply(prompt)
+    turns = await _turns(engine, model, reply, prompt)
     kept = _renderings(engine, prompt)
     # Whoever names words to stop at has them put together by vLLM, token by token.
     told = [(await words(seed, ("never said",)), await words(seed, ())) for seed in range(16)]
@@ -98,8 +101,67 @@ async def main(model: str) -> None:
     ends = await asyncio.gather(*(words(seed, ()) for seed in range(TALKS)), return_exceptions=True)
     fault = {"whole": whole[0], "ends": [str(end) if isinstance(end, ModelLostError) else "" for end in ends]}
     talks = {"alone": alone, "crowd": held, "left": left.cancelled()}
-    told_all = {"refused": refused, "replies": replies, "kept": kept, "words": told, "talks": talks, "fault": fault}
+    told_all = {
+        "turns": turns,
+        "refused": refused,
+        "replies": replies,
+        "kept": kept,
+        "words": told,
+        "talks": talks,
+        "fault": fault,
+    }
     print(json.dumps(told_all), flush=True)
+
+
+async def _turns(
+    engine: ColocatedEngine, model: str, reply: Callable[[TokenRequest], Awaitable[None]], prompt: TokenRequest
+) -> dict[str, list[str]]:
+    """What happens to the device, in order, while the trainer has its turn, and what is refused meanwhile.
+
+    On a CPU vLLM frees nothing when it sleeps, but its scheduler stops and goes on as on a GPU.
+    """
+    done: list[str] = []
+    refused: list[str] = []
+
+    async def fails(what: Awaitable[None]) -> None:
+        try:
+            await what
+        except VragError as error:
+            refused.append(str(error))
+
+    llm = engine._llm
+    sleep, wake_up, rpc = llm.sleep, llm.wake_up, llm.collective_rpc
+
+    def slept(level: int) -> None:
+        done.append(f"sleep {level}")
+        sleep(level=level)
+
+    def woken(tags: list[str]) -> bool:
+        whole = wake_up(tags=tags)
+        done.append(f"wake {tags[0]}{', whole' if whole else ''}")
+        return bool(whole)
+
+    def called(method: str, kwargs: dict[str, object]) -> list[object]:
+        done.append(method)
+        return list(rpc(method, kwargs=kwargs))
+
+    llm.sleep, llm.wake_up, llm.collective_rpc = slept, woken, called  # type: ignore[method-assign,assignment]
+    colocated.release_cached_memory = lambda: done.append("release")
+    engine._sleeps = True
+    assert await engine.sleep()
+    assert await engine.sleep(), "it still sleeps"
+    await fails(reply(prompt))
+    await fails(engine.wake())
+    state = AutoModelForImageTextToText.from_pretrained(model, dtype=torch.float32).state_dict()
+    await engine.load_weights(state.items(), "1")
+    await fails(reply(prompt))
+    await engine.wake()
+    await engine.load_weights(state.items(), "2")
+    await reply(prompt)
+    engine._sleeps = False
+    assert not await engine.sleep(), "a CPU has nothing to give"
+    llm.sleep, llm.wake_up, llm.collective_rpc = sleep, wake_up, rpc  # type: ignore[method-assign]
+    return {"done": done, "refused": refused}
 
 
 def _renderings(engine: ColocatedEngine, prompt: TokenRequest) -> dict[str, list[int]]:

@@ -29,7 +29,13 @@ class Fault(TypedDict):
     ends: list[str]
 
 
+class Turns(TypedDict):
+    done: list[str]
+    refused: list[str]
+
+
 class Told(TypedDict):
+    turns: Turns
     refused: str
     replies: list[list[float]]
     kept: dict[str, list[int]]
@@ -61,14 +67,34 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(told: Told) -> None:
     assert "252 text tokens and 2 pictures" in told["refused"]
-    seen, again, swapped, _ = told["replies"]
+    seen, again, swapped, *_ = told["replies"]
     assert seen == pytest.approx(again, abs=1e-4)
     assert seen[0] != pytest.approx(swapped[0], abs=1e-3)
 
 
 def test_a_prompt_that_was_kept_is_answered_the_same_when_vllm_has_forgotten_its_pictures(told: Told) -> None:
-    seen, _, _, forgotten = told["replies"]
+    seen, _, _, forgotten, _ = told["replies"]
     assert forgotten == pytest.approx(seen, abs=1e-4)
+
+
+def test_the_engine_takes_the_device_back_in_parts_each_after_the_trainer_gave_back_what_it_had_cached(
+    told: Told,
+) -> None:
+    assert told["turns"]["done"] == [
+        "sleep 2",
+        "release",
+        "wake weights",
+        "reload_weights",
+        "release",
+        "wake kv_cache, whole",
+        # An engine that is awake takes new weights as it is.
+        "reload_weights",
+    ]
+    without, early, half = told["turns"]["refused"]
+    assert without == half == "the engine sleeps, or has no weights since it slept: wake it and load weights first"
+    assert early == "the engine slept and has no weights: load weights before it wakes"
+    seen, *_, woken = told["replies"]
+    assert woken == pytest.approx(seen, abs=1e-4)
 
 
 def test_a_prompt_is_rendered_once_for_the_samples_of_its_group_and_anew_with_other_pictures(told: Told) -> None:

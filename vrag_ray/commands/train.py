@@ -17,7 +17,7 @@ ConfigFile = Annotated[
 
 @train.command()
 def sft(config: ConfigFile) -> None:
-    """Learn to say what recorded trajectories say. A run of the same name goes on where it stopped."""
+    """Learn to say what recorded runs, or what `construct` exported, say. A run of the same name goes on."""
     from vrag_ray.training.config import SFTConfig, load_training
     from vrag_ray.training.launch import train_sft
 
@@ -51,7 +51,7 @@ def rl(config: ConfigFile) -> None:
 def construct(
     config: ConfigFile,
     export: Annotated[
-        Path, typer.Option("--export", file_okay=False, help="Folder for the balanced mix in sharegpt form.")
+        Path, typer.Option("--export", file_okay=False, help="Folder for the balanced mix, which `sft` reads.")
     ],
 ) -> None:
     """Let a planner and a grounding expert answer questions, and keep what is well-formed and judged right.
@@ -77,7 +77,6 @@ def construct(
         echo(f"{report.kept} kept, {report.skipped} finished before, {len(report.failed)} failed")
         for reason, count in report.refused.items():
             echo(f"{count} refused: {reason}")
-        echo(
-            f"{export}: {made.conversations} conversations, {made.images} pictures; "
-            f"train with image_max_pixels of at least {made.largest_pixels}"
-        )
+        echo(f"{export}: {made.conversations} conversations, {made.images} pictures")
+        echo(f"`vrag train sft` learns from it: trajectories: {export}")
+        echo(f"LLaMA-Factory does so with image_max_pixels of at least {made.largest_pixels}")

@@ -31,8 +31,8 @@ class RolloutBackend(TokenModel, Protocol):
         """Speak with ``weights`` (all, by the names of the checkpoint, tied ones too) from now on."""
         ...
 
-    async def sleep(self) -> None:
-        """Give the device to the trainer."""
+    async def sleep(self) -> bool:
+        """Give the device to the trainer. Whether it did: then ``load_weights`` and ``wake`` come before a reply."""
         ...
 
     async def wake(self) -> None:

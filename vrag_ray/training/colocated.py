@@ -18,6 +18,7 @@ from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, PromptRef
 from vrag_ray.policies.vllm_reply import Reply
 from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
 from vrag_ray.training.config import EngineConfig
+from vrag_ray.training.device_memory import release_cached_memory
 from vrag_ray.training.rendered_prompts import RenderedPrompts
 from vrag_ray.types import Completion, VragError
 
@@ -82,6 +83,8 @@ class ColocatedEngine:
             arguments["enable_chunked_prefill"] = False
         if distributed:
             arguments["distributed_executor_backend"] = "external_launcher"
+        # The engine takes its share of what is free when it starts.
+        release_cached_memory()
         make: Callable[..., LLM] = LLM
         self._llm = make(**(arguments | config.engine_args))
         self._engine: LLMEngine = self._llm.llm_engine
@@ -130,24 +133,34 @@ class ColocatedEngine:
         """
         if self._waiting:
             raise VragError(f"{len(self._waiting)} replies are in progress: weights change between rollouts")
-        if self._asleep:
+        if self._asleep and self._without_weights:
+            # Old weights and new ones are never there together: first the place for them, and last that of the cache.
+            release_cached_memory()
             self._llm.wake_up(tags=["weights"])
         self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": iter(weights)})
         self._forget()
         self._without_weights = False
         self.version = version
 
-    async def sleep(self) -> None:
-        """Give the device's memory to the trainer: weights and caches are dropped. A CPU has nothing to give."""
+    async def sleep(self) -> bool:
+        """Give the device's memory to the trainer: weights and caches are dropped. A CPU has nothing to give.
+
+        No reply may be in progress.
+        """
         if self._sleeps and not self._asleep:
+            if self._waiting:
+                raise VragError(f"{len(self._waiting)} replies are in progress: the engine sleeps between rollouts")
             self._llm.sleep(level=2)
             self._asleep = self._without_weights = True
+        return self._asleep
 
     async def wake(self) -> None:
         """Take the memory back after ``load_weights``."""
         if self._without_weights:
             raise VragError("the engine slept and has no weights: load weights before it wakes")
         if self._asleep:
+            # Weights that are spread over the ranks were gathered one by one to be handed over.
+            release_cached_memory()
             self._llm.wake_up(tags=["kv_cache"])
             self._asleep = False
 

@@ -187,10 +187,14 @@ class RLConfig(TrainConfig):
 
 
 class SFTConfig(TrainConfig):
-    """Supervised fine-tuning on the agent's tokens of recorded trajectories."""
+    """Supervised fine-tuning on the agent's tokens of recorded trajectories or conversations."""
 
     trajectories: str
-    """A folder of Parquet files, as rollouts and experts write them, or its URI."""
+    """Recorded runs (a folder of Parquet files, as rollouts write them), or conversations in sharegpt form: the folder
+    that ``vrag train construct --export`` wrote, or a JSON file. A local path, or a URI."""
+    max_length: int | None = Field(default=None, ge=16)
+    """Tokens of a prompt and its reply. Longer ones are left out and counted, never cut. By default as many as the
+    model has positions."""
     epochs: int = Field(default=1, ge=1)
     batch: int = Field(default=32, ge=1)
     """Calls in one optimiser step, over all workers."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart
 from vrag_ray.agent.record import RunRecord
@@ -23,11 +23,6 @@ from vrag_ray.training.examples import Example
 from vrag_ray.training.rewards import Reward
 from vrag_ray.training.sharegpt import Exchange, Exported, conversations, write_sharegpt
 from vrag_ray.types import VragError
-
-if TYPE_CHECKING:
-    from vrag_ray.policies.vllm_prompt import ChatFormat
-    from vrag_ray.training.recording import Widen
-    from vrag_ray.training.trajectory import Trajectory
 
 RUNS = "runs"
 FAILURES = "failures.json"
@@ -99,28 +94,8 @@ class ConstructStore:
 
 
 def export_sharegpt(store: ConstructStore, folder: Path, total: int | None = None) -> Exported:
-    """A balanced mix of at most ``total`` runs, in LLaMA-Factory's form."""
+    """A balanced mix of at most ``total`` runs, in LLaMA-Factory's form, which our own fine-tuning reads too."""
     return write_sharegpt(folder, (store.get(uid).exchanges for uid in store.chosen(total)))
-
-
-def trajectories(
-    store: ConstructStore, form: ChatFormat, widen: Widen, total: int | None = None
-) -> Iterator[Trajectory]:
-    """The same mix in the tokens of the model that is to learn it, for our own fine-tuning."""
-    from vrag_ray.policies.chat_model import ChatRequest
-    from vrag_ray.policies.vllm_prompt import images
-    from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
-
-    for uid in store.chosen(total):
-        run = store.get(uid)
-        calls = []
-        for exchange in run.exchanges:
-            ids, _ = form.tokens(ChatRequest(exchange.messages))
-            pngs = images(exchange.messages)
-            calls.append(Call(widen(ids, pngs), pngs, form.reply_tokens(exchange.reply), text=exchange.reply))
-        nodes = nodes_of_calls(run.record.events, len(calls))
-        assert run.reward is not None
-        yield Trajectory(uid, 0, tuple(calls), nodes, run.record, run.reward)
 
 
 def _name(uid: str) -> str:

@@ -18,7 +18,7 @@ class Example(BaseModel):
     """One question. ``answers`` are accepted forms of the same answer, the first one the reference.
 
     ``gold`` may be empty (nobody annotated the pages); then retrieval earns nothing and no search counts as valuable.
-    ``kind`` groups questions in reports, for example ``single_hop``.
+    ``kind`` groups questions in reports, for example ``single_hop``; ``data_source`` names the set that they are from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -28,3 +28,4 @@ class Example(BaseModel):
     answers: tuple[str, ...] = Field(min_length=1)
     gold: tuple[GoldPage, ...] = ()
     kind: str = ""
+    data_source: str = ""

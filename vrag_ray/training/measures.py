@@ -18,7 +18,8 @@ Mean = tuple[str, float, float]
 def rollout_metrics(groups: Sequence[Sequence[Trajectory]], ranks: Ranks, algorithm: Algorithm) -> dict[str, float]:
     """Means over the runs of all ranks, by name; every rank gets the same. A mean of nothing is left out.
 
-    ``success/<kind>`` is that of the examples of a kind.
+    ``success/<data_source>`` and ``mean_reward/<data_source>`` are those of the examples of one set,
+    ``success_by_kind/<kind>`` of one kind; what has neither counts in ``reward/…`` alone.
     ``masked/positive`` is the share of segments that the published GGPO mask takes out of successes,
     ``masked/negative`` out of failures, whether the algorithm uses it or not: it shows what the graphs would allow.
     """
@@ -50,7 +51,10 @@ def _of_run(run: Trajectory, algorithm: Algorithm) -> Iterator[Mean]:
     yield "reward/mean", run.reward.total, 1
     yield "reward/success", float(run.reward.success), 1
     if run.kind:
-        yield f"success/{run.kind}", float(run.reward.success), 1
+        yield f"success_by_kind/{run.kind}", float(run.reward.success), 1
+    if run.data_source:
+        yield f"success/{run.data_source}", float(run.reward.success), 1
+        yield f"mean_reward/{run.data_source}", run.reward.total, 1
     yield "reward/answer", run.reward.answer, 1
     yield "reward/retrieval", run.reward.retrieval, 1
     yield "reward/format", run.reward.format, 1

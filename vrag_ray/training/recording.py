@@ -8,6 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from vrag_ray.agent.chat import Message
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Policy, Say
 from vrag_ray.agent.protocols.base import WireProtocol
@@ -100,11 +101,7 @@ class ExpertPolicy:
     async def complete(self, prompt: Prompt, say: Say) -> Completion:
         done = await self._expert.complete(prompt, say)
         messages = self._protocol.messages(prompt)
-        ids, opening = self._form.tokens(ChatRequest(messages))
-        pngs = images(messages)
-        # The tag with which the template opens thoughts is in the prompt already.
-        reply = self._form.reply_tokens(done.text.removeprefix(opening))
-        self.calls.append(Call(self._widen(ids, pngs), pngs, reply, (), done.text, done.finish))
+        self.calls.append(replace(call_of(self._form, self._widen, messages, done.text), finish=done.finish))
         return done
 
 
@@ -125,6 +122,17 @@ class ReplayPolicy:
         call = self._left.pop(0)
         self.calls.append(call)
         return Completion(text=call.text, finish=call.finish, weights=call.weights)
+
+
+def call_of(form: ChatFormat, widen: Widen, messages: Sequence[Message], reply: str) -> Call:
+    """``reply`` to ``messages`` as the model of ``form`` would have read and said it.
+
+    Raises VragError where the model's template refuses the messages.
+    """
+    ids, opening = form.tokens(ChatRequest(tuple(messages)))
+    pngs = images(messages)
+    # The tag with which the template opens thoughts is in the prompt already.
+    return Call(widen(ids, pngs), pngs, form.reply_tokens(reply.removeprefix(opening)), text=reply)
 
 
 def draw(*names: str | int) -> int:

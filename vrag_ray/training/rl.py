@@ -128,8 +128,7 @@ class Session:
             updates = self.learner.update(_cut(groups, config, ranks), config.recipe)
         _check_parity(updates[0], config, step)
         with clock.phase("weights"):
-            await self.backend.load_weights(full_weights(self.worker.model), str(step + 1))
-            await self.backend.wake()
+            await self._hand_over(step + 1)
         metrics = rollout_metrics(groups, ranks, config.recipe) | _update_metrics(updates)
         with clock.phase("report"):
             saves = step + 1 == config.steps or (step + 1) % config.checkpoint_every == 0
@@ -147,12 +146,20 @@ class Session:
                 f"{self.config.seed}/validation",
             )
             probed = lessons(groups[:PROBED], self.config.recipe, self.worker.ranks)
+            slept = await self.backend.sleep()
             gap_mean, gap_max = self.learner.gap([one for run in probed for one in run])
+            if slept:
+                await self._hand_over(step)
         metrics = rollout_metrics(groups, self.worker.ranks, self.config.recipe)
         metrics |= {"parity/gap_mean": gap_mean, "parity/gap_max": gap_max}
         if self.log is not None:
             self.log.log(step, {f"validation/{name}": value for name, value in metrics.items()})
             self.log.tell(step, self.config.steps, f"validation success {metrics['reward/success']:.3f}")
+
+    async def _hand_over(self, version: int) -> None:
+        """The trainer's weights to the engine, and the device with them."""
+        await self.backend.load_weights(full_weights(self.worker.model), str(version))
+        await self.backend.wake()
 
     async def close(self) -> None:
         await self.world.close()

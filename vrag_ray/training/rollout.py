@@ -174,4 +174,5 @@ async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Traje
         found=gold_found(record, task.gold),
         gold=len(task.gold),
         kind=example.kind,
+        data_source=example.data_source,
     )

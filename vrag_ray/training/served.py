@@ -68,8 +68,9 @@ class ServedBackend:
             self._last = target
         self._worker.ranks.wait()
 
-    async def sleep(self) -> None:
+    async def sleep(self) -> bool:
         """The replicas have devices of their own."""
+        return False
 
     async def wake(self) -> None:
         """Nothing slept."""

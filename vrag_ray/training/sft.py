@@ -11,6 +11,7 @@ from vrag_ray.training.config import SFTConfig
 from vrag_ray.training.passes import idle, passes_behind
 from vrag_ray.training.rollout import order
 from vrag_ray.training.run_storage import RunStorage, local_copy
+from vrag_ray.training.sft_data import read_replies
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
@@ -29,22 +30,25 @@ def train_loop(values: Mapping[str, object]) -> None:
 
 
 def _train(config: SFTConfig, source: str) -> None:
+    from vrag_ray.policies.vllm_prompt import ChatFormat
     from vrag_ray.training.pixels import Pixels
     from vrag_ray.training.run_folder import RunFolder
-    from vrag_ray.training.store import read_calls
     from vrag_ray.training.worker import start_worker
 
+    limit = longest_call(config, source)
+    # Everything that is read comes first: a long model need not be loaded for data that cannot be used.
+    form = ChatFormat(source)
+    pixels = Pixels(form.processor)
     with local_copy(config.trajectories) as files:
-        calls = list(read_calls(files))
-    if not calls:
-        raise VragError(f"{config.trajectories} holds no replies to learn from")
+        replies = read_replies(files, form, pixels.widen, limit)
+    calls = replies.calls
     steps = config.epochs * -(-len(calls) // config.batch)
     worker = start_worker(config, source, steps, seed=config.seed)
-    pixels = Pixels(worker.processor)
     storage = RunStorage(config.storage, config.name)
     log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
     if log is not None:
         log.rewind(worker.done)
+        log.tell(worker.done, steps, str(replies))
     clock = Clock()
     while worker.done < steps:
         batch = batch_of(calls, worker.done, config.batch, config.seed)
@@ -60,6 +64,16 @@ def _train(config: SFTConfig, source: str) -> None:
     worker.export(storage)
     if log is not None:
         log.close()
+
+
+def longest_call(config: SFTConfig, source: str) -> int:
+    """How many tokens a prompt and its reply may have. Raises VragError for more than the model has positions for."""
+    from transformers import AutoConfig
+
+    positions = int(AutoConfig.from_pretrained(source).get_text_config().max_position_embeddings)
+    if config.max_length is not None and config.max_length > positions:
+        raise VragError(f"max_length is {config.max_length}, but {config.model.path} has {positions} positions")
+    return config.max_length or positions
 
 
 def batch_of(calls: Sequence[Call], step: int, size: int, seed: int) -> list[Call]:

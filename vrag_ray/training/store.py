@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IMAGES = ".images.parquet"
+ABSENT = {"data_source": ""}
+"""What runs have in columns that files of earlier versions lack."""
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -50,6 +52,7 @@ class _RunRow(TypedDict):
     reward: dict[str, float]
     record: str
     kind: str
+    data_source: str
 
 
 def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
@@ -129,6 +132,9 @@ def _table(file: Path, schema: pa.Schema) -> tuple[pa.Table, dict[str, bytes]]:
         images = parquet.read_table(images_of(file))
         pngs = dict(zip(images["sha256"].to_pylist(), images["png"].to_pylist(), strict=True))
         table = parquet.read_table(file)
+        for name, value in ABSENT.items():
+            if name in schema.names and name not in table.column_names:
+                table = table.append_column(name, pa.array([value] * len(table), pa.string()))
         missing = [name for name in schema.names if name not in table.column_names]
         if not missing:
             return table.select(schema.names).cast(schema), pngs
@@ -162,6 +168,7 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
         "reward": asdict(run.reward),
         "record": run.record.to_json(),
         "kind": run.kind,
+        "data_source": run.data_source,
     }
 
 
@@ -193,6 +200,7 @@ def _trajectory(row: _RunRow, pngs: dict[str, bytes]) -> Trajectory:
         found={one["node"]: frozenset(one["pages"]) for one in row["found"]},
         gold=row["gold"],
         kind=row["kind"],
+        data_source=row["data_source"],
     )
 
 
@@ -240,5 +248,6 @@ def _schema() -> pa.Schema:
             "reward": pa.struct({**parts, "success": pa.bool_()}),
             "record": pa.string(),
             "kind": pa.string(),
+            "data_source": pa.string(),
         }
     )

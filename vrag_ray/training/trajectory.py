@@ -59,7 +59,8 @@ class Trajectory:
     """One run of one question. ``sample`` numbers the runs of its group, from 0.
 
     ``nodes`` says of each call which node it was said for. ``found``: by search node whose results held gold pages,
-    the numbers of those (from 0) among the ``gold`` ones of the question. ``kind`` is that of the example.
+    the numbers of those (from 0) among the ``gold`` ones of the question. ``kind`` and ``data_source`` are those of the
+    example.
     """
 
     uid: str
@@ -71,6 +72,7 @@ class Trajectory:
     found: Mapping[str, frozenset[int]] = field(default_factory=dict)
     gold: int = 0
     kind: str = ""
+    data_source: str = ""
 
     @property
     def valuable(self) -> frozenset[str]:

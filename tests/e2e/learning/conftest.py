@@ -53,6 +53,7 @@ def place(own_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
     root = tmp_path_factory.mktemp("training")
     place = Place(root, Mosaic.generate(SIZE, seed=0))
     place.mosaic.write(root / "world")
+    place.write_validation()
     report = ingest([root / "world/pages"], Settings(collection=place.world.collection, corpus=place.world.corpus))
     assert report.added == SIZE.pages
     save_mosaic_model(root / "model", shape=SHAPE)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 import torch
@@ -13,9 +14,14 @@ from tests.e2e.learning.scorers import earned
 from tests.e2e.learning.sizes import GROUP, QUESTIONS, STEPS, WORKERS
 from vrag_ray.config import CorpusConfig
 from vrag_ray.training.config import RLConfig, SFTConfig, WorldConfig
+from vrag_ray.training.data import save_examples
 from vrag_ray.training.pixels import Pixels
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 from vrag_ray.worlds.mosaic.world import Mosaic
+
+VALIDATION = "validation.jsonl"
+SOURCES = ("slidevqa_test", "mmlongdoc")
+"""Of two workers each validates the questions of one: they share them out in turn."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,12 @@ class Place:
         return WorldConfig(
             collection=str(self.root / "collection"), agent=mosaic_agent(), corpus=CorpusConfig(ocr=False)
         )
+
+    def write_validation(self) -> None:
+        """The held-out questions, each from one of ``SOURCES``."""
+        sources = cycle(SOURCES)
+        named = [one.model_copy(update={"data_source": next(sources)}) for one in self.mosaic.validation]
+        save_examples(self.root / VALIDATION, named)
 
     def sft(self, **values: object) -> SFTConfig:
         own = {
@@ -52,7 +64,7 @@ class Place:
             "optimizer": {"lr": 3e-4, "weight_decay": 0.0},
             "workers": {"count": WORKERS},
             "examples": str(self.root / "world/train.jsonl"),
-            "validation": str(self.root / "world/validation.jsonl"),
+            "validation": str(self.root / VALIDATION),
             "validation_every": STEPS,
             "steps": STEPS,
             "algorithm": "ggpo",

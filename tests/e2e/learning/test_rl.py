@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.e2e.learning.place import Place, alike, metrics, pixels_of, weights
+from tests.e2e.learning.place import SOURCES, Place, alike, metrics, pixels_of, weights
 from tests.e2e.learning.scorers import KILLED, earned_until_killed
 from tests.e2e.learning.sizes import GROUP, RUNS_A_WORKER, STEPS, WORKERS
 from tests.support.object_store import Bucket
@@ -45,6 +45,20 @@ def test_sampler_and_trainer_agree_before_and_after_every_update(trained: Path) 
     last = metrics(trained)[-1]
     assert last["step"] == STEPS
     assert 0 < last["validation/parity/gap_max"] <= GAP, "with the weights of the last update"
+
+
+def test_validation_tells_success_and_reward_of_each_set_and_both_make_up_the_whole(trained: Path) -> None:
+    validations = [line for line in metrics(trained) if "validation/reward/mean" in line]
+    assert [line["step"] for line in validations] == [0, STEPS]
+    for line in validations:
+        told = {name for name in line if name.startswith("validation/success/")}
+        assert told == {f"validation/success/{source}" for source in SOURCES}
+        for whole, part in (("reward/success", "success"), ("reward/mean", "mean_reward")):
+            parts = [line[f"validation/{part}/{source}"] for source in SOURCES]
+            # Both sets have as many questions.
+            assert sum(parts) / len(parts) == pytest.approx(line[f"validation/{whole}"])
+    read = [run for path in (trained / "rollouts").glob("*-rank-0.parquet") for run in read_trajectories(path)]
+    assert {run.data_source for run in read} == {""}, "training questions name none"
 
 
 def test_runs_take_several_turns_and_look_at_pictures(trained: Path) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from vrag_ray.training.data.rows import DataError, checked, read_text, unique, write_bytes
+from vrag_ray.training.data.rows import DataError, checked, json_lines, unique, write_bytes
 from vrag_ray.training.data.table import read_table, table_rows, write_table
 from vrag_ray.training.data.unified import UnifiedExample, read_unified, write_unified
 from vrag_ray.training.examples import Example
@@ -30,7 +29,8 @@ def load_examples(path: str | Path) -> tuple[Example, ...]:
 def save_examples(path: str | Path, examples: Sequence[Example]) -> None:
     """The inverse of ``load_examples``. Raises ``DataError`` for examples that only JSON lines can hold.
 
-    Parquet rows get the file's name as ``data_source`` and ``train`` as ``split``: ``write_table`` takes others.
+    Parquet rows of examples without a ``data_source`` get the file's name as theirs, and all get ``train`` as
+    ``split``: ``write_table`` takes others.
     """
     path = Path(path)
     suffix = _suffix(path)
@@ -52,11 +52,7 @@ def _suffix(path: Path) -> str:
 
 
 def _read_lines(path: Path) -> list[Example]:
-    # Only \n ends a line of JSON: str.splitlines would also cut at separators that strings may hold.
-    lines = read_text(path).split("\n")
-    while lines and not lines[-1].strip():
-        lines.pop()
-    rows = list(_parsed(lines, path))
+    rows = json_lines(path)
     if rows and isinstance(rows[0], dict) and "query" in rows[0]:
         # The unified form by the line, as `GET /v1/feedback.jsonl` writes it.
         examples = [row.example for row in checked(rows, UnifiedExample, path)]
@@ -64,14 +60,6 @@ def _read_lines(path: Path) -> list[Example]:
         examples = checked(rows, Example, path)
     unique((example.uid for example in examples), path)
     return examples
-
-
-def _parsed(lines: Iterable[str], path: Path) -> Iterable[object]:
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise DataError(f"{path}: row {number}: not JSON: {error}") from error
 
 
 def _read_unified(path: Path) -> list[Example]:

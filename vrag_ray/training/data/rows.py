@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -58,6 +59,21 @@ def read_text(path: Path) -> str:
         return read_bytes(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from error
+
+
+def json_lines(path: Path) -> list[object]:
+    """A value a line. Raises ``DataError`` that names the row (from 1) that is none; empty lines may end the file."""
+    # Only \n ends a line of JSON: str.splitlines would also cut at separators that strings may hold.
+    lines = read_text(path).split("\n")
+    while lines and not lines[-1].strip():
+        lines.pop()
+    rows: list[object] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            rows.append(json.loads(line))
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{path}: row {number}: not JSON: {error}") from error
+    return rows
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -107,6 +107,7 @@ class TableRow(Strict):
                 doc_type=self.doc_type,
                 answer_format=self.answer_format,
             ),
+            data_source=self.data_source or None,
         )
 
     @classmethod
@@ -114,7 +115,7 @@ class TableRow(Strict):
         meta = example.meta_info
         return cls(
             id=example.uid,
-            data_source=data_source,
+            data_source=example.data_source or data_source,
             prompt=(Spoken(role="user", content=_instruction(example.query)),),
             reward_model=RewardModel(ground_truth=example.reference_answer),
             extra_info=ExtraInfo(
@@ -132,7 +133,7 @@ class TableRow(Strict):
 
 
 def table_rows(examples: Iterable[UnifiedExample], *, data_source: str, split: str) -> list[TableRow]:
-    """``data_source`` names the set (``slidevqa_train``), ``split`` is ``train`` or ``test``."""
+    """``data_source`` (``slidevqa_train``) is for examples that name none; ``split`` is ``train`` or ``test``."""
     return [
         TableRow.of(example, data_source=data_source, split=split, index=index)
         for index, example in enumerate(examples)

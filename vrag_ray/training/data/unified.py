@@ -41,12 +41,13 @@ class MetaInfo(Strict):
 
 
 class UnifiedExample(Strict):
-    """One example of the unified form."""
+    """One example of the unified form. ``data_source`` names its set; in the original only the Parquet rows have it."""
 
     uid: str = Field(min_length=1)
     query: str = Field(min_length=1)
     reference_answer: str
     meta_info: MetaInfo = MetaInfo()
+    data_source: str | None = None
 
     @property
     def example(self) -> Example:
@@ -58,6 +59,7 @@ class UnifiedExample(Strict):
             answers=(self.reference_answer,),
             gold=tuple(GoldPage(file_name=meta.file_name or "", page=page) for page in meta.reference_page),
             kind=meta.query_type or meta.doc_type or "",
+            data_source=self.data_source or "",
         )
 
     @classmethod
@@ -76,7 +78,13 @@ class UnifiedExample(Strict):
             reference_page=tuple(page.page for page in example.gold),
             query_type=example.kind or None,
         )
-        return cls(uid=example.uid, query=example.question, reference_answer=example.answers[0], meta_info=meta)
+        return cls(
+            uid=example.uid,
+            query=example.question,
+            reference_answer=example.answers[0],
+            meta_info=meta,
+            data_source=example.data_source or None,
+        )
 
 
 def read_unified(path: Path) -> list[UnifiedExample]:
