@@ -187,11 +187,11 @@ class Episode:
             self._events.append(ErrorEvent(step=self.steps, message=message))
             self._close(f"No answer: {message}.", RunStatus.DEADLINE)
 
-    def fail(self, message: str) -> None:
-        """End with a terminal error: the run cannot go on."""
+    def fail(self, message: str, *, engine_limited: bool = False) -> None:
+        """End with a terminal error: the run cannot go on. ``engine_limited``: its model takes no such prompt."""
         if not isinstance(self._need, Done):
             self._events.append(ErrorEvent(step=self.steps, message=storable(message), terminal=True))
-            self._need = Done(RunStatus.ERROR)
+            self._need = Done(RunStatus.ERROR, engine_limited)
 
     def cancel(self) -> None:
         """End without an answer: nobody waits for one."""
