@@ -11,6 +11,7 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from vrag_ray.config import Settings
+from vrag_ray.policies.brains import ready_settings
 from vrag_ray.serving.agent import AgentService
 from vrag_ray.serving.gateway import create_api
 from vrag_ray.serving.handles import HandleBackend
@@ -46,7 +47,7 @@ class Gateway:
 
 def build(args: Settings) -> serve.Application:
     """The application on ``args.collection``. Raises VragError where the settings cannot be served."""
-    settings = _absolute(args)
+    settings = ready_settings(_absolute(args))
     # Here too, and not only in the replica, so that `serve run` fails at once with the reason.
     Security.from_environment(settings.serving)
     retriever = _deployment(RetrieverService, "Retriever", CALLS).bind(settings)

@@ -38,6 +38,10 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell
     missing = [name for name in ("torch", "transformers", "vllm") if importlib.util.find_spec(name) is None]
     if missing:
         raise VragError(f"training needs {', '.join(missing)}: install vrag-ray[cpu] or vrag-ray[gpu]")
+    if isinstance(config, RLConfig):
+        from vrag_ray.training.world import with_family
+
+        config = with_family(config)
     import ray
     from ray import train
     from ray.train.torch import TorchTrainer

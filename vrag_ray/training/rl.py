@@ -97,7 +97,7 @@ class Session:
             reference=reference_of(worker, temperature) if algorithm.kl else None,
         )
         backend = await open_backend(config, worker)
-        world = await World.open(config.world, config.reward, config.rollout.concurrency)
+        world = await World.open(config.world, config.reward, config.rollout.concurrency, config.prompt_limits)
         log = RunFolder(config.folder, config, config.name, config.needs) if worker.ranks.rank == 0 else None
         session = cls(config, worker, world, ChatFormat(worker.source), backend, learner, log, Clock())
         await backend.load_weights(full_weights(worker.model), str(session.first))
