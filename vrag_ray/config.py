@@ -106,8 +106,9 @@ class AgentConfig(Section):
     """Tokens read and written in one run; once they are spent, only an answer is accepted."""
     energy_decay: float = 0.1
     energy_feedback: float = 0.3
-    family: FamilyName = FamilyName.QWEN3_VL
-    """Of the model behind ``vimrag``: its patches, and how it writes boxes."""
+    family: FamilyName | None = None
+    """Of the model that is asked: its patches, and how it writes boxes. None: as the configuration of a served model
+    says; of an endpoint's, Qwen3-VL for ``vimrag`` and Qwen2.5-VL for ``vrag``."""
     picture_pixels: int = 1280 * 28 * 28
     frame_pixels: int = 128 * 32 * 32
     """Most pixels of a found picture, and of a frame of a found video."""
@@ -138,6 +139,7 @@ class OpenAiConfig(Section):
     retries: int = Field(default=4, ge=0)
     """Of a request that was refused for the moment (429, 5xx) or did not get through, with back-off."""
     max_images: int = Field(default=32, ge=0)
+    """Pictures in one prompt; results, memory and crops share them. 0: the model reads words only."""
 
 
 class VllmConfig(Section):
@@ -156,7 +158,7 @@ class VllmConfig(Section):
     """Replies that one replica generates at once; more wait."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
     max_images: int = Field(default=32, ge=1)
-    """Pictures in one prompt."""
+    """Pictures in one prompt; results, memory and crops share them."""
     adapters: dict[str, str] = {}
     """LoRA adapters: the name that a request gives, and the folder on every node."""
     enforce_eager: bool = False

@@ -20,8 +20,9 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.client import AsyncClient
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
 from vrag_ray.http_evidence import HttpEvidence
-from vrag_ray.policies.brains import AgentName, brain_of
+from vrag_ray.policies.brains import AgentName, brain_of, wire_protocol
 from vrag_ray.policies.openai_api import OpenAiModel
+from vrag_ray.policies.prompt_limits import ModelLimits
 from vrag_ray.types import FamilyName, VragError
 
 SEARCH_PATH = "/search"
@@ -42,14 +43,15 @@ class _HttpAgent:
         api_key: str = "",
         search_api_key: str | None = None,
         enable_thinking: bool | None = None,
-        family: FamilyName = FamilyName.QWEN3_VL,
+        family: FamilyName | None = None,
         max_steps: int = 20,
         search_top_k: int = 3,
         deadline_s: float = 600.0,
     ) -> None:
         """``base_url`` ends in ``/v1``; without ``api_key`` the environment's ``OPENAI_API_KEY`` is sent.
 
-        ``search_api_key`` is a key of the gateway. ``family`` says how the model writes boxes.
+        ``search_api_key`` is a key of the gateway.
+        ``family`` says how the model writes boxes; by default Qwen3-VL for VimRAG and Qwen2.5-VL for VRAG.
         """
         self._model = OpenAiConfig(
             base_url=base_url, model=model_name, api_key=api_key, thinking=enable_thinking, timeout_s=deadline_s
@@ -57,6 +59,8 @@ class _HttpAgent:
         self._search_url = search_url.rstrip("/").removesuffix(SEARCH_PATH)
         self._search_api_key = search_api_key
         self._config = AgentConfig(family=family, max_steps=max_steps, search_top_k=search_top_k, deadline_s=deadline_s)
+        self._limits = ModelLimits.of_endpoint(self._model)
+        wire_protocol(self.agent, self._config, CorpusConfig(), self._limits)  # refuses what cannot fit at once
 
     def events(self, question: str) -> Generator[Event]:
         """The typed events of one run, as they happen. Leaving the iterator early cancels the run."""
@@ -106,7 +110,15 @@ class _HttpAgent:
             aclosing(OpenAiModel(self._model)) as model,
             AsyncClient(self._search_url, api_key=self._search_api_key) as client,
         ):
-            brain = brain_of(self.agent, self._config, CorpusConfig(), model, session=run_id, reads_pages=False)
+            brain = brain_of(
+                self.agent,
+                self._config,
+                CorpusConfig(),
+                model,
+                limits=self._limits,
+                session=run_id,
+                reads_pages=False,
+            )
             run = Run(
                 run_id,
                 question,

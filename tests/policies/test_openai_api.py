@@ -18,6 +18,7 @@ from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, 
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus, ThinkEvent
+from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
 from vrag_ray.policies.brains import UnknownAgentError, agents, brain_of
@@ -93,13 +94,12 @@ def test_a_key_is_never_shown() -> None:
     assert "hush" not in repr(config("http://x/v1", api_key="hush"))
 
 
-def test_of_too_many_pictures_the_last_are_sent_and_the_others_named() -> None:
+def test_more_pictures_than_the_model_takes_are_refused_before_anything_is_sent() -> None:
     pictures = [ImagePart(png(number)) for number in range(3)]
     with openai_stub(lambda _, __: "ok") as stub:
-        hear(ChatRequest((Message.of(Role.USER, *pictures),)), config(stub.base_url, max_images=2))
-        [body] = stub.requests
-    assert [base64.b64decode(url.partition(",")[2]) for url in images_of(body)] == [png(1), png(2)]
-    assert "left out" in texts_of(body)[0]
+        with pytest.raises(PromptRefusedError, match=r"3 pictures and model stub takes 2.*raise openai\.max_images"):
+            hear(ChatRequest((Message.of(Role.USER, *pictures),)), config(stub.base_url, max_images=2))
+        assert stub.requests == []
 
 
 def test_a_refusal_for_the_moment_is_tried_again() -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
+from pydantic import ValidationError
 
 from tests.support.object_store import Bucket
 from tests.training.test_config import RL, SFT
 from vrag_ray.training.config import RLConfig, SFTConfig
 from vrag_ray.training.launch import train_rl, train_sft
-from vrag_ray.types import VragError
+from vrag_ray.training.world import with_family
+from vrag_ray.types import FamilyName, VragError
 
 
 @pytest.fixture
@@ -61,3 +64,42 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
     assert "rollout.served loads the model from a folder" in refused(
         model={"path": bucket.uri("model")}, rollout=served
     )
+
+
+WORLD = {"collection": "pages"}
+
+
+def of_model(folder: Path, model_type: str, **values: object) -> RLConfig:
+    (folder / "config.json").write_text(json.dumps({"model_type": model_type}), encoding="utf-8")
+    return RLConfig.model_validate({**RL, "model": {"path": str(folder)}, **values})
+
+
+def test_a_family_that_is_not_the_trained_models_is_refused_with_both_names(tmp_path: Path):
+    world = {**WORLD, "agent": {"family": "qwen3_vl"}}
+    with pytest.raises(VragError, match=r"agent\.family is qwen3_vl, but model\.path .* of the family qwen2_5_vl"):
+        train_rl(of_model(tmp_path, "qwen2_5_vl", world=world), pytest.fail)
+
+
+def test_without_a_family_it_is_the_trained_models(tmp_path: Path):
+    for agent in ("vrag", "vimrag"):
+        config = of_model(tmp_path, "qwen2_5_vl", world={**WORLD, "agent_name": agent})
+        assert with_family(config).world.agent.family is FamilyName.QWEN2_5_VL
+
+
+@pytest.mark.parametrize(
+    ("rollout", "engine"),
+    [
+        ({"engine": {"max_model_len": 4096}}, "rollout.engine"),
+        ({"served": {"model": "m", "max_model_len": 4096, "max_images": 16}}, "rollout.served"),
+    ],
+)
+def test_prompts_that_cannot_fit_the_engine_are_refused_with_their_sum(rollout: dict[str, object], engine: str):
+    with pytest.raises(
+        ValidationError,
+        match=r"vimrag cannot fit: world\.agent\.search_top_k 3: memory 1280 \(world\.agent\.memory_pixels\) \+ 3 "
+        r"pages x 980 .* \+ 2 crops x 980 \+ reply 2048 \(rollout\.max_reply_tokens\) \+ text 1024 .* = 9252 tokens > "
+        rf"{engine}\.max_model_len 4096: raise {engine}\.max_model_len",
+    ):
+        RLConfig.model_validate({**RL, "rollout": rollout})
+    with pytest.raises(ValidationError, match=r"= 10 pictures in a prompt > rollout\.engine\.max_images 9"):
+        RLConfig.model_validate({**RL, "rollout": {"engine": {"max_images": 9}}})

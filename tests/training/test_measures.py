@@ -15,7 +15,7 @@ from vrag_ray.agent.actions import Action
 from vrag_ray.config import AgentConfig
 from vrag_ray.training.measures import rollout_metrics
 from vrag_ray.training.ranks import Ranks
-from vrag_ray.training.rewards import Reward
+from vrag_ray.training.rewards import UNGRADED, Reward
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 
 GGPO = recipe("ggpo")
@@ -80,6 +80,8 @@ def test_every_number_is_what_it_says():
             "masked/negative": 1 / 3,
             "kept/positive": 2 / 3,
             "kept/negative": 2 / 3,
+            "rollout/engine_limited": 0.0,
+            "rollout/engine_limited_share": 0.0,
         }
     )
 
@@ -104,7 +106,19 @@ def test_a_mean_of_nothing_is_left_out():
     found = rollout_metrics([[endless()]], Ranks(), GGPO)
     assert not {"graph/parents_of_answer", "graph/ancestors_share", "masked/positive", "kept/positive"} & set(found)
     assert found["masked/negative"] == 0.0
-    assert rollout_metrics([], Ranks(), GGPO) == {"length/reply_max": 0.0}
+    assert rollout_metrics([], Ranks(), GGPO) == {"length/reply_max": 0.0, "rollout/engine_limited": 0.0}
+
+
+def test_runs_that_the_engine_cut_short_are_counted_and_in_no_mean_of_rewards():
+    cut = endless()
+    cut = replace(cut, record=cut.record.model_copy(update={"engine_limited": True}), reward=UNGRADED)
+    found = rollout_metrics([[success(), cut], [cut, cut]], Ranks(), GGPO)
+    assert (found["rollout/engine_limited"], found["rollout/engine_limited_share"]) == (3.0, 0.75)
+    assert (found["reward/mean"], found["reward/success"]) == (PAID.total, 1.0)
+    assert (found["reward/solved_once"], found["run/turns"]) == (1.0, (5 + 3 * 3) / 4)
+    assert "masked/negative" not in found
+    nothing = rollout_metrics([[cut, cut]], Ranks(), GGPO)
+    assert not any(name.startswith("reward/") for name in nothing)
 
 
 def test_runs_of_an_expert_have_every_number(groups: Groups):

@@ -102,11 +102,18 @@ class Breathless(Speaker):
 
 def test_a_reply_that_was_cut_off_is_kept_without_an_end(model: Path):
     speaker = Breathless(model)
-    policy = sampling(speaker, model)
+    policy = sampling(speaker, model, own=Sampling(5, 1.0))
     assert run(policy, mosaic_agent(max_steps=2)).corrections == 2
     assert [call.finish for call in policy.calls] == ["length", "length"]
     assert all(call.completion_ids[-1] != speaker.tokenizer.eos_token_id for call in policy.calls)
     assert all(len(call.completion_ids) == len(call.logprobs) == 5 for call in policy.calls)
+
+
+def test_a_reply_that_the_context_cut_off_is_the_engines_limit_and_not_the_policys(model: Path):
+    policy = sampling(Breathless(model), model)
+    record = run(policy, mosaic_agent(max_steps=2))
+    assert (record.engine_limited, record.corrections, len(policy.calls)) == (True, 0, 1)
+    assert "5 of at most 64 of the reply: raise the engine's max_model_len" in record.error
 
 
 def test_a_model_that_breaks_off_ends_the_run_as_a_fault(model: Path):

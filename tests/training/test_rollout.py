@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,17 +13,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.training.mosaic import Album, Groups, Speaker, expert, pixels_of, played, processor_of, stage, tasks
+from tests.training.mosaic import (
+    Album,
+    Groups,
+    Speaker,
+    expert,
+    pixels_of,
+    played,
+    processor_of,
+    recipe,
+    stage,
+    tasks,
+)
+from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenRequest
 from vrag_ray.policies.vllm_prompt import ChatFormat
 from vrag_ray.training.examples import Example
-from vrag_ray.training.rewards import Page, Reward
+from vrag_ray.training.lessons import lessons
+from vrag_ray.training.ranks import Ranks
+from vrag_ray.training.rewards import UNGRADED, Page, Reward
 from vrag_ray.training.rollout import Stage, Task, chosen, expert_runs, order, rollouts
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 
 WAIT_S = 30
+GRPO = recipe("grpo", kl=0.0)
 
 
 def spoken(
@@ -206,6 +222,39 @@ def test_a_source_that_cannot_be_searched_stops_the_rollout_and_names_the_exampl
     message = faulty(Speaker(model), model, stage(source=Album(broken="the shards are gone")))
     assert "the run of train-0" in message
     assert "the shards are gone" in message
+
+
+class Narrow(Speaker):
+    """Takes no prompt with pictures when the seed is odd."""
+
+    async def wait(self, request: TokenRequest) -> None:
+        if request.images and (request.sampling.seed or 0) % 2:
+            raise PromptRefusedError("the prompt has too many pictures")
+
+
+def test_a_run_that_the_engine_cut_short_is_not_graded_and_teaches_nothing(model: Path):
+    seen: list[str] = []
+
+    async def grade(record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward:
+        seen.append(record.run_id)
+        return Reward(float(len(seen) % 2), 1.0, 1.0, 1.0, success=len(seen) % 2 == 1)
+
+    groups = spoken(Narrow(model), model, questions=4, setting=replace(stage(), grade=grade))
+    runs = [run for group in groups for run in group]
+    cut = [run for run in runs if run.record.engine_limited]
+    assert 0 < len(cut) < len(runs)
+    assert sorted(seen) == sorted(run.record.run_id for run in runs if run not in cut)
+    assert all(math.isnan(run.reward.total) for run in cut)
+    for name in ("grpo", "ggpo", "progress"):
+        taught = lessons(groups, recipe(name, kl=0.0), Ranks())
+        assert [bool(one) for one in taught] == [run not in cut for run in runs]
+        assert all(math.isfinite(lesson.advantage) for one in taught for lesson in one)
+    # What is left of a group is compared with itself alone.
+    left = [[run for run in group if run not in cut] for group in groups]
+    alone = [lessons([group], GRPO, Ranks()) for group in left if group]
+    assert [one for group in alone for one in group] == [one for one in lessons(groups, GRPO, Ranks()) if one]
+    nothing = [[replace(run, reward=UNGRADED, record=cut[0].record) for run in group] for group in groups]
+    assert lessons(nothing, GRPO, Ranks()) == lessons(nothing, recipe("progress"), Ranks()) == [[]] * len(runs)
 
 
 class Broken(Speaker):

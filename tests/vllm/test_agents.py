@@ -18,9 +18,11 @@ from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.agent.chat import Delta, ImagePart
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus
+from vrag_ray.agent.picture_budget import CROP_ROOM
 from vrag_ray.config import AgentConfig, CorpusConfig
 from vrag_ray.policies.brains import brain_of
 from vrag_ray.policies.chat_model import ChatModel, ChatRequest
+from vrag_ray.policies.prompt_limits import ModelLimits
 from vrag_ray.serving.policy import ServedModel
 from vrag_ray.types import Completion, FamilyName
 
@@ -33,6 +35,10 @@ CONFIG = {
     "search_top_k": 2,
     "deadline_s": 120.0,
 }
+CONTEXT, PICTURES = 16_000, 16
+LIMITS = ModelLimits(PICTURES, CONTEXT)
+MEMORY = 5
+"""Remembered pictures for which room is kept (``agent.memory_top_k``)."""
 
 
 class FirstScripted:
@@ -65,13 +71,13 @@ def model(family: FamilyName, serving: None, tmp_path_factory: pytest.TempPathFa
 
     folder: Path = tmp_path_factory.mktemp("agents") / "model"
     save_tiny_model(folder, Family(family.value))
-    with served(folder, f"agents-{family}", max_model_len=16_000, max_images=40) as running:
+    with served(folder, f"agents-{family}", max_model_len=CONTEXT, max_images=PICTURES) as running:
         yield running
 
 
 def new_run(model: ChatModel, agent: str, family: FamilyName) -> Run:
     config = AgentConfig.model_validate({**CONFIG, "family": family})
-    made = brain_of(agent, config, CorpusConfig(), model, session=f"{agent}-1")
+    made = brain_of(agent, config, CorpusConfig(), model, limits=LIMITS, session=f"{agent}-1")
     return Run(
         f"{agent}-1",
         "How many units did North sell in 2022?",
@@ -89,7 +95,7 @@ def opening(agent: str) -> str:
         return "<think>look</think><search>units sold by region</search>"
     from vrag_ray.agent.protocols.graph import GraphProtocol
 
-    return GraphProtocol().render(AddSearchNode(id="a", parent_ids=("root",), query="units sold by region"))
+    return GraphProtocol().render(AddSearchNode(id="a", parent_ids=("root",), query="units sold, crane lifts the keel"))
 
 
 @pytest.mark.parametrize("agent", ["vimrag", "vrag"])
@@ -105,7 +111,8 @@ async def test_an_agent_runs_on_vllm_and_ends_within_its_budget(model: ServedMod
         sum(isinstance(part, ImagePart) for message in request.messages for part in message.parts)
         for request in told.requests
     ]
-    assert seen[0] == 0 and all(count > 0 for count in seen[1:])
+    assert seen[0] == 0 and all(0 < count <= PICTURES for count in seen[1:])
+    assert agent == "vrag" or seen[1] == LIMITS.images - MEMORY - CROP_ROOM, "a film of thirty seconds fills the room"
     assert all(reply.usage["completion_tokens"] <= 24 and reply.token_ids for reply in told.replies)
     said = "".join(event.content for event in events if isinstance(event, ContentEvent) and event.step == 2)
     assert said == told.replies[0].text

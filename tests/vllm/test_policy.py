@@ -16,7 +16,8 @@ import pytest
 from tests.processes import children_called
 from tests.vllm.tiny import QUESTION, ask, chatted, generated, needs_vllm, png, save_adapter, served, until
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
-from vrag_ray.policies.chat_model import ModelLostError, PromptRefusedError, Sampling, TokenRequest
+from vrag_ray.agent.ports import PromptRefusedError
+from vrag_ray.policies.chat_model import ModelLostError, Sampling, TokenRequest
 from vrag_ray.serving.policy import ServedModel
 from vrag_ray.types import Completion, VragError
 

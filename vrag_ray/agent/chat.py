@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,22 +49,6 @@ class Message:
     def text(self) -> str:
         """The words alone."""
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
-
-
-def without_excess(messages: Sequence[Message], max_images: int) -> tuple[Message, ...]:
-    """Of more than ``max_images`` pictures the first ones are named in words: a model refuses a chat with too many."""
-    excess = sum(isinstance(part, ImagePart) for message in messages for part in message.parts) - max_images
-    if excess <= 0:
-        return tuple(messages)
-    kept: list[Message] = []
-    for message in messages:
-        parts: list[Part] = []
-        for part in message.parts:
-            left_out = isinstance(part, ImagePart) and excess > 0
-            excess -= left_out
-            parts.append(TextPart("(a picture was left out: the model takes no more)") if left_out else part)
-        kept.append(Message(message.role, tuple(parts)))
-    return tuple(kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TypeVar
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import ErrorEvent, Event, StartEvent, stamped
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
-from vrag_ray.agent.ports import EvidenceSource, Policy
+from vrag_ray.agent.ports import EvidenceSource, Policy, PromptRefusedError
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord, Timings
@@ -113,6 +113,7 @@ class Run:
             citations=answer.citations if answer is not None else (),
             notices=self._episode.notices,
             error=errors[0] if errors else "",
+            engine_limited=self._episode.need.engine_limited,
             graph=self._episode.graph,
             steps=self._episode.steps,
             corrections=self._episode.corrections,
@@ -165,7 +166,7 @@ class Run:
             logger.exception("run %s: a time limit below the run's own", self.run_id)
             self._episode.fail("a part of the system did not reply in time")
         except VragError as error:
-            self._episode.fail(str(error))
+            self._episode.fail(str(error), engine_limited=isinstance(error, PromptRefusedError))
         except Exception as error:
             # A fault of a policy or source: the reader of the events gets an end, the log gets the trace.
             logger.exception("run %s failed", self.run_id)

@@ -32,6 +32,7 @@ from vrag_ray.agent.looking import CropSource, source_of_crop
 from vrag_ray.agent.memory import DIRECT_PRIORITY, cited, remembered, settled, supporting
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
+from vrag_ray.agent.picture_budget import results_of, within_limits
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.reports import crop_event, read_pages, search_done
 from vrag_ray.agent.showing import Showing
@@ -138,9 +139,7 @@ class Episode:
         self._shown.update(_place(one.passage) for one in fresh)
         note = "" if fresh else ALL_SEEN if hits else NOTHING_FOUND
         seen = replace(pending, shards_ok=answer.shards_ok, shards_total=answer.shards_total, notices=answer.notices)
-        for hit in fresh:
-            seen = replace(seen, sightings=(*seen.sightings, Sighting.of(hit, seen.next_id(hit.passage.kind))))
-        self._pending = seen
+        self._pending = seen = replace(seen, sightings=results_of(seen, fresh, self._protocol))
         for notice in answer.notices:
             self._notices[notice] = None
         if answer.shards_ok < answer.shards_total and not answer.notices:
@@ -187,11 +186,11 @@ class Episode:
             self._events.append(ErrorEvent(step=self.steps, message=message))
             self._close(f"No answer: {message}.", RunStatus.DEADLINE)
 
-    def fail(self, message: str) -> None:
-        """End with a terminal error: the run cannot go on."""
+    def fail(self, message: str, *, engine_limited: bool = False) -> None:
+        """End with a terminal error: the run cannot go on. ``engine_limited``: its model takes no such prompt."""
         if not isinstance(self._need, Done):
             self._events.append(ErrorEvent(step=self.steps, message=storable(message), terminal=True))
-            self._need = Done(RunStatus.ERROR)
+            self._need = Done(RunStatus.ERROR, engine_limited)
 
     def cancel(self) -> None:
         """End without an answer: nobody waits for one."""
@@ -329,7 +328,7 @@ class Episode:
         return NeedCompletion(prompt)
 
     def _prompt(self) -> Prompt:
-        return Prompt(
+        prompt = Prompt(
             question=self.question,
             graph=self.graph,
             observation=self._pending,
@@ -339,6 +338,7 @@ class Episode:
             turns=self._turns,
             kept=self._memory.kept,
         )
+        return within_limits(prompt, self._protocol)
 
     def _steps_left(self) -> int:
         left = self._config.max_steps - self.steps

@@ -41,9 +41,10 @@ class NeedPictures:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The run is over; nothing more can be fed."""
+    """The run is over; nothing more can be fed. ``engine_limited`` as in ``RunRecord``."""
 
     status: RunStatus
+    engine_limited: bool = False
 
 
 Need = NeedCompletion | NeedSearch | NeedPageText | NeedPictures | Done

@@ -25,7 +25,8 @@ class Sighting:
 
     ``passage_text`` is the window that matched; ``page`` all words of its page, None while not read (``read_error``
     says why it could not be). ``region`` is None for a whole page, and ``source`` names what it was cropped from.
-    ``t_frame`` is the time in seconds of the one frame that a crop of a video shows.
+    ``t_frame`` is the time in seconds of the one frame that a crop of a video shows. ``max_pictures`` is its share of
+    the pictures that the model takes: 0 shows it in words, None in as many pictures as its protocol has for it.
     """
 
     id: str
@@ -41,6 +42,7 @@ class Sighting:
     region: Box | None = None
     source: str = ""
     t_frame: float | None = None
+    max_pictures: int | None = None
 
     @classmethod
     def of(cls, hit: Hit, information_id: str) -> Sighting:
@@ -103,11 +105,20 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A reply of the policy and what came of it: things that came into view, or a note in words (a correction)."""
+    """A reply of the policy and what came of it: things that came into view, or a note in words (a correction).
+
+    ``left_out`` are the ids of what is in view no longer, because the model takes no more pictures.
+    """
 
     reply: str
     shown: tuple[Sighting, ...] = ()
     note: str = ""
+    left_out: frozenset[str] = frozenset()
+
+    @property
+    def in_view(self) -> tuple[Sighting, ...]:
+        """What may still be looked at."""
+        return tuple(one for one in self.shown if one.id not in self.left_out) if self.left_out else self.shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,13 @@ Say = Callable[[Delta], None]
 """Takes what a policy says while it is still speaking. Cheap, and never raises."""
 
 
+class PromptRefusedError(VragError):
+    """The model cannot take this prompt, now or ever: it is too long, or has too many pictures.
+
+    The limit is the engine's, not the policy's: a policy that spends its steps or tokens ends in another way.
+    """
+
+
 class Policy(Protocol):
     """Decides the next action. One instance serves many runs at once, so it keeps no state between calls."""
 
@@ -30,7 +37,7 @@ class Policy(Protocol):
     async def complete(self, prompt: Prompt, say: Say) -> Completion:
         """One reply in the run's wire protocol, told to ``say`` piece by piece where it comes in pieces.
 
-        Raises ``VragError`` when it cannot reply at all.
+        Raises ``VragError`` when it cannot reply at all; ``PromptRefusedError`` where its model takes no such prompt.
         """
         ...
 

@@ -22,7 +22,11 @@ class Timings(BaseModel):
 
 
 class RunRecord(BaseModel):
-    """What a run did and how it ended. ``answer`` is empty where the run failed (``error``) or was cancelled."""
+    """What a run did and how it ended. ``answer`` is empty where the run failed (``error``) or was cancelled.
+
+    ``engine_limited``: it failed because its model takes no prompt that long or with that many pictures, although the
+    policy had steps and tokens left. That is a fault of the configuration, and says nothing about the policy.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,6 +39,7 @@ class RunRecord(BaseModel):
     citations: tuple[Citation, ...] = ()
     notices: tuple[str, ...] = ()
     error: str = ""
+    engine_limited: bool = False
     graph: MemoryGraph
     steps: int
     corrections: int

@@ -18,10 +18,6 @@ class ModelDownError(VragError):
     """The model's server refuses or cannot be reached. Nothing in the request can mend that; the server's owner can."""
 
 
-class PromptRefusedError(VragError):
-    """The model cannot take this prompt, now or ever: it is too long, or has too many pictures."""
-
-
 UNSAID_LOGIT = -100.0
 """Added to the logits of ``Sampling.unsaid``, before the temperature."""
 

@@ -11,16 +11,21 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from vrag_ray.agent.chat import Delta, Message, Part, TextPart, without_excess
+from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
+from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.policies.chat_model import ChatRequest, ModelDownError, ModelLostError
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
+    from openai import APIStatusError
     from openai.types.chat import ChatCompletionChunk
 
 OF_THE_REQUEST = (400, 413, 422)
 """A refusal that another request may avoid: a prompt too long, a picture too large."""
+TOO_LARGE = 413
+TOO_LONG = ("context_length_exceeded", "maximum context length")
+"""How endpoints say that a prompt is too long: OpenAI's code, and vLLM's words."""
 NO_KEY = "EMPTY"
 """Sent where no key is set: servers of one's own want none, and the SDK insists on one."""
 
@@ -66,12 +71,14 @@ class OpenAiModel:
         await self._client.close()
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
-        """Raises ``VragError`` when the server refuses, as ``ModelDownError`` where it would refuse any request, and
-        ``ModelLostError`` when it is lost in mid-reply.
+        """Raises ``VragError`` when the server refuses: ``PromptRefusedError`` where the prompt is too long or has too
+        many pictures, ``ModelDownError`` where it would refuse any request; ``ModelLostError`` when it is lost in
+        mid-reply.
         """
         import httpx
         import openai
 
+        self._check_pictures(request.messages)
         heard = _Heard()
         began = False
         try:
@@ -82,8 +89,7 @@ class OpenAiModel:
                     if delta is not None:
                         yield delta
         except openai.APIStatusError as error:
-            kind = VragError if error.status_code in OF_THE_REQUEST else ModelDownError
-            raise kind(f"{self._name} refuses ({error.status_code}): {_reason(error)}") from error
+            raise _kind(error)(f"{self._name} refuses ({error.status_code}): {_reason(error)}") from error
         except (openai.APIConnectionError, httpx.TransportError) as error:
             if began:
                 raise ModelLostError(f"{self._name} was lost in mid-reply ({type(error).__name__})") from error
@@ -99,6 +105,14 @@ class OpenAiModel:
     @property
     def _name(self) -> str:
         return f"model {self._config.model}"
+
+    def _check_pictures(self, messages: Sequence[Message]) -> None:
+        count = sum(isinstance(part, ImagePart) for message in messages for part in message.parts)
+        if count > self._config.max_images:
+            raise PromptRefusedError(
+                f"the prompt has {count} pictures and {self._name} takes {self._config.max_images}: send fewer, or "
+                "raise openai.max_images"
+            )
 
     async def _chunks(self, request: ChatRequest) -> AsyncGenerator[ChatCompletionChunk]:
         from openai import AsyncStream
@@ -125,7 +139,7 @@ class OpenAiModel:
         thinking = config.thinking if request.thinking is None else request.thinking
         body: dict[str, object] = {
             "model": request.adapter or config.model,
-            "messages": wire_messages(without_excess(request.messages, config.max_images)),
+            "messages": wire_messages(request.messages),
             "max_tokens": sampling.max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
@@ -196,6 +210,14 @@ def _reasoning(extra: dict[str, object]) -> str:
 def _call_json(parts: Sequence[str]) -> str:
     name, arguments = parts
     return json.dumps({"name": name, "arguments": arguments or "{}"}, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _kind(error: APIStatusError) -> type[VragError]:
+    """What a refusal means to who asked."""
+    if error.status_code not in OF_THE_REQUEST:
+        return ModelDownError
+    too_long = error.status_code == TOO_LARGE or any(sign in str(error) for sign in TOO_LONG)
+    return PromptRefusedError if too_long else VragError
 
 
 def _reason(error: Exception) -> str:

@@ -13,12 +13,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta
+from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.config import VllmConfig
 from vrag_ray.policies.chat_model import (
     UNSAID_LOGIT,
     ChatRequest,
     ModelLostError,
-    PromptRefusedError,
     Sampling,
     TokenDelta,
     TokenRequest,

@@ -81,7 +81,7 @@ class AgentService:
         if policy is not None:
             from vrag_ray.serving.policy import ServedModel
 
-            self._model = ServedModel(policy, settings.vllm.max_images if settings.vllm is not None else None)
+            self._model = ServedModel(policy)
         self._runs = RunService(
             RunStore(ServingPaths.of(settings).runs, settings.serving.kept_runs),
             self._make_run,

@@ -13,6 +13,7 @@ from ray.serve.handle import DeploymentHandle
 
 from vrag_ray.config import Settings
 from vrag_ray.index.collection import Collection
+from vrag_ray.policies.brains import ready_settings
 from vrag_ray.serving.agent import AgentService
 from vrag_ray.serving.gateway import create_api
 from vrag_ray.serving.handles import HandleBackend
@@ -73,7 +74,7 @@ def application(settings: Settings, security: Security) -> serve.Application:
 
     Raises NotFoundError where there is no collection, VragError where the settings cannot be served.
     """
-    settings = _with_endpoint_key(_absolute(settings))
+    settings = ready_settings(_with_endpoint_key(_absolute(settings)))
     # Here, and not only in the replicas, so that whoever starts the service has the reason at once.
     Collection.open(settings.collection)
     retriever = _deployment(RetrieverService, "Retriever", CALLS).bind(settings)

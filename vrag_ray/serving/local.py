@@ -49,8 +49,11 @@ def start_serving(
     import ray
     from ray import serve
 
+    from vrag_ray.policies.brains import ready_settings
     from vrag_ray.serving.app import application
 
+    # Before a cluster is started for settings that cannot be served.
+    settings = ready_settings(settings)
     host = settings.serving.host
     security = Security.from_environment(settings.serving)
     chosen = _free_port(host, settings.serving.port if port is None else port)

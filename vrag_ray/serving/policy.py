@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from vrag_ray.agent.chat import Delta, without_excess
+from vrag_ray.agent.chat import Delta
 from vrag_ray.config import Settings, VllmConfig
 from vrag_ray.policies.chat_model import ChatRequest, ModelLostError, TokenDelta, TokenRequest
+from vrag_ray.policies.model_family import served_family
 from vrag_ray.policies.vllm_engine import VllmEngine
 from vrag_ray.policies.vllm_stats import EngineStats, engine_stats
 from vrag_ray.serving.errors import NotReadyError
@@ -60,7 +61,11 @@ class PolicyService:
     """A replica. Its streams end the generation when their reader goes away."""
 
     def __init__(self, settings: Settings) -> None:
-        self._engine = VllmEngine(_vllm(settings))
+        config = _vllm(settings)
+        if settings.agent.family is not None:
+            # Whoever built the application may not have had the model's files; this node has.
+            served_family(settings.agent.family, config.model, "vllm.model")
+        self._engine = VllmEngine(config)
         self._pace = Pace()
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
@@ -110,20 +115,14 @@ class PolicyService:
 
 
 class ServedModel:
-    """Implements ``ChatModel`` over a handle of ``Policy``; one instance serves any number of requests.
+    """Implements ``ChatModel`` over a handle of ``Policy``; one instance serves any number of requests."""
 
-    Of a chat with more than ``max_images`` pictures the last ones are sent.
-    """
-
-    def __init__(self, handle: DeploymentHandle, max_images: int | None = None) -> None:
+    def __init__(self, handle: DeploymentHandle) -> None:
         self._handle = handle
-        self._max_images = max_images
         self._streaming = handle.options(stream=True)
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         """As ``ChatModel.chat``. Raises ModelLostError when the replica goes away before the reply is whole."""
-        if self._max_images is not None:
-            request = replace(request, messages=without_excess(request.messages, self._max_images))
         return _pieces(self._streaming.options(method_name="chat", session_id=request.session).remote, request)
 
     def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:

@@ -9,6 +9,7 @@ from vrag_ray.agent.driver import EvidenceSource, Run
 from vrag_ray.api import RunRequest
 from vrag_ray.config import Settings
 from vrag_ray.policies.brains import UnknownAgentError, brain_of
+from vrag_ray.policies.prompt_limits import PromptBudgetError, limits_of
 from vrag_ray.serving.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def make_run(
     run_id: str, request: RunRequest, settings: Settings, source: EvidenceSource, model: ChatModel | None
 ) -> Run:
-    """Raises InvalidError for an agent that cannot be asked here."""
+    """Raises InvalidError for an agent that cannot be asked here, and for more results than its model can be shown."""
     wanted = {"max_steps": request.max_steps, "deadline_s": request.deadline_s, "search_top_k": request.top_k}
     config = settings.agent.model_copy(update={k: v for k, v in wanted.items() if v is not None})
     try:
@@ -27,12 +28,15 @@ def make_run(
             config,
             settings.corpus,
             model,
+            limits=limits_of(settings),
             session=run_id,
             thinking=request.thinking,
             native_tools=settings.openai is not None and settings.vllm is None and settings.openai.native_tools,
         )
     except UnknownAgentError as error:
         raise InvalidError(f"agent: {error}", param="agent") from error
+    except PromptBudgetError as error:
+        raise InvalidError(f"top_k: {error}", param="top_k") from error
     return Run(
         run_id,
         request.question,

@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from time import time
 from typing import TYPE_CHECKING
 
-from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, PromptRefusedError, TokenDelta, TokenRequest
+from vrag_ray.agent.ports import PromptRefusedError
+from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_reply import Reply
 from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
 from vrag_ray.training.config import EngineConfig

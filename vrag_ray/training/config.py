@@ -10,7 +10,8 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from vrag_ray.config import AgentConfig, CorpusConfig, EmbedderConfig, IndexConfig, OpenAiConfig, Section, VllmConfig
-from vrag_ray.policies.brains import AgentName
+from vrag_ray.policies.brains import AgentName, wire_protocol
+from vrag_ray.policies.prompt_limits import ModelLimits, context_of
 from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
 from vrag_ray.types import VragError
 
@@ -30,10 +31,12 @@ class EngineConfig(Section):
 
     gpu: bool = False
     dtype: str = "float32"
-    max_model_len: int = Field(default=4096, ge=16)
+    max_model_len: int = Field(default=16_384, ge=16)
+    """Tokens of prompt and reply together; the pictures count with their visual tokens."""
     max_num_seqs: int = Field(default=64, ge=1)
     max_batched_tokens: int = Field(default=8192, ge=16)
     max_images: int = Field(default=16, ge=1)
+    """Pictures in one prompt; results, memory and crops share them."""
     enforce_eager: bool = True
     gpu_memory_utilization: float = Field(default=0.5, gt=0, le=1)
     engine_args: dict[str, str | int | float | bool] = Field(default={})
@@ -169,6 +172,31 @@ class RLConfig(TrainConfig):
     def recipe(self) -> Algorithm:
         """The algorithm, by name or spelled out."""
         return ALGORITHMS[self.algorithm] if isinstance(self.algorithm, str) else self.algorithm
+
+    @property
+    def prompt_limits(self) -> ModelLimits:
+        """What the engine of the rollouts takes in one prompt."""
+        rollout, served = self.rollout, self.rollout.served
+        engine = rollout.engine if served is None else served
+        return ModelLimits(
+            engine.max_images,
+            context_of(engine.max_model_len, engine.engine_args),
+            model="rollout.engine" if served is None else "rollout.served",
+            agent="world.agent",
+            reply=rollout.max_reply_tokens,
+            reply_setting="rollout.max_reply_tokens",
+        )
+
+    @model_validator(mode="after")
+    def _prompts_fit(self) -> RLConfig:
+        world = self.world
+        if world.agent_name is AgentName.EXTRACTIVE:
+            raise ValueError("world.agent_name extractive asks no model: use vrag or vimrag")
+        try:
+            wire_protocol(world.agent_name, world.agent, world.corpus, self.prompt_limits)
+        except VragError as error:
+            raise ValueError(f"the prompts of the agent {world.agent_name} cannot fit: {error}") from error
+        return self
 
     @model_validator(mode="after")
     def _algorithm_is_known(self) -> RLConfig:

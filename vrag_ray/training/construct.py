@@ -25,6 +25,7 @@ from vrag_ray.policies.brains import wire_protocol
 from vrag_ray.policies.chat_model import Sampling
 from vrag_ray.policies.chat_policy import ChatPolicy
 from vrag_ray.policies.openai_api import OpenAiModel
+from vrag_ray.policies.prompt_limits import ModelLimits
 from vrag_ray.training.construct_config import ConstructConfig
 from vrag_ray.training.construct_experts import TwoExperts
 from vrag_ray.training.construct_filters import refusal
@@ -127,7 +128,9 @@ class Experts:
     def __init__(self, config: ConstructConfig) -> None:
         self._config = config
         self._store = ConstructStore(config.output)
-        self._protocol = wire_protocol(config.agent_name, config.agent, config.corpus)
+        # Both experts are told the same.
+        limits = ModelLimits(min(config.planner.max_images, config.grounding.max_images), model="planner")
+        self._protocol = wire_protocol(config.agent_name, config.agent, config.corpus, limits)
         self._planner = OpenAiModel(config.planner)
         self._grounding = OpenAiModel(config.grounding)
         self._grade = _grader(config)

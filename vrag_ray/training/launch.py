@@ -22,6 +22,7 @@ def train_rl(config: RLConfig, tell: Tell) -> str:
     the process has none. Relative paths are those of this process (``submitted_paths``).
     """
     from vrag_ray.training.rl import train_loop
+    from vrag_ray.training.world import with_family
 
     _require("torch", "transformers", "vllm", *_of_adapters(config))
     world = config.world.model_copy(update={"collection": _collection(config.world.collection)})
@@ -38,7 +39,8 @@ def train_rl(config: RLConfig, tell: Tell) -> str:
         "examples": input_place("examples", config.examples),
         "validation": input_place("validation", config.validation) if config.validation else "",
     }
-    return _fit(config.model_copy(update={"world": world, "reward": reward, "model": model, **paths}), train_loop, tell)
+    placed = config.model_copy(update={"world": world, "reward": reward, "model": model, **paths})
+    return _fit(with_family(placed), train_loop, tell)
 
 
 def train_sft(config: SFTConfig, tell: Tell) -> str:

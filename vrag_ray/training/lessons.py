@@ -29,6 +29,7 @@ class Lesson:
 def lessons(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks: Ranks) -> list[list[Lesson]]:
     """The segments of each trajectory, in order. ``groups`` are this rank's runs of one question each, equally many.
 
+    Runs that the engine's limits cut short teach nothing and are compared with none: a group is then smaller.
     Progress credit compares with the groups of all ranks: there, every rank must call this at the same time.
     """
     runs = [run for group in groups for run in group]
@@ -51,6 +52,8 @@ def kept(run: Trajectory, nodes: Sequence[str | None], credit: Credit) -> list[b
 
 def _lessons(run: Trajectory, advantages: Sequence[float], algorithm: Algorithm) -> list[Lesson]:
     """``advantages`` of at least as many segments as the run has."""
+    if run.engine_limited:
+        return []
     if not run.calls:
         # Its time was up before the first reply: there is nothing that could be learnt from it.
         return []
@@ -62,36 +65,44 @@ def _lessons(run: Trajectory, advantages: Sequence[float], algorithm: Algorithm)
 
 
 def _by_group(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm) -> list[float]:
-    """One advantage a run."""
+    """One advantage a run; 0 for those without a grade."""
     import torch
 
-    if not groups:
-        return []
-    rewards = torch.tensor([[run.reward.total for run in group] for group in groups], dtype=torch.float64)
-    advantages: list[float] = group_advantages(rewards, normalize_std=algorithm.normalize_std).flatten().tolist()
+    advantages: list[float] = []
+    for group in groups:
+        rewards = torch.tensor([[run.reward.total for run in _graded(group)]], dtype=torch.float64)
+        if not rewards.numel():
+            advantages += [0.0] * len(group)
+            continue
+        found = iter(group_advantages(rewards, normalize_std=algorithm.normalize_std).flatten().tolist())
+        advantages += [0.0 if run.engine_limited else next(found) for run in group]
     return advantages
 
 
+def _graded(group: Sequence[Trajectory]) -> list[Trajectory]:
+    return [run for run in group if not run.engine_limited]
+
+
 def _progress(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks: Ranks) -> list[list[float]]:
-    """One advantage a segment, of each of this rank's runs."""
-    everywhere = ranks.gathered([[credit_input(run) for run in group] for group in groups])
+    """One advantage a segment, of each of this rank's runs; none of a run without a grade."""
+    everywhere = ranks.gathered([[credit_input(run) for run in _graded(group)] for group in groups])
     # As ``Ranks.share`` dealt them out, so that the number of ranks changes nothing.
-    places = [(row, rank) for rank, own in enumerate(everywhere) for row in range(len(own))]
-    places.sort()
-    if not places:
-        return []
-    found = progress_advantages(
-        [everywhere[rank][row] for row, rank in places],
-        trace=algorithm.trace,
-        recall_weight=algorithm.recall_weight,
-        normalize_std=algorithm.normalize_std,
-    )
-    return [
-        advantages.tolist()
-        for (_, rank), group in zip(places, found, strict=True)
-        if rank == ranks.rank
-        for advantages in group
-    ]
+    places = sorted((row, rank) for rank, own in enumerate(everywhere) for row in range(len(own)))
+    # Values are compared within groups of one size: where the engine cut runs short, groups differ.
+    sizes = {len(everywhere[rank][row]) for row, rank in places} - {0}
+    own: dict[int, list[list[float]]] = {}
+    for size in sorted(sizes):
+        alike = [(row, rank) for row, rank in places if len(everywhere[rank][row]) == size]
+        found = progress_advantages(
+            [everywhere[rank][row] for row, rank in alike],
+            trace=algorithm.trace,
+            recall_weight=algorithm.recall_weight,
+            normalize_std=algorithm.normalize_std,
+        )
+        for (row, rank), group in zip(alike, found, strict=True):
+            if rank == ranks.rank:
+                own[row] = [advantages.tolist() for advantages in group]
+    return [[] if run.engine_limited else own[row].pop(0) for row, group in enumerate(groups) for run in group]
 
 
 def credit_input(run: Trajectory) -> CreditInput:

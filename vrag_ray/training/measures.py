@@ -11,6 +11,8 @@ from vrag_ray.training.lessons import kept
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.trajectory import Trajectory
 
+ENGINE_LIMITED = "rollout/engine_limited"
+"""How many runs were cut short by the engine's limits; with ``_share`` behind it, of all."""
 Mean = tuple[str, float, float]
 """Name, and what it adds to the sum and to the count that the mean is made of."""
 
@@ -19,7 +21,8 @@ def rollout_metrics(groups: Sequence[Sequence[Trajectory]], ranks: Ranks, algori
     """Means over the runs of all ranks, by name; every rank gets the same. A mean of nothing is left out.
 
     ``success/<data_source>`` and ``mean_reward/<data_source>`` are those of the examples of one set,
-    ``success_by_kind/<kind>`` of one kind; what has neither counts in ``reward/…`` alone.
+    ``success_by_kind/<kind>`` of one kind; what has neither counts in ``reward/…`` alone. Runs that the
+    engine's limits cut short are counted (``ENGINE_LIMITED``) and in no mean of rewards and graphs.
     ``masked/positive`` is the share of segments that the published GGPO mask takes out of successes,
     ``masked/negative`` out of failures, whether the algorithm uses it or not: it shows what the graphs would allow.
     """
@@ -36,18 +39,24 @@ def rollout_metrics(groups: Sequence[Sequence[Trajectory]], ranks: Ranks, algori
     }
     longest = max((len(call.completion_ids) for group in groups for run in group for call in run.calls), default=0)
     (means["length/reply_max"],) = ranks.maxima((longest,))
+    (means[ENGINE_LIMITED],) = ranks.sums((sum(run.engine_limited for group in groups for run in group),))
     return means
 
 
 def _of_group(group: Sequence[Trajectory], algorithm: Algorithm) -> Iterator[Mean]:
-    rewards = [run.reward.total for run in group]
-    yield "reward/equal_groups", float(len(set(rewards)) == 1), 1
-    yield "reward/solved_once", float(any(run.reward.success for run in group)), 1
+    graded = [run for run in group if not run.engine_limited]
+    if graded:
+        yield "reward/equal_groups", float(len({run.reward.total for run in graded}) == 1), 1
+        yield "reward/solved_once", float(any(run.reward.success for run in graded)), 1
     for run in group:
-        yield from _of_run(run, algorithm)
+        yield f"{ENGINE_LIMITED}_share", float(run.engine_limited), 1
+        yield from _of_run(run)
+    for run in graded:
+        yield from _of_reward(run)
+        yield from _of_graph(run, algorithm)
 
 
-def _of_run(run: Trajectory, algorithm: Algorithm) -> Iterator[Mean]:
+def _of_reward(run: Trajectory) -> Iterator[Mean]:
     yield "reward/mean", run.reward.total, 1
     yield "reward/success", float(run.reward.success), 1
     if run.kind:
@@ -58,6 +67,9 @@ def _of_run(run: Trajectory, algorithm: Algorithm) -> Iterator[Mean]:
     yield "reward/answer", run.reward.answer, 1
     yield "reward/retrieval", run.reward.retrieval, 1
     yield "reward/format", run.reward.format, 1
+
+
+def _of_run(run: Trajectory) -> Iterator[Mean]:
     events = run.record.events
     yield "run/turns", run.record.steps, 1
     yield "run/searches", sum(isinstance(event, SearchDoneEvent) for event in events), 1
@@ -69,7 +81,6 @@ def _of_run(run: Trajectory, algorithm: Algorithm) -> Iterator[Mean]:
         yield "length/reply", len(call.completion_ids), 1
         yield "length/cut_off", float(call.finish == "length"), 1
         yield "run/pictures", len(call.images), 1
-    yield from _of_graph(run, algorithm)
 
 
 def _of_graph(run: Trajectory, algorithm: Algorithm) -> Iterator[Mean]:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.agent.ports import Policy, Say
+from vrag_ray.agent.ports import Policy, PromptRefusedError, Say
 from vrag_ray.agent.protocols.base import WireProtocol
-from vrag_ray.policies.chat_model import ChatRequest, PromptRefusedError, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_prompt import images
 from vrag_ray.training.backend import TokenModel
 from vrag_ray.training.trajectory import Call
@@ -36,8 +36,7 @@ class SamplingPolicy:
     """One run of the model that is trained. ``calls`` grows with every reply.
 
     ``sampling`` has no seed: ``seed`` and the number of the reply decide how its tokens are drawn, so that a run can be
-    had again from the same weights whatever else the engine does at that time. ``outgrown``: the run grew too long for
-    the model.
+    had again from the same weights whatever else the engine does at that time.
     """
 
     reads_pages = True
@@ -47,7 +46,6 @@ class SamplingPolicy:
         self, model: TokenModel, tokens: Tokens, protocol: WireProtocol, sampling: Sampling, seed: str
     ) -> None:
         self.calls: list[Call] = []
-        self.outgrown = False
         self._model = model
         self._tokens = tokens
         self._protocol = protocol
@@ -61,27 +59,27 @@ class SamplingPolicy:
         sampling = replace(self._sampling, seed=draw(self._seed, len(self.calls)))
         read: tuple[int, ...] = ()
         done: Completion | None = None
-        try:
-            async with aclosing(self._model.generate(TokenRequest(ids, pngs, sampling))) as pieces:
-                async for piece in pieces:
-                    if isinstance(piece, TokenDelta):
-                        read = read or piece.prompt_ids
-                    else:
-                        done = piece
-        except PromptRefusedError:
-            self.outgrown = True
-            raise
+        async with aclosing(self._model.generate(TokenRequest(ids, pngs, sampling))) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, TokenDelta):
+                    read = read or piece.prompt_ids
+                else:
+                    done = piece
         if done is None:
             raise VragError("the model broke off before its reply was whole")
         text = opening + done.text
         self.calls.append(Call(read, pngs, done.token_ids, done.logprobs, text, done.finish, done.weights))
+        if done.finish == "length" and len(done.token_ids) < sampling.max_tokens:
+            # Engines end a reply where the context does; what the policy may say is rollout.max_reply_tokens.
+            raise PromptRefusedError(
+                f"the context was full after {len(read)} tokens of the prompt and {len(done.token_ids)} of at most "
+                f"{sampling.max_tokens} of the reply: raise the engine's max_model_len, or lower the agent's budgets"
+            )
         return Completion(text=text, finish=done.finish, weights=done.weights, usage=done.usage)
 
 
 class ExpertPolicy:
     """One run of another policy, in the tokens that the model to be trained would have said the same with."""
-
-    outgrown = False
 
     def __init__(self, expert: Policy, form: ChatFormat, protocol: WireProtocol, widen: Widen) -> None:
         self.calls: list[Call] = []
@@ -108,7 +106,6 @@ class ExpertPolicy:
 class ReplayPolicy:
     """One run that says again what was said before."""
 
-    outgrown = False
     reads_pages = True
     sees_pictures = True
 

@@ -52,6 +52,10 @@ class Reward:
     success: bool
 
 
+UNGRADED = Reward(math.nan, math.nan, math.nan, math.nan, success=False)
+"""Of a run that says nothing about its policy. Numbers that spread: it must be in no mean and no advantage."""
+
+
 def mixed(answer: float, retrieval: float, well_formed: bool, weights: RewardWeights) -> Reward:
     """A run that broke the form earns nothing, as in VRAG-RL."""
     form = 1.0 if well_formed else 0.0

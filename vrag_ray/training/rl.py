@@ -7,6 +7,7 @@ nothing but the configuration, its number and the weights: after a restart the s
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from vrag_ray.training.collector import collect_seldom
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.learner import Learner, Update
 from vrag_ray.training.lessons import Lesson, lessons
-from vrag_ray.training.measures import rollout_metrics
+from vrag_ray.training.measures import ENGINE_LIMITED, rollout_metrics
 from vrag_ray.training.ranks import Ranks
 from vrag_ray.training.rollout import Task, chosen, rollouts
 from vrag_ray.training.run_storage import RunStorage, local_copy
@@ -100,7 +101,7 @@ class Session:
             reference=reference_of(worker, temperature) if algorithm.kl else None,
         )
         backend = await open_backend(config, worker)
-        world = await World.open(config.world, config.reward, config.rollout.concurrency)
+        world = await World.open(config.world, config.reward, config.rollout.concurrency, config.prompt_limits)
         storage = RunStorage(config.storage, config.name)
         log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
         session = cls(config, storage, worker, world, ChatFormat(worker.source), backend, learner, log, Clock())
@@ -132,7 +133,7 @@ class Session:
         metrics = rollout_metrics(groups, ranks, config.recipe) | _update_metrics(updates)
         with clock.phase("report"):
             saves = step + 1 == config.steps or (step + 1) % config.checkpoint_every == 0
-            self.worker.report({"step": step + 1, "reward": metrics["reward/mean"]}, checkpoint=saves)
+            self.worker.report({"step": step + 1, "reward": metrics.get("reward/mean", math.nan)}, checkpoint=saves)
         if self.log is not None:
             self.log.log(step + 1, metrics | _speeds(metrics, clock.taken()))
             self.log.tell(step + 1, config.steps, _told(metrics))
@@ -154,7 +155,7 @@ class Session:
         metrics |= {"parity/gap_mean": gap_mean, "parity/gap_max": gap_max}
         if self.log is not None:
             self.log.log(step, {f"validation/{name}": value for name, value in metrics.items()})
-            self.log.tell(step, self.config.steps, f"validation success {metrics['reward/success']:.3f}")
+            self.log.tell(step, self.config.steps, f"validation {_graded(metrics)}{_limited(metrics)}")
 
     async def _hand_over(self, version: int) -> None:
         """The trainer's weights to the engine, and the device with them."""
@@ -197,7 +198,7 @@ def _flat(groups: Groups) -> list[Trajectory]:
 
 
 def _teaches(group: Sequence[Trajectory]) -> bool:
-    return len({run.reward.total for run in group}) > 1
+    return len({run.reward.total for run in group if not run.engine_limited}) > 1
 
 
 def _cut(groups: Groups, config: RLConfig, ranks: Ranks) -> list[list[Lesson]]:
@@ -234,11 +235,22 @@ def _update_metrics(updates: Sequence[Update]) -> dict[str, float]:
 
 
 def _told(metrics: Mapping[str, float]) -> str:
+    reward = f"reward {metrics['reward/mean']:.3f}, " if "reward/mean" in metrics else ""
     return (
-        f"reward {metrics['reward/mean']:.3f}, success {metrics['reward/success']:.3f}, "
-        f"turns {metrics['run/turns']:.1f}, kept {metrics['update/kept_share']:.2f}, "
-        f"sampler/trainer gap {metrics['parity/gap_mean']:.1e}"
+        f"{reward}{_graded(metrics)}, "
+        f"turns {metrics.get('run/turns', 0.0):.1f}, kept {metrics['update/kept_share']:.2f}, "
+        f"sampler/trainer gap {metrics['parity/gap_mean']:.1e}{_limited(metrics)}"
     )
+
+
+def _graded(metrics: Mapping[str, float]) -> str:
+    return f"success {metrics['reward/success']:.3f}" if "reward/success" in metrics else "no run could be graded"
+
+
+def _limited(metrics: Mapping[str, float]) -> str:
+    """Said only where there is something to mend."""
+    count, share = metrics[ENGINE_LIMITED], metrics[f"{ENGINE_LIMITED}_share"]
+    return f", {count:.0f} runs ({share:.0%}) cut short by the engine's limits" if count else ""
 
 
 def _speeds(metrics: Mapping[str, float], seconds: Mapping[str, float]) -> dict[str, float]:

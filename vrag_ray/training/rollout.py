@@ -22,7 +22,7 @@ from vrag_ray.policies.chat_model import Sampling
 from vrag_ray.training.backend import TokenModel
 from vrag_ray.training.examples import Example
 from vrag_ray.training.recording import ExpertPolicy, ReplayPolicy, SamplingPolicy, Widen, draw
-from vrag_ray.training.rewards import Page, Reward
+from vrag_ray.training.rewards import UNGRADED, Page, Reward
 from vrag_ray.training.scoring import gold_found
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 from vrag_ray.types import VragError
@@ -42,11 +42,6 @@ class Recorder(Policy, Protocol):
 
     @property
     def calls(self) -> Sequence[Call]: ...
-
-    @property
-    def outgrown(self) -> bool:
-        """Whether the run ended because the model takes no prompt of that length."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +156,7 @@ async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Traje
         clock=time.monotonic,
     )
     record = await run.finish()
-    if record.status is RunStatus.ERROR and not policy.outgrown:
+    if record.status is RunStatus.ERROR and not record.engine_limited:
         # A part of the system failed, not the policy: to train on it would teach noise.
         raise VragError(f"the run of {example.uid} (sample {sample}) failed: {record.error}")
     return Trajectory(
@@ -170,7 +165,8 @@ async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Traje
         calls=tuple(policy.calls),
         nodes=nodes_of_calls(record.events, len(policy.calls)),
         record=record,
-        reward=await stage.grade(record, example, task.gold),
+        # What the engine cut short is no fault of the policy.
+        reward=UNGRADED if record.engine_limited else await stage.grade(record, example, task.gold),
         found=gold_found(record, task.gold),
         gold=len(task.gold),
         kind=example.kind,

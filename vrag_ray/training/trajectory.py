@@ -75,6 +75,11 @@ class Trajectory:
     data_source: str = ""
 
     @property
+    def engine_limited(self) -> bool:
+        """Whether the engine's limits cut the run short: it has no grade (``UNGRADED``), and teaches nothing."""
+        return self.record.engine_limited
+
+    @property
     def valuable(self) -> frozenset[str]:
         """The search nodes whose results held a gold page: GGPO's R_val."""
         return frozenset(self.found)

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from vrag_ray.policies.brains import wire_protocol
-from vrag_ray.training.config import RewardConfig, WorldConfig
+from vrag_ray.policies.model_family import served_family
+from vrag_ray.policies.prompt_limits import ModelLimits
+from vrag_ray.training.config import RewardConfig, RLConfig, WorldConfig
 from vrag_ray.training.data import load_examples
 from vrag_ray.training.evidence import CollectionEvidence
 from vrag_ray.training.judge import Judge
@@ -27,8 +29,13 @@ class World:
     _tasks: dict[str, Sequence[Task]] = field(default_factory=dict)
 
     @classmethod
-    async def open(cls, world: WorldConfig, reward: RewardConfig, concurrency: int) -> World:
-        """Raises VragError for a reward that cannot be given, and for a collection that cannot be searched."""
+    async def open(
+        cls, world: WorldConfig, reward: RewardConfig, concurrency: int, limits: ModelLimits | None = None
+    ) -> World:
+        """``limits`` are those of the model that will speak; None for an expert that reads no prompt.
+
+        Raises VragError for a reward that cannot be given, and for a collection that cannot be searched.
+        """
         judge = Judge(reward.judge, cache=reward.judge_cache) if reward.judge is not None else None
         if judge is None and reward.scorer == AnswerScorer.JUDGE:
             raise VragError(
@@ -38,7 +45,7 @@ class World:
             reward.scorer, weights=RewardWeights(reward.answer, reward.retrieval, reward.format), judge=judge
         )
         evidence = await CollectionEvidence.open(world)
-        protocol = wire_protocol(world.agent_name, world.agent, world.corpus)
+        protocol = wire_protocol(world.agent_name, world.agent, world.corpus, limits)
         return cls(Stage(evidence, protocol, world.agent, grade, concurrency), evidence, judge)
 
     def tasks(self, path: str) -> Sequence[Task]:
@@ -57,3 +64,16 @@ class World:
         await self.evidence.close()
         if self.judge is not None:
             await self.judge.aclose()
+
+
+def with_family(config: RLConfig) -> RLConfig:
+    """``config`` with the family of its model, where it says none.
+
+    Raises VragError where that is another one than the configuration says, and where prompts in its patches cannot fit.
+    """
+    world = config.world
+    family = served_family(world.agent.family, config.model.path, "model.path")
+    agent = world.agent.model_copy(update={"family": family})
+    # The configuration was checked with the family of its agent, if it says none.
+    wire_protocol(world.agent_name, agent, world.corpus, config.prompt_limits)
+    return config.model_copy(update={"world": world.model_copy(update={"agent": agent})})

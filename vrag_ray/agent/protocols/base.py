@@ -9,6 +9,7 @@ from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.families import ModelFamily
 from vrag_ray.agent.observation import Prompt, Sighting
+from vrag_ray.agent.picture_budget import PictureLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,11 @@ class WireProtocol(Protocol):
     def family(self) -> ModelFamily: ...
 
     @property
+    def limits(self) -> PictureLimits | None:
+        """What its model takes of pictures in one prompt; None where nothing limits them."""
+        ...
+
+    @property
     def rules(self) -> Rules: ...
 
     @property
@@ -62,7 +68,10 @@ class WireProtocol(Protocol):
         ...
 
     def views(self, sighting: Sighting) -> tuple[PictureRequest, ...]:
-        """The pictures in which a sighting is shown: one of a page, several of a video, none of a text."""
+        """The pictures in which a sighting is shown: one of a page, several of a video, none of a text.
+
+        Never more than its ``max_pictures``.
+        """
         ...
 
     def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:

@@ -20,6 +20,7 @@ from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.families import FAMILIES, ModelFamily
 from vrag_ray.agent.observation import Prompt, Sighting
+from vrag_ray.agent.picture_budget import PictureLimits
 from vrag_ray.agent.protocols import graph_chat
 from vrag_ray.agent.protocols.base import Reply, Rules
 from vrag_ray.agent.visual_memory import kept_views
@@ -46,7 +47,7 @@ class GraphProtocol:
     """VimRAG's three tools and ``crop``.
 
     A picture of a search has at most ``picture_pixels``, a frame of a video at most ``frame_pixels``; a clip is seen
-    at ``video_fps`` frames a second, at most ``max_frames``.
+    at ``video_fps`` frames a second, at most ``max_frames``, and at most as many as ``limits`` leave to it.
     """
 
     family: ModelFamily = FAMILIES[FamilyName.QWEN3_VL]
@@ -54,6 +55,7 @@ class GraphProtocol:
     frame_pixels: int = 128 * 32 * 32
     video_fps: float = 1.0
     max_frames: int = 32
+    limits: PictureLimits | None = None
 
     @property
     def rules(self) -> Rules:
@@ -92,13 +94,14 @@ class GraphProtocol:
         return f"<tool_call>{call.replace('<', _ESCAPED)}</tool_call>"
 
     def views(self, sighting: Sighting) -> tuple[PictureRequest, ...]:
-        if sighting.kind is PassageKind.TEXT:
+        if sighting.kind is PassageKind.TEXT or sighting.max_pictures == 0:
             return ()
         start, end = sighting.locator.t_start, sighting.locator.t_end
         is_clip = start is not None and end is not None
         times: tuple[float | None, ...] = (sighting.t_frame,)
         if start is not None and end is not None and sighting.t_frame is None:
-            times = sample_times(start, end, self.video_fps, self.max_frames)
+            most_frames = min(self.max_frames, sighting.max_pictures or self.max_frames)
+            times = sample_times(start, end, self.video_fps, most_frames)
         # A crop has the pixels of a whole picture: they are what it was made for.
         most = self.frame_pixels if is_clip and sighting.region is None else self.picture_pixels
         least = most if sighting.region is not None else self.family.patch**2
@@ -108,12 +111,11 @@ class GraphProtocol:
         )
 
     def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
-        shown = (view for turn in prompt.turns for sighting in turn.shown for view in self.views(sighting))
+        shown = (view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
         return (*kept_views(prompt.graph, prompt.kept, self.family).values(), *shown)
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
-        views = {sighting.id: self.views(sighting) for turn in prompt.turns for sighting in turn.shown}
-        return tuple(graph_chat.messages(prompt, self.family, views))
+        return tuple(graph_chat.messages(prompt, self.family, self.views))
 
 
 def _typed(call: Mapping[str, object], think: str) -> Reply:

@@ -6,17 +6,20 @@ Written anew from the graph after every memorise: rules, question, graph, kept p
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Part, PictureRequest, Role, TextPart, Tool
 from vrag_ray.agent.families import ModelFamily
 from vrag_ray.agent.graph import MemoryItem, NodeKind
-from vrag_ray.agent.observation import Prompt, Turn
+from vrag_ray.agent.observation import Prompt, Sighting, Turn
+from vrag_ray.agent.picture_budget import LEFT_OUT
 from vrag_ray.agent.visual_memory import kept_views
 from vrag_ray.types import FamilyName, PassageKind
 
+Views = Callable[[Sighting], tuple[PictureRequest, ...]]
+"""The pictures in which a sighting is shown."""
 _JSON = json.JSONEncoder(ensure_ascii=False)
 _STRINGS = {"type": "array", "items": {"type": "string"}}
 _BOX_UNITS = {
@@ -92,8 +95,8 @@ def tools(family: ModelFamily) -> tuple[Tool, ...]:
     )
 
 
-def messages(prompt: Prompt, family: ModelFamily, views: Mapping[str, tuple[PictureRequest, ...]]) -> Iterator[Message]:
-    """The chat of a prompt. ``views`` gives the pictures of the sightings in ``prompt.turns`` by id."""
+def messages(prompt: Prompt, family: ModelFamily, views: Views) -> Iterator[Message]:
+    """The chat of a prompt."""
     yield _rules(family)
     yield Message.of(Role.USER, *_memory(prompt, family), *_last_call(prompt, first=not prompt.turns))
     for number, turn in enumerate(prompt.turns, start=1):
@@ -147,20 +150,30 @@ def _memory(prompt: Prompt, family: ModelFamily) -> Iterator[Part | str]:
             yield ImagePart(picture.png)
 
 
-def _observed(turn: Turn, prompt: Prompt, views: Mapping[str, tuple[PictureRequest, ...]]) -> Iterator[Part | str]:
+def _observed(turn: Turn, prompt: Prompt, views: Views) -> Iterator[Part | str]:
     yield "<tool_response>"
     for sighting in turn.shown:
         part = f", part of {sighting.source}" if sighting.source else ""
         yield f"\n{sighting.id} ({sighting.title}, {sighting.locator}{part}):"
         if sighting.kind is PassageKind.TEXT:
             yield f" {sighting.text}"
-        for view in views.get(sighting.id, ()):
-            if view.t_frame is not None:
-                yield f"\n<{view.t_frame:.1f} seconds>"
-            picture = prompt.pictures.get(view)
-            # Words stand in for a picture that cannot be drawn, and the run's notices say that it could not.
-            yield ImagePart(picture.png) if picture is not None else f" (not to be seen) {sighting.passage_text}"
+        elif sighting.id in turn.left_out:
+            yield f" ({LEFT_OUT})"
+        else:
+            yield from _seen(sighting, prompt, views(sighting))
     yield f"\n{turn.note}\n</tool_response>" if turn.note else f"\n</tool_response>\n{_NOW_MEMORIZE}"
+
+
+def _seen(sighting: Sighting, prompt: Prompt, views: Sequence[PictureRequest]) -> Iterator[Part | str]:
+    drawn = [(view, prompt.pictures.get(view)) for view in views]
+    if not any(picture for _, picture in drawn):
+        # Words stand in for what cannot be drawn, and the run's notices say so.
+        yield f" (not to be seen) {sighting.passage_text}"
+        return
+    for view, picture in drawn:
+        if view.t_frame is not None:
+            yield f"\n<{view.t_frame:.1f} seconds>"
+        yield ImagePart(picture.png) if picture is not None else " (not to be seen)"
 
 
 def _last_call(prompt: Prompt, *, first: bool) -> tuple[TextPart, ...]:

@@ -2,7 +2,8 @@
 
 The wire form is the one that the released Qwen2.5-VL-7B-VRAG was trained on: the whole chat is kept; what a search or
 a crop brings is a user message with one picture and nothing else; a picture has 256 to 512 patches of 28 x 28 pixels;
-a box is ``[x1, y1, x2, y2]`` in pixels of the picture shown last. What the original leaves open is defined here: boxes
+a box is ``[x1, y1, x2, y2]`` in pixels of the picture shown last. Of another family of models, patches and boxes are
+that family's, and the instruction says so. What the original leaves open is defined here: boxes
 of crops map through the crop to the page, results that were all seen and searches that found nothing say so.
 """
 
@@ -16,6 +17,7 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role, Tool
 from vrag_ray.agent.families import FAMILIES, ModelFamily
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
+from vrag_ray.agent.picture_budget import LEFT_OUT, PictureLimits
 from vrag_ray.agent.protocols.base import Reply, Rules
 from vrag_ray.types import FamilyName, PassageKind
 
@@ -29,9 +31,17 @@ _SHAPE = (
 _INSTRUCTION = (
     "Answer the question from pages of a document collection. You see no page until you search. "
     f"{_SHAPE} A search shows you a page that may help. A bbox shows you that part of the last picture enlarged, in "
-    "pixels of that picture. Whenever you see something new, think about it first. Search and look as often as you "
+    "{units}. Whenever you see something new, think about it first. Search and look as often as you "
     "need; once you know the answer, give it in few words, for example <answer>42 tonnes</answer>."
 )
+_BOX_UNITS = {
+    FamilyName.QWEN2_5_VL: "pixels of that picture",
+    FamilyName.QWEN3_VL: "thousandths of that picture's width and height, 0 to 1000",
+}
+_NOT_A_BOX = {
+    FamilyName.QWEN2_5_VL: "in pixels of the last picture",
+    FamilyName.QWEN3_VL: "in thousandths of the last picture's width and height, 0 to 1000",
+}
 ANSWER_NOW = "This is the last turn: reply with <think></think> and <answer></answer> now."
 _THINK = re.compile(r"<think>(.*?)(?:</think>|(?=<(?:search|bbox|answer)>)|\Z)", re.DOTALL)
 _ACTION = re.compile(r"<(search|bbox|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
@@ -44,6 +54,7 @@ class TagsProtocol:
 
     shows: int = 1
     family: ModelFamily = FAMILIES[FamilyName.QWEN2_5_VL]
+    limits: PictureLimits | None = None
 
     @property
     def rules(self) -> Rules:
@@ -69,7 +80,7 @@ class TagsProtocol:
         found = _ACTION.search(rest)
         if found is None:
             return Reply(think or rest.strip(), None, f"the reply holds no action. {_SHAPE}")
-        return _action(found[1], found[2].strip(), think)
+        return _action(found[1], found[2].strip(), think, self.family.name)
 
     def render(self, action: Action) -> str:
         if isinstance(action, AddSearchNode):
@@ -81,7 +92,7 @@ class TagsProtocol:
         raise ValueError(f"the tags protocol has no {action.name}")
 
     def views(self, sighting: Sighting) -> tuple[PictureRequest, ...]:
-        if sighting.kind is PassageKind.TEXT:
+        if sighting.kind is PassageKind.TEXT or sighting.max_pictures == 0:
             return ()
         area = self.family.patch**2
         request = PictureRequest(
@@ -96,10 +107,11 @@ class TagsProtocol:
         return (request,)
 
     def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
-        return tuple(view for turn in prompt.turns for sighting in turn.shown for view in self.views(sighting))
+        return tuple(view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
-        messages = [Message.of(Role.USER, f"{_INSTRUCTION}\nQuestion: {prompt.question}")]
+        instruction = _INSTRUCTION.format(units=_BOX_UNITS[self.family.name])
+        messages = [Message.of(Role.USER, f"{instruction}\nQuestion: {prompt.question}")]
         for turn in prompt.turns:
             messages.append(Message.of(Role.ASSISTANT, turn.reply))
             messages.append(Message.of(Role.USER, *self._seen(turn, prompt)))
@@ -114,12 +126,15 @@ class TagsProtocol:
         for sighting in turn.shown:
             if sighting.kind is PassageKind.TEXT:
                 yield sighting.text
-            for view in self.views(sighting):
-                picture = prompt.pictures.get(view)
-                yield ImagePart(picture.png) if picture is not None else f"({sighting.locator} cannot be shown)"
+            elif sighting.id in turn.left_out:
+                yield f"({sighting.locator} is {LEFT_OUT})"
+            else:
+                drawn = [prompt.pictures.get(view) for view in self.views(sighting)] or [None]
+                for picture in drawn:
+                    yield ImagePart(picture.png) if picture is not None else f"({sighting.locator} cannot be shown)"
 
 
-def _action(tag: str, body: str, think: str) -> Reply:
+def _action(tag: str, body: str, think: str, family: FamilyName) -> Reply:
     if tag == "search":
         if not body:
             return Reply(think, None, "the search is empty: write what to look for inside <search></search>")
@@ -128,7 +143,5 @@ def _action(tag: str, body: str, think: str) -> Reply:
         return Reply(think, AddAnswerNode(parent_ids=(), answer=body))
     numbers = [float(number) for number in _NUMBER.findall(body)[:5]]
     if len(numbers) != 4:
-        return Reply(
-            think, None, "a bbox is four numbers, <bbox>[x1, y1, x2, y2]</bbox>, in pixels of the last picture"
-        )
+        return Reply(think, None, f"a bbox is four numbers, <bbox>[x1, y1, x2, y2]</bbox>, {_NOT_A_BOX[family]}")
     return Reply(think, Crop(bbox=(numbers[0], numbers[1], numbers[2], numbers[3])))

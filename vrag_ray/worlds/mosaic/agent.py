@@ -16,7 +16,8 @@ DEADLINE_S = 3600.0
 def mosaic_protocol(family: FamilyName = FamilyName.QWEN2_5_VL) -> GraphProtocol:
     """A page or a crop of one takes 4 x 4 visual tokens."""
     known = FAMILIES[family]
-    return GraphProtocol(family=known, picture_pixels=page_side(known) ** 2)
+    pixels = page_side(known) ** 2
+    return GraphProtocol(family=known, picture_pixels=pixels, frame_pixels=pixels)
 
 
 def mosaic_agent(family: FamilyName = FamilyName.QWEN2_5_VL, *, max_steps: int = 8) -> AgentConfig:
@@ -24,12 +25,14 @@ def mosaic_agent(family: FamilyName = FamilyName.QWEN2_5_VL, *, max_steps: int =
 
     A chain of ``hops`` pages takes ``2 * hops + 1`` steps without a mistake, a branch up to seven.
     """
+    pixels = page_side(FAMILIES[family]) ** 2
     return AgentConfig(
         max_steps=max_steps,
         search_top_k=2,
         deadline_s=DEADLINE_S,
         memory_pixels=0,
         family=family,
-        picture_pixels=page_side(FAMILIES[family]) ** 2,
+        picture_pixels=pixels,
+        frame_pixels=pixels,
         max_reply_tokens=MAX_REPLY_TOKENS,
     )

@@ -1,0 +1,113 @@
+"""How the pictures of one prompt share what its model takes. Pure functions, the same in every use of the agent.
+
+The room of a prompt is given out in three parts: remembered pictures, ``CROP_ROOM`` closer looks, and the results of
+one search. A page takes one picture; what is left is dealt evenly to the videos, as frames. So memory and the newest
+results always fit. Where closer looks pile up beyond their part, what was shown longest ago is left out in words,
+and what is remembered only after everything that is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from vrag_ray.agent.chat import PictureRequest
+from vrag_ray.agent.observation import Observation, Prompt, Sighting
+from vrag_ray.types import Hit
+
+if TYPE_CHECKING:
+    from vrag_ray.agent.protocols.base import WireProtocol
+
+CROP_ROOM = 2
+"""Pictures that are kept free for closer looks at the results of a search."""
+LEFT_OUT = "no longer shown: the model takes no more pictures"
+
+
+@dataclass(frozen=True, slots=True)
+class PictureLimits:
+    """What a model takes in one prompt. ``visual_tokens``: of all pictures together, None where it is not known.
+
+    ``memory``: remembered pictures that a prompt may hold.
+    """
+
+    images: int
+    memory: int = 0
+    visual_tokens: int | None = None
+
+    @property
+    def results(self) -> int:
+        """Pictures that the results of one search may take."""
+        return max(0, self.images - self.memory - CROP_ROOM)
+
+    def hold(self, pictures: Sequence[PictureRequest]) -> bool:
+        """Whether a prompt may show all of ``pictures``, each as large as it was asked for."""
+        if len(pictures) > self.images:
+            return False
+        return self.visual_tokens is None or sum(map(most_tokens, pictures)) <= self.visual_tokens
+
+
+def most_tokens(picture: PictureRequest) -> int:
+    """Visual tokens that ``picture`` takes at most."""
+    return picture.max_pixels // picture.patch**2
+
+
+def even_shares(wanted: Sequence[int], room: int) -> tuple[int, ...]:
+    """``room`` dealt out evenly, none above what it wants: one each first, in order; odd ones go to the first."""
+    given = [0] * len(wanted)
+    while room > 0 and (unmet := [place for place, want in enumerate(wanted) if given[place] < want]):
+        share = max(1, room // len(unmet))
+        for place in unmet[:room]:
+            more = min(share, wanted[place] - given[place])
+            given[place] += more
+            room -= more
+    return tuple(given)
+
+
+def results_of(pending: Observation, hits: Sequence[Hit], protocol: WireProtocol) -> tuple[Sighting, ...]:
+    """The results of the search of ``pending``, each with the number of pictures that it may be shown in."""
+    for hit in hits:
+        sighting = Sighting.of(hit, pending.next_id(hit.passage.kind))
+        pending = replace(pending, sightings=(*pending.sightings, sighting))
+    limits, found = protocol.limits, pending.sightings
+    if limits is None:
+        return found
+    wanted = [len(protocol.views(one)) for one in found]
+    shares = even_shares(wanted, limits.results)
+    return tuple(
+        one if share == want else replace(one, max_pictures=share)
+        for one, want, share in zip(found, wanted, shares, strict=True)
+    )
+
+
+def within_limits(prompt: Prompt, protocol: WireProtocol) -> Prompt:
+    """``prompt`` with no more pictures than its model takes.
+
+    Left out, one after the other until the rest fits: what turns showed before the newest one with pictures, the
+    oldest turn first and of a turn the last result first; then remembered pictures, the weakest first; then the newest.
+    """
+    limits = protocol.limits
+    if limits is None or limits.hold(protocol.pictures(prompt)):
+        return prompt
+    return next(fewer for fewer in _with_ever_fewer(prompt, protocol) if limits.hold(protocol.pictures(fewer)))
+
+
+def _with_ever_fewer(prompt: Prompt, protocol: WireProtocol) -> Iterator[Prompt]:
+    """``prompt`` again and again, each time with less to see; the last one shows no picture."""
+    shows = [place for place, turn in enumerate(prompt.turns) if any(protocol.views(one) for one in turn.shown)]
+    fewer = prompt
+    for place in shows[:-1]:
+        for fewer in _without_turn(fewer, place):  # noqa: B020  the next turn goes on from the last of these
+            yield fewer
+    for _ in prompt.kept:
+        fewer = replace(fewer, kept=fewer.kept[:-1])
+        yield fewer
+    for place in shows[-1:]:
+        yield from _without_turn(fewer, place)
+
+
+def _without_turn(prompt: Prompt, place: int) -> Iterator[Prompt]:
+    turn = prompt.turns[place]
+    for sighting in reversed(turn.shown):
+        turn = replace(turn, left_out=turn.left_out | {sighting.id})
+        yield replace(prompt, turns=(*prompt.turns[:place], turn, *prompt.turns[place + 1 :]))
