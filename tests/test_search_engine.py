@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -127,41 +128,25 @@ def test_the_older_engines_program_gives_file_names(built: dict[str, Any]) -> No
     names["search_engine"].close()
 
 
-def test_building_again_adds_what_is_new_and_keeps_the_rest(home: Path, built: dict[str, Any], tmp_path: Path) -> None:
-    files, index, corpus = tmp_path / "in", tmp_path / "index", tmp_path / "corpus"
-    files.mkdir()
-    (files / "a.txt").write_text("the lighthouse was painted white")
-    with SearchEngine("minilm") as engine:
-        assert engine.build_index(files, index, corpus).added == 1
-        (files / "rows.jsonl").write_text('{"uid": "r1", "text": "gulls nest on the pier"}\n')
-        report = engine.build_index(files, index, corpus, bs=4)
-        assert (report.added, report.skipped) == (1, 1)
-        [found] = engine.search("where do gulls nest", top_k=1)
-        assert found["data"] == [
-            {
-                "uid": "r1",
-                "type": "text",
-                "file_path": str(files / "rows.jsonl"),
-                "content": "gulls nest on the pier",
-                "unit": found["data"][0]["unit"],  # type: ignore[index]
-            }
-        ]
-        assert [path.name for path in sorted(corpus.iterdir())] == ["minilm_file_data_list.jsonl"]
+def test_several_collections_are_searched_as_one(home: Path, built: dict[str, Any], tmp_path: Path) -> None:
+    first = home / "search_engine/corpus/image_index"
+    second = shutil.copytree(first, tmp_path / "copy")
+    with SearchEngine(str(weights_folder())) as engine:
+        engine.load_multi_index_corpus_together([first, second])
+        assert engine.file_data_list == 2 * built["engine"].file_data_list
+        [found] = engine.search(["What did dredging the northern basin cost?"], top_k=4)
+        assert [record["page"] for record in found["data"][:2]] == [2, 2]  # type: ignore[index]
+        assert found["data"] == [engine.file_data_list[place] for place in found["indice"]]  # type: ignore[attr-defined]
+        places: list[int] = found["indice"]  # type: ignore[assignment]
+        assert len(set(places)) == 4 and {places[0], places[1]} == {min(places[:2]), min(places[:2]) + 6}
+        # Cosines, which are comparable over all of them.
+        scores: list[float] = found["score"]  # type: ignore[assignment]
+        assert scores[0] == pytest.approx(scores[1]) and all(-1.001 <= score <= 1.001 for score in scores)
 
-        other = home / "search_engine/corpus/image_index"
-        # A list is named by its model as the engine was given it.
-        with pytest.raises(NotFoundError, match=r"minilm_file_data_list\.jsonl"):
-            engine.load_index(other)
-        engine.build_index(home / "search_engine/corpus/image", other, corpus)
-        engine.load_multi_index_corpus_together([index, other])
-        assert len(engine.file_data_list) == 2 + 6
-        gulls, cost = engine.search(["where do gulls nest", "what did dredging cost"], top_k=3)
-        assert gulls["data"][0]["uid"] == "r1"  # type: ignore[index]
-        assert cost["data"][0]["page"] == 2  # type: ignore[index]
-        for result in (gulls, cost):
-            assert result["data"] == [engine.file_data_list[place] for place in result["indice"]]  # type: ignore[attr-defined]
-            # Cosines, which are comparable over both.
-            assert all(-1.001 <= score <= 1.001 for score in result["score"])  # type: ignore[attr-defined]
+
+def test_a_list_is_named_by_its_model(home: Path, built: dict[str, Any]) -> None:
+    with pytest.raises(NotFoundError, match=r"minilm_file_data_list\.jsonl"):
+        SearchEngine("minilm").load_index(home / "search_engine/corpus/image_index")
 
 
 class CountingEmbedder(PlantedEmbedder):
@@ -183,14 +168,35 @@ def counting(config: EmbedderConfig) -> CountingEmbedder:
     return CountingEmbedder(config.weights_dir)
 
 
-def test_bs_is_how_many_texts_one_call_embeds(local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_building_again_adds_what_is_new_in_batches_of_bs(
+    local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("VRAG_EMBEDDER__WEIGHTS_DIR", str(tmp_path))
-    rows = (f'{{"uid": "{number}", "text": "row {number} of words"}}' for number in range(10))
-    (tmp_path / "rows.jsonl").write_text("\n".join(rows))
+    files, index, corpus = tmp_path / "in", tmp_path / "index", tmp_path / "corpus"
+    files.mkdir()
+    rows = (f'{{"uid": "r{number}", "text": "row {number} of words"}}' for number in range(10))
+    (files / "rows.jsonl").write_text("\n".join(rows))
     with SearchEngine("tests.test_search_engine:counting") as engine:
-        engine.build_index(tmp_path / "rows.jsonl", tmp_path / "index", tmp_path / "index", bs=4)
-    calls = [int(line) for line in (tmp_path / "calls").read_text().split()]
-    assert sum(calls) == 10 and max(calls) == 4
+        assert engine.build_index(files, index, corpus, bs=4).added == 1
+        calls = [int(line) for line in (tmp_path / "calls").read_text().split()]
+        assert sum(calls) == 10 and max(calls) == 4
+
+        (files / "a.txt").write_text("the lighthouse was painted white")
+        report = engine.build_index(files, index, corpus)
+        assert (report.added, report.skipped) == (1, 1)
+        white, row = engine.search(["the lighthouse was painted white", "row 7 of words"], top_k=1)
+        [record] = row["data"]  # type: ignore[misc]
+        assert record == {
+            "uid": "r7",
+            "type": "text",
+            "file_path": str(files / "rows.jsonl"),
+            "content": "row 7 of words",
+            "unit": record["unit"],
+        }
+        assert white["data"][0]["file_path"] == str(files / "a.txt")  # type: ignore[index]
+        [name] = [path.name for path in corpus.iterdir()]
+        assert (corpus / name).read_bytes() == (index / name).read_bytes()
+        assert len((corpus / name).read_text().splitlines()) == 11
 
 
 def test_a_collection_of_another_model_is_refused(built: dict[str, Any]) -> None:
@@ -231,6 +237,17 @@ def test_the_package_imports_without_what_its_classes_need() -> None:
     code = f"import sys, vrag_ray; print([name for name in {heavy} if name in sys.modules], vrag_ray.SearchEngine)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("[] <class 'vrag_ray.search_engine.SearchEngine'>")
+
+
+def test_searching_starts_no_ray(home: Path, built: dict[str, Any]) -> None:
+    folder = home / "search_engine/corpus/image_index"
+    code = (
+        "import sys; from vrag_ray import SearchEngine; "
+        f"engine = SearchEngine({str(weights_folder())!r}); engine.load_index({str(folder)!r}); "
+        "print(engine.search('what did dredging cost')[0]['data'][0]['page'], 'ray' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "2 False\n"
 
 
 def test_what_is_in_the_collection_comes_in_order(built: dict[str, Any], home: Path) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import threading
 from collections.abc import Coroutine, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -50,7 +49,7 @@ class _Shelf:
 
 
 class SearchEngine:
-    """Builds and searches collections in this process. ``build_index`` needs Ray and starts one where none runs.
+    """Builds and searches collections in this process. Only ``build_index`` needs Ray, and starts one where none runs.
 
     Close it, or use it as a context manager, when it is no longer needed.
     """
@@ -75,7 +74,6 @@ class SearchEngine:
         self._settings = settings.model_copy(update={"embedder": named_embedder(embed_model_name, settings.embedder)})
         self.file_data_list: list[dict[str, object]] = []
         self._shelves: list[_Shelf] = []
-        self._stack = ExitStack()
         self._loop: _LoopThread | None = None
         if dataset_dir is not None:
             folder = Path(dataset_dir) / (node_dir_prefix or NODE_FOLDER)
@@ -98,7 +96,6 @@ class SearchEngine:
                 self._loop.run(shelf.retriever.close())
             self._loop.close()
         self._loop, self._shelves, self.file_data_list = None, [], []
-        self._stack.close()
 
     def build_index(
         self,
@@ -226,11 +223,12 @@ class SearchEngine:
 
     def _opened(self, folder: Path, loop: _LoopThread) -> ShardedRetriever:
         from vrag_ray.index.sharded import ShardedRetriever
-        from vrag_ray.runtime import ray_session, require_collection
+        from vrag_ray.runtime import require_collection
 
         require_collection(str(folder))
-        self._stack.enter_context(ray_session())
-        retriever = loop.run(ShardedRetriever.start(self._settings.model_copy(update={"collection": str(folder)})))
+        retriever = loop.run(
+            ShardedRetriever.start_local(self._settings.model_copy(update={"collection": str(folder)}))
+        )
         model = retriever.status().embedder_id
         others = {one.embedder_id for one in retriever.collection.documents() if not one.error} - {model}
         if model and others:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import av
@@ -295,13 +296,14 @@ except StopIteration as end:
     action, content, raw_content = end.value
     print(content)
 """
+AGENTS_PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+DOCUMENTED = [text for text in re.findall(r"```python\n(.*?)```", AGENTS_PAGE, re.DOTALL) if "RAG(" in text]
 ADDRESSES = re.compile(r"https?://[\w.:]+/(?:compatible-mode/)?v1|http://[\w.:]+/search")
 
 
 def ran(program: str, world: World, question: str = QUESTION) -> dict[str, Any]:
     """The names that ``program`` leaves behind, with its import replaced by ours and its addresses by the world's."""
-    ours = re.sub(r"from \w+ import", "from vrag_ray import", program)
-    assert ours != program
+    ours = re.sub(r"from v\w+ import", "from vrag_ray import", program)
     gateway = f"{world.service.base_url}/search"
     ours = ADDRESSES.sub(lambda match: gateway if match[0].endswith("/search") else world.stub.base_url, ours)
     names: dict[str, Any] = {"__name__": "__main__", "QUESTION": question}
@@ -322,6 +324,15 @@ def test_the_published_vimrag_program_prints_the_answer(
     body = world.stub.requests[-1]
     assert (body["model"], body["enable_thinking"]) == ("qwen3.5-plus", True)
     assert (body["temperature"], body["top_p"], body["max_tokens"]) == (0.6, 0.95, 4096)
+
+
+@pytest.mark.parametrize("program", DOCUMENTED, ids=["vimrag", "vrag", "steps"])
+def test_the_documented_programs_print_the_answer(
+    program: str, world: World, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran(program, world)
+    assert "3,467 MWh" in capsys.readouterr().out.splitlines()[-1]
 
 
 def test_vimrags_events_carry_the_originals_names_and_fill_the_sample_in(world: World) -> None:
@@ -428,7 +439,9 @@ def test_vrags_generator_yields_the_originals_triples(world: World, capsys: pyte
     assert seen[1] == ("search", query, f"<search>{query}</search>")
     assert seen[4] == ("bbox", "[40, 150, 500, 420]", "<bbox>[40, 150, 500, 420]</bbox>")
     page, (_, crop, boxed) = seen[2][1], seen[5]
-    shown = [Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) for url in images_of(last_of(world))]
+    shown = [
+        Image.open(io.BytesIO(base64.b64decode(url.partition(",")[2]))) for url in images_of(world.stub.requests[-1])
+    ]
     assert page.tobytes() == shown[0].convert("RGB").tobytes()
     assert crop.tobytes() == shown[1].convert("RGB").tobytes()
     # The box stands in the picture that was cropped, where the model put it, and nowhere else.
@@ -436,10 +449,6 @@ def test_vrags_generator_yields_the_originals_triples(world: World, capsys: pyte
     changed = ImageChops.difference(page, boxed).getbbox()
     assert changed == pytest.approx((40, 150, 501, 421), abs=1)
     assert boxed.getpixel((42, 300)) == (160, 32, 240)
-
-
-def last_of(world: World) -> Body:
-    return world.stub.requests[-1]
 
 
 def test_vrags_max_steps_can_be_set_as_the_original_ui_does(world: World) -> None:

@@ -16,7 +16,7 @@ from vrag_ray.search_records import SearchColumns, search_columns
 from vrag_ray.serving.backend import Found
 from vrag_ray.serving.hits import image_path, search_hit
 from vrag_ray.serving.routes.deps import ERRORS, Gate, GateDep
-from vrag_ray.types import Hit, PassageKind, SearchAnswer, SearchMode
+from vrag_ray.types import SearchAnswer, SearchMode
 
 router = APIRouter(tags=["search"], responses=ERRORS)
 LEGACY_TOP_K = 10
