@@ -6,16 +6,21 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from vrag_ray.programmatic import VRAG, VimRAG
+    from vrag_ray.search_engine import SearchEngine
 
 __version__ = "0.1.0"
-__all__ = ["VRAG", "VimRAG", "__version__"]
+__all__ = ["SearchEngine", "VRAG", "VimRAG", "__version__"]
 
 
 def __getattr__(name: str) -> object:
-    """The two agent classes, imported when they are asked for, so that the package itself imports at once."""
+    """The classes for programs, imported when they are asked for, so that the package itself imports at once."""
     if name in ("VRAG", "VimRAG"):
         from vrag_ray import programmatic
 
         agent: object = getattr(programmatic, name)
         return agent
+    if name == "SearchEngine":
+        from vrag_ray.search_engine import SearchEngine
+
+        return SearchEngine
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -63,7 +63,8 @@ class EmbedderConfig(Section):
     weights_dir: str | None = None
     threads: int = Field(default=2, ge=1)
     """Texts embedded at once in one process, each on one core."""
-    batch_windows: int = 256
+    batch_windows: int = Field(default=256, ge=1)
+    """Texts that ingest hands to the embedder in one call, at most."""
 
 
 class IngestConfig(Section):

@@ -65,9 +65,28 @@ async def test_post_search_has_the_originals_shape(client: httpx.AsyncClient):
     for result in results:
         assert set(result) == {"score", "indice", "data"}
         assert len(result["score"]) == len(result["indice"]) == len(result["data"]) == 2
-    picture, video = results[0]["data"]
-    assert (picture["type"], video["type"]) == ("image", "video")
-    assert picture["file_path"].startswith(f"{client.base_url}")
+
+
+async def test_post_search_says_what_its_urls_lead_to(client: httpx.AsyncClient):
+    data = (await client.post("/search", json={"queries": ["a"]})).json()["results"][0]["data"]
+    base = str(client.base_url).rstrip("/")
+    assert data == [
+        {
+            "uid": "p0",
+            "type": "image",
+            "file_path": f"{base}/v1/documents/{DOC_ID}/pages/2.png",
+            "content": "text 0",
+        },
+        {
+            "uid": "p1",
+            "type": "video",
+            "file_path": f"{base}/v1/documents/{DOC_ID}/original",
+            "content": "text 1",
+            "t_start": 60.0,
+            "t_end": 120.0,
+        },
+        {"uid": "p2", "type": "text", "file_path": f"{base}/v1/documents/{DOC_ID}/original", "content": "text 2"},
+    ]
 
 
 async def test_vrag_ret_and_get_search_give_pictures_only_as_urls_of_this_server(client: httpx.AsyncClient):

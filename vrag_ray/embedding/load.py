@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
+from pathlib import Path
 
 from vrag_ray.config import EmbedderConfig
 from vrag_ray.embedding.base import Embedder
-from vrag_ray.embedding.weights import WeightsError, load_weights
+from vrag_ray.embedding.weights import REPOSITORY, WeightsError, load_weights
 from vrag_ray.types import VragError
+
+AVAILABLE = "minilm (all-MiniLM-L6-v2), a folder with its weights, none (words only), or package.module:factory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,33 @@ def load_embedder(config: EmbedderConfig) -> LoadedEmbedder:
     if config.name == "minilm":
         return _load_minilm(config)
     return LoadedEmbedder(_from_factory(config))
+
+
+def named_embedder(name: str, base: EmbedderConfig) -> EmbedderConfig:
+    """``base`` with the embedder that a program names: by our name, its name on the hub, a folder of its weights, or
+    a factory.
+
+    Raises VragError where ``name`` is none of these or has no weights: another model is never taken in its place.
+    """
+    folder = Path(name).expanduser()
+    if name in ("minilm", REPOSITORY, REPOSITORY.rpartition("/")[2]):
+        config = base.model_copy(update={"name": "minilm"})
+    elif name == "none" or ":" in name:
+        config = base.model_copy(update={"name": name})
+    elif folder.is_dir():
+        config = base.model_copy(update={"name": "minilm", "weights_dir": str(folder)})
+    else:
+        raise VragError(f"there is no embedding model {name!r} here, nor such a folder: use {AVAILABLE}")
+    if config.name == "minilm":
+        try:
+            load_weights(config.weights_dir)
+        except WeightsError as error:
+            raise VragError(
+                f"the embedding model {name!r} cannot be loaded: {error}; available: {AVAILABLE}"
+            ) from error
+    elif config.name != "none":
+        _from_factory(config)
+    return config
 
 
 def _load_minilm(config: EmbedderConfig) -> LoadedEmbedder:

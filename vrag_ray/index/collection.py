@@ -118,6 +118,15 @@ class Collection:
         rows = self.table("passages").to_table(columns=HIT_COLUMNS, filter=where).to_pylist()
         return sorted((passage_from_row(row) for row in rows), key=lambda passage: passage.window)
 
+    def first_windows(self) -> list[Passage]:
+        """One passage of each page, clip, picture or span: documents by first uri, their units in order."""
+        if self.record is None:
+            return []
+        place = {document.doc_id: number for number, document in enumerate(self.documents())}
+        rows = self.table("passages").to_table(columns=HIT_COLUMNS, filter="window = 0").to_pylist()
+        known = [row for row in rows if row["doc_id"] in place]
+        return [passage_from_row(row) for row in sorted(known, key=lambda row: (place[row["doc_id"]], row["unit"]))]
+
     def words_of(self, doc_id: str, locator: Locator) -> tuple[Word, ...]:
         """The words OCR found at ingest, once for the whole unit; empty where the document has its own text."""
         windows = self.unit_passages(doc_id, locator)

@@ -27,7 +27,9 @@ from vrag_ray.index.storage import CollectionFiles
 from vrag_ray.ingest.plan import Committed, DocumentPlan, work_items
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
     from ray.actor import ActorHandle
 
 NO_UNIT = -1
@@ -125,6 +127,7 @@ class Embed:
 
     def __init__(self, settings: Settings, board: ActorHandle) -> None:
         self._embedder = load_embedder(settings.embedder).embedder
+        self._batch = settings.embedder.batch_windows
         self._board, self._worker = board, uuid4().hex
         board.embedder_ready.remote()
 
@@ -134,10 +137,17 @@ class Embed:
         began = time.perf_counter()
         texts: list[list[str]] = batch["texts"].to_pylist()
         wanted = [text for unit in texts for text in unit if text.strip()]
-        vectors = iter(self._embedder.embed_passages(wanted) if self._embedder and wanted else ())
+        vectors = self._vectors(wanted)
         column = [
             [next(vectors).tobytes() if self._embedder and text.strip() else b"" for text in unit] for unit in texts
         ]
         pages = sum(unit != NO_UNIT for unit in batch["unit"].to_pylist())
         self._board.add.remote("embed", self._worker, pages, time.perf_counter() - began)
         return batch.append_column("vectors", pa.array(column, pa.list_(pa.large_binary())))
+
+    def _vectors(self, texts: Sequence[str]) -> Iterator[NDArray[np.float16]]:
+        """The vector of each text; none without an embedder."""
+        if self._embedder is None:
+            return
+        for start in range(0, len(texts), self._batch):
+            yield from self._embedder.embed_passages(texts[start : start + self._batch])

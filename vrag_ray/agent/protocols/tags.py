@@ -49,6 +49,33 @@ _NUMBER = re.compile(r"[-+]?(?:\d{1,12}(?:\.\d{0,12})?|\.\d{1,12})")
 
 
 @dataclass(frozen=True, slots=True)
+class TaggedReply:
+    """A reply cut at its tags. ``thought`` and ``action`` are those parts as they were written, tags included.
+
+    ``tag`` is ``search``, ``bbox`` or ``answer``, empty where there is no action; ``rest`` is what is no thought.
+    """
+
+    think: str
+    thought: str
+    tag: str
+    body: str
+    action: str
+    rest: str
+
+
+def cut(text: str) -> TaggedReply:
+    """Any text at all at its tags: the first thought, and the first action that does not stand inside of it."""
+    thought = _THINK.search(text)
+    think, as_written = (thought[1].strip(), thought[0]) if thought else ("", "")
+    # A tag that is only talked about inside the thoughts is no action.
+    rest = text if thought is None else text[: thought.start()] + text[thought.end() :]
+    found = _ACTION.search(rest)
+    if found is None:
+        return TaggedReply(think, as_written, "", "", "", rest)
+    return TaggedReply(think, as_written, found[1], found[2].strip(), found[0], rest)
+
+
+@dataclass(frozen=True, slots=True)
 class TagsProtocol:
     """``shows`` results a search; 1 is what the released checkpoint knows."""
 
@@ -73,14 +100,10 @@ class TagsProtocol:
         return ()
 
     def parse(self, text: str) -> Reply:
-        thought = _THINK.search(text)
-        think = thought[1].strip() if thought else ""
-        # A tag that is only talked about inside the thoughts is no action.
-        rest = text if thought is None else text[: thought.start()] + text[thought.end() :]
-        found = _ACTION.search(rest)
-        if found is None:
-            return Reply(think or rest.strip(), None, f"the reply holds no action. {_SHAPE}")
-        return _action(found[1], found[2].strip(), think, self.family.name)
+        reply = cut(text)
+        if not reply.tag:
+            return Reply(reply.think or reply.rest.strip(), None, f"the reply holds no action. {_SHAPE}")
+        return _action(reply.tag, reply.body, reply.think, self.family.name)
 
     def render(self, action: Action) -> str:
         if isinstance(action, AddSearchNode):

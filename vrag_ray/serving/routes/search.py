@@ -12,10 +12,11 @@ from pydantic import BaseModel, Field
 from vrag_ray.api import Query as QueryText
 from vrag_ray.api import SearchRequest, SearchResponse
 from vrag_ray.filters import SearchFilter
+from vrag_ray.search_records import SearchColumns, search_columns
 from vrag_ray.serving.backend import Found
 from vrag_ray.serving.hits import image_path, search_hit
 from vrag_ray.serving.routes.deps import ERRORS, Gate, GateDep
-from vrag_ray.types import Hit, PassageKind, SearchAnswer, SearchMode
+from vrag_ray.types import SearchAnswer, SearchMode
 
 router = APIRouter(tags=["search"], responses=ERRORS)
 LEGACY_TOP_K = 10
@@ -46,27 +47,10 @@ class LegacyRequest(BaseModel):
     vrag_ret: bool = False
 
 
-class LegacyRecord(BaseModel):
-    """One record of the original: ``type`` is text, image or video; ``file_path`` is a URL of this server here."""
-
-    uid: str
-    type: str
-    file_path: str
-    content: str
-
-
-class LegacyResult(BaseModel):
-    """The results of one query as three columns; ``indice`` counts from 0 in rank order."""
-
-    score: list[float]
-    indice: list[int]
-    data: list[LegacyRecord]
-
-
 class LegacyResponse(BaseModel):
     """``POST /search`` without ``vrag_ret``."""
 
-    results: list[LegacyResult]
+    results: list[SearchColumns]
 
 
 class LegacyImage(BaseModel):
@@ -76,22 +60,14 @@ class LegacyImage(BaseModel):
     image_file: str
 
 
-@router.post("/search", response_model=LegacyResponse | list[list[LegacyImage]])
+@router.post("/search", response_model=LegacyResponse | list[list[LegacyImage]], response_model_exclude_none=True)
 async def legacy_post(body: LegacyRequest, request: Request, gate: GateDep) -> LegacyResponse | list[list[LegacyImage]]:
     """The original's request and response; ``vrag_ret`` asks for its older, pictures-only response."""
     answer = (await _search(gate, body.queries, body.top_k, SearchMode.HYBRID, None)).answer
     if body.vrag_ret:
         return _images(answer, request)
-    return LegacyResponse(
-        results=[
-            LegacyResult(
-                score=[hit.score for hit in hits],
-                indice=list(range(len(hits))),
-                data=[_record(hit, request) for hit in hits],
-            )
-            for hits in answer.results
-        ]
-    )
+    base_url = str(request.base_url)
+    return LegacyResponse(results=[search_columns(hits, base_url) for hits in answer.results])
 
 
 @router.get("/search", response_model=list[list[LegacyImage]])
@@ -117,17 +93,6 @@ def _images(answer: SearchAnswer, request: Request) -> list[list[LegacyImage]]:
         [LegacyImage(idx=number, image_file=_absolute(path, request)) for number, path in enumerate(paths)]
         for paths in pictures
     ]
-
-
-def _record(hit: Hit, request: Request) -> LegacyRecord:
-    types = {PassageKind.TEXT: "text", PassageKind.CLIP: "video"}
-    path = image_path(hit) or f"/v1/documents/{hit.passage.doc_id}/original"
-    return LegacyRecord(
-        uid=hit.passage.id,
-        type=types.get(hit.passage.kind, "image"),
-        file_path=_absolute(path, request),
-        content=hit.passage.text,
-    )
 
 
 def _absolute(path: str, request: Request) -> str:
