@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
+from vrag_ray.index.faiss_library import load_faiss
 from vrag_ray.index.lexical import Scored
 from vrag_ray.index.rows import SHARD_COLUMNS, CorruptionError, meta_from_json, shard_checksum
 from vrag_ray.types import VragError
@@ -116,8 +117,7 @@ class ShardIndex:
 
     def __init__(self, rows: ShardRows, vectors: NDArray[np.float16], threads: int = 1) -> None:
         """``threads`` scan one query side by side: FAISS itself would give it one."""
-        import faiss
-
+        faiss = load_faiss()
         self.rows = rows
         self.size, self.dim = len(rows.ids), int(vectors.shape[1])
         parts = max(1, min(threads, self.size // LEAST_ROWS_OF_A_PART))
