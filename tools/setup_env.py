@@ -1,7 +1,7 @@
 """Make or complete the project's own environment in ``.venv``; do nothing where it is complete already.
 
-``python3 tools/setup_env.py demo`` installs the base, ``... test`` adds vLLM, the developer's tools and the user
-interface. Standard library only, because it runs before anything is installed. Downloads come from the package
+``python3 tools/setup_env.py demo`` installs the base with FAISS and the user interface, ``... test`` adds vLLM and the
+developer's tools. Standard library only, because it runs before anything is installed. Downloads come from the package
 index that pip is set up with and, only where that lacks the CPU build of torch, from the vendor's index.
 """
 
@@ -26,6 +26,7 @@ from setup_plan import (
     conflicting_accelerator,
     fingerprint,
     needs_cpu_wheel_index,
+    one_faiss,
     pick_accelerator,
     python_problem,
     requirement,
@@ -155,7 +156,7 @@ def offer_browser() -> None:
 
 
 def prefer_faiss_gpu(env: Environment) -> None:
-    """Both FAISS wheels own the folder ``faiss``: leave one of them, whole."""
+    """An environment made for the demo has faiss-cpu, and both wheels own the folder ``faiss``: leave one, whole."""
     if "faiss-cpu" in env.distributions():
         version = env.output("import importlib.metadata as m; print(m.version('faiss-gpu'))")
         env.pip("uninstall", "--yes", "faiss-cpu")
@@ -187,7 +188,7 @@ def set_up(env: Environment, profile: str, accelerator: str) -> None:
     if conflict or not env.runs("import pip"):
         env.create()
     elif stamp:
-        extras |= stamp.extras
+        extras = one_faiss(extras | stamp.extras)
     install_project(env, extras)
     install_embedding_model(env)
     if extras & set(ACCELERATORS):
@@ -213,7 +214,7 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Make or complete the project's environment in .venv.")
-    parser.add_argument("profile", choices=("demo", "test"), help="demo: the base; test: vLLM and all tools as well")
+    parser.add_argument("profile", choices=("demo", "test"), help="demo: the base; test: with vLLM and all tools")
     parser.add_argument("--accelerator", choices=("auto", *ACCELERATORS), default="auto", help="which vLLM to install")
     arguments = parser.parse_args()
     problem = python_problem(

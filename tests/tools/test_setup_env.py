@@ -69,6 +69,15 @@ def test_the_tests_after_the_demo_add_the_extras_to_what_is_there(environment: R
     assert environment.created == 0
 
 
+def test_an_accelerators_faiss_replaces_that_of_the_demo(environment: RecordingEnvironment) -> None:
+    finished(environment, "embedded", "ui")
+    set_up(environment, "test", "cpu")
+    assert environment.calls[0][-1] == ".[cpu,dev,ui]"
+    environment.calls.clear()
+    set_up(environment, "demo", "cpu")
+    assert environment.calls == []
+
+
 def test_the_demo_after_a_change_of_the_project_keeps_the_extras(environment: RecordingEnvironment) -> None:
     Stamp("older", frozenset({"cpu", "dev", "ui"})).write(environment.stamp)
     set_up(environment, "demo", "cpu")

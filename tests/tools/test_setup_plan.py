@@ -13,6 +13,7 @@ from setup_plan import (
     conflicting_accelerator,
     fingerprint,
     needs_cpu_wheel_index,
+    one_faiss,
     pick_accelerator,
     python_problem,
     requirement,
@@ -21,7 +22,7 @@ from setup_plan import (
 
 TEST_EXTRAS = wanted_extras("test", "cpu")
 DEMO_EXTRAS = wanted_extras("demo", "cpu")
-some_extras = st.frozensets(st.sampled_from(["cpu", "gpu", "dev", "ui"]))
+some_extras = st.frozensets(st.sampled_from(["cpu", "gpu", "dev", "embedded", "ui"]))
 
 # What pip 23.2 prints where only PyPI is known, shortened in the list of versions.
 TORCH_CPU_MISSING = """\
@@ -67,8 +68,8 @@ def test_the_gpu_is_used_where_a_driver_is_there_unless_told_otherwise(
     assert pick_accelerator(choice, smi, driver) == expected
 
 
-def test_the_demo_asks_for_the_base_install_and_the_web_interface_only() -> None:
-    assert requirement(DEMO_EXTRAS) == ".[ui]"
+def test_the_demo_asks_for_the_base_with_faiss_and_the_web_interface_only() -> None:
+    assert requirement(DEMO_EXTRAS) == ".[embedded,ui]"
     assert requirement(TEST_EXTRAS) == ".[cpu,dev,ui]"
 
 
@@ -92,8 +93,12 @@ def test_a_complete_new_enough_python_is_accepted() -> None:
 
 
 @given(have=some_extras, want=some_extras)
-def test_a_stamp_satisfies_exactly_the_subsets_of_its_extras(have: frozenset[str], want: frozenset[str]) -> None:
-    assert Stamp("same", have).satisfies("same", want) == (want <= have)
+def test_a_stamp_satisfies_the_subsets_of_its_extras_and_an_accelerator_the_embedded_one(
+    have: frozenset[str], want: frozenset[str]
+) -> None:
+    have = one_faiss(have)
+    given_by_accelerator = {"embedded"} if have & {"cpu", "gpu"} else set()
+    assert Stamp("same", have).satisfies("same", want) == (want <= have | given_by_accelerator)
     assert not Stamp("same", have).satisfies("changed", want)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
+from vrag_ray.index.faiss_library import load_faiss
 from vrag_ray.index.lexical import Scored
 from vrag_ray.index.rows import SHARD_COLUMNS, CorruptionError, meta_from_json, shard_checksum
 from vrag_ray.index.storage import CollectionFiles
@@ -233,7 +234,7 @@ def merge(parts: Iterable[Sequence[Scored]], k: int) -> list[Scored]:
 
 def _cpu_index(vectors: NDArray[np.float16]) -> faiss.Index:
     """Exact fp16 inner product; the bytes from disk become FAISS's codes as they are."""
-    import faiss
+    faiss = load_faiss()
 
     rows, dim = vectors.shape
     index = faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
@@ -243,7 +244,7 @@ def _cpu_index(vectors: NDArray[np.float16]) -> faiss.Index:
 
 
 def _gpu_index(vectors: NDArray[np.float16]) -> faiss.Index:
-    import faiss
+    faiss = load_faiss()
 
     if faiss.get_num_gpus() == 0:
         raise VragError(

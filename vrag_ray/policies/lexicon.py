@@ -7,9 +7,10 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
-_TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+\d*")
+_UNSPACED_LETTER = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+_TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{_UNSPACED_LETTER}]+|[^\W\d_{_UNSPACED_LETTER}]+\d*")
 _IDENTIFIER = re.compile(r"\w+(?:_\w+)+")
-_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]{2,}")
+_UNSPACED = re.compile(rf"[{_UNSPACED_LETTER}]{{2,}}")
 _PHRASE = re.compile(r"[\"“”«»]([^\"“”«»]{2,80})[\"“”«»]")
 
 _FUNCTION_WORDS = frozenset(
@@ -62,7 +63,7 @@ class Term:
 
 
 def tokens(text: str) -> list[str]:
-    """Words in order, case folded; unspaced scripts as pairs of characters."""
+    """Words in order, case folded; unspaced scripts as pairs of characters, apart from what stands against them."""
     found: list[str] = []
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()):
         if token[0].isdigit():

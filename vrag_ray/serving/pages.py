@@ -116,8 +116,8 @@ class PageReader:
 
         text = replace(await self._run(read), doc_id=document.doc_id)
         if stored.ocr:
-            words = " ".join(word.text for word in stored.ocr)
-            text = replace(text, words=stored.ocr, text=text.text or words)
+            # Ingest took them for the page's text: a text layer, if any, says less.
+            text = replace(text, words=stored.ocr, text=" ".join(word.text for word in stored.ocr))
         return text
 
     def close(self) -> None:
