@@ -22,8 +22,11 @@ PDFS = {
     "bash": ("bash-doc", "bashref.pdf"),
     "ddd": ("ddd-doc", "ddd.pdf.gz"),
     "gnuplot": ("gnuplot-doc", "gnuplot.pdf"),
+    "lilypond-contributor": ("lilypond-doc-pdf", "contributor.pdf"),
     "lilypond-learning": ("lilypond-doc-pdf", "learning.pdf"),
+    "mit-scheme-user": ("mit-scheme-doc", "mit-scheme-user.pdf.gz"),
     "nut": ("nut-doc", "user-manual.pdf"),
+    "r-exts": ("r-doc-pdf", "R-exts.pdf"),
     "r-intro": ("r-doc-pdf", "R-intro.pdf"),
     "debian-reference-zh-cn": ("debian-reference-zh-cn", "debian-reference.zh-cn.pdf"),
 }

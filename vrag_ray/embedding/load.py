@@ -10,6 +10,9 @@ from vrag_ray.embedding.base import Embedder
 from vrag_ray.embedding.weights import WeightsError, load_weights
 from vrag_ray.types import VragError
 
+MEMBERS = ("id", "dim", "modalities", "readable", "embed_passages", "embed_queries")
+"""Of ``Embedder``, in the order a reader would write them."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedEmbedder:
@@ -56,9 +59,10 @@ def _from_factory(config: EmbedderConfig) -> Embedder:
         raise VragError(f"embedder.name is {config.name!r}, but {attribute} cannot be called")
     embedder: object = factory(config)
     if not isinstance(embedder, Embedder):
+        lacking = ", ".join(name for name in MEMBERS if not hasattr(embedder, name))
         raise VragError(
-            f"embedder.name is {config.name!r}, but it made a {type(embedder).__name__}, which lacks one of: "
-            "id, dim, modalities, embed_passages, embed_queries"
+            f"embedder.name is {config.name!r}, but it made a {type(embedder).__name__}, which lacks {lacking}: "
+            "see vrag_ray.embedding.base.Embedder"
         )
     if not embedder.id or embedder.dim < 1:
         raise VragError(f"embedder.name is {config.name!r}, but its embedder has no id or a dim below 1")
