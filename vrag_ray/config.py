@@ -90,9 +90,15 @@ class IndexConfig(Section):
     threads: int | None = None
     """Threads that scan one query in a shard actor; by default all cores."""
     shard_timeout_s: float = 10.0
-    rrf_k: int = 10
-    candidates: int = 100
+    candidates: int = Field(default=100, ge=1)
     """Windows each leg of a hybrid search brings in before they are fused."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_rank_fusion(cls, values: object) -> object:
+        if isinstance(values, dict) and "rrf_k" in values:
+            raise ValueError("rrf_k has no use any more, legs are fused by their scores (docs/retrieval.md): delete it")
+        return values
 
 
 class AgentConfig(Section):

@@ -207,8 +207,9 @@ class Document:
 class Hit:
     """One result: a passage with its document's title and uri, best first by ``score``.
 
-    ``score`` is the cosine in ``dense`` mode, BM25 in ``lexical`` mode and the reciprocal-rank-fusion sum in
-    ``hybrid`` mode. ``dense_score`` is the cosine where the dense leg saw the passage.
+    ``score`` is the cosine in ``dense`` mode and BM25 in ``lexical`` mode. In ``hybrid`` mode it is in 0..1: the mean
+    of the legs' scores as shares of each leg's best for this query, by the legs' weights, so it does not compare
+    across queries. ``dense_score`` (cosine) and ``lexical_score`` (BM25) are None where the leg did not list the page.
     """
 
     passage: Passage
@@ -221,7 +222,10 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
-    """Results per query, and how complete they are. ``notices`` says in words what was degraded."""
+    """Results per query, and how complete they are. ``notices`` says in words what was degraded.
+
+    A notice about one query of several quotes it.
+    """
 
     results: tuple[tuple[Hit, ...], ...]
     shards_ok: int

@@ -23,6 +23,10 @@ class LetterEmbedder:
         self.config = config
         self.id = id
 
+    def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        shares = [sum(letter.isascii() for letter in text) / max(1, len(text)) for text in texts]
+        return np.array(shares, np.float32)
+
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
         counts = np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
         lengths: NDArray[np.float32] = np.sqrt(np.sum(counts**2, axis=1, keepdims=True))

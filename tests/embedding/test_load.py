@@ -53,7 +53,10 @@ def test_dotted_factory_gets_the_configuration_and_is_used() -> None:
         ("no_such_package.embedders:make", "does not import"),
         (f"{HERE}:absent", "has no absent"),
         (f"{HERE}:NOT_A_FACTORY", "cannot be called"),
-        (f"{HERE}:not_an_embedder", "made a dict, which lacks one of"),
+        (
+            f"{HERE}:not_an_embedder",
+            "made a dict, which lacks id, dim, modalities, readable, embed_",
+        ),
         (f"{HERE}:nameless", "no id or a dim below 1"),
     ],
 )

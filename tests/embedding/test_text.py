@@ -118,3 +118,49 @@ def test_session_keeps_its_own_copy_of_the_weights(weights: MiniLmWeights, embed
     for tensor in copies.values():
         tensor.fill(0.5)
     np.testing.assert_array_equal(other.embed_queries(["a matrix"]), embedder.embed_queries(["a matrix"]))
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("how do I solve a system of linear equations?", 1.0),
+        ("numpy.linalg.eig x_train_2 0x7fff libfoo.so.6", 1.0),
+        ("1,234.56", 1.0),
+        ("Größe naïve Łódź Việt Nam e\u0301", 1.0),
+        ("e=mc²", 1.0),
+        ("&&", 1.0),
+        ("云企业网", 0.0),
+        ("中国人民大学", 0.0),  # six characters of the vocabulary: spelled, not read
+        ("東京都の人口は?", 0.0),
+        ("カタカナ", 0.0),
+        ("서울의 인구", 0.0),
+        ("Как решить уравнение", 0.0),
+        ("Πώς λύνω μια εξίσωση", 0.0),
+        ("مرحبا بالعالم", 0.0),
+        ("שלום עולם", 0.0),
+        ("नमस्ते दुनिया", 0.0),
+        ("สวัสดี", 0.0),
+        ("日本 GDP 2020", 0.5),
+        ("🙂", 0.0),
+        ("x" * 120, 0.0),  # longer than any word the tokenizer splits
+        ("", 0.0),
+        ("\ud800", 1.0),  # replaced by a question mark, as in what is embedded
+    ],
+)
+def test_readable_is_the_share_of_a_text_that_an_english_model_has_words_for(
+    embedder: TextEmbedder, text: str, share: float
+) -> None:
+    assert embedder.readable([text])[0] == pytest.approx(share)
+
+
+def test_readable_of_mixed_queries_falls_with_what_is_unknown(embedder: TextEmbedder) -> None:
+    shares = embedder.readable(["bandwidth plan", "bandwidth plan 网", "bandwidth 企业网", "云企业网"])
+    assert shares.dtype == np.float32
+    assert shares.tolist() == pytest.approx([1.0, 2 / 3, 1 / 4, 0.0])
+    assert embedder.readable([]).shape == (0,)
+
+
+@settings(max_examples=40, deadline=None)
+@given(text=st.text(alphabet=st.characters(exclude_categories=()), max_size=100))
+def test_readable_of_any_text_is_a_share(embedder: TextEmbedder, text: str) -> None:
+    assert 0.0 <= embedder.readable([text])[0] <= 1.0

@@ -34,6 +34,9 @@ class PlantedEmbedder:
     dim = DIM
     modalities = frozenset({PassageKind.PAGE})
 
+    def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.ones(len(texts), np.float32)
+
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
         return self.embed_queries(texts).astype(np.float16)
 

@@ -30,6 +30,13 @@ class Embedder(Protocol):
     def modalities(self) -> frozenset[PassageKind]:
         """Kinds of passage this embedder has something to say about."""
 
+    def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """How much of each text this embedder understands: a share in 0..1, shape ``(len(texts),)``, in input order.
+
+        0 is a text of pieces it knows nothing of, whose vector says nothing. Hybrid search leaves an embedder out
+        for queries of which it understands less than half. One that reads every script gives 1.
+        """
+
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
         """Vectors of shape ``(len(texts), dim)``, L2-normalised, in input order."""
 

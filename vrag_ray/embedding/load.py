@@ -12,6 +12,8 @@ from vrag_ray.embedding.weights import REPOSITORY, WeightsError, load_weights
 from vrag_ray.types import VragError
 
 AVAILABLE = "minilm (all-MiniLM-L6-v2), a folder with its weights, none (words only), or package.module:factory"
+MEMBERS = ("id", "dim", "modalities", "readable", "embed_passages", "embed_queries")
+"""Of ``Embedder``, in the order a reader would write them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,10 @@ def _from_factory(config: EmbedderConfig) -> Embedder:
         raise VragError(f"embedder.name is {config.name!r}, but {attribute} cannot be called")
     embedder: object = factory(config)
     if not isinstance(embedder, Embedder):
+        lacking = ", ".join(name for name in MEMBERS if not hasattr(embedder, name))
         raise VragError(
-            f"embedder.name is {config.name!r}, but it made a {type(embedder).__name__}, which lacks one of: "
-            "id, dim, modalities, embed_passages, embed_queries"
+            f"embedder.name is {config.name!r}, but it made a {type(embedder).__name__}, which lacks {lacking}: "
+            "see vrag_ray.embedding.base.Embedder"
         )
     if not embedder.id or embedder.dim < 1:
         raise VragError(f"embedder.name is {config.name!r}, but its embedder has no id or a dim below 1")

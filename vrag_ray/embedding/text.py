@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +37,17 @@ class TextEmbedder:
         self._tokenizer = Tokenizer.from_buffer(weights.tokenizer_json)
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
+        self._unknown = self._tokenizer.token_to_id("[UNK]")
         self._session = build_session(weights.tensors)
+
+    def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Share of the wordpieces that are words to this English model: known ones of Latin letters and digits.
+
+        Of other scripts its vocabulary has single letters only (some 500 of the Chinese characters, the Greek,
+        Cyrillic, Arabic … alphabets), so that such a word is spelled or unknown, never read. Pieces without a letter
+        or digit count only in a text that has no others.
+        """
+        return np.array([self._readable(text) for text in texts], np.float32)
 
     def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
         return self._embed(texts).astype(np.float16)
@@ -45,10 +57,17 @@ class TextEmbedder:
 
     def token_ids(self, text: str) -> NDArray[np.int64]:
         """The model's input for ``text``: at most 256 ids, the two markers included."""
-        # Text layers of broken PDFs hold lone surrogates, which no UTF-8 tokenizer accepts.
-        clean = text.encode("utf-8", "replace").decode("utf-8")
         # One at a time, on this thread: the batch calls take every core whatever `threads` says.
-        return np.asarray(self._tokenizer.encode(clean).ids, np.int64)
+        return np.asarray(self._tokenizer.encode(_encodable(text)).ids, np.int64)
+
+    def _readable(self, text: str) -> float:
+        text = _encodable(text)
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        known = [piece != self._unknown for piece in encoded.ids]
+        written = ["".join(filter(str.isalnum, text[start:stop])) for start, stop in encoded.offsets]
+        words = [is_known and all(map(_is_latin, t)) for is_known, t in zip(known, written, strict=True) if t]
+        counted = words or known
+        return sum(counted) / len(counted) if counted else 0.0
 
     def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         vectors = np.empty((len(texts), HIDDEN), np.float32)
@@ -65,3 +84,17 @@ class TextEmbedder:
         for _ in self._pool.map(embed, order):
             pass
         return vectors
+
+
+def _encodable(text: str) -> str:
+    """Text layers of broken PDFs hold lone surrogates, which no UTF-8 tokenizer accepts."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+@lru_cache(maxsize=4096)
+def _is_latin(character: str) -> bool:
+    """A letter of the Latin alphabet, accents and all, or a digit 0 to 9, in any typographic form."""
+    return all(
+        part.isascii() or unicodedata.name(part, "").startswith("LATIN ") or unicodedata.combining(part) > 0
+        for part in unicodedata.normalize("NFKC", character)
+    )

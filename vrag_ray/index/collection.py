@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from vrag_ray.index.rows import (
     passage_from_row,
 )
 from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.term_scores import TermScores
 from vrag_ray.index.versions import VersionRecord, find_version, latest_number, list_versions
 from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError, Word
 
@@ -145,6 +147,11 @@ class Collection:
             except (ValueError, OSError) as error:
                 raise CorruptionError(f"table {name} version {pinned} cannot be opened: run `vrag verify`") from error
         return self._tables[name]
+
+    @cached_property
+    def term_scores(self) -> TermScores:
+        """The best BM25 scores of single terms at this version, looked up as they are asked for."""
+        return TermScores(self.table("passages"))
 
     def _by_id(self) -> dict[str, Document]:
         if self._documents is None:

@@ -1,21 +1,41 @@
-"""From windows to results: best window of each page, and reciprocal rank fusion of the two legs."""
+"""From windows to results: best window of each page, and one list out of what several legs found. Pure.
+
+Fused score of a page: the mean over the legs, by weight, of the page's score as a share of the leg's best. That is the
+convex combination with theoretical minimum of Bruch, Gai and Ingber ("An Analysis of Fusion Functions for Hybrid
+Retrieval", ACM TOIS 2023), with 0 as the minimum of every leg. Unlike a fusion of ranks it keeps how far apart results
+are, and a page that one leg finds far ahead of all others stays ahead.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vrag_ray.index.lexical import Scored
 
 
 @dataclass(frozen=True, slots=True)
+class Leg:
+    """What one way of searching found for one query.
+
+    ``pages`` holds one window a page (clip, picture, span), best first; scores are similarities, 0 or less for
+    nothing in common. ``complete`` says that the leg scored no other page; where it is False, a page that is not
+    listed has at most the last score. ``weight`` is not negative.
+    """
+
+    name: str
+    pages: Sequence[Scored]
+    complete: bool
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Fused:
-    """One page, clip, picture or span: its best window, its score and what each leg gave it."""
+    """One page, clip, picture or span: its best window, its score and what each leg that lists it gave it."""
 
     id: str
     score: float
-    dense: float | None
-    lexical: float | None
+    by_leg: Mapping[str, float]
 
 
 def best_windows(windows: Sequence[Scored]) -> list[Scored]:
@@ -26,28 +46,35 @@ def best_windows(windows: Sequence[Scored]) -> list[Scored]:
     return list(seen.values())
 
 
-def fuse(dense: Sequence[Scored], lexical: Sequence[Scored], *, k: int) -> list[Fused]:
-    """Reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009): score = sum over legs of 1 / (k + rank).
+def fuse(legs: Sequence[Leg]) -> list[Fused]:
+    """Every page that a leg lists, by (-score, id); ``score`` is in 0..1, 1 for a page that is best in every leg.
 
-    Both lists hold one window a group, best first; ranks count from 1. The window kept is the one of the leg that
-    ranks the group higher, the lexical one on a tie because its words are what a reader can check.
+    Legs without a page are left out and the others share their weight. The window kept is the one of the leg that
+    gives the page most; of equal legs, the earlier.
     """
-    dense_at = {window.group: rank for rank, window in enumerate(dense, start=1)}
-    lexical_at = {window.group: rank for rank, window in enumerate(lexical, start=1)}
+    legs = [leg for leg in legs if leg.pages]
+    total = sum(leg.weight for leg in legs)
+    shares = [_shares(leg) for leg in legs]
+    listed = [{window.group: window for window in leg.pages} for leg in legs]
     fused = []
-    for group in dense_at.keys() | lexical_at.keys():
-        by_dense = dense[dense_at[group] - 1] if group in dense_at else None
-        by_lexical = lexical[lexical_at[group] - 1] if group in lexical_at else None
-        ranks = [at[group] for at in (lexical_at, dense_at) if group in at]
-        dense_leads = group in dense_at and dense_at[group] < lexical_at.get(group, len(lexical) + 1)
-        window = by_dense if dense_leads or by_lexical is None else by_lexical
-        assert window is not None
-        fused.append(
-            Fused(
-                id=window.id,
-                score=sum(1.0 / (k + rank) for rank in ranks),
-                dense=by_dense.score if by_dense else None,
-                lexical=by_lexical.score if by_lexical else None,
-            )
-        )
+    for group in dict.fromkeys(group for windows in listed for group in windows):
+        given = [
+            leg.weight * share.get(group, absent) / total if total else 0.0
+            for leg, (share, absent) in zip(legs, shares, strict=True)
+        ]
+        most = max((n for n, windows in enumerate(listed) if group in windows), key=lambda n: (given[n], -n))
+        by_leg = {leg.name: at[group].score for leg, at in zip(legs, listed, strict=True) if group in at}
+        fused.append(Fused(listed[most][group].id, sum(given), by_leg))
     return sorted(fused, key=lambda item: (-item.score, item.id))
+
+
+def unfused(leg: Leg) -> list[Fused]:
+    """The pages of a single leg with its own scores."""
+    return [Fused(window.id, window.score, {leg.name: window.score}) for window in leg.pages]
+
+
+def _shares(leg: Leg) -> tuple[dict[str, float], float]:
+    """Each listed page's score as a share of the best, and the share of pages that are not listed."""
+    best = leg.pages[0].score
+    shares = {window.group: max(0.0, window.score) / best if best > 0 else 0.0 for window in leg.pages}
+    return shares, 0.0 if leg.complete else shares[leg.pages[-1].group]

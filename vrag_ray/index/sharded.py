@@ -14,8 +14,8 @@ from vrag_ray.config import Settings
 from vrag_ray.embedding.load import LoadedEmbedder, load_embedder
 from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
-from vrag_ray.index.fusion import Fused, best_windows, fuse
-from vrag_ray.index.lexical import Scored, lexical_search
+from vrag_ray.index.fusion import Leg, best_windows
+from vrag_ray.index.legs import DENSE, LEAST_READABLE, LEXICAL, lexical_leg, query_notices, rank
 from vrag_ray.index.local_shard import LocalShard
 from vrag_ray.index.rows import CorruptionError
 from vrag_ray.index.shard_pool import FanOut, ShardPool, ShardStatus
@@ -190,13 +190,17 @@ class ShardedRetriever:
         self, collection: Collection, queries: list[str], top_k: int, mode: SearchMode, wanted: SearchFilter | None
     ) -> SearchAnswer:
         wanted = _with_full_ids(collection, wanted)
-        no_windows = [list[Scored]() for _ in queries]
-        nothing = (no_windows, self._pool.healthy, self._pool.problems())
+        readable = await self._readable(queries, mode)
+        # A vector of what the embedder cannot read is noise: only who asks for the dense leg by name gets it.
+        embedded = [n for n, share in enumerate(readable) if share >= LEAST_READABLE or mode is SearchMode.DENSE]
+        nothing = (list[Leg](), self._pool.healthy, self._pool.problems())
         (dense, shards_ok, problems), lexical = await asyncio.gather(
-            self._dense(collection, queries, top_k, wanted) if mode is not SearchMode.LEXICAL else _ready(nothing),
-            self._lexical(collection, queries, top_k, wanted) if mode is not SearchMode.DENSE else _ready(no_windows),
+            self._dense(collection, [queries[n] for n in embedded], top_k, wanted) if embedded else _ready(nothing),
+            self._lexical(collection, queries, top_k, wanted) if mode is not SearchMode.DENSE else _ready(list[Leg]()),
         )
-        ranked = [self._rank(mode, d, lx)[:top_k] for d, lx in zip(dense, lexical, strict=True)]
+        dense_of = dict(zip(embedded, dense, strict=True))
+        lexical_of = dict(enumerate(lexical))
+        ranked = [rank(mode, dense_of.get(n), lexical_of.get(n))[:top_k] for n in range(len(queries))]
         passages, damaged = await asyncio.to_thread(_hydrate, collection, [item.id for r in ranked for item in r])
         results = []
         for items in ranked:
@@ -205,53 +209,77 @@ class ShardedRetriever:
                 if (passage := passages.get(item.id)) is None:
                     continue
                 document = collection.document(passage.doc_id)
-                hits.append(Hit(passage, document.title, document.uri, item.score, item.dense, item.lexical))
+                dense_score, lexical_score = item.by_leg.get(DENSE), item.by_leg.get(LEXICAL)
+                hits.append(Hit(passage, document.title, document.uri, item.score, dense_score, lexical_score))
             results.append(tuple(hits))
+        told = self._query_notices(collection, queries, mode, readable, lexical_of, filtered=wanted is not None)
         return SearchAnswer(
             results=tuple(results),
             shards_ok=shards_ok,
             shards_total=self._pool.total,
             mode=mode,
             collection_version=collection.version,
-            notices=self._notices(collection) + problems + damaged,
+            notices=self._notices(collection) + problems + damaged + told,
         )
 
-    def _rank(self, mode: SearchMode, dense: list[Scored], lexical: list[Scored]) -> list[Fused]:
-        if mode is SearchMode.DENSE:
-            return [Fused(window.id, window.score, window.score, None) for window in dense]
-        if mode is SearchMode.LEXICAL:
-            return [Fused(window.id, window.score, None, window.score) for window in lexical]
-        return fuse(dense, lexical, k=self._config.rrf_k)
+    async def _readable(self, queries: list[str], mode: SearchMode) -> list[float]:
+        """The share of each query that the embedder understands; zeros where it is not asked."""
+        if mode is SearchMode.LEXICAL or self._embedder is None:
+            return [0.0] * len(queries)
+        shares: NDArray[np.float32] = await asyncio.to_thread(self._embedder.readable, queries)
+        return [float(share) for share in shares]
+
+    def _query_notices(
+        self,
+        collection: Collection,
+        queries: list[str],
+        mode: SearchMode,
+        readable: list[float],
+        lexical: dict[int, Leg],
+        *,
+        filtered: bool,
+    ) -> tuple[str, ...]:
+        if self._embedder is None or not collection.documents():
+            return ()
+        told = (
+            query_notices(
+                query,
+                mode,
+                readable=readable[n],
+                embedder_id=self._embedder.id,
+                lexical=lexical.get(n),
+                filtered=filtered,
+            )
+            for n, query in enumerate(queries)
+        )
+        return tuple(dict.fromkeys(notice for notices in told for notice in notices))
 
     async def _dense(
         self, collection: Collection, queries: list[str], top_k: int, wanted: SearchFilter | None
-    ) -> tuple[list[list[Scored]], int, tuple[str, ...]]:
+    ) -> tuple[list[Leg], int, tuple[str, ...]]:
         assert self._embedder is not None
         vectors: NDArray[np.float32] = await asyncio.to_thread(self._embedder.embed_queries, queries)
-        helping = max(self._config.candidates, top_k)
+        fetch_k = max(self._config.candidates, top_k)
+        legs: dict[int, Leg] = {}
         while True:
-            found = await self._pool.search(collection.version, vectors, helping, wanted)
-            grouped = [best_windows(windows) for windows in found.results]
-            # Long pages have many windows: widen until there are enough pages or no more windows.
-            if all(len(g) >= top_k or len(w) < helping for g, w in zip(grouped, found.results, strict=True)):
-                return grouped, found.shards_ok, found.problems
-            helping *= 4
+            found = await self._pool.search(collection.version, vectors, fetch_k, wanted)
+            for number, windows in enumerate(found.results):
+                leg = Leg(DENSE, best_windows(windows), len(windows) < fetch_k)
+                # Long pages have many windows: widen until there are enough pages or no more windows.
+                if len(leg.pages) >= top_k or leg.complete:
+                    # The first that suffices counts: what is fused must not depend on the other queries.
+                    legs.setdefault(number, leg)
+            if len(legs) == len(queries):
+                return [legs[number] for number in range(len(queries))], found.shards_ok, found.problems
+            fetch_k *= 4
 
     async def _lexical(
         self, collection: Collection, queries: list[str], top_k: int, wanted: SearchFilter | None
-    ) -> list[list[Scored]]:
+    ) -> list[Leg]:
+        limits = {"top_k": top_k, "candidates": self._config.candidates}
         return await asyncio.gather(
-            *(asyncio.to_thread(self._lexical_one, collection, query, top_k, wanted) for query in queries)
+            *(asyncio.to_thread(lexical_leg, collection, query, **limits, wanted=wanted) for query in queries)
         )
-
-    def _lexical_one(self, collection: Collection, query: str, top_k: int, wanted: SearchFilter | None) -> list[Scored]:
-        helping = max(self._config.candidates, top_k)
-        while True:
-            windows = lexical_search(collection, query, helping, wanted)
-            grouped = best_windows(windows)
-            if len(grouped) >= top_k or len(windows) < helping:
-                return grouped
-            helping *= 4
 
     def _notices(self, collection: Collection) -> tuple[str, ...]:
         notices = [self._embedder_notice] if self._embedder_notice else []

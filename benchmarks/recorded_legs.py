@@ -1,0 +1,152 @@
+"""What each leg finds for the questions of one PDF, recorded once so that trying another fusion takes a second.
+
+Questions are the PDF's outline titles and, where `<name>_paraphrases.json` lies beside this file, the same in other
+words (query: the title it is about, or several). Recordings lie in `benchmarks/data/`, which git ignores, and are made
+again when the PDF, the questions or the code of a leg changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+import vrag_ray
+from vrag_ray.config import DecodeLimits, Settings
+from vrag_ray.corpus.sandbox import Sandbox
+from vrag_ray.embedding.load import load_embedder
+from vrag_ray.evaluation.toc import TocQuery, toc_queries
+from vrag_ray.index.collection import Collection
+from vrag_ray.index.fusion import Leg, best_windows
+from vrag_ray.index.legs import lexical_leg
+from vrag_ray.index.lexical import Scored
+from vrag_ray.index.shard import ShardIndex, load_rows
+from vrag_ray.index.terms import index_terms
+from vrag_ray.ingest import ingest
+from vrag_ray.types import VragError
+
+HERE = Path(__file__).parent
+DATA = HERE / "data"
+DEPTH = 60
+"""Pages a leg brings in at least, as a search for so many would."""
+LEG_CODE = ("embedding/text.py", "embedding/minilm_graph.py", "evaluation/toc.py", "index/lexical.py", "index/shard.py",
+            "index/term_scores.py", "index/terms.py")  # fmt: skip
+
+Ranges = tuple[tuple[int, int], ...]
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Found(Record):
+    """The pages of one leg: (window id, score), best first."""
+
+    pages: tuple[tuple[str, float], ...]
+    complete: bool
+
+    def leg(self, name: str, weight: float = 1.0) -> Leg:
+        return Leg(name, [Scored(*page) for page in self.pages], self.complete, weight)
+
+
+class Question(Record):
+    """A query, the page ranges that are right for it (1-based, inclusive) and what the legs found.
+
+    ``ceiling`` is what a passage could score for it at most in the lexical leg.
+    """
+
+    text: str
+    paraphrase: bool
+    right: Ranges
+    readable: float
+    dense: Found
+    lexical: Found
+    ceiling: float
+
+
+class Recording(Record):
+    """All questions of one PDF and the pages of its body, first and last."""
+
+    key: str
+    name: str
+    body: tuple[int, int]
+    questions: tuple[Question, ...]
+
+
+def recorded(pdf: Path, start_ray: Callable[[], None]) -> Recording:
+    """The recording of ``pdf``, from its file where that still fits; else made anew, for which ingest needs Ray."""
+    path = DATA / f"{pdf.stem}.legs.json"
+    asked = HERE / f"{pdf.stem}_paraphrases.json"
+    sources = [pdf, *([asked] if asked.exists() else []), *(Path(vrag_ray.__path__[0]) / code for code in LEG_CODE)]
+    key = hashlib.sha256(b"".join(hashlib.sha256(source.read_bytes()).digest() for source in sources)).hexdigest()
+    if path.exists() and (found := Recording.model_validate_json(path.read_bytes())).key == key:
+        return found
+    DATA.mkdir(exist_ok=True)
+    start_ray()
+    made = _record(pdf, asked, key)
+    path.write_text(made.model_dump_json(), encoding="utf-8")
+    return made
+
+
+def _record(pdf: Path, asked: Path, key: str) -> Recording:
+    with Sandbox(DecodeLimits()) as sandbox:
+        probe = sandbox.probe(pdf, pdf.name)
+    sections, body = toc_queries(probe.outline, probe.units)
+    titles = [(section.title, ((section.first_page, section.last_page),)) for section in sections]
+    queries = [*titles, *_paraphrases(asked, sections)]
+    texts = [text for text, _ in queries]
+    settings = Settings(collection=str(DATA / "collections" / pdf.stem))
+    report = ingest([pdf], settings)
+    embedder = load_embedder(settings.embedder).embedder
+    if embedder is None or report.notices:
+        raise VragError(f"the dense leg cannot be measured: {' '.join(report.notices)}")
+    collection = Collection.open(settings.collection)
+    index = ShardIndex(*load_rows(collection, embedder.id, 0, 1), threads=2)
+    candidates = max(settings.index.candidates, DEPTH)
+    windows = index.search(embedder.embed_queries(texts), candidates)
+    dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]
+    collection.documents()  # read here, for the threads below to share
+    with ThreadPoolExecutor(2) as pool:
+        lexical = list(
+            pool.map(lambda text: lexical_leg(collection, text, top_k=DEPTH, candidates=candidates, wanted=None), texts)
+        )
+    questions = (
+        Question(
+            text=text,
+            paraphrase=number >= len(titles),
+            right=right,
+            readable=float(readable),
+            dense=found,
+            lexical=Found(pages=_pairs(leg.pages), complete=leg.complete),
+            ceiling=collection.term_scores.ceiling(index_terms(text)),
+        )
+        for number, ((text, right), readable, found, leg) in enumerate(
+            zip(queries, embedder.readable(texts), dense, lexical, strict=True)
+        )
+    )
+    return Recording(key=key, name=pdf.stem, body=(body.start, body.stop - 1), questions=tuple(questions))
+
+
+def _paraphrases(path: Path, sections: list[TocQuery]) -> Iterator[tuple[str, Ranges]]:
+    if not path.exists():
+        return
+    for text, titles in json.loads(path.read_text(encoding="utf-8")).items():
+        wanted = [titles] if isinstance(titles, str) else titles
+        yield text, tuple(pages for title in wanted for pages in _pages_of(title, sections, path))
+
+
+def _pages_of(title: str, sections: list[TocQuery], path: Path) -> list[tuple[int, int]]:
+    """Of the sections with this title; where there is none, of those with it in theirs."""
+    exactly = [section for section in sections if section.title.lower() == title.lower()]
+    found = exactly or [section for section in sections if title.lower() in section.title.lower()]
+    if not found:
+        raise VragError(f"{path.name}: no section is titled {title!r}")
+    return [(section.first_page, section.last_page) for section in found]
+
+
+def _pairs(pages: Sequence[Scored]) -> tuple[tuple[str, float], ...]:
+    return tuple((page.id, page.score) for page in pages)
