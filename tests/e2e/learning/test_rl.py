@@ -152,7 +152,7 @@ def test_adapters_learn_from_what_a_served_policy_says_and_all_of_it_is_in_an_ob
     )
     told: list[str] = []
     assert train_rl(config, told.append) == bucket.uri("runs/served/final")
-    assert [line.split(":")[0] for line in told[1:]] == [f"step {step}/2" for step in (1, 2, 2)]
+    assert [line.split(":")[0] for line in told[1:]] == [f"step {step}/2" for step in (0, 1, 2, 2)]
     written = bucket.files("runs/served")
     assert not any(name.startswith("serving/") and name != "serving/" for name in written), (
         "weights handed over are not left behind"
