@@ -31,9 +31,13 @@ def presets() -> None:
     """List the configurations to start from: `preset: NAME` in a configuration takes what it does not set itself."""
     from vrag_ray.training.config import needs_of
     from vrag_ray.training.config import presets as names
+    from vrag_ray.training.memory_plan import preset_plan
 
     for name in names():
         typer.echo(f"{name}: {needs_of(name)}")
+        plan = preset_plan(name)
+        if plan is not None:
+            typer.echo(f"    {plan}")
 
 
 @train.command()

@@ -238,7 +238,7 @@ def load_training(path: Path, kind: type[T]) -> T:
     if name is not None:
         if name not in presets():
             raise VragError(f"{path}: there is no preset {name!r}: choose from {', '.join(presets())}")
-        values = _merged(_yaml(PRESETS / f"{name}.yaml"), values)
+        values = _merged(preset_values(str(name)), values)
     try:
         return kind.model_validate(values)
     except ValidationError as error:
@@ -254,7 +254,12 @@ def presets() -> tuple[str, ...]:
 
 def needs_of(preset: str) -> str:
     """The hardware that a preset is made for, and why."""
-    return str(_yaml(PRESETS / f"{preset}.yaml")["needs"])
+    return str(preset_values(preset)["needs"])
+
+
+def preset_values(preset: str) -> dict[str, object]:
+    """What a preset sets."""
+    return _yaml(PRESETS / f"{preset}.yaml")
 
 
 def _yaml(path: Path) -> dict[str, object]:
