@@ -17,12 +17,13 @@ from pathlib import Path
 
 import httpx
 
+from tests.support.cluster import ray_cluster
+
 STARTS_WITHIN_S = 180.0
 COMMAND_WITHIN_S = 400.0
 _SERVER = re.compile(r"(?:\w+=\S+ +)*(?:\.venv/bin/)?(vrag (?:serve|up|ui|mcp --transport http)\b|serve run\b)")
 _PORTS = {"vrag serve": 8000, "serve run": 8000, "vrag up": 8000, "vrag ui": 8501, "vrag mcp --transport http": 8765}
-JOBS_PORT = 8265
-_READY = {8000: "/readyz", 8501: "/_stcore/health", 8765: "/mcp", JOBS_PORT: "/api/version"}
+_READY = {8000: "/readyz", 8501: "/_stcore/health", 8765: "/mcp"}
 
 
 @dataclass
@@ -58,11 +59,17 @@ class Stranger:
 
     @contextmanager
     def cluster(self) -> Iterator[None]:
-        """A cluster that runs already, for `ray job submit`, as `ray start --head` makes it."""
-        self._serve("ray start --head --block --port 0 --num-cpus 8 --dashboard-host 127.0.0.1", JOBS_PORT)
-        _until_jobs_are_taken()
-        yield
-        self._stop(JOBS_PORT)
+        """A cluster that runs already, and that Ray finds here as it does after `ray start --head`."""
+        known = Path(self.environment["RAY_TMPDIR"], "ray", "ray_current_cluster")
+        known.parent.mkdir(exist_ok=True)
+        with ray_cluster(self.environment) as cluster:
+            known.write_text(cluster.address, encoding="utf-8")
+            self.environment["RAY_API_SERVER_ADDRESS"] = cluster.jobs
+            try:
+                yield
+            finally:
+                del self.environment["RAY_API_SERVER_ADDRESS"]
+                known.unlink()
 
     def run_python(self, program: str) -> str:
         return self.run(f"{shlex.quote(sys.executable)} -c {shlex.quote(program)}")
@@ -108,17 +115,6 @@ class Stranger:
         while _listens(port):
             assert time.monotonic() < deadline, f"{command}\nwas stopped, and port {port} is still taken"
             time.sleep(0.1)
-
-
-def _until_jobs_are_taken() -> None:
-    """The job server answers some seconds before there is an agent that runs jobs."""
-    deadline = time.monotonic() + STARTS_WITHIN_S
-    while True:
-        reply = httpx.post(f"http://127.0.0.1:{JOBS_PORT}/api/jobs/", json={"entrypoint": "true"}, timeout=60)
-        if reply.status_code == httpx.codes.OK:
-            return
-        assert time.monotonic() < deadline, reply.text
-        time.sleep(0.5)
 
 
 def _listens(port: int) -> bool:

@@ -87,7 +87,7 @@ def run(command: list[str], project: Path, environment: Mapping[str, str]) -> li
 def test_a_relative_storage_is_in_the_folder_that_the_command_was_given_in(
     project: Path, environment: dict[str, str]
 ) -> None:
-    told = run(documented("vrag train sft"), project, environment)
+    told = run(documented("vrag train sft --config run.yaml"), project, environment)
     folder = project / "runs/my-agent"
     assert told[0] == f"everything of this run: {folder}"
     assert told[-2].startswith("step 1/1: loss ")
@@ -127,7 +127,7 @@ def test_jobs_write_where_later_ones_and_the_command_line_go_on(
             model=f"s3://{bucket.name}/jobs/my-agent/{next(first.glob('checkpoint_*')).name}",
             epochs=2,
         )
-        told = run(documented("vrag train sft"), project, environment)
+        told = run(documented("vrag train sft --config run.yaml"), project, environment)
         assert [line.split(":")[0] for line in told] == ["everything of this run", "step 2/2", "trained model"]
         both = bucket.download("jobs/my-agent", tmp_path / "both")
         assert json.dumps(metrics(both)[0]) == json.dumps(begun), "a step that was not done again is still there"
