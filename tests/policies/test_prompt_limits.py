@@ -17,7 +17,7 @@ from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import CropEvent
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.api import RunRequest
-from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig, Settings, VllmConfig
+from vrag_ray.config import AgentConfig, Auth, CorpusConfig, OpenAiConfig, ServingConfig, Settings, VllmConfig
 from vrag_ray.policies.brains import AgentName, ready_settings, wire_protocol
 from vrag_ray.policies.openai_api import OpenAiModel
 from vrag_ray.policies.prompt_limits import ModelLimits, PromptBudgetError, limits_of
@@ -127,7 +127,7 @@ def test_a_request_for_more_results_than_fit_is_refused() -> None:
 
 def test_a_program_is_refused_where_it_makes_its_agent() -> None:
     with pytest.raises(PromptBudgetError, match=r"results 30 \(agent\.search_top_k\) = 37 pictures"):
-        VimRAG(base_url="http://127.0.0.1:9/v1", search_top_k=30)
+        VimRAG("http://127.0.0.1:9/v1", "http://127.0.0.1:8", "a-model", search_top_k=30)
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
@@ -164,7 +164,14 @@ def test_a_family_that_is_not_the_served_models_is_refused_with_both_names(tmp_p
 
     model = VllmConfig(model=folder(tmp_path, "qwen3_vl"))
     with pytest.raises(VragError, match=r"agent\.family is qwen2_5_vl, but vllm\.model .* of the family qwen3_vl"):
-        build(Settings(vllm=model, agent=AgentConfig(family=FamilyName.QWEN2_5_VL)))
+        build(
+            Settings(
+                collection=str(tmp_path),
+                serving=ServingConfig(auth=Auth.LOOPBACK),
+                vllm=model,
+                agent=AgentConfig(family=FamilyName.QWEN2_5_VL),
+            )
+        )
 
 
 def test_a_model_of_no_known_family_needs_to_be_told_one(tmp_path: Path) -> None:
