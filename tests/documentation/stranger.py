@@ -23,6 +23,7 @@ STARTS_WITHIN_S = 180.0
 COMMAND_WITHIN_S = 400.0
 _SERVER = re.compile(r"(?:\w+=\S+ +)*(?:\.venv/bin/)?(vrag (?:serve|up|ui|mcp --transport http)\b|serve run\b)")
 _PORTS = {"vrag serve": 8000, "serve run": 8000, "vrag up": 8000, "vrag ui": 8501, "vrag mcp --transport http": 8765}
+INTERFACE_PORT = 8501
 _READY = {8000: "/readyz", 8501: "/_stcore/health", 8765: "/mcp"}
 
 
@@ -100,7 +101,8 @@ class Stranger:
             )
         self.servers[port] = (command, process)
         deadline = time.monotonic() + STARTS_WITHIN_S
-        while not _is_ready(port):
+        awaited = (port, INTERFACE_PORT) if "vrag up" in command else (port,)
+        while not all(map(_is_ready, awaited)):
             said = log.read_text(encoding="utf-8", errors="replace")
             assert process.poll() is None, f"{command}\nended with {process.returncode}\n{said}"
             assert time.monotonic() < deadline, f"{command}\nwas not ready in {STARTS_WITHIN_S:g} s\n{said}"

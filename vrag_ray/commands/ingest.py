@@ -37,8 +37,11 @@ def ingest(
     changes = {name: value for name, value in typed.items() if value is not None}
     settings = settings.model_copy(update={"ingest": settings.ingest.model_copy(update=changes)})
 
+    from vrag_ray.cluster import refuse_lost_output
     from vrag_ray.commands.progress import shown_progress
     from vrag_ray.ingest import ingest as run_ingest
+
+    refuse_lost_output("--collection", settings.collection)
 
     with ray_behind_terminal(), shown_progress() as on_progress:
         report = run_ingest(paths, settings, meta=values, on_progress=on_progress)

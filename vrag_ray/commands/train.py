@@ -62,6 +62,7 @@ def construct(
 
     Started again with the same configuration it goes on where it stopped.
     """
+    from vrag_ray.cluster import refuse_lost_output
     from vrag_ray.training.config import load_training
     from vrag_ray.training.construct import Outcome
     from vrag_ray.training.construct import construct as run_construct
@@ -70,6 +71,8 @@ def construct(
     from vrag_ray.training.data import load_examples
 
     settings = load_training(config, ConstructConfig)
+    refuse_lost_output("output", settings.output)
+    refuse_lost_output("--export", str(export))
     examples = load_examples(settings.examples)
     with ray_behind_terminal() as echo:
 

@@ -11,13 +11,10 @@ import os
 import re
 from pathlib import Path
 
+from vrag_ray.cluster import in_job_copy
 from vrag_ray.training.run_storage import filesystem, is_uri
 from vrag_ray.types import VragError
 
-_JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
-"""What Ray's job manager sets for an entrypoint, and nothing else does."""
-_COPIES = "working_dir_files"
-"""The folder of a Ray session that holds the copies of working folders."""
 _HUB_ID = re.compile(r"[A-Za-z0-9_][\w.-]*(/[\w.-]+)?", re.ASCII)
 _PASSWORD = re.compile(r"^[a-z][a-z0-9+.-]*://[^/@]*:[^/@]*@", re.IGNORECASE)
 
@@ -61,15 +58,11 @@ def model_place(place: str) -> str:
 
 
 def _outputs() -> Path:
-    if not _in_copy():
+    if not in_job_copy():
         return Path.cwd()
     from ray.train.constants import DEFAULT_STORAGE_PATH
 
     return Path(DEFAULT_STORAGE_PATH)
-
-
-def _in_copy() -> bool:
-    return _JOB in os.environ and _COPIES in Path.cwd().parts
 
 
 def _existing(place: str) -> str:
@@ -82,7 +75,7 @@ def _existing(place: str) -> str:
 def _looked_for(place: str) -> str:
     path = Path(place).expanduser()
     where = f" in {Path.cwd()}" if not path.is_absolute() and not is_uri(place) else ""
-    also = f" and none in {_outputs()}" if where and _in_copy() else ""
+    also = f" and none in {_outputs()}" if where and in_job_copy() else ""
     return f"{path if not is_uri(place) else place}{where}{also}"
 
 
