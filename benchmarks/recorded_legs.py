@@ -31,8 +31,8 @@ from vrag_ray.types import VragError
 
 HERE = Path(__file__).parent
 DATA = HERE / "data"
-DEPTH = 60
-"""Pages a leg brings in at least, as a search for so many would."""
+TOP_K = 10
+"""The legs bring in what a search for so many pages would fuse; pages outside the body are left out afterwards."""
 LEG_CODE = ("embedding/text.py", "embedding/minilm_graph.py", "evaluation/toc.py", "index/lexical.py", "index/shard.py",
             "index/term_scores.py", "index/terms.py")  # fmt: skip
 
@@ -81,7 +81,12 @@ def recorded(pdf: Path, start_ray: Callable[[], None]) -> Recording:
     """The recording of ``pdf``, from its file where that still fits; else made anew, for which ingest needs Ray."""
     path = DATA / f"{pdf.stem}.legs.json"
     asked = HERE / f"{pdf.stem}_paraphrases.json"
-    sources = [pdf, *([asked] if asked.exists() else []), *(Path(vrag_ray.__path__[0]) / code for code in LEG_CODE)]
+    sources = [
+        Path(__file__),
+        pdf,
+        *([asked] if asked.exists() else []),
+        *(Path(vrag_ray.__path__[0]) / code for code in LEG_CODE),
+    ]
     key = hashlib.sha256(b"".join(hashlib.sha256(source.read_bytes()).digest() for source in sources)).hexdigest()
     if path.exists() and (found := Recording.model_validate_json(path.read_bytes())).key == key:
         return found
@@ -106,13 +111,13 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
         raise VragError(f"the dense leg cannot be measured: {' '.join(report.notices)}")
     collection = Collection.open(settings.collection)
     index = ShardIndex(*load_rows(collection, embedder.id, 0, 1), threads=2)
-    candidates = max(settings.index.candidates, DEPTH)
+    candidates = settings.index.candidates
     windows = index.search(embedder.embed_queries(texts), candidates)
     dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]
     collection.documents()  # read here, for the threads below to share
     with ThreadPoolExecutor(2) as pool:
         lexical = list(
-            pool.map(lambda text: lexical_leg(collection, text, top_k=DEPTH, candidates=candidates, wanted=None), texts)
+            pool.map(lambda text: lexical_leg(collection, text, top_k=TOP_K, candidates=candidates, wanted=None), texts)
         )
     questions = (
         Question(

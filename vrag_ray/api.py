@@ -60,7 +60,8 @@ class SearchHit(Reply):
     None for plain text, clips and text whose place is not known.
 
     ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds. ``image_url`` is a path of the same server and is
-    None where there is nothing to show (text files).
+    None where there is nothing to show (text files). ``score`` orders the results of one query and compares with no
+    other query's: cosine (``dense``), BM25 (``lexical``) or a share in 0..1 (``hybrid``).
     """
 
     passage_id: str
@@ -88,6 +89,7 @@ class SearchResponse(Reply):
     """What made the evidence, in words a user may quote, for example the embedder's id or ``lexical only``."""
     collection_version: int
     notices: list[str] = []
+    """What was degraded; a notice about one query of several quotes it."""
 
 
 class RunRequest(Request):
