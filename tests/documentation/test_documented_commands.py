@@ -21,7 +21,7 @@ from tests.documentation.blocks import Block, blocks, commands, indented_code
 from tests.documentation.stranger import Stranger
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 REASONS = (
     "needs a GPU",
     "needs a key",

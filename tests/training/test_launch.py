@@ -77,7 +77,7 @@ def of_model(folder: Path, model_type: str, **values: object) -> RLConfig:
 def test_a_family_that_is_not_the_trained_models_is_refused_with_both_names(tmp_path: Path):
     world = {**WORLD, "agent": {"family": "qwen3_vl"}}
     with pytest.raises(VragError, match=r"agent\.family is qwen3_vl, but model\.path .* of the family qwen2_5_vl"):
-        train_rl(of_model(tmp_path, "qwen2_5_vl", world=world), pytest.fail)
+        with_family(of_model(tmp_path, "qwen2_5_vl", world=world))
 
 
 def test_without_a_family_it_is_the_trained_models(tmp_path: Path):
