@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from tests.serving import material
+from tests.support.signals import heeding_interrupts
 from vrag_ray.commands.up import collection_beside, free_port, with_model
 from vrag_ray.config import Settings
 from vrag_ray.types import VragError
@@ -37,7 +38,9 @@ def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_
     (folder / "report.pdf").write_bytes(material.pdf())
     (folder / "broken.pdf").write_bytes(material.pdf()[:200])
     interface = free_port()
-    command = [sys.executable, "-m", "vrag_ray.cli", "up", "papers", "--port", "0", "--ui-port", str(interface)]
+    command = heeding_interrupts(
+        sys.executable, "-m", "vrag_ray.cli", "up", "papers", "--port", "0", "--ui-port", str(interface)
+    )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("VRAG_")}
     with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:

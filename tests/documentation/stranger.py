@@ -21,6 +21,7 @@ from tests.support.cluster import ray_cluster
 
 STARTS_WITHIN_S = 180.0
 COMMAND_WITHIN_S = 400.0
+STOPS_WITHIN_S = 120.0
 _SERVER = re.compile(r"(?:\w+=\S+ +)*(?:\.venv/bin/)?(vrag (?:serve|up|ui|mcp --transport http)\b|serve run\b)")
 _PORTS = {"vrag serve": 8000, "serve run": 8000, "vrag up": 8000, "vrag ui": 8501, "vrag mcp --transport http": 8765}
 INTERFACE_PORT = 8501
@@ -112,8 +113,12 @@ class Stranger:
         command, process = self.servers.pop(port)
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGINT)
-        process.wait(60)
-        deadline = time.monotonic() + 30
+        try:
+            process.wait(STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+        deadline = time.monotonic() + STOPS_WITHIN_S
         while _listens(port):
             assert time.monotonic() < deadline, f"{command}\nwas stopped, and port {port} is still taken"
             time.sleep(0.1)

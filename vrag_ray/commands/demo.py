@@ -34,7 +34,7 @@ def demo(
     as_json: JsonFlag = False,
 ) -> None:
     """Make a small corpus, ingest it, serve it, ask three questions of it, and open the web interface."""
-    from vrag_ray.commands.serve import wait_for_signal
+    from vrag_ray.commands.serve import stop_event
     from vrag_ray.config import load_settings
     from vrag_ray.demo.corpus import make_corpus
 
@@ -55,8 +55,9 @@ def demo(
                 with web_interface(service.base_url):
                     say("or go on in another terminal, for example:")
                     say(f'  vrag ask "When was crane 2 inspected?" --url {service.base_url}')
+                    stop = stop_event()
                     say("Ctrl-C stops both")
-                    wait_for_signal()
+                    stop.wait()
             else:
                 say(f"\ngo on with: vrag serve --collection {settings.collection}")
     if not all(outcome["as_expected"] for outcome in outcomes):

@@ -45,11 +45,12 @@ def serve(
     with ray_behind_terminal() as echo:
         service = start_serving(settings)
         try:
+            stop = stop_event()
             if as_json:
                 echo(json.dumps({"url": service.base_url, "collection": settings.collection}))
             else:
                 echo(f"serving {settings.collection} at {service.base_url}; Ctrl-C stops it")
-            wait_for_signal()
+            stop.wait()
         finally:
             service.stop()
 
@@ -89,9 +90,9 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
     return settings, [one["name"] for one in deployments if set(one) - plain or one.get("num_replicas", 1) != 1]
 
 
-def wait_for_signal() -> None:
-    """Return at SIGINT or SIGTERM."""
+def stop_event() -> threading.Event:
+    """Set at SIGINT or SIGTERM from now on: to be made before anybody is told how to stop this."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    stop.wait()
+    return stop

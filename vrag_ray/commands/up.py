@@ -58,7 +58,7 @@ def up(
     The collection is FOLDER-collection beside the first folder, unless --collection names another. The folder is not
     watched: call it again for what came later.
     """
-    from vrag_ray.commands.serve import read_serve_config, wait_for_signal
+    from vrag_ray.commands.serve import read_serve_config, stop_event
     from vrag_ray.commands.ui import launch_of
 
     settings, _ = read_serve_config(config)
@@ -79,8 +79,9 @@ def up(
             say(f"serving {settings.collection} at {service.base_url}")
             with web_interface(service.base_url, ui_port, first) if interface else _nothing():
                 say(f'ask in another terminal: vrag ask --url {service.base_url} --agent {first} "…"')
+                stop = stop_event()
                 say("Ctrl-C stops everything")
-                wait_for_signal()
+                stop.wait()
             say("stopping")
 
 
