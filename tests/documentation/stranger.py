@@ -18,6 +18,7 @@ from pathlib import Path
 import httpx
 
 from tests.support.cluster import ray_cluster
+from tests.support.signals import heeding_interrupts
 
 STARTS_WITHIN_S = 180.0
 COMMAND_WITHIN_S = 400.0
@@ -90,9 +91,10 @@ class Stranger:
         assert not _listens(port), f"port {port}, which the documentation uses, is taken on this machine"
         # A group of its own, which Ctrl-C reaches as a whole, as in a terminal.
         log = self.folder / f"server-{port}.log"
+        plain = "=" not in command.split(maxsplit=1)[0]
         with log.open("wb") as out:
             process = subprocess.Popen(
-                ["bash", "-c", f"exec {command}" if "=" not in command.split(maxsplit=1)[0] else command],
+                heeding_interrupts("bash", "-c", f"exec {command}" if plain else command),
                 cwd=self.folder,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
