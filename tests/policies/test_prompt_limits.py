@@ -126,7 +126,10 @@ def test_vrag_whose_pictures_have_a_size_of_their_own_is_not_offered_where_they_
     assert offered(Settings(), has_model=False) == ("extractive",)
     request = RunRequest(question="What?", agent="vrag")
     model = OpenAiModel(OpenAiConfig(base_url="http://127.0.0.1:9/v1", model="stub"))
-    with pytest.raises(InvalidError, match=r"agent: agent\.tags_results 1: .* > vllm\.max_model_len 1024"):
+    with pytest.raises(
+        InvalidError,
+        match=r"agent: agent\.tags_results 1: 1 pages x 512 \(of a fixed size\) .* > vllm\.max_model_len 1024",
+    ):
         make_run("r1", request, ready_settings(settings), library(), model)
 
 
