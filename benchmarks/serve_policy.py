@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tools")]
 Units = list[tuple[int, int]]
 FAMILY = FAMILIES[FamilyName.QWEN2_5_VL]
+SIZES = AgentConfig(picture_pixels=256 * 28 * 28, search_top_k=2)
 AT_ONCE = (1, 8, 32)
 GOAL_SPEED, GOAL_CACHE = 0.90, 0.8
 WORDS = [
@@ -188,7 +189,7 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
         AddAnswerNode(parent_ids=("b",), answer="15 and 675"),
     )
     render = GraphProtocol().render
-    config = AgentConfig(family=FAMILY.name, picture_pixels=256 * 28 * 28, search_top_k=2, deadline_s=3600)
+    config = SIZES.model_copy(update={"family": FAMILY.name, "deadline_s": 3600.0})
     told = Scripted(model, ChatFormat(folder), list(map(render, actions)))
     brain = brain_of("vimrag", config, CorpusConfig(), told, session="cache")
     run = Run(
@@ -231,7 +232,7 @@ def main() -> None:
             num_gpus=0,
             engine_args={"block_size": 32},
         )
-        settings = Settings(collection=f"{folder}/collection", vllm=config)
+        settings = Settings(collection=f"{folder}/collection", vllm=config, agent=SIZES)
         Collection.open_or_create(settings.collection)
         service = start_serving(settings, 0, ready_timeout_s=300)
         try:

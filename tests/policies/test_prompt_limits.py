@@ -18,7 +18,7 @@ from vrag_ray.agent.events import CropEvent
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.api import RunRequest
 from vrag_ray.config import AgentConfig, Auth, CorpusConfig, OpenAiConfig, ServingConfig, Settings, VllmConfig
-from vrag_ray.policies.brains import AgentName, ready_settings, wire_protocol
+from vrag_ray.policies.brains import AgentName, offered, ready_settings, wire_protocol
 from vrag_ray.policies.openai_api import OpenAiModel
 from vrag_ray.policies.prompt_limits import ModelLimits, PromptBudgetError, limits_of
 from vrag_ray.programmatic import VimRAG
@@ -117,6 +117,20 @@ def test_tokens_that_cannot_fit_are_refused_with_their_sum(tmp_path: Path) -> No
     assert ready_settings(Settings(vllm=VllmConfig(model=model))).agent.family is FamilyName.QWEN3_VL
     with pytest.raises(PromptBudgetError, match=r"max_model_len 4096"):
         ready_settings(Settings(vllm=VllmConfig(model=model, engine_args={"max_model_len": 4096})))
+
+
+def test_vrag_whose_pictures_have_a_size_of_their_own_is_not_offered_where_they_cannot_fit(tmp_path: Path) -> None:
+    small = AgentConfig(picture_pixels=12544, frame_pixels=12544, memory_pixels=0, max_reply_tokens=48)
+    settings = Settings(vllm=VllmConfig(model=folder(tmp_path, "qwen2_5_vl"), max_model_len=1024), agent=small)
+    assert offered(ready_settings(settings), has_model=True) == ("extractive", "vimrag")
+    assert offered(Settings(), has_model=False) == ("extractive",)
+    request = RunRequest(question="What?", agent="vrag")
+    model = OpenAiModel(OpenAiConfig(base_url="http://127.0.0.1:9/v1", model="stub"))
+    with pytest.raises(
+        InvalidError,
+        match=r"agent: agent\.tags_results 1: 1 pages x 512 \(of a fixed size\) .* > vllm\.max_model_len 1024",
+    ):
+        make_run("r1", request, ready_settings(settings), library(), model)
 
 
 def test_a_request_for_more_results_than_fit_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -16,6 +17,8 @@ from vrag_ray.policies.chat_policy import ChatPolicy
 from vrag_ray.policies.model_family import served_family
 from vrag_ray.policies.prompt_limits import ModelLimits, PictureNeeds, PromptBudgetError, limits_of, picture_limits
 from vrag_ray.types import FamilyName, VragError
+
+logger = logging.getLogger(__name__)
 
 
 class AgentName(StrEnum):
@@ -124,15 +127,33 @@ def ready_settings(settings: Settings) -> Settings:
     """``settings`` with the family of the model that they serve.
 
     Raises VragError where that is another one than ``agent.family`` says, or none that is known, and PromptBudgetError
-    where the prompts of an agent cannot fit the model.
+    where the prompts of ``vimrag`` cannot fit the model. Those of ``vrag`` are as large as its checkpoint was trained
+    on: where they cannot fit, it is not offered.
     """
     if settings.vllm is not None:
         family = served_family(settings.agent.family, settings.vllm.model, "vllm.model")
         settings = settings.model_copy(update={"agent": settings.agent.model_copy(update={"family": family})})
     limits = limits_of(settings)
-    for agent in FAMILY_OF_AGENT:
+    try:
+        wire_protocol(AgentName.VIMRAG, settings.agent, settings.corpus, limits)
+    except PromptBudgetError as error:
+        raise PromptBudgetError(f"the agent {AgentName.VIMRAG} cannot be served: {error}") from error
+    try:
+        wire_protocol(AgentName.VRAG, settings.agent, settings.corpus, limits)
+    except PromptBudgetError as error:
+        logger.warning("the agent %s is not offered: %s", AgentName.VRAG, error)
+    return settings
+
+
+def offered(settings: Settings, *, has_model: bool) -> tuple[AgentName, ...]:
+    """The agents that can be asked and whose prompts fit the model."""
+    limits = limits_of(settings)
+
+    def fits(agent: AgentName) -> bool:
         try:
             wire_protocol(agent, settings.agent, settings.corpus, limits)
-        except PromptBudgetError as error:
-            raise PromptBudgetError(f"the agent {agent} cannot be served: {error}") from error
-    return settings
+        except PromptBudgetError:
+            return False
+        return True
+
+    return tuple(one for one in agents(has_model=has_model) if one is AgentName.EXTRACTIVE or fits(one))

@@ -72,6 +72,8 @@ class PictureNeeds:
     picture_tokens: int
     frame_tokens: int
     frames: int
+    fixed: bool = False
+    """Whether the sizes of pictures are those of a checkpoint's training and no settings."""
 
     @classmethod
     def of_graph(cls, config: AgentConfig, family: ModelFamily, max_frames: int) -> PictureNeeds:
@@ -89,11 +91,13 @@ class PictureNeeds:
     @classmethod
     def of_tags(cls, config: AgentConfig) -> PictureNeeds:
         """A video is one picture there, and nothing is remembered beside the chat."""
-        return cls("tags_results", config.tags_results, 0, 0, MAX_PATCHES, MAX_PATCHES, 1)
+        return cls("tags_results", config.tags_results, 0, 0, MAX_PATCHES, MAX_PATCHES, 1, fixed=True)
 
     def worst_search(self, room: int) -> tuple[int, int]:
         """How many pages and how many frames take the most visual tokens, where ``room`` pictures are to be had."""
-        mixes = ((pages, min((self.results - pages) * self.frames, room - pages)) for pages in range(self.results + 1))
+        mixes = (
+            (pages, min((self.results - pages) * self.frames, room - pages)) for pages in range(self.results, -1, -1)
+        )
         return max(mixes, key=lambda mix: mix[0] * self.picture_tokens + mix[1] * self.frame_tokens)
 
 
@@ -130,7 +134,8 @@ def _visual_tokens(needs: PictureNeeds, shared: PictureLimits, agent: str) -> tu
     tokens = needs.memory_tokens + pages * needs.picture_tokens + frames * needs.frame_tokens + crops
     terms = [f"memory {needs.memory_tokens} ({agent}.memory_pixels)"] if needs.memory_tokens else []
     if pages:
-        terms.append(f"{pages} pages x {needs.picture_tokens} ({agent}.picture_pixels)")
+        size = "of a fixed size" if needs.fixed else f"{agent}.picture_pixels"
+        terms.append(f"{pages} pages x {needs.picture_tokens} ({size})")
     if frames:
         terms.append(f"{frames} frames x {needs.frame_tokens} ({agent}.frame_pixels)")
     terms.append(f"{CROP_ROOM} crops x {needs.picture_tokens}")

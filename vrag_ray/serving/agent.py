@@ -124,9 +124,9 @@ class AgentService:
 
     async def agents(self) -> tuple[str, ...]:
         """The agents that can be asked here."""
-        from vrag_ray.policies.brains import agents
+        from vrag_ray.policies.brains import offered
 
-        return tuple(agents(has_model=self._model is not None))
+        return tuple(offered(self._settings, has_model=self._model is not None))
 
     async def model_ready(self) -> bool:
         """Whether there is a language model to ask. Raises NotReadyError while one that is served here starts."""

@@ -36,7 +36,8 @@ def make_run(
     except UnknownAgentError as error:
         raise InvalidError(f"agent: {error}", param="agent") from error
     except PromptBudgetError as error:
-        raise InvalidError(f"top_k: {error}", param="top_k") from error
+        field = "agent" if request.top_k is None else "top_k"
+        raise InvalidError(f"{field}: {error}", param=field) from error
     return Run(
         run_id,
         request.question,
