@@ -74,11 +74,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, typer.Abort) as error:
         return _fail(error, "interrupted", INTERRUPTED)
     except Exception as error:  # noqa: BLE001  a fault of this program: reported like any other, traced on request
-        hint = "" if is_debugging() else " (put --debug before the command to see where)"
-        return _fail(error, f"internal error: {type(error).__name__}: {error}{hint}", 1)
+        return _fail(error, _unforeseen(error), 1)
     if not given:
         return USAGE
     return code if isinstance(code, int) else 0
+
+
+def _unforeseen(error: Exception) -> str:
+    from vrag_ray.index.storage_errors import fault_of
+
+    if fault_of(error) is not None:
+        # Of a file that is no collection's: Ray's session folder, a log, a model.
+        return f"the system refused: {error}"
+    hint = "" if is_debugging() else " (put --debug before the command to see where)"
+    return f"internal error: {type(error).__name__}: {error}{hint}"
 
 
 def _fail(error: BaseException, message: str, code: int) -> int:

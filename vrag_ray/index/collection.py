@@ -20,6 +20,7 @@ from vrag_ray.index.rows import (
     passage_from_row,
 )
 from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage_errors import storage_faults
 from vrag_ray.index.versions import VersionRecord, find_version, latest_number, list_versions
 from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError, Word
 
@@ -99,7 +100,8 @@ class Collection:
         if not passage_ids or self.record is None:
             return {}
         quoted = ", ".join(_quote(passage_id) for passage_id in passage_ids)
-        table = self.table("passages").to_table(columns=HIT_COLUMNS, filter=f"id IN ({quoted})")
+        with storage_faults(self.root, "reading passages"):
+            table = self.table("passages").to_table(columns=HIT_COLUMNS, filter=f"id IN ({quoted})")
         return {str(row["id"]): passage_from_row(row) for row in table.to_pylist()}
 
     def passage(self, passage_id: str) -> Passage:
@@ -115,7 +117,8 @@ class Collection:
         prefix = f"{self.document(doc_id).doc_id[:24]}:{locator.key}:w"
         # ';' is the character after ':' and 'x' the one after 'w': a range the id index can answer.
         where = f"id >= {_quote(prefix)} AND id < {_quote(prefix[:-1] + 'x')}"
-        rows = self.table("passages").to_table(columns=HIT_COLUMNS, filter=where).to_pylist()
+        with storage_faults(self.root, "reading passages"):
+            rows = self.table("passages").to_table(columns=HIT_COLUMNS, filter=where).to_pylist()
         return sorted((passage_from_row(row) for row in rows), key=lambda passage: passage.window)
 
     def words_of(self, doc_id: str, locator: Locator) -> tuple[Word, ...]:
@@ -132,14 +135,16 @@ class Collection:
         if name not in self._tables:
             pinned = self.record.passages_version if name == "passages" else self.record.documents_version
             try:
-                self._tables[name] = lance.dataset(self.files.uri(f"{name}.lance"), version=pinned)
+                with storage_faults(self.root, f"opening the table of {name}"):
+                    self._tables[name] = lance.dataset(self.files.uri(f"{name}.lance"), version=pinned)
             except (ValueError, OSError) as error:
                 raise CorruptionError(f"table {name} version {pinned} cannot be opened: run `vrag verify`") from error
         return self._tables[name]
 
     def _by_id(self) -> dict[str, Document]:
         if self._documents is None:
-            self._documents = {} if self.record is None else dict(read_documents(self.table("documents")))
+            with storage_faults(self.root, "reading the list of documents"):
+                self._documents = {} if self.record is None else dict(read_documents(self.table("documents")))
         return self._documents
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.rows import meta_from_json
+from vrag_ray.index.storage_errors import storage_faults
 from vrag_ray.index.terms import index_terms
 
 
@@ -41,18 +42,19 @@ def lexical_search(collection: Collection, query: str, limit: int, wanted: Searc
     match = MatchQuery(" ".join(terms), "terms")
     helping = limit
     while True:
-        rows = (
-            collection.table("passages")
-            .scanner(
-                columns=["id", "doc_id", "meta", "_score"],
-                full_text_query=match,
-                filter=_where(wanted),
-                prefilter=True,
-                limit=helping,
+        with storage_faults(collection.root, "searching its text"):
+            rows = (
+                collection.table("passages")
+                .scanner(
+                    columns=["id", "doc_id", "meta", "_score"],
+                    full_text_query=match,
+                    filter=_where(wanted),
+                    prefilter=True,
+                    limit=helping,
+                )
+                .to_table()
+                .to_pylist()
             )
-            .to_table()
-            .to_pylist()
-        )
         found = [
             Scored(row["id"], float(row["_score"]))
             for row in rows

@@ -21,6 +21,7 @@ from vrag_ray.index.collection import Collection
 from vrag_ray.index.faiss_library import load_faiss
 from vrag_ray.index.lexical import Scored
 from vrag_ray.index.rows import SHARD_COLUMNS, CorruptionError, meta_from_json, shard_checksum
+from vrag_ray.index.storage_errors import storage_faults
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -70,20 +71,23 @@ def load_rows(
     kinds: list[str] = []
     metas: list[str] = []
     vectors: list[bytes] = []
-    if collection.record is not None:
-        where = f"embedder_id = '{embedder_id}' AND vector IS NOT NULL"
-        for batch in collection.table("passages").to_batches(columns=[*SHARD_COLUMNS, "checksum"], filter=where):
-            columns = [batch.column(name).to_pylist() for name in (*SHARD_COLUMNS, "checksum")]
-            for row_id, doc_id, kind, embedder, meta, vector, checksum in zip(*columns, strict=True):
-                if shard_of(doc_id, shards) != shard or not collection.has_document(doc_id):
-                    continue
-                if shard_checksum(row_id, doc_id, kind, embedder, meta, vector) != checksum:
-                    raise CorruptionError(f"passage {row_id} is damaged on disk: run `vrag verify {collection.root}`")
-                ids.append(row_id)
-                docs.append(doc_id)
-                kinds.append(kind)
-                metas.append(meta)
-                vectors.append(vector)
+    with storage_faults(collection.root, "loading vectors"):
+        if collection.record is not None:
+            where = f"embedder_id = '{embedder_id}' AND vector IS NOT NULL"
+            for batch in collection.table("passages").to_batches(columns=[*SHARD_COLUMNS, "checksum"], filter=where):
+                columns = [batch.column(name).to_pylist() for name in (*SHARD_COLUMNS, "checksum")]
+                for row_id, doc_id, kind, embedder, meta, vector, checksum in zip(*columns, strict=True):
+                    if shard_of(doc_id, shards) != shard or not collection.has_document(doc_id):
+                        continue
+                    if shard_checksum(row_id, doc_id, kind, embedder, meta, vector) != checksum:
+                        raise CorruptionError(
+                            f"passage {row_id} is damaged on disk: run `vrag verify {collection.root}`"
+                        )
+                    ids.append(row_id)
+                    docs.append(doc_id)
+                    kinds.append(kind)
+                    metas.append(meta)
+                    vectors.append(vector)
     order = sorted(range(len(ids)), key=ids.__getitem__)
     matrix = np.frombuffer(b"".join([vectors[i] for i in order]), dtype=np.float16)
     doc_ids, doc_of = _coded([docs[i] for i in order])

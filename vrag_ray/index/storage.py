@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from vrag_ray.index.storage_errors import storage_faults
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -53,38 +54,49 @@ class CollectionFiles:
         return int(self._fs.get_file_info(f"{self._base}/{name}").size)
 
     def read(self, name: str) -> bytes:
-        with self._fs.open_input_stream(f"{self._base}/{name}") as stream:
+        with (
+            storage_faults(self.root, f"reading {name}"),
+            self._fs.open_input_stream(f"{self._base}/{name}") as stream,
+        ):
             return bytes(stream.readall())
 
     def write(self, name: str, data: bytes) -> None:
         """All or nothing: on a local disk by fsync and rename, on an object store by its atomic put."""
         target = f"{self._base}/{name}"
-        if not self.is_local:
-            with self._fs.open_output_stream(target) as stream:
-                stream.write(data)
-            return
-        path = Path(target)
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with _replacing(path) as stream:
-                stream.write(data)
-        except OSError as error:
-            raise VragError(f"cannot write {path.name} into the collection: {error.strerror or error}") from error
+        with storage_faults(self.root, f"writing {name}", needed_bytes=lambda: len(data)):
+            if not self.is_local:
+                with self._fs.open_output_stream(target) as stream:
+                    stream.write(data)
+                return
+            path = Path(target)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                with _replacing(path) as stream:
+                    stream.write(data)
+            except OSError as error:
+                raise VragError(f"cannot write {path.name} into the collection: {error.strerror or error}") from error
 
     def add_blob(self, source: Path) -> tuple[str, int]:
-        """Copy a file to ``blobs/<sha256>`` unless it is there, whole; its document id and size in bytes."""
+        """Copy a file to ``blobs/<sha256>`` unless it is there, whole; its document id and size in bytes.
+
+        Raises OSError where ``source`` cannot be read, StorageError where the collection does not take it.
+        """
         doc_id, size = _sha256(source)
         name = f"blobs/{doc_id}"
-        if self.is_local:
-            target = Path(f"{self._base}/{name}")
-            if target.exists() and _sha256(target)[0] == doc_id:
-                return doc_id, size
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with source.open("rb") as reader, _replacing(target) as writer:
-                shutil.copyfileobj(reader, writer, _CHUNK)
-        elif not self.exists(name) or self.size(name) != size:
-            with source.open("rb") as reader, self._fs.open_output_stream(f"{self._base}/{name}") as writer:
-                shutil.copyfileobj(reader, writer, _CHUNK)
+        with (
+            source.open("rb") as reader,
+            storage_faults(self.root, f"storing {source.name}", needed_bytes=lambda: size),
+        ):
+            if self.is_local:
+                target = Path(f"{self._base}/{name}")
+                if target.exists() and _sha256(target)[0] == doc_id:
+                    return doc_id, size
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with _replacing(target) as writer:
+                    shutil.copyfileobj(reader, writer, _CHUNK)
+            elif not self.exists(name) or self.size(name) != size:
+                with self._fs.open_output_stream(f"{self._base}/{name}") as writer:
+                    shutil.copyfileobj(reader, writer, _CHUNK)
         return doc_id, size
 
     def list(self, folder: str) -> list[str]:
@@ -93,7 +105,9 @@ class CollectionFiles:
 
         selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True, recursive=True)
         prefix = len(self._base) + 1
-        names = (info.path[prefix:] for info in self._fs.get_file_info(selector) if info.type == fs.FileType.File)
+        with storage_faults(self.root, f"listing {folder}"):
+            found = self._fs.get_file_info(selector)
+        names = (info.path[prefix:] for info in found if info.type == fs.FileType.File)
         return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(".writing-"))
 
     def local_path(self, name: str) -> Path:

@@ -6,7 +6,7 @@ A process killed in between leaves nothing that a reader sees, and everything th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -27,13 +27,16 @@ from vrag_ray.index.rows import (
     passages_table,
 )
 from vrag_ray.index.seals import Sealer
-from vrag_ray.index.versions import VersionRecord, latest_number, write_version
+from vrag_ray.index.storage_errors import storage_faults
+from vrag_ray.index.versions import VersionRecord, find_version, latest_number, write_version
 from vrag_ray.types import Document, VragError
 
 if TYPE_CHECKING:
     import lance
 
 _FTS_COLUMN = "terms"
+_SMALL_FILES_BYTES = 50_000
+"""Twice the files beside the manifest of a small commit: 16 kB were seen, 24 kB for a deletion, in blocks of 4 kB."""
 
 
 class BusyError(VragError):
@@ -41,17 +44,28 @@ class BusyError(VragError):
 
 
 class CollectionWriter(AbstractContextManager["CollectionWriter"]):
-    """Exclusive write access. On a local disk a second writer is refused; the lock dies with its process."""
+    """Exclusive write access. On a local disk a second writer is refused; the lock dies with its process.
+
+    What the disk refuses is raised as StorageError, which says what is committed. A method that raised it is not to
+    be called again with the same values: a part of them may be committed. The next writer goes on from there.
+    """
 
     def __init__(self, root: str | Path) -> None:
         self.files = Collection.open_or_create(root).files
-        self._lock = _lock(self.files.root) if self.files.is_local else None
+        with storage_faults(self.files.root, "opening it for writing"):
+            self._published = find_version(self.files, None)
+        self._pages_committed = 0
+        self._lock = None
         try:
-            self._sealer = Sealer(self.files)
-            self._passages = self._open_table("passages")
-            self._documents = self._open_table("documents")
-            self._seal_leftovers()
-            self.documents: dict[str, Document] = dict(read_documents(self._documents))
+            with self._faults("opening it for writing"):
+                self._lock = _lock(self.files.root) if self.files.is_local else None
+                # Once more: who held the lock may have published meanwhile.
+                self._published = find_version(self.files, None)
+                self._sealer = Sealer(self.files)
+                self._passages = self._open_table("passages")
+                self._documents = self._open_table("documents")
+                self._seal_leftovers()
+                self.documents: dict[str, Document] = dict(read_documents(self._documents))
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -67,9 +81,13 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         return self
 
     def add_passages(self, stored: Sequence[StoredPassage]) -> None:
-        """Append one batch. The caller has made sure, by ``committed_units``, that none of it is there yet."""
-        self._passages.insert(passages_table(stored), mode="append")
-        self._sealer.seal("passages.lance")
+        """Append one batch. The caller has made sure, by ``unfinished_units``, that none of it is there yet."""
+        table = passages_table(stored)
+        pages = len({(one.passage.doc_id, one.unit) for one in stored})
+        with self._faults(f"writing {pages} {'page' if pages == 1 else 'pages'}", needed_bytes=lambda: table.nbytes):
+            self._passages.insert(table, mode="append")
+            self._pages_committed += pages
+            self._sealer.seal("passages.lance")
 
     @property
     def version(self) -> int:
@@ -94,44 +112,75 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
     def drop_passages(self, doc_id: str, *, keep_embedder: str | None = None) -> None:
         """Remove a document's passages, except those made by ``keep_embedder``."""
         kept = f" AND embedder_id != '{keep_embedder}'" if keep_embedder is not None else ""
-        self._passages.delete(f"doc_id = '{doc_id}'{kept}")
-        self._sealer.seal("passages.lance")
+        with self._faults("removing a document's pages", needed_bytes=lambda: self._commit_bytes("passages")):
+            self._passages.delete(f"doc_id = '{doc_id}'{kept}")
+            self._sealer.seal("passages.lance")
 
     def commit_documents(self, documents: Iterable[Document]) -> None:
         """Add or replace document rows; other documents lose the uris that these now have."""
-        for document in documents:
-            for other in list(self.documents.values()):
-                taken = set(other.uris) & set(document.uris)
-                if other.doc_id != document.doc_id and taken:
-                    self._drop_uris(other, taken)
-            self._put_document(document)
-        self._sealer.seal("documents.lance")
+        with self._faults("writing a document's row", needed_bytes=lambda: self._commit_bytes("documents")):
+            for document in documents:
+                for other in list(self.documents.values()):
+                    taken = set(other.uris) & set(document.uris)
+                    if other.doc_id != document.doc_id and taken:
+                        self._drop_uris(other, taken)
+                self._put_document(document)
+            self._sealer.seal("documents.lance")
 
     def delete(self, doc_id: str) -> None:
         """Remove a document and its passages. Its blob stays for older versions."""
-        self._documents.delete(f"doc_id = '{doc_id}'")
-        self.documents.pop(doc_id, None)
-        self._sealer.seal("documents.lance")
+        with self._faults("removing a document", needed_bytes=lambda: self._commit_bytes("documents")):
+            self._documents.delete(f"doc_id = '{doc_id}'")
+            self.documents.pop(doc_id, None)
+            self._sealer.seal("documents.lance")
         self.drop_passages(doc_id)
 
     def publish(self, note: str) -> int:
         """Bring the indexes up to date and make everything committed so far the newest version; its number."""
-        if self._passages.count_rows():
-            self._index_passages()
-        self._sealer.seal("passages.lance")
-        self._sealer.seal("documents.lance")
-        number = latest_number(self.files) + 1
-        record = VersionRecord(
-            number=number,
-            passages_version=int(self._passages.version),
-            documents_version=int(self._documents.version),
-            documents=len(self.documents),
-            passages=int(self._passages.count_rows()),
-            created_at=now_utc(),
-            note=note,
-        )
-        write_version(self.files, record)
-        return number
+        with self._faults("updating the search index", needed_bytes=self._index_bytes):
+            if self._passages.count_rows():
+                self._index_passages()
+            self._sealer.seal("passages.lance")
+            self._sealer.seal("documents.lance")
+        with self._faults("writing the version record"):
+            record = VersionRecord(
+                number=latest_number(self.files) + 1,
+                passages_version=int(self._passages.version),
+                documents_version=int(self._documents.version),
+                documents=len(self.documents),
+                passages=int(self._passages.count_rows()),
+                created_at=now_utc(),
+                note=note,
+            )
+            write_version(self.files, record)
+        self._published, self._pages_committed = record, 0
+        return record.number
+
+    def _faults(self, doing: str, needed_bytes: Callable[[], int] | None = None) -> AbstractContextManager[None]:
+        return storage_faults(self.files.root, doing, kept=self.kept, needed_bytes=needed_bytes)
+
+    def kept(self) -> str:
+        """What a failed write leaves. Of what this writer remembers, so that no disk is asked."""
+        if self._published is None:
+            said = "Nothing was lost: no version is published yet"
+        else:
+            count = self._published.documents
+            documents = f"{count} {'document' if count == 1 else 'documents'}"
+            said = f"Nothing was lost: version {self._published.number} with {documents} stays in service"
+        if self._pages_committed:
+            pages = "1 page" if self._pages_committed == 1 else f"{self._pages_committed} pages"
+            said += f", and {pages} committed since then will not be read again"
+        return said + "."
+
+    def _commit_bytes(self, table: str) -> int:
+        """About what a commit of a few rows writes: a manifest like the last, and small files beside it."""
+        manifests = self.files.list(f"{table}.lance/_versions")
+        return _SMALL_FILES_BYTES + max(map(self.files.size, manifests), default=0)
+
+    def _index_bytes(self) -> int:
+        """About what an index update writes: the index is merged anew, and the first is no larger than its table."""
+        indices = self.files.list("passages.lance/_indices")
+        return sum(map(self.files.size, indices or self.files.list("passages.lance/data")))
 
     def _index_passages(self) -> None:
         names = {index.name for index in self._passages.describe_indices()}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from vrag_ray.index.rows import StoredPassage, passage_from_json
+from vrag_ray.index.storage_errors import StorageError, StorageFailure
 from vrag_ray.index.writer import CollectionWriter, now_utc
 from vrag_ray.ingest.plan import DocumentPlan
 from vrag_ray.ingest.report import FileError
@@ -56,9 +58,14 @@ class Committer:
         self._is_published = True
 
     def add_block(self, rows: Sequence[Mapping[str, object]]) -> None:
-        """One output block of the embed stage. Blocks are committed whole (see ``plan.work_items``)."""
+        """One output block of the embed stage. Blocks are committed whole (see ``plan.work_items``).
+
+        Raises StorageError where a stage, or the commit, was refused by the collection's disk.
+        """
         for row in rows:
             plan = DocumentPlan.from_json(str(row["plan"]))
+            if plan.fault is not None:
+                raise StorageError(StorageFailure.from_dict(plan.fault))
             if plan.doc_id and self._owners.setdefault(plan.doc_id, plan.uri) != plan.uri:
                 # The same bytes under a second name in one run: its units are already coming under the first.
                 self._copies.append(plan)
@@ -100,6 +107,11 @@ class Committer:
                 self.outcome.skipped += 1
                 self._commit(replace(known, uris=(*known.uris, uri)))
         self.publish("ingest")
+
+    def rescue(self) -> None:
+        """After a StorageError: publish what is committed, if the disk takes that. Nothing is committed again."""
+        with suppress(StorageError):
+            self.publish("ingest (interrupted)")
 
     def publish(self, note: str) -> None:
         if not self._is_published:

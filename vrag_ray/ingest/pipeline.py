@@ -11,12 +11,15 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
 from vrag_ray.embedding.load import load_embedder
+from vrag_ray.index.storage_errors import StorageError
 from vrag_ray.index.writer import CollectionWriter
 from vrag_ray.ingest.committer import Committer
 from vrag_ray.ingest.plan import Committed
@@ -44,7 +47,8 @@ def ingest(
     """Add files and folders to ``settings.collection``. Needs an initialised Ray; blocks until all is committed.
 
     Files that cannot be read, wholly or in part, are in ``IngestReport.failed`` and have a document row with their
-    error; they never end the run. Raises VragError for unusable arguments and when another process is writing.
+    error; they never end the run. Raises VragError for unusable arguments and when another process is writing, and
+    StorageError, which says what is committed, when the disk of the collection refuses: the same call then goes on.
     """
     began, began_at = time.monotonic(), time.time()
     sources, ignored = list_sources(paths)
@@ -54,12 +58,17 @@ def ingest(
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
         board = start_board(len(sources))
         graph = _graph(sources, writer, settings, embedder_id, meta or {}, board)
-        with reporting(board, committer, len(sources), on_progress):
+        with _refusals_told(sources, writer, committer), reporting(board, committer, len(sources), on_progress):
             try:
                 for block in graph.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
                     committer.add_block(block.to_pylist())
-            finally:
+            except StorageError:
+                # Not close: it would commit once more what may be committed already.
+                raise
+            except BaseException:
                 committer.close()
+                raise
+            committer.close()
         ready_at = read_board(board).embedders_ready_at
         version = writer.version
     outcome = committer.outcome
@@ -79,6 +88,19 @@ def ingest(
         doc_ids=tuple(outcome.doc_ids),
         notices=tuple(notices),
     )
+
+
+@contextmanager
+def _refusals_told(sources: Sequence[Source], writer: CollectionWriter, committer: Committer) -> Iterator[None]:
+    """After a StorageError of the block: publish what is committed, then tell that, and the bytes still to come."""
+    try:
+        yield
+    except StorageError as error:
+        committer.rescue()
+        done = {uri for document in writer.documents.values() for uri in document.uris}
+        paths = [Path(source.path) for source in sources if source.uri not in done]
+        waiting = sum(path.stat().st_size for path in paths if path.exists())
+        raise StorageError(replace(error.failure, kept=writer.kept(), waiting_bytes=waiting)) from error
 
 
 def _graph(

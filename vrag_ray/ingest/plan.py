@@ -31,6 +31,8 @@ class DocumentPlan:
     prior_errors: dict[str, str] = field(default_factory=dict)
     skipped: bool = False
     error: str = ""
+    fault: dict[str, str | int | bool | None] | None = None
+    """A ``StorageFailure`` in JSON: not the file is at fault, and the run ends with it."""
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

@@ -24,6 +24,7 @@ from vrag_ray.corpus.sandbox import Sandbox
 from vrag_ray.embedding.load import load_embedder
 from vrag_ray.index.rows import passage_to_json
 from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage_errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.ingest.plan import Committed, DocumentPlan, work_items
 
 if TYPE_CHECKING:
@@ -49,9 +50,19 @@ class Register:
     def __call__(self, batch: Mapping[str, Sequence[str]]) -> Iterator[dict[str, list[str | int]]]:
         """``batch`` has one row: a map over batches, unlike one over rows, is joined with the repartition after it."""
         began = time.perf_counter()
-        plan = self._plan({name: str(column[0]) for name, column in batch.items()})
+        row = {name: str(column[0]) for name, column in batch.items()}
+        try:
+            with storage_faults(self._files.root, f"taking in {row['name']}"):
+                plan = self._plan(row)
+        except StorageError as error:
+            # In a row, since an exception in a stage would reach the driver as a stack trace of Ray's.
+            plan = DocumentPlan(uri=row["uri"], name=row["name"], fault=error.failure.as_dict())
         done = self._committed.units.get(plan.doc_id, {})
-        items = [] if plan.skipped or plan.error else list(work_items(plan, done, self._settings.corpus.pages_per_item))
+        items = (
+            []
+            if plan.skipped or plan.error or plan.fault
+            else list(work_items(plan, done, self._settings.corpus.pages_per_item))
+        )
         pending = sum(item.stop - item.start for item in items)
         prior = {str(unit): error for unit, error in done.items() if error}
         plan = replace(plan, pending=pending, prior_errors=prior)
@@ -74,6 +85,8 @@ class Register:
                 return replace(plan, error=f"{plan.name} is empty")
             doc_id, size = self._files.add_blob(Path(row["path"]))
         except OSError as error:
+            if fault_of(error) is StorageFault.TOO_MANY_FILES:
+                raise
             return replace(plan, error=f"{plan.name} cannot be read: {error.strerror or error}")
         plan = replace(plan, doc_id=doc_id, size_bytes=size)
         if self._committed.finished.get(doc_id) == self._embedder_id:
@@ -104,8 +117,13 @@ class Decode:
             yield {"plan": row["plan"], "unit": NO_UNIT, "error": "", "passages": "[]", "texts": list[str]()}
             return
         try:
-            path = self._files.local_path(f"blobs/{plan.doc_id}")
-            units = decode_isolating(self._sandbox, path, item, self._options)
+            with storage_faults(self._files.root, f"reading {plan.name} from it"):
+                path = self._files.local_path(f"blobs/{plan.doc_id}")
+                units = decode_isolating(self._sandbox, path, item, self._options)
+        except StorageError as error:
+            text = replace(plan, fault=error.failure.as_dict()).to_json()
+            yield {"plan": text, "unit": NO_UNIT, "error": "", "passages": "[]", "texts": list[str]()}
+            return
         except (DecodeError, OSError) as error:
             units = [failed_unit(item, unit, self._options, str(error)) for unit in range(item.start, item.stop)]
         self._board.add.remote("decode", self._worker, len(units), time.perf_counter() - began, plan.uri)

@@ -10,7 +10,8 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from vrag_ray.api import ErrorBody, ErrorDetail
-from vrag_ray.serving.errors import ApiError, OverloadedError, scrub, status_of
+from vrag_ray.index.storage_errors import StorageError
+from vrag_ray.serving.errors import ApiError, OverloadedError, scrub, status_of, storage_refusal
 from vrag_ray.types import VragError
 
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
@@ -31,6 +32,7 @@ def error_response(
 
 def vrag_error_response(error: VragError) -> JSONResponse:
     """Faults of this package: their messages are written for the caller, so only paths are taken out."""
+    error = (storage_refusal(error) if isinstance(error, StorageError) else None) or error
     status = status_of(error)
     if isinstance(error, ApiError):
         headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, OverloadedError) else None

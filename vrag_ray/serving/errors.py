@@ -6,6 +6,7 @@ import re
 from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import unquote, urlsplit
 
+from vrag_ray.index.storage_errors import StorageError, fault_of
 from vrag_ray.types import NotFoundError, VragError
 
 
@@ -77,6 +78,30 @@ class DamagedError(ApiError):
     status = 500
     type = "server_error"
     default_code = "damaged"
+
+
+class StorageRefusedError(ApiError):
+    """The server's disk is full or cannot be written or read; its owner has to mend that."""
+
+    status = 503
+    type = "server_error"
+    default_code = "storage_unavailable"
+
+
+class StorageFullError(StorageRefusedError):
+    """507 Insufficient Storage, RFC 4918."""
+
+    status = 507
+    default_code = "storage_full"
+
+
+def storage_refusal(error: Exception) -> StorageRefusedError | None:
+    """``error`` as what the client is told, where it is one that the disk caused; None for any other."""
+    fault = fault_of(error)
+    if fault is None:
+        return None
+    said = str(error) if isinstance(error, StorageError) else f"the storage of this server {fault}"
+    return (StorageFullError if fault.needs_space else StorageRefusedError)(said)
 
 
 def status_of(error: VragError) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from bisect import bisect_right
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
 
@@ -15,14 +17,20 @@ from vrag_ray.api import RunSummary
 from vrag_ray.serving.sse import LoggedEvent
 from vrag_ray.types import VragError
 
+log = logging.getLogger("vrag_ray.serving")
+
 
 class EventLog:
     """The events of one run, for any number of readers on one event loop.
 
-    An event is in ``path`` (one JSON line each, after a line with the summary) before any reader sees it.
+    An event is in ``path`` (one JSON line each, after a line with the summary) before any reader sees it, unless the
+    disk refuses: the run then goes on in memory, and a restart of the service loses it from there.
     """
 
     def __init__(self, path: Path, summary: RunSummary) -> None:
+        """Raises OSError where not even the summary can be written: such a run is not begun."""
+        self._path = path
+        self._on_disk = True
         self._events: list[Event] = []
         self._changed = asyncio.Event()
         self._closed = False
@@ -43,14 +51,22 @@ class EventLog:
         if self._closed or event.seq <= self.last_seq:
             state = "closed" if self._closed else "live"
             raise VragError(f"event {event.seq} cannot follow {self.last_seq} in a {state} log")
-        self._write(event.model_dump_json())
+        if self._on_disk:
+            try:
+                self._write(event.model_dump_json())
+            except OSError:
+                # No later line either: what follows a torn one is never read.
+                self._on_disk = False
+                log.exception("the run log %s cannot be written; the run goes on in memory", self._path.name)
         self._events.append(event)
         self._wake()
 
     def close(self) -> None:
         """No more events will come; readers end after the last one."""
         self._closed = True
-        self._file.close()
+        with suppress(OSError):
+            # What the disk refused before is still in the file's buffer.
+            self._file.close()
         self._wake()
 
     async def read(self, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:

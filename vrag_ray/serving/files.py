@@ -10,11 +10,15 @@ from pathlib import Path
 def write_atomically(path: Path, text: str) -> None:
     """Replace ``path`` so that a reader, or a crash, sees the old text or the new one and nothing between."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def utc_now() -> str:

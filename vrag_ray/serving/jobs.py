@@ -16,6 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.api import IngestJob, JobState
+from vrag_ray.index.storage_errors import storage_faults
 from vrag_ray.serving.backend import UploadedFile
 from vrag_ray.serving.errors import OverloadedError, scrub
 from vrag_ray.serving.files import utc_now, write_atomically
@@ -58,12 +59,13 @@ class JobQueue:
         self._worker = asyncio.create_task(self._work(), name="ingest-jobs")
 
     def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
-        """Queue a job. Raises OverloadedError when too many wait."""
+        """Queue a job. Raises OverloadedError when too many wait, StorageError when the disk does not take it."""
         if self._waiting.qsize() >= self._max_waiting:
             raise OverloadedError(f"{self._max_waiting} ingest jobs are waiting, the limit", retry_after_s=10)
         public = IngestJob(job_id=job_id, state=JobState.QUEUED, url=f"/v1/jobs/{job_id}")
         job = StoredJob(created_at=utc_now(), files=list(files), meta=dict(meta), public=public)
-        self._store(job)
+        with storage_faults(str(self._folder), "queueing the upload", is_collection=False):
+            self._store(job)
         self._waiting.put_nowait(job_id)
         self._forget_oldest()
         return public
@@ -104,14 +106,19 @@ class JobQueue:
         self._jobs[public.job_id] = self._jobs[public.job_id].model_copy(update={"public": public})
 
     def _update(self, job_id: str, public: IngestJob) -> None:
-        self._store(self._jobs[job_id].model_copy(update={"public": public}))
+        job = self._jobs[job_id].model_copy(update={"public": public})
+        try:
+            self._store(job)
+        except OSError:
+            # The queue goes on: a restarted service would only run the job again.
+            self._jobs[job_id] = job
+            log.exception("the state %s of ingest job %s cannot be kept", public.state, job_id)
 
     def _store(self, job: StoredJob) -> None:
-        job_id = job.public.job_id
-        self._jobs[job_id] = job
-        folder = self._folder / job_id
+        folder = self._folder / job.public.job_id
         folder.mkdir(exist_ok=True)
         write_atomically(folder / STATE_FILE, job.model_dump_json())
+        self._jobs[job.public.job_id] = job
 
     def _load(self) -> None:
         stored = []

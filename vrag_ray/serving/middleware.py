@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 
-from vrag_ray.serving.envelope import error_response, internal_error_response
+from vrag_ray.serving.envelope import error_response, internal_error_response, vrag_error_response
+from vrag_ray.serving.errors import storage_refusal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -57,10 +58,12 @@ class Observe:
 
         try:
             await self._app(scope, receive, observed)
-        except Exception:
+        except Exception as error:
             log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
             if status == 0:
-                await internal_error_response(request_id)(scope, receive, observed)
+                refusal = storage_refusal(error)
+                reply = internal_error_response(request_id) if refusal is None else vrag_error_response(refusal)
+                await reply(scope, receive, observed)
             else:
                 # A reply is under way: cutting the connection is the only honest end.
                 raise
