@@ -9,14 +9,14 @@ from pathlib import Path
 import httpx
 
 from tests.serving.conftest import http
-from tests.serving.stand_in import ScriptedRun, StandIn
+from tests.serving.stand_in import StandIn
 from tests.serving.test_jobs import Ingest, _ended, _file
 from tests.support.disks import SmallDisk, needs_mounts, small_disk
-from vrag_ray.api import JobState, RunRequest
+from vrag_ray.agent.events import ErrorEvent
+from vrag_ray.api import JobState, RunSummary
 from vrag_ray.index.storage_errors import StorageError
+from vrag_ray.serving.event_log import EventLog, read_log
 from vrag_ray.serving.jobs import JobQueue
-from vrag_ray.serving.run_service import RunService
-from vrag_ray.serving.runs import RunStore
 
 LIMIT_S = 20
 SIZE = 1_000_000
@@ -49,22 +49,22 @@ def test_an_upload_that_does_not_fit_is_507_and_leaves_nothing(tmp_path: Path):
 
 
 @needs_mounts
-def test_a_run_that_has_begun_ends_although_its_log_cannot_be_written(tmp_path: Path):
-    async def run(disk: SmallDisk) -> None:
-        go = asyncio.Event()
-        service = RunService(
-            RunStore(disk.folder / "runs", keep=3),
-            lambda run_id, request: ScriptedRun(run_id, request, go),
-            max_concurrent=1,
-            default_deadline_s=LIMIT_S,
-        )
-        run_id = service.start(RunRequest(question="what?"))
+def test_a_run_whose_log_no_longer_fits_goes_on_for_its_readers(tmp_path: Path):
+    async def read(disk: SmallDisk) -> None:
+        path = disk.folder / "run.events"
+        log = EventLog(path, RunSummary(run_id="r1", question="what?", agent="a", status="running", started_at=""))
+        log.append(ErrorEvent(seq=0, message="small"))
         disk.leave_free(0)
-        go.set()
-        kinds = [event.kind async for events in service.read(run_id, -1) for event in events]
-        assert kinds[-1] == "answer"
+        # Longer than what is left of the page that the file has.
+        log.append(ErrorEvent(seq=1, message="x" * 9000))
+        log.append(ErrorEvent(seq=2, message="last", terminal=True))
+        log.close()
+        seen = [event.seq async for events in log.read(-1) for event in events]
+        assert seen == [0, 1, 2]
+        _, kept = read_log(path) or (None, ())
+        assert [event.seq for event in kept] == [0]
 
-    on_a_small_disk(tmp_path, run)
+    on_a_small_disk(tmp_path, read)
 
 
 @needs_mounts
