@@ -151,9 +151,9 @@ def test_a_whole_vimrag_run_searches_crops_memorises_prunes_and_answers_exactly(
     assert "Ferry quay" in crop.text and "3,467" in crop.text
     assert report.bbox == crop.place.bbox
     assert (photo.title, photo.bbox) == ("photo ferry charging chart", None)
-    # Of 32 pictures 2 are for memory and 2 for crops; the other clip, of 10 s, takes 10 and this one, of 60 s, 18.
-    assert video.t_start in sample_times(0.0, 60.0, 1.0, 18)
-    assert video.t_start == pytest.approx(34.0, abs=60 / 18 / 2)
+    # Of 32 pictures 2 are for memory and 2 for crops; the other result, a page, takes 1 and this clip of 60 s 27.
+    assert video.t_start in sample_times(0.0, 60.0, 1.0, 27)
+    assert video.t_start == pytest.approx(34.0, abs=60 / 27 / 2)
 
     graph = record.graph.model_copy(update={"nodes": record.graph.nodes[:-1]})
     kept = pixel_budgets(strongest(energies(graph, decay=0.1, feedback=0.3), TOP_K), MEMORY_PIXELS)
@@ -398,7 +398,7 @@ def test_vimrags_arguments_do_what_they_say(world: World) -> None:
     assert {(body["temperature"], body["enable_thinking"]) for body in bodies} == {(0.0, False)}
     frames = max((sizes(body) for body in bodies), key=len)
     assert all(width * height <= 100_000 for body in bodies for width, height in sizes(body))
-    assert sum(width * height <= 20_000 for width, height in frames) >= 30
+    assert sum(width * height <= 20_000 for width, height in frames) >= 25
     assert sum(width * height for width, height in sizes(bodies[-1])) <= 60_000
 
 
