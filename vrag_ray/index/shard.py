@@ -71,8 +71,8 @@ def load_rows(
     kinds: list[str] = []
     metas: list[str] = []
     vectors: list[bytes] = []
-    with storage_faults(collection.root, "loading vectors"):
-        if collection.record is not None:
+    if collection.record is not None:
+        with storage_faults(collection.root, "loading vectors"):
             where = f"embedder_id = '{embedder_id}' AND vector IS NOT NULL"
             for batch in collection.table("passages").to_batches(columns=[*SHARD_COLUMNS, "checksum"], filter=where):
                 columns = [batch.column(name).to_pylist() for name in (*SHARD_COLUMNS, "checksum")]
