@@ -398,7 +398,8 @@ def test_vimrags_arguments_do_what_they_say(world: World) -> None:
     assert {(body["temperature"], body["enable_thinking"]) for body in bodies} == {(0.0, False)}
     frames = max((sizes(body) for body in bodies), key=len)
     assert all(width * height <= 100_000 for body in bodies for width, height in sizes(body))
-    assert sum(width * height <= 20_000 for width, height in frames) >= 25
+    # Of 32 pictures 5 are for memory and 2 for crops; the two results share the rest.
+    assert sum(width * height <= 20_000 for width, height in frames) == 25
     assert sum(width * height for width, height in sizes(bodies[-1])) <= 60_000
 
 
