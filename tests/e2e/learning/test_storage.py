@@ -124,7 +124,7 @@ def test_jobs_write_where_later_ones_and_the_command_line_go_on(
         configure(
             project,
             storage=f"s3://{bucket.name}/jobs",
-            model=f"s3://{bucket.name}/jobs/my-agent/{next(first.glob('checkpoint_*')).name}",
+            model=f"s3://{bucket.name}/jobs/my-agent/{next(first.glob('checkpoint_*/')).name}",
             epochs=2,
         )
         told = run(documented("vrag train sft --config run.yaml"), project, environment)
