@@ -23,8 +23,8 @@ from pathlib import Path
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.protocols.graph import GraphProtocol
-from vrag_ray.api import RunRequest
-from vrag_ray.client import AsyncClient
+from vrag_ray.client.http import AsyncClient
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
 
 QUERIES = ("shore power by berth", "minutes of ferry charging", "waste heat by source", "crane 2 maintenance")

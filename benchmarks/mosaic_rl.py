@@ -22,8 +22,8 @@ from pathlib import Path
 
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.events import AnswerEvent, RunStatus
-from vrag_ray.api import RunRequest
-from vrag_ray.client import AsyncClient
+from vrag_ray.client.http import AsyncClient
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import CorpusConfig, Settings, VllmConfig
 from vrag_ray.policies.chat_model import ChatRequest
 from vrag_ray.policies.vllm_prompt import ChatFormat, images

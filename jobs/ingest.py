@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from vrag_ray.cli import main
+from vrag_ray.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main(["ingest", *sys.argv[1:]]))

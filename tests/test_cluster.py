@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from vrag_ray.cli import main
+from vrag_ray.cli.main import main
 from vrag_ray.cluster import refuse_lost_output
 
 

@@ -25,7 +25,7 @@ def test_a_job_is_its_command(path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         called.append(arguments)
         return 7
 
-    monkeypatch.setattr("vrag_ray.cli.main", main)
+    monkeypatch.setattr("vrag_ray.cli.main.main", main)
     monkeypatch.setattr(sys, "argv", [str(path), "--config", "run.yaml"])
     with pytest.raises(SystemExit) as ended:
         runpy.run_path(str(path), run_name="__main__")

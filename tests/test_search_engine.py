@@ -236,7 +236,7 @@ def test_the_package_imports_without_what_its_classes_need() -> None:
     heavy = ("ray", "torch", "openai", "lance", "httpx", "pydantic", "numpy")
     code = f"import sys, vrag_ray; print([name for name in {heavy} if name in sys.modules], vrag_ray.SearchEngine)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("[] <class 'vrag_ray.search_engine.SearchEngine'>")
+    assert done.stdout.startswith("[] <class 'vrag_ray.compat.search_engine.SearchEngine'>")
 
 
 def test_searching_starts_no_ray(home: Path, built: dict[str, Any]) -> None:

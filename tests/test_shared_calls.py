@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from vrag_ray.shared_calls import SharedCalls
+from vrag_ray.caching import SharedCalls
 from vrag_ray.types import VragError
 
 

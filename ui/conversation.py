@@ -7,8 +7,8 @@ import streamlit as st
 from ui import gateway
 from ui.run_view import view_of
 from ui.watch import Watched
-from vrag_ray.api import RunRequest
-from vrag_ray.client import ServerError
+from vrag_ray.client.http import ServerError
+from vrag_ray.client.schemas import RunRequest
 
 PARAMETER = "run"
 LONGEST = 20

@@ -6,7 +6,7 @@ import streamlit as st
 
 from ui import gateway
 from ui.inert import plain
-from vrag_ray.api import Feedback, Rating
+from vrag_ray.client.schemas import Feedback, Rating
 from vrag_ray.types import VragError
 
 _BY_THUMB = {1: Rating.UP, 0: Rating.DOWN}

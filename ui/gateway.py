@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from ui.pictures import Pictures
-from vrag_ray.api import DocumentInfo
-from vrag_ray.client import Client, ServerError, UnreachableError
+from vrag_ray.client.http import Client, ServerError, UnreachableError
+from vrag_ray.client.schemas import DocumentInfo
 
 URL_VARIABLE, KEY_VARIABLE = "VRAG_URL", "VRAG_API_KEY"
 DEFAULT_URL = "http://127.0.0.1:8000"

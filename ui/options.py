@@ -10,9 +10,9 @@ import streamlit as st
 
 from ui.gateway import AGENTS, documents
 from ui.inert import plain
-from vrag_ray.api import RunRequest
-from vrag_ray.filters import SearchFilter
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import PassageKind
+from vrag_ray.types.filters import SearchFilter
 
 EXAMPLES = (
     "How much shore power in MWh did the cruise berth take in 2024?",

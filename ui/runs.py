@@ -6,7 +6,7 @@ import streamlit as st
 
 from ui import conversation, gateway
 from ui.inert import plain
-from vrag_ray.api import RatedRun, Rating, RunSummary
+from vrag_ray.client.schemas import RatedRun, Rating, RunSummary
 
 SHOWN = 100
 

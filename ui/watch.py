@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from ui.run_view import RunView
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.api import RunRequest
-from vrag_ray.client import Client
+from vrag_ray.client.http import Client
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 
 TICK_S = 0.1

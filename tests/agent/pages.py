@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from PIL import Image
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.agent.coordinates import Size, model_size
-from vrag_ray.filters import SearchFilter
+from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.policies.lexicon import stems
 from vrag_ray.types import (
     FULL_PAGE,
@@ -27,6 +26,7 @@ from vrag_ray.types import (
     document_id,
     passage_id,
 )
+from vrag_ray.types.filters import SearchFilter
 
 WIDTH, HEIGHT = 600.0, 800.0
 LETTER, LINE = 6.0, 12.0

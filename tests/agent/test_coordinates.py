@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from vrag_ray.agent.coordinates import (
+from vrag_ray.imaging.coordinates import (
     AbsoluteCodec,
     BoxCodec,
     CoordinateError,

@@ -20,8 +20,8 @@ from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
 from vrag_ray.agent.record import Timings
 from vrag_ray.config import AgentConfig
-from vrag_ray.filters import SearchFilter
 from vrag_ray.types import Completion, PassageKind, SearchAnswer, VragError
+from vrag_ray.types.filters import SearchFilter
 
 
 class Slow(Script):

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.agent.pages import Shelf, library
 from tests.agent.scripted import Script, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.coordinates import holds_centre
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import (
     AnswerEvent,
@@ -26,6 +25,7 @@ from vrag_ray.agent.events import (
 )
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.types import VragError
 
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="North units region")

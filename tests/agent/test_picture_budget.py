@@ -15,7 +15,7 @@ from vrag_ray.agent.chat import Message
 from vrag_ray.agent.picture_budget import LEFT_OUT, even_shares
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig
-from vrag_ray.frames import sample_times
+from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.policies.brains import AgentName, wire_protocol
 from vrag_ray.policies.prompt_limits import ModelLimits
 from vrag_ray.types import Locator, PassageKind

@@ -10,11 +10,11 @@ from tests.agent.pages import Shelf, library, put
 from tests.agent.scripted import Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop
 from vrag_ray.agent.chat import ImagePart, Role
-from vrag_ray.agent.coordinates import CROP_MARGIN
 from vrag_ray.agent.episode import ALL_SEEN, NOTHING_FOUND
 from vrag_ray.agent.events import CorrectionEvent, CropEvent, RunStatus, SearchDoneEvent
 from vrag_ray.agent.protocols.tags import ANSWER_NOW, TagsProtocol
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.coordinates import CROP_MARGIN
 from vrag_ray.types import PassageKind
 
 TAGS = TagsProtocol()

@@ -16,7 +16,7 @@ import pytest
 
 from tests.serving import material
 from tests.support.signals import heeding_interrupts
-from vrag_ray.commands.up import collection_beside, free_port, with_model
+from vrag_ray.cli.commands.up import collection_beside, free_port, with_model
 from vrag_ray.config import Settings
 from vrag_ray.types import VragError
 

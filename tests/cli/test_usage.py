@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vrag_ray.cli import COMMANDS, main
+from vrag_ray.cli.main import COMMANDS, main
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
@@ -101,6 +101,6 @@ def test_debug_shows_where_an_error_comes_from(tmp_path: Path):
 
 def test_help_loads_no_heavy_package():
     heavy = {"ray", "torch", "lance", "faiss", "onnxruntime", "transformers", "pymupdf", "fastapi"}
-    program = "import sys; from vrag_ray.cli import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
+    program = "import sys; from vrag_ray.cli.main import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert not heavy & set(done.stderr.split())

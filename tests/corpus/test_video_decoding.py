@@ -19,7 +19,7 @@ from vrag_ray.corpus.model import (
 )
 from vrag_ray.corpus.sandbox import Sandbox
 from vrag_ray.corpus.video_frames import AvReader, DecordReader, open_reader
-from vrag_ray.frames import sample_times
+from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import Box, DocumentKind, Locator, PassageKind
 
 VIDEO = DocumentKind.VIDEO

@@ -26,11 +26,11 @@ from vrag_ray.agent.energy import energies, pixel_budgets, strongest
 from vrag_ray.agent.events import BudgetEvent, ContentEvent, CropEvent, PruneEvent, RunStatus
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.api import RunRequest
-from vrag_ray.client import Client, ServerError
+from vrag_ray.client.http import Client, ServerError
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import AgentConfig, Settings
 from vrag_ray.demo.corpus import make_corpus
-from vrag_ray.frames import sample_times
+from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.ingest import ingest
 from vrag_ray.serving.local import LocalService, start_serving
 from vrag_ray.types import VragError

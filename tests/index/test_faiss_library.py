@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from vrag_ray.cli.diagnosis import diagnose
 from vrag_ray.config import Settings
-from vrag_ray.doctor import diagnose
 from vrag_ray.index.faiss_library import FaissWheel, load_faiss, too_many_wheels
 from vrag_ray.index.shard import ShardIndex, ShardRows
 from vrag_ray.types import VragError

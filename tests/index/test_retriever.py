@@ -13,11 +13,11 @@ import pytest
 
 from tests.index.planted import doc_id_of, document, plant, stored
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
-from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.sharded import ShardedRetriever
 from vrag_ray.index.writer import CollectionWriter
 from vrag_ray.types import SearchAnswer, SearchMode, VragError
+from vrag_ray.types.filters import SearchFilter
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 PLANTED = EmbedderConfig(name="tests.index.planted:make_planted")

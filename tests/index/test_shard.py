@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.index.planted import DIM, EMBEDDER, doc_id_of, document, stored
-from vrag_ray.filters import MetaRange, SearchFilter
 from vrag_ray.index import shard
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.lexical import Scored
 from vrag_ray.index.shard import ShardIndex, load_rows, merge
 from vrag_ray.index.writer import CollectionWriter
 from vrag_ray.types import PassageKind, VragError
+from vrag_ray.types.filters import MetaRange, SearchFilter
 
 SHARDINGS = (1, 2, 3, 7)
 IN_PARTS = 0

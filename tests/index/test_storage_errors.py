@@ -11,7 +11,7 @@ import pytest
 
 from tests.index.planted import document, plant, stored
 from tests.support.disks import few_files, needs_mounts, small_disk
-from vrag_ray import cli
+from vrag_ray.cli.main import main as cli
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.storage_errors import StorageError, StorageFault, fault_of
 from vrag_ray.index.verify import verify

@@ -19,7 +19,7 @@ from tests.mcp_server.processes import listening, open_door, stdio, text_of
 from tests.serving.conftest import http
 from tests.serving.sse_client import events_of
 from tests.serving.stand_in import StandIn
-from vrag_ray.cli import main
+from vrag_ray.cli.main import main
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.security import Security
 
@@ -38,8 +38,8 @@ SEARCH = {
 }
 NOISY = """
 import os, sys
-from vrag_ray.client import AsyncClient
-from vrag_ray.cli import main
+from vrag_ray.client.http import AsyncClient
+from vrag_ray.cli.main import main
 quiet = AsyncClient.search
 async def noisy(self, request):
     print("stray text", flush=True)

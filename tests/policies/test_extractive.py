@@ -9,12 +9,12 @@ from tests.agent.pages import Shelf, library, prose, put
 from tests.agent.scripted import run_to_end
 from tests.corpus.samples import spaced_picture
 from vrag_ray.agent.actions import AddAnswerNode
-from vrag_ray.agent.coordinates import Size, raw_pixels
 from vrag_ray.agent.driver import RunRecord
 from vrag_ray.agent.events import CropEvent, RunStatus
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.corpus.ocr import OcrEngine
+from vrag_ray.imaging.coordinates import Size, raw_pixels
 from vrag_ray.policies.extractive import ExtractivePolicy
 from vrag_ray.policies.wording import DISCLOSURE
 from vrag_ray.types import Box, Locator, PageText, PassageKind

@@ -13,7 +13,7 @@ from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.events import AnswerEvent, Event, RunStatus, StartEvent, ThinkEvent
 from vrag_ray.agent.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
-from vrag_ray.api import (
+from vrag_ray.client.schemas import (
     DocumentDeleted,
     DocumentInfo,
     DocumentsPage,
@@ -26,7 +26,6 @@ from vrag_ray.api import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.filters import SearchFilter
 from vrag_ray.policies.chat_model import ChatRequest
 from vrag_ray.serving.backend import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
 from vrag_ray.serving.feedback import FeedbackStore
@@ -48,6 +47,7 @@ from vrag_ray.types import (
     SearchMode,
     VragError,
 )
+from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

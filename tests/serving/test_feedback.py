@@ -13,7 +13,7 @@ from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.evidence import Citation
 from vrag_ray.agent.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
-from vrag_ray.api import Feedback, RatedRun, Rating
+from vrag_ray.client.schemas import Feedback, RatedRun, Rating
 from vrag_ray.policies.wording import DISCLOSURE
 from vrag_ray.serving.feedback import FeedbackStore, rated_run, unified_lines
 from vrag_ray.training.data.files import load_examples

@@ -25,7 +25,7 @@ from tests.serving.openai_calls import (
 )
 from tests.serving.stand_in import DOC_ID, StandIn
 from vrag_ray.agent.events import ErrorEvent, RunStatus, SearchEvent, UsageEvent
-from vrag_ray.api import RunRequest
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import ServingConfig
 from vrag_ray.types import PassageKind
 

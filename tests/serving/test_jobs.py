@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from vrag_ray.api import IngestJob, JobState
+from vrag_ray.client.schemas import IngestJob, JobState
 from vrag_ray.serving.backend import UploadedFile
 from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.jobs import JobQueue, Report, StoredJob

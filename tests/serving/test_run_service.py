@@ -11,7 +11,7 @@ import pytest
 
 from tests.serving.stand_in import ScriptedRun
 from vrag_ray.agent.events import Event
-from vrag_ray.api import RunRequest
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.serving.run_service import RunService
 from vrag_ray.serving.runs import RunStore
 

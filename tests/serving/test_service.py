@@ -17,8 +17,8 @@ from tests.serving import material
 from tests.serving.sse_client import events_of
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.api import RunRequest, SearchRequest
-from vrag_ray.client import Client
+from vrag_ray.client.http import Client
+from vrag_ray.client.schemas import RunRequest, SearchRequest
 from vrag_ray.config import Settings
 from vrag_ray.index.collection import Collection
 from vrag_ray.serving.local import LocalService, start_serving

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from PIL import Image
 
 from tests.agent.pages import HEIGHT, WIDTH, Shelf, library
-from vrag_ray.api import SearchRequest, SearchResponse
+from vrag_ray.client.schemas import SearchRequest, SearchResponse
 from vrag_ray.serving.hits import search_hit
 from vrag_ray.types import PassageKind
 

@@ -17,7 +17,6 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Memoriz
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.ports import Policy
 from vrag_ray.config import AgentConfig
-from vrag_ray.filters import SearchFilter
 from vrag_ray.policies.chat_model import TokenDelta, TokenRequest
 from vrag_ray.policies.vllm_prompt import ChatFormat
 from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
@@ -46,6 +45,7 @@ from vrag_ray.types import (
     VragError,
     passage_id,
 )
+from vrag_ray.types.filters import SearchFilter
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.colours import COLOURS
 from vrag_ray.worlds.mosaic.drawing import draw, page_pixels

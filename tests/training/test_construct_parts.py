@@ -15,7 +15,6 @@ from tests.agent.pages import Shelf, library
 from tests.agent.scripted import Watcher, ticking
 from tests.training.evidence_stub import paper
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.coordinates import View, with_margin
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import CropEvent, RunStatus
 from vrag_ray.agent.families import FAMILIES, ModelFamily
@@ -24,14 +23,15 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
-from vrag_ray.filters import SearchFilter
-from vrag_ray.fitting import size_of
+from vrag_ray.imaging.coordinates import View, with_margin
+from vrag_ray.imaging.fitting import size_of
 from vrag_ray.training.construct_experts import Turns, TwoExperts, plain_form
 from vrag_ray.training.construct_filters import Shape, StructureLimits, balanced, refusal, shape_of
 from vrag_ray.training.construct_store import Constructed, ConstructStore, export_sharegpt
 from vrag_ray.training.examples import Example
 from vrag_ray.training.rewards import Reward
 from vrag_ray.types import FULL_PAGE, Box, FamilyName, SearchAnswer, VragError
+from vrag_ray.types.filters import SearchFilter
 
 TAGS, GRAPH = TagsProtocol(), GraphProtocol()
 PIXELS, PER_MILLE = FAMILIES[FamilyName.QWEN2_5_VL], FAMILIES[FamilyName.QWEN3_VL]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
-from vrag_ray.cli import main
+from vrag_ray.cli.main import main
 from vrag_ray.training import memory_plan as module
 from vrag_ray.training.config import RLConfig, preset_values, presets
 from vrag_ray.training.memory_plan import CARDS, FORWARD, GIB, SCORED, WORKING, layer_bytes, memory_plan, preset_plan

@@ -14,7 +14,7 @@ from vrag_ray.agent.families import FAMILIES
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
-from vrag_ray.fitting import size_of
+from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.chat_model import ChatRequest
 from vrag_ray.training.sft_data import Replies, read_replies, within
 from vrag_ray.training.sharegpt import Exchange, write_sharegpt

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from vrag_ray.commands.ui import launch_of
+from vrag_ray.cli.commands.ui import launch_of
 
 SCREENSHOTS = "VRAG_SCREENSHOTS"
 """Folder that the journeys' screenshots go to; without it they are taken and thrown away."""

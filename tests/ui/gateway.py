@@ -18,7 +18,7 @@ from tests.ui.stories import story
 from ui.run_view import view_of
 from vrag_ray.agent.events import AnswerEvent, Event, RunStatus
 from vrag_ray.agent.record import RunRecord, Timings
-from vrag_ray.api import RunRequest
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.gateway import create_api
 from vrag_ray.serving.run_service import RunService

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 from tests.ui.gateway import Stage, Told
 from tests.ui.stories import DOC, story
 from vrag_ray.agent.events import RunStatus
-from vrag_ray.api import RunRequest
-from vrag_ray.client import Client
+from vrag_ray.client.http import Client
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 
 APP = str(Path(__file__).parents[2] / "ui" / "app.py")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from vrag_ray.commands.ui import launch_of
+from vrag_ray.cli.commands.ui import launch_of
 from vrag_ray.types import VragError
 
 

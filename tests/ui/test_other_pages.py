@@ -8,8 +8,8 @@ from streamlit.testing.v1 import AppTest
 from tests.ui.gateway import Told
 from tests.ui.stories import DOC
 from tests.ui.test_ask_page import finished, texts
-from vrag_ray.api import Feedback, FileProblem, IngestJob, JobState, Rating
-from vrag_ray.client import Client
+from vrag_ray.client.http import Client
+from vrag_ray.client.schemas import Feedback, FileProblem, IngestJob, JobState, Rating
 
 
 def page(name: str) -> AppTest:
@@ -48,7 +48,7 @@ def test_files_are_sent_with_their_names_and_followed(told: Told):
     ],
 )
 def test_the_state_of_an_upload_is_shown_with_every_problem(told: Told, job: IngestJob, said: str):
-    script = "from ui import library\nfrom vrag_ray.api import IngestJob\n"
+    script = "from ui import library\nfrom vrag_ray.client.schemas import IngestJob\n"
     script += f"library._job(IngestJob.model_validate_json({job.model_dump_json()!r}), ['a.pdf', 'b.pdf'])"
     app = AppTest.from_string(script, default_timeout=60).run()
     assert not app.exception

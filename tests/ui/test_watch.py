@@ -10,8 +10,8 @@ from tests.ui.gateway import Stage, told_gateway
 from tests.ui.stories import story
 from ui.run_view import RunView
 from ui.watch import Watched, watch
-from vrag_ray.api import RunRequest
-from vrag_ray.client import Client
+from vrag_ray.client.http import Client
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 
 RUN = "run-0001"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vrag_ray.agent.coordinates import Size
+from vrag_ray.imaging.coordinates import Size
 from vrag_ray.types import Box, Locator
 
 

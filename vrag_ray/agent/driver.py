@@ -17,8 +17,8 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.agent.speech import Speech
 from vrag_ray.config import AgentConfig
-from vrag_ray.filters import SearchFilter
 from vrag_ray.types import VragError
+from vrag_ray.types.filters import SearchFilter
 
 __all__ = ["EvidenceSource", "Policy", "Run", "RunRecord"]
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import Picture
-from vrag_ray.agent.coordinates import snapped_to_words, with_margin
 from vrag_ray.agent.events import (
     AnswerEvent,
     CorrectionEvent,
@@ -39,6 +38,7 @@ from vrag_ray.agent.showing import Showing
 from vrag_ray.agent.text import storable
 from vrag_ray.agent.visual_memory import VisualMemory
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.coordinates import snapped_to_words, with_margin
 from vrag_ray.types import Completion, PageText, Passage, SearchAnswer, VragError
 
 SHOWN_REPLY_CHARS = 2000

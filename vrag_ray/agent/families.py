@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vrag_ray.agent.coordinates import AbsoluteCodec, BoxCodec, PerMilleCodec
+from vrag_ray.imaging.coordinates import AbsoluteCodec, BoxCodec, PerMilleCodec
 from vrag_ray.types import FamilyName
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from vrag_ray.agent.actions import Crop
 from vrag_ray.agent.chat import PictureRequest
-from vrag_ray.agent.coordinates import Size, View
 from vrag_ray.agent.graph import MemoryItem
 from vrag_ray.agent.memory import item_of, nearest
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.visual_memory import Drawn, kept_views
+from vrag_ray.imaging.coordinates import Size, View
 from vrag_ray.types import FULL_PAGE, PassageKind, VragError
 
 UNKNOWN_SIZE = Size(1000, 1000)

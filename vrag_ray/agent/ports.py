@@ -7,8 +7,8 @@ from typing import Protocol
 
 from vrag_ray.agent.chat import Delta, Picture, PictureRequest
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.filters import SearchFilter
 from vrag_ray.types import Completion, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types.filters import SearchFilter
 
 Say = Callable[[Delta], None]
 """Takes what a policy says while it is still speaking. Cheap, and never raises."""

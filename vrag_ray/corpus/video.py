@@ -18,11 +18,11 @@ from vrag_ray.corpus.model import (
     clip_locator,
     title_from_name,
 )
-from vrag_ray.corpus.pixels import NATIVE_DPI, crop_png
 from vrag_ray.corpus.source import Opening
 from vrag_ray.corpus.subtitles import Cue, read_cues
 from vrag_ray.corpus.video_frames import FrameReader, open_container, open_reader, quarter_turns
-from vrag_ray.frames import sample_times
+from vrag_ray.imaging.frame_times import sample_times
+from vrag_ray.imaging.png import NATIVE_DPI, crop_png
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, PassageKind
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.rows import meta_from_json
 from vrag_ray.index.storage_errors import storage_faults
 from vrag_ray.index.terms import index_terms
+from vrag_ray.types.filters import SearchFilter
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.faiss_library import load_faiss
 from vrag_ray.index.lexical import Scored
@@ -25,6 +24,7 @@ from vrag_ray.index.storage import CollectionFiles
 from vrag_ray.index.storage_errors import storage_faults
 from vrag_ray.index.versions import find_version
 from vrag_ray.types import VragError
+from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     import faiss

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from vrag_ray.config import Settings
 from vrag_ray.embedding.load import LoadedEmbedder, load_embedder
-from vrag_ray.filters import SearchFilter
 from vrag_ray.index.collection import Collection
 from vrag_ray.index.fusion import Leg, best_windows
 from vrag_ray.index.legs import DENSE, LEAST_READABLE, LEXICAL, lexical_leg, query_notices, rank
@@ -20,6 +19,7 @@ from vrag_ray.index.local_shard import LocalShard
 from vrag_ray.index.rows import CorruptionError
 from vrag_ray.index.shard_pool import FanOut, ShardPool, ShardStatus
 from vrag_ray.types import Hit, Passage, SearchAnswer, SearchMode, VragError
+from vrag_ray.types.filters import SearchFilter
 
 _T = TypeVar("_T")
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.agent.evidence import Citation
-from vrag_ray.api import SearchHit, SearchResponse
+from vrag_ray.client.schemas import SearchHit, SearchResponse
 from vrag_ray.types import PassageKind
 
 # A list, since some clients cannot read the schema of a fixed-length tuple.

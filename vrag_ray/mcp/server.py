@@ -19,8 +19,8 @@ from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
 from vrag_ray import __version__
-from vrag_ray.client import ServerError
-from vrag_ray.commands.show import shortened
+from vrag_ray.cli.show import shortened
+from vrag_ray.client.http import ServerError
 from vrag_ray.config import ServingConfig
 from vrag_ray.mcp.tools import Tools
 from vrag_ray.serving.middleware import Guard

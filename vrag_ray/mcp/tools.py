@@ -16,12 +16,12 @@ from mcp.types import ImageContent, TextContent
 from pydantic import Field
 
 from vrag_ray.agent.events import AnswerEvent, ErrorEvent
-from vrag_ray.api import DocumentInfo, Query, RunRequest, SearchRequest
-from vrag_ray.client import AsyncClient, Client, ServerError
-from vrag_ray.commands.show import box_text, event_lines
-from vrag_ray.filters import SearchFilter
+from vrag_ray.cli.show import box_text, event_lines
+from vrag_ray.client.http import AsyncClient, Client, ServerError
+from vrag_ray.client.schemas import DocumentInfo, Query, RunRequest, SearchRequest
 from vrag_ray.mcp.results import Answer, Corners, SearchResult
 from vrag_ray.types import Box, DocumentKind, PassageKind, VragError
+from vrag_ray.types.filters import SearchFilter
 
 log = logging.getLogger("vrag_ray.mcp")
 CANCEL_TIMEOUT_S = 5.0

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.coordinates import View
 from vrag_ray.agent.graph import ROOT_ID
 from vrag_ray.agent.looking import UNKNOWN_SIZE
 from vrag_ray.agent.observation import Observation, Prompt, Sighting
@@ -19,6 +18,7 @@ from vrag_ray.agent.ports import Say
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.matching import Match, matches
 from vrag_ray.policies.questions import Part, parts
 from vrag_ray.policies.wording import Finding, abstention_text, answer_text, shown_quote

@@ -9,9 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.api import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
+from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
 from vrag_ray.config import Settings
-from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import AgentState, FetchedRun
 from vrag_ray.serving.errors import InvalidError, NotReadyError, public_uri, scrub
 from vrag_ray.serving.feedback import FeedbackStore
@@ -22,6 +21,7 @@ from vrag_ray.serving.run_service import RunService
 from vrag_ray.serving.runs import RunStore
 from vrag_ray.serving.sse import LoggedEvent
 from vrag_ray.types import Locator, PageText, SearchAnswer, SearchMode, VragError
+from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from vrag_ray.api import (
+from vrag_ray.client.schemas import (
     DocumentDeleted,
     DocumentInfo,
     DocumentsPage,
@@ -19,9 +19,9 @@ from vrag_ray.api import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.sse import LoggedEvent
 from vrag_ray.types import Box, Meta, SearchAnswer, SearchMode
+from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,7 +13,7 @@ from typing import TextIO
 from pydantic import ValidationError
 
 from vrag_ray.agent.events import EVENT, ErrorEvent, Event
-from vrag_ray.api import RunSummary
+from vrag_ray.client.schemas import RunSummary
 from vrag_ray.serving.sse import LoggedEvent
 from vrag_ray.types import VragError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.api import Feedback, RatedRun, Rating
+from vrag_ray.client.schemas import Feedback, RatedRun, Rating
 from vrag_ray.policies.wording import DISCLOSURE
 from vrag_ray.serving.files import utc_now, write_atomically
 from vrag_ray.types import NotFoundError

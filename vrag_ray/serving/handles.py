@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from vrag_ray.api import (
+from vrag_ray.client.schemas import (
     DocumentDeleted,
     DocumentInfo,
     DocumentsPage,
@@ -18,11 +18,11 @@ from vrag_ray.api import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
 from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError, scrub
 from vrag_ray.serving.sse import LoggedEvent
 from vrag_ray.types import Box, Meta, SearchMode, VragError
+from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     import numpy as np

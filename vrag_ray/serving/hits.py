@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vrag_ray.api import SearchHit
+from vrag_ray.client.schemas import SearchHit
 from vrag_ray.serving.errors import public_uri
 from vrag_ray.types import Hit, PassageKind
 

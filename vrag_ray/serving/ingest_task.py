@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from vrag_ray.api import FileProblem, FileState, IngestJob, JobState
+from vrag_ray.client.schemas import FileProblem, FileState, IngestJob, JobState
 from vrag_ray.config import Settings
 from vrag_ray.serving.errors import scrub
 from vrag_ray.serving.handles import unwrapped

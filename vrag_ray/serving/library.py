@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.api import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.caching import SharedCalls
+from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
 from vrag_ray.config import Settings
 from vrag_ray.serving.backend import Original, UploadedFile
 from vrag_ray.serving.errors import ConflictError, InvalidError, public_uri, scrub
 from vrag_ray.serving.jobs import JobQueue
 from vrag_ray.serving.pages import ByteCache, PageReader, Stored
 from vrag_ray.serving.paths import ServingPaths
-from vrag_ray.shared_calls import SharedCalls
 from vrag_ray.types import (
     Box,
     Document,
@@ -116,7 +116,7 @@ class Library:
 
         Runs look at the same pages again and again, and drawing one takes a tenth of a second: the last are kept.
         """
-        from vrag_ray.fitting import size_of
+        from vrag_ray.imaging.fitting import size_of
 
         key = repr(request)
         known = self._fitted.get(key)

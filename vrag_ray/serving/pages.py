@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from vrag_ray.caching import SharedCalls
 from vrag_ray.config import CorpusConfig, ServingConfig
-from vrag_ray.shared_calls import SharedCalls
 from vrag_ray.types import Box, Document, Locator, PageText, Word
 
 if TYPE_CHECKING:

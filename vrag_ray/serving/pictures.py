@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from vrag_ray import fitting
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.agent.coordinates import Size, model_size
+from vrag_ray.imaging import fitting
+from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.types import FULL_PAGE, Box, DocumentKind, Locator
 
 NATIVE_DPI = 150.0

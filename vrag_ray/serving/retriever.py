@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
-from vrag_ray.filters import SearchFilter
 from vrag_ray.serving.backend import Found, RetrieverState
 from vrag_ray.serving.errors import NotReadyError, public_uri, scrub
 from vrag_ray.types import SearchMode, VragError
+from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.driver import EvidenceSource, Run
-from vrag_ray.api import RunRequest
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
 from vrag_ray.policies.brains import UnknownAgentError, brain_of
 from vrag_ray.policies.prompt_limits import PromptBudgetError, limits_of

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.agent.events import ErrorEvent, Event, RunStatus
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.api import RunRequest, RunsPage, RunSummary
+from vrag_ray.client.schemas import RunRequest, RunsPage, RunSummary
 from vrag_ray.serving.backend import AgentState, FetchedRun
 from vrag_ray.serving.errors import ConflictError, OverloadedError
 from vrag_ray.serving.event_log import EventLog, final_error, logged

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from vrag_ray.agent.events import Event, RunStatus
 from vrag_ray.agent.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
-from vrag_ray.api import RunSummary
+from vrag_ray.client.schemas import RunSummary
 from vrag_ray.serving.event_log import EventLog, final_error, read_log
 from vrag_ray.serving.files import write_atomically
 from vrag_ray.types import NotFoundError

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.families import FAMILIES
-from vrag_ray.client import AsyncClient
+from vrag_ray.client.evidence import HttpEvidence
+from vrag_ray.client.http import AsyncClient
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.http_evidence import HttpEvidence
 from vrag_ray.index.storage import CollectionFiles
 from vrag_ray.policies.brains import wire_protocol
 from vrag_ray.policies.chat_model import Sampling

@@ -10,11 +10,11 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.caching import SharedCalls
 from vrag_ray.config import Settings
-from vrag_ray.filters import SearchFilter
-from vrag_ray.shared_calls import SharedCalls
 from vrag_ray.training.config import WorldConfig
 from vrag_ray.types import Document, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     from vrag_ray.index.sharded import ShardedRetriever

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vrag_ray.agent.chat import ImagePart, Message, Role, TextPart
-from vrag_ray.fitting import size_of
+from vrag_ray.imaging.fitting import size_of
 from vrag_ray.index.storage import CollectionFiles
 from vrag_ray.types import VragError
 

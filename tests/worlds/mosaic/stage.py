@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.agent.coordinates import Size
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.observation import Prompt
+from vrag_ray.imaging.coordinates import Size
 from vrag_ray.training.examples import Example
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.worlds.mosaic.stage import PROTOCOL
 from vrag_ray.agent.chat import ImagePart
-from vrag_ray.agent.coordinates import Size, View
+from vrag_ray.imaging.coordinates import Size, View
 from vrag_ray.types import FULL_PAGE, FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_protocol
 from vrag_ray.worlds.mosaic.colours import COLOURS, GREY, GREY_NAME, Colour, page_name

@@ -24,7 +24,7 @@ from vrag_ray.agent.picture_budget import PictureLimits
 from vrag_ray.agent.protocols import graph_chat
 from vrag_ray.agent.protocols.base import Reply, Rules
 from vrag_ray.agent.visual_memory import kept_views
-from vrag_ray.frames import sample_times
+from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import FamilyName, PassageKind
 
 TOOLS = ("add_search_node", "summarize_and_memorize", "crop", "add_answer_node")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vrag_ray.api import RunRequest
-from vrag_ray.filters import SearchFilter
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.brains import AgentName
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.references import InlinePicture, referenced
 from vrag_ray.serving.openai.wire import ChatCompletionRequest, ChatMessage, TextContent
+from vrag_ray.types.filters import SearchFilter
 
 MAX_CHARS = 4096
 """Of question and context together, the limit of ``RunRequest.question``."""

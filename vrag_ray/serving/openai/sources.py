@@ -12,7 +12,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
-from vrag_ray.api import RunRequest
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.chat_model import ChatRequest, ModelDownError, ModelLostError
 from vrag_ray.serving.backend import Backend
 from vrag_ray.serving.errors import ApiError, NotReadyError, UpstreamError, scrub

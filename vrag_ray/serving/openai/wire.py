@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
-from vrag_ray.filters import SearchFilter
+from vrag_ray.types.filters import SearchFilter
 
 MOST_TOKENS = 1 << 20
 MOST_INPUTS = 2048

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request
 
-from vrag_ray.api import ErrorBody
+from vrag_ray.client.schemas import ErrorBody
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.backend import Backend
 from vrag_ray.serving.metrics import Metrics

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.datastructures import UploadFile
 
-from vrag_ray.api import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
 from vrag_ray.serving.backend import Original
 from vrag_ray.serving.errors import ApiError, InvalidError
 from vrag_ray.serving.routes.deps import ERRORS, DocId, Gate, GateDep

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from vrag_ray.api import RatedRuns
+from vrag_ray.client.schemas import RatedRuns
 from vrag_ray.serving.feedback import unified_lines
 from vrag_ray.serving.routes.deps import ERRORS, GateDep
 

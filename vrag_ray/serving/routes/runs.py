@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 
-from vrag_ray.api import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
+from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
 from vrag_ray.serving.backend import FetchedRun
 from vrag_ray.serving.routes.deps import ERRORS, Gate, GateDep, RunId
 from vrag_ray.serving.sse import encode_stream

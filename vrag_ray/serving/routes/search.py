@@ -9,14 +9,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from vrag_ray.api import Query as QueryText
-from vrag_ray.api import SearchRequest, SearchResponse
-from vrag_ray.filters import SearchFilter
-from vrag_ray.search_records import SearchColumns, search_columns
+from vrag_ray.client.schemas import Query as QueryText
+from vrag_ray.client.schemas import SearchRequest, SearchResponse
+from vrag_ray.client.search_records import SearchColumns, search_columns
 from vrag_ray.serving.backend import Found
 from vrag_ray.serving.hits import image_path, search_hit
 from vrag_ray.serving.routes.deps import ERRORS, Gate, GateDep
 from vrag_ray.types import SearchAnswer, SearchMode
+from vrag_ray.types.filters import SearchFilter
 
 router = APIRouter(tags=["search"], responses=ERRORS)
 LEGACY_TOP_K = 10

@@ -6,7 +6,7 @@ import asyncio
 
 from fastapi import APIRouter, Response
 
-from vrag_ray.api import Ready, ServedCollection
+from vrag_ray.client.schemas import Ready, ServedCollection
 from vrag_ray.serving.backend import Backend, RetrieverState
 from vrag_ray.serving.metrics import CONTENT_TYPE
 from vrag_ray.serving.routes.deps import GateDep

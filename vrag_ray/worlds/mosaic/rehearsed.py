@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message, Picture, PictureRequest, Role
-from vrag_ray.agent.coordinates import Size
 from vrag_ray.agent.observation import Prompt
+from vrag_ray.imaging.coordinates import Size
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.drawing import page_side

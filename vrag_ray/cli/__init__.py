@@ -1,0 +1,1 @@
+"""``vrag``, the command line: a client of everything below it."""

@@ -1,0 +1,114 @@
+"""``vrag ask``: one question, the steps as they happen, the answer with its sources, and the memory graph."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vrag_ray.cli.options import (
+    CollectionOption,
+    ConfigOption,
+    DocOption,
+    JsonFlag,
+    KindOption,
+    UrlOption,
+    WhereOption,
+    load,
+    parse_filter,
+)
+
+if TYPE_CHECKING:
+    from vrag_ray.agent.record import RunRecord
+    from vrag_ray.cli.console import Echo
+    from vrag_ray.client.schemas import RunRequest
+    from vrag_ray.serving.in_process import AnswerSystem
+
+
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="In quotes.")],
+    collection: CollectionOption = None,
+    url: UrlOption = None,
+    agent: Annotated[str, typer.Option(help="Who answers: extractive, or with a model vimrag or vrag.")] = "extractive",
+    max_steps: Annotated[int | None, typer.Option("--max-steps", min=2, max=100, help="Steps at most.")] = None,
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, max=50, help="Hits of one search.")] = None,
+    thinking: Annotated[
+        bool | None, typer.Option("--thinking/--no-thinking", help="The model's own thinking phase.")
+    ] = None,
+    deadline: Annotated[float | None, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time at most.")] = None,
+    doc: DocOption = None,
+    kind: KindOption = None,
+    where: WhereOption = None,
+    dot: Annotated[
+        Path | None, typer.Option("--dot", metavar="FILE", dir_okay=False, help="Write the graph here, for Graphviz.")
+    ] = None,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Answer a question with cited evidence. Exits 1 when the run fails; an abstention is an answer."""
+    if not question.strip():
+        raise typer.BadParameter("the question is empty")
+    narrowed = parse_filter(doc, kind, where)
+    settings = load(config, collection)
+
+    from vrag_ray.agent.events import RunStatus
+    from vrag_ray.cli.system import with_system
+    from vrag_ray.client.schemas import RunRequest
+
+    request = RunRequest(
+        question=question,
+        agent=agent,
+        max_steps=max_steps,
+        top_k=top_k,
+        thinking=thinking,
+        deadline_s=deadline,
+        filter=narrowed,
+    )
+
+    async def use(system: AnswerSystem, base_url: str | None, echo: Echo) -> RunRecord:
+        return await follow(system, request, base_url, None if as_json else echo)
+
+    record = with_system(url, settings, collection_typed=collection is not None, use=use)
+    if dot is not None:
+        _write_dot(dot, record)
+    if as_json:
+        typer.echo(record.to_json())
+    if record.status in (RunStatus.ERROR, RunStatus.CANCELLED):
+        raise typer.Exit(1)
+
+
+def _write_dot(path: Path, record: RunRecord) -> None:
+    from vrag_ray.agent.pictures import dot
+    from vrag_ray.types import VragError
+
+    try:
+        path.write_text(dot(record.graph), encoding="utf-8")
+    except OSError as error:
+        raise VragError(f"cannot write the graph to {path}: {error.strerror}") from error
+
+
+async def follow(system: AnswerSystem, request: RunRequest, base_url: str | None, echo: Echo | None) -> RunRecord:
+    """Ask, print the steps as they happen and then the outcome, if at all, and return the record."""
+    from vrag_ray.agent.events import ThinkEvent
+    from vrag_ray.cli.show import answer_lines, event_lines, graph_lines
+
+    run_id = uuid.uuid4().hex
+    thought: ThinkEvent | None = None
+    async for event in system.ask(request.model_copy(update={"run_id": run_id})):
+        if isinstance(event, ThinkEvent):
+            # Thoughts come in pieces: a line for each would be a column of words.
+            said = thought.content + event.content if thought is not None else event.content
+            thought = event.model_copy(update={"content": said})
+            continue
+        for told in (thought, event):
+            if told is not None and echo is not None:
+                for line in event_lines(told):
+                    echo(line)
+        thought = None
+    record = await system.run(run_id)
+    if echo is not None:
+        for line in ("", *answer_lines(record, base_url), "", *graph_lines(record.graph)):
+            echo(line)
+    return record

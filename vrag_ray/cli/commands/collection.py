@@ -1,0 +1,109 @@
+"""``vrag create``, ``documents``, ``versions``, ``verify``, ``delete``: looking after a collection, without Ray."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load
+
+if TYPE_CHECKING:
+    from vrag_ray.types import Document
+
+RootArgument = Annotated[str, typer.Argument(metavar="DIR", help="Folder of the collection.")]
+VersionOption = Annotated[int | None, typer.Option("--version", min=1, help="As it was at this version.")]
+
+
+def create(root: RootArgument) -> None:
+    """Make an empty collection, for a service that is filled by uploads. `vrag ingest` makes one by itself."""
+    from vrag_ray.index.collection import Collection
+
+    collection = Collection.open_or_create(root)
+    typer.echo(f"{root}: a collection at version {collection.version}, {len(collection.documents())} documents")
+
+
+def documents(
+    collection: CollectionOption = None,
+    version: VersionOption = None,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List the documents of a collection."""
+    from vrag_ray.index.collection import Collection
+
+    found = Collection.open(load(config, collection).collection, version).documents()
+    if as_json:
+        typer.echo(json.dumps([_as_dict(document) for document in found]))
+        return
+    for document in found:
+        size = f"{document.size_bytes / 1024:,.0f} KiB"
+        typer.echo(
+            f"{document.doc_id[:12]}  {document.kind:5}  {document.status:7}  {document.units:5}  {size:>12}  "
+            f"{document.uri.rsplit('/', 1)[-1]}"
+        )
+        if document.error:
+            typer.echo(f"              {document.error}")
+    typer.echo(f"{len(found)} documents")
+
+
+def versions(root: RootArgument, as_json: JsonFlag = False) -> None:
+    """List the versions of a collection, oldest first."""
+    from vrag_ray.index.collection import Collection
+
+    records = Collection.open(root).versions()
+    if as_json:
+        typer.echo(json.dumps([asdict(record) for record in records]))
+        return
+    for record in records:
+        typer.echo(
+            f"{record.number:5}  {record.created_at}  {record.documents:6} documents  {record.passages:8} passages  "
+            f"{record.note}"
+        )
+    typer.echo(f"{len(records)} versions")
+
+
+def verify(root: RootArgument, as_json: JsonFlag = False) -> None:
+    """Read every byte of a collection and name what is damaged. Exits 1 when anything is."""
+    from vrag_ray.index.verify import verify as run_verify
+
+    report = run_verify(root)
+    if as_json:
+        typer.echo(json.dumps({"sound": report.is_sound, **asdict(report)}))
+    else:
+        problems = (("damaged", report.damaged), ("missing", report.missing), ("damaged row", report.damaged_rows))
+        for problem, names in problems:
+            for name in names:
+                typer.echo(f"{problem}: {name}")
+        verdict = "sound" if report.is_sound else "DAMAGED: restore these files from a copy, or ingest anew"
+        left = f"; {len(report.unsealed)} files left by an interrupted ingest" if report.unsealed else ""
+        typer.echo(f"{root}: {report.blobs} originals, {report.rows} rows{left}: {verdict}")
+    if not report.is_sound:
+        raise typer.Exit(1)
+
+
+def delete(
+    doc: Annotated[str, typer.Argument(metavar="DOC", help="Id of the document, or its first 8 or more digits.")],
+    collection: CollectionOption = None,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Remove a document from a collection: no later search finds it, older versions keep it."""
+    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.writer import CollectionWriter
+
+    root = load(config, collection).collection
+    document = Collection.open(root).document(doc)
+    with CollectionWriter(root) as writer:
+        writer.delete(document.doc_id)
+        version = writer.publish("delete")
+    if as_json:
+        typer.echo(json.dumps({"doc_id": document.doc_id, "collection_version": version}))
+    else:
+        typer.echo(f"{document.title or document.uri} is deleted; the collection is at version {version}")
+
+
+def _as_dict(document: Document) -> dict[str, object]:
+    return {**asdict(document), "meta": dict(document.meta)}

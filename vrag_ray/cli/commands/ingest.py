@@ -1,0 +1,64 @@
+"""``vrag ingest``: files and folders into a collection."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vrag_ray.cli.console import ray_behind_terminal
+from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load, parse_meta
+
+if TYPE_CHECKING:
+    from vrag_ray.ingest import IngestReport
+
+
+def ingest(
+    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH", help="Files and folders.")],
+    collection: CollectionOption = None,
+    meta: Annotated[
+        list[str] | None, typer.Option("--meta", metavar="K=V", help="Metadata for all the files (repeatable).")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a file cannot be read.")] = False,
+    retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Read broken files again.")] = False,
+    concurrency: Annotated[
+        int | None, typer.Option("--concurrency", min=1, help="Embedding workers.  [default: one a CPU]")
+    ] = None,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Add files and folders to a collection. What is already in it is skipped; a broken file does not stop the rest."""
+    values = parse_meta(meta, "--meta")
+    settings = load(config, collection)
+    typed = {"strict": strict or None, "retry_errors": retry_errors or None, "concurrency": concurrency}
+    changes = {name: value for name, value in typed.items() if value is not None}
+    settings = settings.model_copy(update={"ingest": settings.ingest.model_copy(update=changes)})
+
+    from vrag_ray.cli.progress import shown_progress
+    from vrag_ray.cluster import refuse_lost_output
+    from vrag_ray.ingest import ingest as run_ingest
+
+    refuse_lost_output("--collection", settings.collection)
+
+    with ray_behind_terminal(), shown_progress() as on_progress:
+        report = run_ingest(paths, settings, meta=values, on_progress=on_progress)
+    if as_json:
+        typer.echo(json.dumps({"collection": settings.collection, **asdict(report)}))
+    else:
+        for line in report_lines(report, settings.collection):
+            typer.echo(line)
+    if report.failed and settings.ingest.strict:
+        raise typer.Exit(1)
+
+
+def report_lines(report: IngestReport, collection: str) -> list[str]:
+    lines = [
+        f"{collection}: {report.added} added, {report.replaced} replaced, {report.skipped} unchanged, "
+        f"{len(report.failed)} with errors; {report.pages} pages in {report.seconds:.1f} s; version {report.version}"
+    ]
+    lines += [f"notice: {notice}" for notice in report.notices]
+    lines += [f"error: {problem.error}" for problem in report.failed]
+    return lines

@@ -1,0 +1,64 @@
+"""``vrag search``: the best passages for one or more queries."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vrag_ray.cli.options import (
+    CollectionOption,
+    ConfigOption,
+    DocOption,
+    JsonFlag,
+    KindOption,
+    UrlOption,
+    WhereOption,
+    load,
+    parse_filter,
+)
+
+if TYPE_CHECKING:
+    from vrag_ray.cli.console import Echo
+    from vrag_ray.client.schemas import SearchResponse
+    from vrag_ray.serving.in_process import AnswerSystem
+
+
+def search(
+    queries: Annotated[list[str], typer.Argument(metavar="QUERY", help="One or more queries, each in quotes.")],
+    collection: CollectionOption = None,
+    url: UrlOption = None,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=100, help="Results for each query.")] = 3,
+    mode: Annotated[str, typer.Option(help="hybrid, dense or lexical.")] = "hybrid",
+    doc: DocOption = None,
+    kind: KindOption = None,
+    where: WhereOption = None,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Find the pages, pictures, clips and texts that fit best."""
+    from vrag_ray.types import SearchMode
+
+    known = [one.value for one in SearchMode]
+    if mode not in known:
+        raise typer.BadParameter(f"--mode {mode} is not one of {', '.join(known)}")
+    if not all(query.strip() for query in queries):
+        raise typer.BadParameter("a query is empty: say what to search for")
+    narrowed = parse_filter(doc, kind, where)
+    settings = load(config, collection)
+
+    from vrag_ray.cli.show import search_lines
+    from vrag_ray.cli.system import with_system
+    from vrag_ray.client.schemas import SearchRequest
+
+    request = SearchRequest(queries=queries, top_k=top_k, mode=SearchMode(mode), filter=narrowed)
+
+    async def use(system: AnswerSystem, _: str | None, __: Echo) -> SearchResponse:
+        return await system.search(request)
+
+    response = with_system(url, settings, collection_typed=collection is not None, use=use)
+    if as_json:
+        typer.echo(response.model_dump_json())
+        return
+    for line in search_lines(response, queries):
+        typer.echo(line)

@@ -1,0 +1,98 @@
+"""``vrag serve``: the whole service on this machine until it is stopped."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vrag_ray.cli.console import ray_behind_terminal
+from vrag_ray.cli.options import CollectionOption, JsonFlag
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from vrag_ray.config import Settings
+
+APPLICATION = "vrag_ray.serving.app:build"
+
+
+def serve(
+    config: Annotated[
+        Path | None,
+        typer.Argument(exists=True, dir_okay=False, metavar="[CONFIG]", help="A Serve config or settings, in YAML."),
+    ] = None,
+    collection: CollectionOption = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.  [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.  [default: 8000]")] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Serve a collection over HTTP. Stop it with Ctrl-C."""
+    settings, listed = read_serve_config(config)
+    typed = {"host": host, "port": port}
+    changes = {name: value for name, value in typed.items() if value is not None}
+    settings = settings.model_copy(update={"serving": settings.serving.model_copy(update=changes)})
+    if collection is not None:
+        settings = settings.model_copy(update={"collection": collection})
+    if listed:
+        typer.echo(f"notice: options of {', '.join(listed)} are left to `serve run {config}`", err=True)
+
+    from vrag_ray.serving.local import start_serving
+
+    with ray_behind_terminal() as echo:
+        service = start_serving(settings)
+        try:
+            stop = stop_event()
+            if as_json:
+                echo(json.dumps({"url": service.base_url, "collection": settings.collection}))
+            else:
+                echo(f"serving {settings.collection} at {service.base_url}; Ctrl-C stops it")
+            stop.wait()
+        finally:
+            service.stop()
+
+
+def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
+    """Settings of plain settings YAML, or of our application in a Serve config.
+
+    Also returns the names of deployments whose own options only ``serve run`` applies.
+    """
+    from vrag_ray.config import Settings, load_settings
+
+    if path is None:
+        return load_settings(None), []
+    import yaml
+    from pydantic import ValidationError
+
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError) as error:
+        raise VragError(f"cannot read the configuration {path}: {error}") from error
+    if not isinstance(content, dict) or "applications" not in content:
+        return load_settings(path), []
+    ours = [one for one in content["applications"] if one.get("import_path") == APPLICATION]
+    if len(ours) != 1:
+        raise VragError(f"{path} has {len(ours)} applications {APPLICATION}, and `vrag serve` runs one")
+    args = dict(ours[0].get("args") or {})
+    http = content.get("http_options") or {}
+    args["serving"] = {**(args.get("serving") or {}), **{k: http[k] for k in ("host", "port") if k in http}}
+    try:
+        settings = Settings.model_validate(args)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise VragError(f"{path} is wrong at args.{where}: {first['msg']}") from error
+    plain = {"name", "num_replicas"}
+    deployments = ours[0].get("deployments") or []
+    return settings, [one["name"] for one in deployments if set(one) - plain or one.get("num_replicas", 1) != 1]
+
+
+def stop_event() -> threading.Event:
+    """Set at SIGINT or SIGTERM from now on: to be made before anybody is told how to stop this."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop

@@ -1,0 +1,89 @@
+"""``vrag train``: trajectories of experts, supervised fine-tuning and reinforcement learning from a configuration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vrag_ray.cli.console import ray_behind_terminal
+
+train = typer.Typer(name="train", help="Train the agent's model, supervised or by reinforcement.", no_args_is_help=True)
+ConfigFile = Annotated[
+    Path, typer.Option("--config", exists=True, dir_okay=False, help="Every setting of the run, in YAML.")
+]
+
+
+@train.command()
+def sft(config: ConfigFile) -> None:
+    """Learn to say what recorded runs, or what `construct` exported, say. A run of the same name goes on."""
+    from vrag_ray.training.config import SFTConfig, load_training
+    from vrag_ray.training.launch import train_sft
+
+    run = load_training(config, SFTConfig)
+    with ray_behind_terminal() as echo:
+        echo(f"trained model: {train_sft(run, echo)}")
+
+
+@train.command()
+def presets() -> None:
+    """List the configurations to start from: `preset: NAME` in a configuration takes what it does not set itself."""
+    from vrag_ray.training.config import needs_of
+    from vrag_ray.training.config import presets as names
+    from vrag_ray.training.memory_plan import preset_plan
+
+    for name in names():
+        typer.echo(f"{name}: {needs_of(name)}")
+        plan = preset_plan(name)
+        if plan is not None:
+            typer.echo(f"    {plan}")
+
+
+@train.command()
+def rl(config: ConfigFile) -> None:
+    """Learn from the rewards of sampled runs (GRPO, GSPO, GGPO, …). A run of the same name goes on where it stopped."""
+    from vrag_ray.training.config import RLConfig, load_training
+    from vrag_ray.training.launch import train_rl
+
+    run = load_training(config, RLConfig)
+    with ray_behind_terminal() as echo:
+        echo(f"trained model: {train_rl(run, echo)}")
+
+
+@train.command()
+def construct(
+    config: ConfigFile,
+    export: Annotated[
+        Path, typer.Option("--export", file_okay=False, help="Folder for the balanced mix, which `sft` reads.")
+    ],
+) -> None:
+    """Let a planner and a grounding expert answer questions, and keep what is well-formed and judged right.
+
+    Started again with the same configuration it goes on where it stopped.
+    """
+    from vrag_ray.cluster import refuse_lost_output
+    from vrag_ray.training.config import load_training
+    from vrag_ray.training.construct import Outcome
+    from vrag_ray.training.construct import construct as run_construct
+    from vrag_ray.training.construct_config import ConstructConfig
+    from vrag_ray.training.construct_store import ConstructStore, export_sharegpt
+    from vrag_ray.training.data import load_examples
+
+    settings = load_training(config, ConstructConfig)
+    refuse_lost_output("output", settings.output)
+    refuse_lost_output("--export", str(export))
+    examples = load_examples(settings.examples)
+    with ray_behind_terminal() as echo:
+
+        def tell(outcome: Outcome) -> None:
+            echo(f"{outcome.uid}: {outcome.error or outcome.refused or 'kept'}")
+
+        report = run_construct(examples, settings, tell)
+        made = export_sharegpt(ConstructStore(settings.output), export, settings.total)
+        echo(f"{report.kept} kept, {report.skipped} finished before, {len(report.failed)} failed")
+        for reason, count in report.refused.items():
+            echo(f"{count} refused: {reason}")
+        echo(f"{export}: {made.conversations} conversations, {made.images} pictures")
+        echo(f"`vrag train sft` learns from it: trajectories: {export}")
+        echo(f"LLaMA-Factory does so with image_max_pixels of at least {made.largest_pixels}")

@@ -1,0 +1,240 @@
+"""``vrag up``: from a folder to a running system: ingest what is new, serve, open the web interface, until stopped."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from vrag_ray.cli.console import ray_behind_terminal
+from vrag_ray.cli.options import CollectionOption
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from vrag_ray.config import Settings, VllmConfig
+    from vrag_ray.serving.local import LocalService
+    from vrag_ray.types import MetaValue
+
+MODEL_LOADS_WITHIN_S = 1800.0
+INTERFACE_STARTS_WITHIN_S = 60.0
+INTERFACE_STOPS_WITHIN_S = 10.0
+
+
+def up(
+    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="FOLDER", help="Folders and files to ingest.")],
+    collection: CollectionOption = None,
+    openai: Annotated[
+        str | None, typer.Option("--openai", metavar="URL", help="An OpenAI-compatible endpoint, up to /v1.")
+    ] = None,
+    model: Annotated[str | None, typer.Option("--model", help="The endpoint's name of the model.")] = None,
+    vllm: Annotated[
+        str | None, typer.Option("--vllm", metavar="PATH_OR_ID", help="A model to load here: a folder or a hub id.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option(help="What the web interface begins with: extractive, or with a model vimrag or vrag.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, metavar="FILE", help="A Serve config or settings, in YAML."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port.  [default: 8000, or a free one if it is taken]")
+    ] = None,
+    ui_port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Its port.  [default: 8501, or a free one if it is taken]")
+    ] = None,
+    interface: Annotated[bool, typer.Option("--ui/--no-ui", help="Open the web interface.")] = True,
+) -> None:
+    """From a folder to a running system: ingest what is new, serve it, open the web interface. Ctrl-C stops it all.
+
+    The collection is FOLDER-collection beside the first folder, unless --collection names another. The folder is not
+    watched: call it again for what came later.
+    """
+    from vrag_ray.cli.commands.serve import read_serve_config, stop_event
+    from vrag_ray.cli.commands.ui import launch_of
+
+    settings, _ = read_serve_config(config)
+    settings = with_model(settings, openai, model, vllm)
+    if collection is not None or "collection" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"collection": collection or collection_beside(paths[0])})
+    first = agent or _first_agent(settings)
+    if first != "extractive" and settings.openai is None and settings.vllm is None:
+        raise VragError(
+            f"--agent {first} needs a model: name one by --openai URL --model NAME, or by --vllm PATH_OR_ID"
+        )
+    if interface:
+        # What it lacks is said before anything is ingested.
+        launch_of("", "127.0.0.1", 1)
+    with _terminated_like_interrupted(), ray_behind_terminal():
+        ingest_new(paths, settings)
+        with serving(settings, port) as service:
+            say(f"serving {settings.collection} at {service.base_url}")
+            with web_interface(service.base_url, ui_port, first) if interface else _nothing():
+                say(f'ask in another terminal: vrag ask --url {service.base_url} --agent {first} "…"')
+                stop = stop_event()
+                say("Ctrl-C stops everything")
+                stop.wait()
+            say("stopping")
+
+
+def with_model(settings: Settings, openai: str | None, model: str | None, vllm: str | None) -> Settings:
+    """``settings`` with the model that the options name. Raises VragError where they contradict each other."""
+    if openai is not None and vllm is not None:
+        raise VragError("--openai and --vllm both name a model: give one of them")
+    if openai is not None:
+        from vrag_ray.config import OpenAiConfig
+
+        if model is None:
+            raise VragError(f"--openai {openai} needs --model: what the endpoint calls the model")
+        endpoint = settings.openai or OpenAiConfig(base_url=openai, model=model)
+        return settings.model_copy(
+            update={"openai": endpoint.model_copy(update={"base_url": openai, "model": model}), "vllm": None}
+        )
+    if model is not None:
+        raise VragError(f"--model {model} needs --openai: the endpoint that serves it")
+    if vllm is not None:
+        if vllm.startswith((".", "/", "~")) and not Path(vllm).expanduser().is_dir():
+            raise VragError(f"--vllm {vllm} is no folder: name one that holds a model, or a hub id such as org/name")
+        return settings.model_copy(update={"vllm": vllm_for_this_machine(vllm, settings.vllm), "openai": None})
+    return settings
+
+
+def vllm_for_this_machine(model: str, base: VllmConfig | None) -> VllmConfig:
+    """``model`` with the settings of ``base``; without a GPU here, and where nothing else was said, on the CPU."""
+    from vrag_ray.config import VllmConfig
+
+    if base is not None:
+        return base.model_copy(update={"model": model})
+    from vrag_ray.cli.diagnosis import find_gpus
+
+    if find_gpus():
+        return VllmConfig(model=model)
+    say("notice: no GPU was found, the model runs on the CPU: slowly")
+    return VllmConfig(model=model, dtype="float32", max_model_len=8192, max_images=8, enforce_eager=True, num_gpus=0)
+
+
+def collection_beside(path: Path) -> str:
+    """``papers-collection`` beside ``papers``: folders do not mix, and a second call finds what the first made."""
+    path = path.expanduser().absolute()
+    return str(path.with_name(f"{path.stem if path.is_file() else path.name}-collection"))
+
+
+def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, MetaValue] | None = None) -> None:
+    """Needs a Ray. What the collection holds is skipped; a broken file is reported and does not stop the rest."""
+    from vrag_ray.cli.commands.ingest import report_lines
+    from vrag_ray.cli.progress import shown_progress
+    from vrag_ray.ingest import ingest
+
+    with shown_progress() as on_progress:
+        report = ingest(paths, settings, meta=meta or {}, on_progress=on_progress)
+    for line in report_lines(report, settings.collection):
+        say(line)
+
+
+@contextmanager
+def serving(settings: Settings, port: int | None) -> Iterator[LocalService]:
+    """The service until the block ends, on ``port``, or on the configured one or a free one if that is taken."""
+    from vrag_ray.serving.local import start_serving
+
+    if port is None:
+        port = settings.serving.port
+        if _is_taken(settings.serving.host, port):
+            say(f"port {port} is taken, a free one is used")
+            port = 0
+    if settings.vllm is not None:
+        say(f"loading {settings.vllm.model}")
+    service = start_serving(
+        settings, port, ready_timeout_s=MODEL_LOADS_WITHIN_S if settings.vllm is not None else 120.0
+    )
+    try:
+        yield service
+    finally:
+        service.stop()
+
+
+@contextmanager
+def web_interface(base_url: str, port: int | None = None, agent: str = "") -> Iterator[None]:
+    """The web interface in a process of its own until the block ends. Raises VragError where it does not start."""
+    from vrag_ray.cli.commands.ui import DEFAULT_PORT, launch_of
+
+    if port is None:
+        port = free_port() if _is_taken("127.0.0.1", DEFAULT_PORT) else DEFAULT_PORT
+    launch = launch_of(base_url, "127.0.0.1", port, agent=agent)
+    shown = subprocess.Popen(launch.command, env=launch.environment, stdout=sys.stderr)  # noqa: S603  our own command
+    try:
+        _wait_for_interface(shown, launch.address)
+        say(f"the web interface is at {launch.address}")
+        yield
+    finally:
+        shown.terminate()
+        try:
+            shown.wait(INTERFACE_STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            shown.kill()
+            shown.wait()
+
+
+def say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _first_agent(settings: Settings) -> str:
+    return "extractive" if settings.openai is None and settings.vllm is None else "vimrag"
+
+
+def _wait_for_interface(process: subprocess.Popen[bytes], address: str) -> None:
+    import httpx
+
+    deadline = time.monotonic() + INTERFACE_STARTS_WITHIN_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise VragError(f"the web interface ended at once with exit code {process.returncode}: see its lines above")
+        try:
+            if httpx.get(f"{address}/_stcore/health", timeout=5.0).status_code == httpx.codes.OK:
+                return
+        except httpx.HTTPError:
+            time.sleep(0.2)
+    raise VragError(f"the web interface did not answer at {address} within {INTERFACE_STARTS_WITHIN_S:g} s")
+
+
+def _is_taken(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return True
+    return False
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[None]:
+    """SIGTERM ends an ingest or a start that is under way as Ctrl-C does: what was started is stopped."""
+
+    def interrupt(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,93 @@
+"""Options that several commands share, and how their texts become values."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from vrag_ray.config import Settings
+    from vrag_ray.types import MetaValue
+    from vrag_ray.types.filters import SearchFilter
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
+CollectionOption = Annotated[
+    str | None,
+    typer.Option("--collection", "-c", metavar="DIR", help="Folder of the collection.  [default: vrag-collection]"),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", exists=True, dir_okay=False, help="Settings in YAML; VRAG_* wins."),
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", envvar="VRAG_URL", help="Use this server instead of a local collection."),
+]
+DocOption = Annotated[list[str] | None, typer.Option("--doc", metavar="ID", help="Only this document (repeatable).")]
+KindOption = Annotated[
+    list[str] | None, typer.Option("--kind", metavar="KIND", help="Only page, image, clip or text (repeatable).")
+]
+WhereOption = Annotated[
+    list[str] | None, typer.Option("--where", metavar="K=V", help="Only documents with this metadata (repeatable).")
+]
+
+
+def load(config: Path | None, collection: str | None) -> Settings:
+    """Settings of the file and the environment; a ``--collection`` that was typed wins over both."""
+    from vrag_ray.config import load_settings
+
+    settings = load_settings(config)
+    return settings.model_copy(update={"collection": collection}) if collection is not None else settings
+
+
+def api_key() -> str | None:
+    """The key sent to a server, from ``VRAG_API_KEY``."""
+    return os.environ.get("VRAG_API_KEY") or None
+
+
+def parse_meta(pairs: Sequence[str] | None, option: str) -> dict[str, MetaValue]:
+    """``["year=2024", "draft=true"]`` as typed values. A value in double quotes stays text."""
+    return dict(_parse_pair(pair, option) for pair in pairs or ())
+
+
+def parse_filter(
+    docs: Sequence[str] | None, kinds: Sequence[str] | None, where: Sequence[str] | None
+) -> SearchFilter | None:
+    from vrag_ray.types import PassageKind
+    from vrag_ray.types.filters import SearchFilter
+
+    if not (docs or kinds or where):
+        return None
+    known = [kind.value for kind in PassageKind]
+    for kind in kinds or ():
+        if kind not in known:
+            raise typer.BadParameter(f"--kind {kind} is not one of {', '.join(known)}")
+    return SearchFilter(
+        doc_ids=list(docs) if docs else None,
+        kinds=[PassageKind(kind) for kind in kinds] if kinds else None,
+        meta={**parse_meta(where, "--where")} if where else None,
+    )
+
+
+def _parse_pair(pair: str, option: str) -> tuple[str, MetaValue]:
+    name, equals, text = pair.partition("=")
+    if not (name.strip() and equals):
+        raise typer.BadParameter(f"{option} {pair} is not of the form name=value")
+    return name.strip(), _parse_value(text.strip())
+
+
+def _parse_value(text: str) -> MetaValue:
+    if len(text) > 1 and text[0] == text[-1] == '"':
+        return text[1:-1]
+    if text in ("true", "false"):
+        return text == "true"
+    for number in (int, float):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    return text

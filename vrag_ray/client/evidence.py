@@ -1,0 +1,90 @@
+"""``EvidenceSource`` over a gateway's HTTP API: for runs outside of the cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.client.http import AsyncClient
+from vrag_ray.client.schemas import SearchHit, SearchRequest
+from vrag_ray.imaging.coordinates import Size, model_size
+from vrag_ray.imaging.fitting import REFERENCE_DPI, fitted, size_of
+from vrag_ray.types import (
+    FULL_PAGE,
+    Box,
+    Hit,
+    Locator,
+    PageText,
+    Passage,
+    PassageKind,
+    SearchAnswer,
+    VragError,
+)
+from vrag_ray.types.filters import SearchFilter
+
+MAX_DPI = 1200.0
+"""More the gateway refuses."""
+
+
+class HttpEvidence:
+    """Searches and draws through ``client``, whose ``ServerError`` and ``UnreachableError`` it lets through.
+
+    A page is known by the window that matched: the gateway gives pictures of whole pages, not their words.
+    """
+
+    def __init__(self, client: AsyncClient) -> None:
+        self._client = client
+
+    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+        reply = await self._client.search(SearchRequest(query=query, top_k=top_k, filter=filter))
+        results = tuple(tuple(map(_hit, hits)) for hits in reply.results)
+        return SearchAnswer(
+            results, reply.shards_ok, reply.shards_total, reply.mode, reply.collection_version, tuple(reply.notices)
+        )
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        """Never asked for by a policy that looks at pictures."""
+        return [VragError(f"a gateway does not give the words of {locator} of {doc_id}") for doc_id, locator in pages]
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return await asyncio.gather(*map(self._drawn, requests))
+
+    async def _drawn(self, request: PictureRequest) -> Picture | VragError:
+        try:
+            return await self._picture(request)
+        except VragError as error:
+            return error
+
+    async def _picture(self, request: PictureRequest) -> Picture:
+        is_page = request.locator.page is not None
+        png = await self._draw(request, REFERENCE_DPI)
+        # Of a video the whole frame comes, and the part is cut out here.
+        part = FULL_PAGE if is_page or request.region is None else request.region
+        whole = size_of(png)
+        width, height = whole.width * (part.x1 - part.x0), whole.height * (part.y1 - part.y0)
+        raw = Size(max(1, round(width)), max(1, round(height)))
+        size = model_size(raw, patch=request.patch, min_pixels=request.min_pixels, max_pixels=request.max_pixels)
+        scale = max(size.width / raw.width, size.height / raw.height)
+        if scale > 1 and is_page:
+            # A small part is drawn again, larger, from the source: enlarging its pixels would add nothing.
+            png = await self._draw(request, min(MAX_DPI, REFERENCE_DPI * scale))
+        return Picture(fitted(png, size, part), size)
+
+    async def _draw(self, request: PictureRequest, dpi: float) -> bytes:
+        locator = request.locator
+        if locator.page is not None:
+            return await self._client.page_png(request.doc_id, locator.page, dpi=dpi, box=request.region)
+        start, end = locator.t_start or 0.0, locator.t_end or 0.0
+        moment = request.t_frame if request.t_frame is not None else (start + end) / 2
+        return await self._client.frame_png(request.doc_id, moment)
+
+
+def _hit(hit: SearchHit) -> Hit:
+    locator = Locator(page=hit.page, t_start=hit.t_start, t_end=hit.t_end)
+    if hit.kind is PassageKind.TEXT:
+        start, _, end = hit.passage_id.split(":")[1].removeprefix("s").partition("-")
+        locator = Locator(span_start=int(start), span_end=int(end))
+    box = Box(*hit.bbox) if hit.bbox is not None else None
+    passage = Passage(hit.passage_id, hit.doc_id, hit.kind, locator, 0, hit.text, box)
+    return Hit(passage, hit.title, hit.uri, hit.score)

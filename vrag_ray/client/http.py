@@ -1,0 +1,395 @@
+"""A typed client of the gateway, blocking (``Client``) and async (``AsyncClient``).
+
+Every method raises ``ServerError`` for a reply that is not a success and ``UnreachableError`` where no server answers.
+A run is followed over any number of connections: each reconnect resumes after the last event seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, TypeVar
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from vrag_ray.agent.events import Event
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.event_stream import RunFollower
+from vrag_ray.client.schemas import (
+    DocumentDeleted,
+    DocumentInfo,
+    DocumentsPage,
+    ErrorBody,
+    Feedback,
+    IngestJob,
+    ModelNames,
+    RatedRun,
+    RatedRuns,
+    Ready,
+    RunRequest,
+    RunsPage,
+    SearchRequest,
+    SearchResponse,
+)
+from vrag_ray.types import Box, Meta, VragError
+
+M = TypeVar("M", bound=BaseModel)
+RECONNECT_WAITS_S = (0.1, 0.3, 1.0, 2.0, 4.0)
+"""Waits before the attempts that follow a lost connection; an event that arrives starts the count anew."""
+POLL_S = 0.3
+_STREAM_SILENCE_S = 60.0
+"""The server sends a comment at least every 15 s, so a longer silence is a dead connection."""
+
+
+class UnreachableError(VragError):
+    """No server answers at the address, or the connection broke for good."""
+
+
+class ServerError(VragError):
+    """A reply that is not a success; ``param`` names the field at fault, ``code`` is stable for programs."""
+
+    def __init__(self, status: int, message: str, *, code: str = "", param: str | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.param = param
+
+
+class Client:
+    """Blocking. Use as a context manager, or call ``close``."""
+
+    def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float = 60.0) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._http = httpx.Client(base_url=self.base_url, headers=_headers(api_key), timeout=timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def ready(self) -> Ready:
+        """Which parts are ready; a server that is not ready yet is no error here."""
+        return _parsed(self._send("GET", "/readyz", also=503), Ready)
+
+    def search(self, request: SearchRequest) -> SearchResponse:
+        return _parsed(self._send("POST", "/v1/search", body=request), SearchResponse)
+
+    def ask(self, request: RunRequest) -> Iterator[Event]:
+        """Start a run and yield its events until it ends. Leaving early does not end the run: ``cancel`` does."""
+        request = _named(request)
+        return self._followed(RunFollower(request.run_id or ""), request)
+
+    def follow(self, run_id: str, *, after: int = -1) -> Iterator[Event]:
+        """The events of a run that goes on or has ended, from the one after ``after``. Raises ServerError 404."""
+        return self._followed(RunFollower(run_id, last_event_id=after), None)
+
+    def _followed(self, follower: RunFollower, request: RunRequest | None) -> Iterator[Event]:
+        failures = 0
+        while not follower.finished:
+            seen = follower.last_event_id
+            try:
+                for line in self._lines(request, follower):
+                    event = follower.feed(line)
+                    if event is not None:
+                        yield event
+                problem = "the stream ended before the run did"
+            except (httpx.TransportError, ServerError) as error:
+                problem = _passing_problem(self.base_url, error, follower)
+            failures = 0 if follower.last_event_id != seen else failures
+            if not follower.finished:
+                time.sleep(_wait_before_retry(self.base_url, failures, problem))
+                failures += 1
+
+    def _lines(self, request: RunRequest | None, follower: RunFollower) -> Iterator[str]:
+        follower.begin_connection()
+        method, path, headers, content = _stream_request(request, follower)
+        with ExitStack() as stack:
+            timeout = _stream_timeout(self._http.timeout)
+            reply = stack.enter_context(
+                self._http.stream(method, path, headers=headers, content=content, timeout=timeout)
+            )
+            if not reply.is_success:
+                reply.read()
+            _check(reply)
+            follower.finished = reply.status_code == httpx.codes.NO_CONTENT
+            yield from reply.iter_lines()
+
+    def run(self, run_id: str) -> RunRecord:
+        """The finished run. Raises ServerError 202 while it goes on."""
+        reply = self._send("GET", f"/v1/runs/{run_id}")
+        if reply.status_code == httpx.codes.ACCEPTED:
+            raise ServerError(202, f"run {run_id} is still going on: follow its events", code="running")
+        return _parsed(reply, RunRecord)
+
+    def runs(self, limit: int = 50) -> RunsPage:
+        return _parsed(self._send("GET", "/v1/runs", params={"limit": limit}), RunsPage)
+
+    def cancel(self, run_id: str) -> None:
+        self._send("DELETE", f"/v1/runs/{run_id}")
+
+    def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
+        """Say what you think of a finished run; saying it again replaces it."""
+        return _parsed(self._send("PUT", f"/v1/runs/{run_id}/feedback", body=feedback), RatedRun)
+
+    def rated_runs(self) -> list[RatedRun]:
+        """All that was said of runs, newest first."""
+        return _parsed(self._send("GET", "/v1/feedback"), RatedRuns).runs
+
+    def feedback_lines(self) -> bytes:
+        """Rated runs whose right answer is known, as JSON lines of the unified data set form."""
+        return self._send("GET", "/v1/feedback.jsonl").content
+
+    def models(self) -> list[str]:
+        """What may be asked here: the agents, and the bare model and the embedder where there are any."""
+        return [one.id for one in _parsed(self._send("GET", "/v1/models"), ModelNames).data]
+
+    def documents(self, limit: int = 100, offset: int = 0) -> DocumentsPage:
+        return _parsed(self._send("GET", "/v1/documents", params={"limit": limit, "offset": offset}), DocumentsPage)
+
+    def document(self, doc_id: str) -> DocumentInfo:
+        return _parsed(self._send("GET", f"/v1/documents/{doc_id}"), DocumentInfo)
+
+    def delete_document(self, doc_id: str) -> DocumentDeleted:
+        return _parsed(self._send("DELETE", f"/v1/documents/{doc_id}"), DocumentDeleted)
+
+    def upload(self, paths: Sequence[Path], meta: Meta | None = None) -> IngestJob:
+        """Send files in; they are searchable when the job is done. Raises VragError for a file it cannot read."""
+        with ExitStack() as stack:
+            try:
+                files = [("files", (path.name, stack.enter_context(path.open("rb")))) for path in paths]
+            except OSError as error:
+                raise VragError(f"cannot read {error.filename}: {error.strerror}") from error
+            return self._upload(files, meta)
+
+    def upload_files(self, files: Sequence[tuple[str, IO[bytes]]], meta: Meta | None = None) -> IngestJob:
+        """As ``upload``, for files that are open already, each with its name."""
+        return self._upload([("files", file) for file in files], meta)
+
+    def _upload(self, files: Sequence[tuple[str, tuple[str, IO[bytes]]]], meta: Meta | None) -> IngestJob:
+        data = {"meta": json.dumps(dict(meta))} if meta else None
+        try:
+            reply = self._http.post("/v1/documents", files=files, data=data)
+        except httpx.TransportError as error:
+            raise _unreachable(self.base_url, error) from error
+        _check(reply)
+        return _parsed(reply, IngestJob)
+
+    def job(self, job_id: str) -> IngestJob:
+        return _parsed(self._send("GET", f"/v1/jobs/{job_id}"), IngestJob)
+
+    def wait(self, job: IngestJob, timeout_s: float = 3600.0) -> IngestJob:
+        """The finished job. Raises VragError when it takes longer."""
+        deadline = time.monotonic() + timeout_s
+        while not job.finished:
+            if time.monotonic() > deadline:
+                raise VragError(f"ingest job {job.job_id} was not done after {timeout_s:g} s: poll it again later")
+            time.sleep(POLL_S)
+            job = _parsed(self._send("GET", job.url), IngestJob)
+        return job
+
+    def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
+        """A page (from 1), or the part of it in ``box``, drawn from the source."""
+        return self._send("GET", f"/v1/documents/{doc_id}/pages/{page}.png", params=_drawing(dpi, box)).content
+
+    def frame_png(self, doc_id: str, seconds: float) -> bytes:
+        return self._send("GET", f"/v1/documents/{doc_id}/frames/{seconds:.3f}.png").content
+
+    def original(self, doc_id: str) -> bytes:
+        """The bytes that were ingested."""
+        return self._send("GET", f"/v1/documents/{doc_id}/original").content
+
+    def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: BaseModel | None = None,
+        params: Mapping[str, str | float] | None = None,
+        also: int = 200,
+    ) -> httpx.Response:
+        try:
+            reply = self._http.request(
+                method, path, params=params, content=_json(body), headers=_JSON if body is not None else None
+            )
+        except httpx.TransportError as error:
+            raise _unreachable(self.base_url, error) from error
+        if reply.status_code != also:
+            _check(reply)
+        return reply
+
+
+class AsyncClient:
+    """Searching and asking on an event loop. Use as an async context manager."""
+
+    def __init__(self, base_url: str, *, api_key: str | None = None, timeout_s: float = 60.0) -> None:
+        self.base_url = base_url.rstrip("/")
+        self._http = httpx.AsyncClient(base_url=self.base_url, headers=_headers(api_key), timeout=timeout_s)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        try:
+            reply = await self._http.post("/v1/search", content=_json(request), headers=_JSON)
+        except httpx.TransportError as error:
+            raise _unreachable(self.base_url, error) from error
+        _check(reply)
+        return _parsed(reply, SearchResponse)
+
+    async def run(self, run_id: str) -> RunRecord:
+        """The finished run. Raises ServerError 202 while it goes on."""
+        try:
+            reply = await self._http.get(f"/v1/runs/{run_id}")
+        except httpx.TransportError as error:
+            raise _unreachable(self.base_url, error) from error
+        _check(reply)
+        if reply.status_code == httpx.codes.ACCEPTED:
+            raise ServerError(202, f"run {run_id} is still going on: follow its events", code="running")
+        return _parsed(reply, RunRecord)
+
+    async def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
+        """As ``Client.page_png``."""
+        return await self._picture(f"/v1/documents/{doc_id}/pages/{page}.png", _drawing(dpi, box))
+
+    async def frame_png(self, doc_id: str, seconds: float) -> bytes:
+        return await self._picture(f"/v1/documents/{doc_id}/frames/{seconds:.3f}.png", {})
+
+    async def _picture(self, path: str, params: Mapping[str, str | float]) -> bytes:
+        try:
+            reply = await self._http.get(path, params=dict(params))
+        except httpx.TransportError as error:
+            raise _unreachable(self.base_url, error) from error
+        _check(reply)
+        return reply.content
+
+    async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
+        """As ``Client.ask``."""
+        request = _named(request)
+        follower = RunFollower(request.run_id or "")
+        failures = 0
+        while not follower.finished:
+            seen = follower.last_event_id
+            try:
+                async for line in self._lines(request, follower):
+                    event = follower.feed(line)
+                    if event is not None:
+                        yield event
+                problem = "the stream ended before the run did"
+            except (httpx.TransportError, ServerError) as error:
+                problem = _passing_problem(self.base_url, error, follower)
+            failures = 0 if follower.last_event_id != seen else failures
+            if not follower.finished:
+                await asyncio.sleep(_wait_before_retry(self.base_url, failures, problem))
+                failures += 1
+
+    async def _lines(self, request: RunRequest, follower: RunFollower) -> AsyncGenerator[str]:
+        follower.begin_connection()
+        method, path, headers, content = _stream_request(request, follower)
+        async with AsyncExitStack() as stack:
+            timeout = _stream_timeout(self._http.timeout)
+            reply = await stack.enter_async_context(
+                self._http.stream(method, path, headers=headers, content=content, timeout=timeout)
+            )
+            if not reply.is_success:
+                await reply.aread()
+            _check(reply)
+            async for line in reply.aiter_lines():
+                yield line
+
+
+_JSON = {"Content-Type": "application/json"}
+_PASSING = frozenset({429, 502, 503, 504})
+"""What a server says while one of its parts restarts."""
+
+
+def _headers(api_key: str | None) -> dict[str, str]:
+    return {"Authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def _json(body: BaseModel | None) -> str | None:
+    return body.model_dump_json(exclude_none=True) if body is not None else None
+
+
+def _drawing(dpi: float, box: Box | None) -> dict[str, str | float]:
+    return {"dpi": dpi} | ({"bbox": ",".join(f"{edge:.6g}" for edge in box.as_tuple())} if box is not None else {})
+
+
+def _named(request: RunRequest) -> RunRequest:
+    """With an id that the client chose, so that repeating the request after a lost reply starts no second run."""
+    return request if request.run_id else request.model_copy(update={"run_id": uuid.uuid4().hex})
+
+
+def _stream_request(request: RunRequest | None, follower: RunFollower) -> tuple[str, str, dict[str, str], str | None]:
+    """Method, path, headers and body: a start before the first event, a resumption after it."""
+    if request is not None and follower.last_event_id is None:
+        return "POST", "/v1/runs", dict(_JSON), _json(request)
+    headers = {"Last-Event-ID": str(follower.last_event_id)}
+    return "GET", f"/v1/runs/{follower.run_id}/events", headers, None
+
+
+def _stream_timeout(usual: httpx.Timeout) -> httpx.Timeout:
+    return httpx.Timeout(connect=usual.connect, write=usual.write, pool=usual.pool, read=_STREAM_SILENCE_S)
+
+
+def _passing_problem(base_url: str, error: httpx.TransportError | ServerError, follower: RunFollower) -> str:
+    """Why the stream was lost, in words. Raises where trying again cannot help."""
+    if isinstance(error, ServerError):
+        if follower.last_event_id is None or error.status not in _PASSING:
+            raise error
+        return str(error)
+    if follower.last_event_id is None and isinstance(error, httpx.ConnectError):
+        raise _unreachable(base_url, error) from error
+    return str(error) or type(error).__name__
+
+
+def _wait_before_retry(base_url: str, failures: int, problem: str) -> float:
+    """Seconds to wait. Raises UnreachableError when it has been tried often enough."""
+    if failures >= len(RECONNECT_WAITS_S):
+        raise UnreachableError(f"the connection to {base_url} is lost ({problem}): check that the server runs")
+    return RECONNECT_WAITS_S[failures]
+
+
+def _unreachable(base_url: str, error: httpx.TransportError) -> UnreachableError:
+    reason = str(error) or type(error).__name__
+    return UnreachableError(f"no server answers at {base_url} ({reason}): start one with `vrag serve`")
+
+
+def _check(reply: httpx.Response) -> None:
+    """Raise ServerError unless the reply is a success."""
+    if reply.is_success:
+        return
+    try:
+        detail = ErrorBody.model_validate_json(reply.content).error
+    except ValidationError:
+        raise ServerError(
+            reply.status_code, f"{reply.request.url} answered {reply.status_code}, and not as a vrag server does"
+        ) from None
+    raise ServerError(reply.status_code, detail.message, code=detail.code, param=detail.param)
+
+
+def _parsed(reply: httpx.Response, model: type[M]) -> M:
+    try:
+        return model.model_validate_json(reply.content)
+    except ValidationError as error:
+        raise ServerError(
+            reply.status_code,
+            f"{reply.request.url} answered with something else than a {model.__name__}: is it a vrag server?",
+        ) from error

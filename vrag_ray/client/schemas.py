@@ -1,0 +1,306 @@
+"""The JSON of the HTTP interface, once: the gateway sends and reads these models, and so does the client.
+
+A run's record and its events are not repeated here: they are ``vrag_ray.agent.driver.RunRecord`` and
+``vrag_ray.agent.events.Event``, sent as they are.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
+
+from vrag_ray.types import DocumentKind, DocumentStatus, MetaValue, PassageKind, SearchMode
+from vrag_ray.types.filters import SearchFilter
+
+Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
+
+
+class Request(BaseModel):
+    """A request body: unknown names are refused, so that a typo is not a silent default."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Reply(BaseModel):
+    """A reply body: unknown names are ignored, so that an older client can read a newer server."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class SearchRequest(Request):
+    """``POST /v1/search``: exactly one of ``query`` and ``queries``."""
+
+    query: Query | None = None
+    queries: list[Query] | None = Field(default=None, max_length=256, validate_default=True)
+    top_k: int = Field(default=3, ge=1, le=100)
+    mode: SearchMode = SearchMode.HYBRID
+    filter: SearchFilter | None = None
+
+    @field_validator("queries")
+    @classmethod
+    def _one_of_query_and_queries(cls, queries: list[str] | None, info: ValidationInfo) -> list[str] | None:
+        # `query` is absent from the data when it failed its own check: that error stands alone.
+        if "query" not in info.data:
+            return queries
+        if (queries is None) == (info.data["query"] is None):
+            raise ValueError("give exactly one of query and queries")
+        if queries is not None and not queries:
+            raise ValueError("queries is empty: give at least one")
+        return queries
+
+    def all_queries(self) -> list[str]:
+        """The queries to answer, in the order of ``SearchResponse.results``."""
+        return self.queries if self.queries is not None else [self.query or ""]
+
+
+class SearchHit(Reply):
+    """One result. ``bbox`` is (x0, y0, x1, y1) in fractions of the page, origin top left: around the lines of ``text``,
+    None for plain text, clips and text whose place is not known.
+
+    ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds. ``image_url`` is a path of the same server and is
+    None where there is nothing to show (text files). ``score`` orders the results of one query and compares with no
+    other query's: cosine (``dense``), BM25 (``lexical``) or a share in 0..1 (``hybrid``).
+    """
+
+    passage_id: str
+    doc_id: str
+    title: str
+    uri: str
+    kind: PassageKind
+    page: int | None = None
+    t_start: float | None = None
+    t_end: float | None = None
+    score: float
+    text: str
+    bbox: tuple[float, float, float, float] | None = None
+    image_url: str | None = None
+
+
+class SearchResponse(Reply):
+    """Results per query, in the order of the request, and how complete they are."""
+
+    results: list[list[SearchHit]]
+    shards_ok: int
+    shards_total: int
+    mode: SearchMode
+    retrieval_profile: str
+    """What made the evidence, in words a user may quote, for example the embedder's id or ``lexical only``."""
+    collection_version: int
+    notices: list[str] = []
+    """What was degraded; a notice about one query of several quotes it."""
+
+
+class RunRequest(Request):
+    """``POST /v1/runs``. Bounds left out are the server's own."""
+
+    question: Query
+    agent: str = Field(default="extractive", min_length=1, max_length=64)
+    max_steps: int | None = Field(default=None, ge=2, le=100)
+    top_k: int | None = Field(default=None, ge=1, le=50)
+    """Hits of one search."""
+    thinking: bool | None = None
+    """The model's own thinking phase: on, off, or as the server has it."""
+    filter: SearchFilter | None = None
+    deadline_s: float | None = Field(default=None, gt=0, le=3600)
+    run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{8,64}$")
+    """The caller's own id, so that a POST repeated after a lost connection joins the run instead of starting two."""
+
+
+class RunSummary(Reply):
+    """One run in a list, and the body of ``GET /v1/runs/{id}`` (202) while it runs.
+
+    ``status`` is ``running`` or that of ``RunRecord``; ``seconds`` is None while it runs. A stream is resumed after
+    ``last_event_id``.
+    """
+
+    run_id: str
+    question: str
+    agent: str
+    status: str
+    started_at: str
+    """ISO 8601, UTC."""
+    seconds: float | None = None
+    last_event_id: int = -1
+
+
+class Rating(StrEnum):
+    """What a reader thinks of an answer."""
+
+    UP = "up"
+    DOWN = "down"
+
+
+class Feedback(Request):
+    """``PUT /v1/runs/{id}/feedback``. ``answer`` is what would have been right, where the reader knows it."""
+
+    rating: Rating
+    comment: str = Field(default="", max_length=4000)
+    answer: str = Field(default="", max_length=4000)
+
+
+class RatedRun(Reply):
+    """A run with what a reader said of it. It is kept when the run itself is not any more.
+
+    ``right_answer`` is the reader's, or the run's own where that was liked; empty where nobody knows it. ``file_name``
+    and ``pages`` (from 1) are those of the run's first source, where it was liked.
+    """
+
+    run_id: str
+    question: str
+    agent: str
+    rating: Rating
+    comment: str
+    right_answer: str
+    file_name: str = ""
+    pages: list[int] = []
+    rated_at: str
+    """ISO 8601, UTC."""
+
+
+class RatedRuns(Reply):
+    """``GET /v1/feedback``: newest first."""
+
+    runs: list[RatedRun]
+
+
+class RunsPage(Reply):
+    """``GET /v1/runs?limit=``: live runs first, then finished ones, newest first."""
+
+    runs: list[RunSummary]
+    total: int
+
+
+class DocumentInfo(Reply):
+    """One document of the collection. ``units`` are pages, clips of a video or pieces of a text."""
+
+    doc_id: str
+    uris: list[str]
+    title: str
+    kind: DocumentKind
+    status: DocumentStatus
+    units: int
+    size_bytes: int
+    added_at: str
+    error: str = ""
+    meta: dict[str, MetaValue] = {}
+
+
+class DocumentsPage(Reply):
+    """``GET /v1/documents?limit=&offset=``."""
+
+    documents: list[DocumentInfo]
+    total: int
+    collection_version: int
+
+
+class DocumentDeleted(Reply):
+    """``DELETE /v1/documents/{id}``: the first version of the collection without the document."""
+
+    doc_id: str
+    collection_version: int
+
+
+class JobState(StrEnum):
+    """Where an ingest job stands; the last two are final."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class FileProblem(Reply):
+    """A file that could not be read, wholly or in part."""
+
+    name: str
+    error: str
+
+
+class FileState(Reply):
+    """How far one file of an upload is: pages that are read, of those that are to be (None until that is known)."""
+
+    name: str
+    done_pages: int = 0
+    total_pages: int | None = None
+
+
+class IngestJob(Reply):
+    """``POST /v1/documents`` answers 202 with one; ``url`` is the path to poll.
+
+    ``failed`` means that the job itself broke (``error`` says why). Files that could not be decoded are listed in
+    ``errors`` of a job that is ``done``.
+    """
+
+    job_id: str
+    state: JobState
+    url: str
+    done_pages: int = 0
+    total_pages: int | None = None
+    pages_per_s: float | None = None
+    eta_s: float | None = None
+    files: list[FileState] = []
+    """In the order of the upload, while the job runs and after it."""
+    documents: list[str] = []
+    """Ids of the documents that are searchable now, in the order of the upload."""
+    errors: list[FileProblem] = []
+    error: str = ""
+    collection_version: int | None = None
+
+    @property
+    def finished(self) -> bool:
+        return self.state in (JobState.DONE, JobState.FAILED)
+
+
+class ModelName(Reply):
+    """One of ``ModelNames``."""
+
+    id: str
+
+
+class ModelNames(Reply):
+    """``GET /v1/models``, as far as the client reads it: what may be asked here."""
+
+    data: list[ModelName]
+
+
+class PartState(Reply):
+    """Whether one part of the server is ready, and if not, why."""
+
+    ready: bool
+    why: str = ""
+
+
+class ServedCollection(Reply):
+    """Which collection a service answers from: its folder's name or its URI, its version and number of documents."""
+
+    name: str
+    version: int
+    documents: int
+
+
+class Ready(Reply):
+    """``GET /readyz``: 200 when ``ready``, 503 otherwise, with the same body.
+
+    ``collection`` is None while the retriever does not answer.
+    """
+
+    ready: bool
+    collection: ServedCollection | None = None
+    parts: dict[str, PartState]
+
+
+class ErrorDetail(Reply):
+    """What was wrong: ``param`` is the field for a 422, ``code`` a stable name for programs."""
+
+    message: str
+    type: str
+    param: str | None = None
+    code: str
+
+
+class ErrorBody(Reply):
+    """The body of every reply that is not a success."""
+
+    error: ErrorDetail

@@ -1,0 +1,74 @@
+"""What a run asks of its model and of its evidence, told to an onlooker: events leave prompts and whole hits out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from vrag_ray.agent.chat import Delta, Message, Picture, PictureRequest
+from vrag_ray.agent.ports import EvidenceSource
+from vrag_ray.policies.chat_model import ChatModel, ChatRequest
+from vrag_ray.types import Completion, Hit, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types.filters import SearchFilter
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A chat as it goes to the model. A reply that was lost on the way is asked for again by the same call."""
+
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """A whole reply to the last call."""
+
+    completion: Completion
+
+
+@dataclass(frozen=True, slots=True)
+class SearchHits:
+    """All hits of a search, best first."""
+
+    hits: tuple[Hit, ...]
+
+
+Sight = ModelCall | ModelReply | SearchHits
+Tell = Callable[[Sight], None]
+"""Takes what is seen, at once and in order. Cheap, and never raises."""
+
+
+class WatchedModel:
+    """``ChatModel`` that tells each call and each whole reply of ``model``."""
+
+    def __init__(self, model: ChatModel, tell: Tell) -> None:
+        self._model = model
+        self._tell = tell
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        self._tell(ModelCall(request.messages))
+        async with aclosing(self._model.chat(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    self._tell(ModelReply(piece))
+                yield piece
+
+
+class WatchedEvidence:
+    """``EvidenceSource`` that tells the hits of each search of ``source``."""
+
+    def __init__(self, source: EvidenceSource, tell: Tell) -> None:
+        self._source = source
+        self._tell = tell
+
+    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+        answer = await self._source.search(query, top_k=top_k, filter=filter)
+        self._tell(SearchHits(answer.results[0] if answer.results else ()))
+        return answer
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return await self._source.page_texts(pages)
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return await self._source.pictures(requests)

@@ -1,0 +1,146 @@
+"""Searching and asking in this process, where no server runs: the retriever and the agent, without Ray.
+
+And ``ray_session``, for what does need a Ray.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.driver import Run
+from vrag_ray.agent.events import Event
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
+from vrag_ray.config import Settings
+from vrag_ray.policies.brains import AgentName
+from vrag_ray.types import Locator, NotFoundError, PageText, SearchAnswer, VragError
+from vrag_ray.types.filters import SearchFilter
+
+if TYPE_CHECKING:
+    from vrag_ray.index.sharded import ShardedRetriever
+    from vrag_ray.serving.library import Library
+
+
+class AnswerSystem(Protocol):
+    """What a command needs: ``vrag_ray.client.http.AsyncClient`` is one, ``LocalSystem`` the other."""
+
+    async def search(self, request: SearchRequest) -> SearchResponse: ...
+    def ask(self, request: RunRequest) -> AsyncGenerator[Event]: ...
+    async def run(self, run_id: str) -> RunRecord: ...
+
+
+@contextmanager
+def ray_session() -> Iterator[None]:
+    """A Ray to work on: the one of ``RAY_ADDRESS`` or of this process, else one started for the block."""
+    # Ray decides by this variable at every entry point; unset, each one decides differently.
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(log_to_driver=False, logging_level=logging.WARNING)
+    else:
+        from vrag_ray.serving.local import start_ray
+
+        start_ray()
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+@asynccontextmanager
+async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
+    """``settings.collection`` ready to be searched and asked. Raises NotFoundError where there is no collection."""
+    from vrag_ray.index.sharded import ShardedRetriever
+    from vrag_ray.serving.library import Library
+
+    retriever = await ShardedRetriever.start_local(settings)
+    library = Library(settings, retriever.refresh)
+    try:
+        yield LocalSystem(settings, retriever, library)
+    finally:
+        library.close()
+        await retriever.close()
+
+
+def require_collection(root: str) -> None:
+    """Raise NotFoundError, before anything is started, unless ``root`` is a collection with documents."""
+    from vrag_ray.index.collection import Collection
+
+    if Collection.open(root).record is None:
+        raise NotFoundError(f"the collection {root} is empty: `vrag ingest PATH --collection {root}` adds documents")
+
+
+class LocalSystem:
+    """See ``local_system``, which makes it."""
+
+    def __init__(self, settings: Settings, retriever: ShardedRetriever, library: Library) -> None:
+        self._settings = settings
+        self._retriever = retriever
+        self._library = library
+        self._runs: dict[str, Run] = {}
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        from vrag_ray.serving.hits import search_hit
+
+        answer = await self._retriever.search(
+            request.all_queries(), top_k=request.top_k, mode=request.mode, filter=request.filter
+        )
+        return SearchResponse(
+            results=[[search_hit(hit) for hit in hits] for hits in answer.results],
+            shards_ok=answer.shards_ok,
+            shards_total=answer.shards_total,
+            mode=answer.mode,
+            retrieval_profile=self._retriever.status().profile,
+            collection_version=answer.collection_version,
+            notices=list(answer.notices),
+        )
+
+    async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
+        from vrag_ray.serving.run_factory import endpoint_model, make_run
+
+        _refuse_served_model(request.agent, self._settings)
+        source = _LocalEvidence(self._retriever, self._library)
+        run = make_run(
+            request.run_id or uuid.uuid4().hex, request, self._settings, source, endpoint_model(self._settings)
+        )
+        self._runs[run.run_id] = run
+        async for event in run.events():
+            yield event
+
+    async def run(self, run_id: str) -> RunRecord:
+        if run_id not in self._runs:
+            raise NotFoundError(f"run {run_id} was not started here")
+        return self._runs[run_id].record()
+
+
+def _refuse_served_model(agent: str, settings: Settings) -> None:
+    if settings.vllm is not None and settings.openai is None and agent != AgentName.EXTRACTIVE:
+        raise VragError(
+            f"agent {agent} needs the model {settings.vllm.model}, and only the service loads one: start `vrag serve` "
+            "with this configuration, and ask it with --url"
+        )
+
+
+class _LocalEvidence:
+    def __init__(self, retriever: ShardedRetriever, library: Library) -> None:
+        self._retriever = retriever
+        self._library = library
+
+    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+        return await self._retriever.search([query], top_k=top_k, filter=filter)
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return await self._library.page_texts(pages)
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return await self._library.pictures(requests)

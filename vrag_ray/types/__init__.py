@@ -1,0 +1,48 @@
+"""The nouns that every part of vrag_ray shares: frozen values, no IO, no Ray."""
+
+from __future__ import annotations
+
+from vrag_ray.types.documents import (
+    Document,
+    DocumentKind,
+    DocumentStatus,
+    Locator,
+    Meta,
+    MetaValue,
+    PageText,
+    Passage,
+    PassageKind,
+    Region,
+    document_id,
+    passage_id,
+)
+from vrag_ray.types.errors import NotFoundError, VragError
+from vrag_ray.types.geometry import FULL_PAGE, Box, Word, around
+from vrag_ray.types.models import Completion, FamilyName
+from vrag_ray.types.search import Hit, SearchAnswer, SearchMode
+
+__all__ = [
+    "FULL_PAGE",
+    "Box",
+    "Completion",
+    "Document",
+    "DocumentKind",
+    "DocumentStatus",
+    "FamilyName",
+    "Hit",
+    "Locator",
+    "Meta",
+    "MetaValue",
+    "NotFoundError",
+    "PageText",
+    "Passage",
+    "PassageKind",
+    "Region",
+    "SearchAnswer",
+    "SearchMode",
+    "VragError",
+    "Word",
+    "around",
+    "document_id",
+    "passage_id",
+]

@@ -1,0 +1,151 @@
+"""Documents and their passages: what a collection is made of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from vrag_ray.types.errors import VragError
+from vrag_ray.types.geometry import Box, Word
+
+MetaValue = str | int | float | bool
+Meta = Mapping[str, MetaValue]
+
+
+class PassageKind(StrEnum):
+    """What a passage is a piece of."""
+
+    PAGE = "page"
+    IMAGE = "image"
+    CLIP = "clip"
+    TEXT = "text"
+
+
+class DocumentKind(StrEnum):
+    """What a document is."""
+
+    PDF = "pdf"
+    IMAGE = "image"
+    VIDEO = "video"
+    TEXT = "text"
+
+
+class DocumentStatus(StrEnum):
+    """How ingest ended for a document. A document without a row is unfinished."""
+
+    READY = "ready"
+    PARTIAL = "partial"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Locator:
+    """Where in a document a passage is: a page (1-based), a time range (seconds) or a character span.
+
+    A page of a PDF has ``page``; a whole image has ``page=1``; a clip has ``t_start`` and ``t_end``;
+    a piece of a text file has ``span_start`` and ``span_end`` (character offsets into the decoded text).
+    """
+
+    page: int | None = None
+    t_start: float | None = None
+    t_end: float | None = None
+    span_start: int | None = None
+    span_end: int | None = None
+
+    @property
+    def key(self) -> str:
+        """A short stable name, unique within the document: ``p12``, ``t60.000-120.000`` or ``s0-900``."""
+        if self.page is not None:
+            return f"p{self.page}"
+        if self.t_start is not None and self.t_end is not None:
+            return f"t{self.t_start:.3f}-{self.t_end:.3f}"
+        if self.span_start is not None and self.span_end is not None:
+            return f"s{self.span_start}-{self.span_end}"
+        raise VragError("a locator needs a page, a time range or a span")
+
+    def __str__(self) -> str:
+        if self.page is not None:
+            return f"page {self.page}"
+        if self.t_start is not None and self.t_end is not None:
+            return f"{self.t_start:.1f}-{self.t_end:.1f} s"
+        return f"characters {self.span_start}-{self.span_end}"
+
+
+def document_id(data: bytes) -> str:
+    """The SHA-256 of a document's bytes in hex: its name in every collection."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def passage_id(doc_id: str, locator: Locator, window: int) -> str:
+    """``<first 24 hex of doc_id>:<locator key>:w<window>``, the same on every run for the same bytes."""
+    return f"{doc_id[:24]}:{locator.key}:w{window}"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One retrievable window of a document; one row of ``passages.lance``, at most one vector.
+
+    ``window`` counts the windows of one locator from 0. ``box`` is around the lines that hold the window's text,
+    None where its place is not known or there is none (plain text, clips). ``words`` is filled only where OCR made
+    them: words of a PDF's text layer are read from the blob again when they are needed.
+    """
+
+    id: str
+    doc_id: str
+    kind: PassageKind
+    locator: Locator
+    window: int
+    text: str
+    box: Box | None = None
+    words: tuple[Word, ...] = ()
+    meta: Meta = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One row of ``documents.lance``. Its presence is ingest's commit mark for the document."""
+
+    doc_id: str
+    uris: tuple[str, ...]
+    title: str
+    kind: DocumentKind
+    status: DocumentStatus
+    units: int
+    """Pages of a PDF, 1 for an image, clips of a video, pieces of a text."""
+    size_bytes: int
+    embedder_id: str
+    added_at: str
+    """ISO 8601, UTC."""
+    error: str = ""
+    meta: Meta = field(default_factory=dict)
+
+    @property
+    def uri(self) -> str:
+        return self.uris[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A rectangle of one page, picture or frame of a document: what a citation points at."""
+
+    doc_id: str
+    locator: Locator
+    box: Box
+
+
+@dataclass(frozen=True, slots=True)
+class PageText:
+    """The words of one page, picture or clip, as the reader of the original document finds them.
+
+    ``width`` and ``height`` are the page's size in points (PDF) or pixels (image, video); 0 for plain text,
+    which has no geometry and therefore no words.
+    """
+
+    doc_id: str
+    locator: Locator
+    text: str
+    words: tuple[Word, ...]
+    width: float
+    height: float
