@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.recorded_legs import Question
-from vrag_ray.index.fusion import Leg
-from vrag_ray.index.legs import DENSE, LEAST_READABLE, LEXICAL, lexical_weight, rank
+from vrag_ray.index.search.fusion import Leg
+from vrag_ray.index.search.legs import DENSE, LEAST_READABLE, LEXICAL, lexical_weight, rank
 from vrag_ray.types import SearchMode
 
 Fusion = Callable[[Question], list[str]]
@@ -26,7 +26,7 @@ def dense(question: Question) -> list[str]:
 
 
 def shipped(question: Question) -> list[str]:
-    """`vrag_ray.index.legs.rank`, as the retriever calls it."""
+    """`vrag_ray.index.search.legs.rank`, as the retriever calls it."""
     best = question.lexical.pages[0][1] if question.lexical.pages else 0.0
     words = question.lexical.leg(LEXICAL, lexical_weight(best, question.ceiling))
     meaning = question.dense.leg(DENSE) if question.readable >= LEAST_READABLE else None

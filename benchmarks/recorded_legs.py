@@ -17,15 +17,15 @@ from pydantic import BaseModel, ConfigDict
 
 import vrag_ray
 from vrag_ray.config import DecodeLimits, Settings
-from vrag_ray.corpus.sandbox import Sandbox
-from vrag_ray.embedding.load import load_embedder
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.evaluation.toc import TocQuery, toc_queries
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.fusion import Leg, best_windows
-from vrag_ray.index.legs import lexical_leg
-from vrag_ray.index.lexical import Scored
-from vrag_ray.index.shard import ShardIndex, load_rows
-from vrag_ray.index.terms import index_terms
+from vrag_ray.index.search.fusion import Leg, best_windows
+from vrag_ray.index.search.legs import lexical_leg
+from vrag_ray.index.search.lexical import Scored
+from vrag_ray.index.search.shard import ShardIndex, load_rows
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.ingest import ingest
 from vrag_ray.types import VragError
 

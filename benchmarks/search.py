@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.rows import documents_table, passage_schema, shard_checksum
-from vrag_ray.index.shard_pool import ShardPool
-from vrag_ray.index.writer import CollectionWriter, now_utc
+from vrag_ray.index.search.shard_pool import ShardPool
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.rows import documents_table, passage_schema, shard_checksum
+from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.types import Document, DocumentKind, DocumentStatus
 
 DIM, K, PAGES_PER_DOC, BATCH = 384, 10, 1000, 50_000

@@ -20,8 +20,8 @@ from tests.index.planted import PlantedEmbedder
 from tests.serving import material
 from vrag_ray import SearchEngine
 from vrag_ray.config import EmbedderConfig
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.verify import verify
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.verify import verify
 from vrag_ray.types import NotFoundError, VragError
 
 # As published; the import is all that is changed, and "/path/to/model" stands for a folder that each reader has.

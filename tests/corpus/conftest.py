@@ -7,7 +7,7 @@ import pytest
 
 from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.model import DecodeOptions
-from vrag_ray.corpus.sandbox import Sandbox
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
 
 Put = Callable[[str, bytes], Path]
 

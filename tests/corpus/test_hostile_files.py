@@ -8,9 +8,9 @@ import pytest
 from tests.corpus.hostile import HOSTILE, nested_forms_pdf
 from tests.corpus.samples import open_png, text_pdf
 from vrag_ray.config import CorpusConfig, DecodeLimits
-from vrag_ray.corpus.isolate import decode_isolating
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, KilledError, WorkItem
-from vrag_ray.corpus.sandbox import Sandbox
+from vrag_ray.corpus.sandbox.isolate import decode_isolating
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator
 
 LIMITS = DecodeLimits(cpu_seconds=1, wall_seconds=30.0, memory_mb=1024)

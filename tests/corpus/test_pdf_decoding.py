@@ -8,7 +8,7 @@ from tests.corpus.samples import ink_box, open_png, scanned_pdf, text_pdf
 from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.model import DecodeError, OutlineEntry, WorkItem
 from vrag_ray.corpus.passages import passages_of
-from vrag_ray.corpus.sandbox import Sandbox
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import Box, DocumentKind, Locator
 
 PDF = DocumentKind.PDF

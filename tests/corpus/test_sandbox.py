@@ -16,8 +16,8 @@ from tests.corpus.samples import text_pdf
 from tests.processes import children_called
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodeError, KilledError, KillReason, WorkItem
-from vrag_ray.corpus.sandbox import Sandbox
-from vrag_ray.corpus.wire import HEAD, ReplyBuffer
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.corpus.sandbox.wire import HEAD, ReplyBuffer
 from vrag_ray.types import DocumentKind, Locator
 
 PDF = DocumentKind.PDF
@@ -25,7 +25,7 @@ PDF = DocumentKind.PDF
 
 def child_of_this_process() -> psutil.Process:
     """The youngest decoding child; other tests may keep one of their own."""
-    return max(children_called("vrag_ray.corpus.child"), key=lambda child: (child.create_time(), child.pid))
+    return max(children_called("vrag_ray.corpus.sandbox.child"), key=lambda child: (child.create_time(), child.pid))
 
 
 def decode(sandbox: Sandbox, path: Path, options, stop: int = 1):
@@ -115,7 +115,7 @@ def test_a_stream_that_is_left_early_does_not_confuse_the_next_call(put, no_ocr)
 def test_the_child_ends_with_its_parent(good):
     program = (
         "import sys, os, psutil; from pathlib import Path; from vrag_ray.config import DecodeLimits\n"
-        "from vrag_ray.corpus.sandbox import Sandbox\n"
+        "from vrag_ray.corpus.sandbox.sandbox import Sandbox\n"
         "s = Sandbox(DecodeLimits()); s.probe(Path(sys.argv[1]), 'a.pdf')\n"
         "print(psutil.Process().children()[0].pid, flush=True); os.kill(os.getpid(), 9)"
     )
@@ -173,7 +173,7 @@ def test_a_file_larger_than_allowed_is_not_even_opened(put):
 LIAR = """#!{python}
 import sys
 from vrag_ray.corpus.model import DecodedUnit
-from vrag_ray.corpus.wire import DoneReply, PictureReply, UnitReply, pack, read_request, read_start
+from vrag_ray.corpus.sandbox.wire import DoneReply, PictureReply, UnitReply, pack, read_request, read_start
 from vrag_ray.types import Locator, PassageKind
 read_start(sys.stdin.buffer)
 read_request(sys.stdin.buffer)

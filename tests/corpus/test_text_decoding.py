@@ -3,7 +3,7 @@ import json
 import pytest
 
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
-from vrag_ray.corpus.sandbox import Sandbox
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator, PassageKind
 
 

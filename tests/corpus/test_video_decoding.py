@@ -10,6 +10,7 @@ from PIL import Image
 from tests.corpus.hostile import streamable_mp4_cut_short
 from tests.corpus.samples import open_png, picture_of, turned, video
 from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.formats.video_frames import AvReader, DecordReader, open_reader
 from vrag_ray.corpus.model import (
     DecodeError,
     DecodeOptions,
@@ -17,8 +18,7 @@ from vrag_ray.corpus.model import (
     clip_count,
     clip_locator,
 )
-from vrag_ray.corpus.sandbox import Sandbox
-from vrag_ray.corpus.video_frames import AvReader, DecordReader, open_reader
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import Box, DocumentKind, Locator, PassageKind
 

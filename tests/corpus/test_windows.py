@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vrag_ray.config import CorpusConfig
+from vrag_ray.corpus.formats.text import split_pieces
 from vrag_ray.corpus.model import DecodedUnit, TextLine, letters_in
 from vrag_ray.corpus.passages import UNIT_ERROR, boxes_of, passages_of
-from vrag_ray.corpus.text import split_pieces
 from vrag_ray.corpus.windows import WORD, window_spans, without_leaders
 from vrag_ray.types import Box, Locator, PassageKind, VragError, Word
 

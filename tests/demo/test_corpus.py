@@ -120,7 +120,7 @@ def test_the_video_decodes_wholly_and_moves(folder: Path):
 
 
 def test_the_subtitle_track_says_what_the_captions_say_at_the_same_time(folder: Path):
-    from vrag_ray.corpus.subtitles import read_cues
+    from vrag_ray.corpus.formats.subtitles import read_cues
 
     cues = read_cues(folder / corpus.VIDEO)
     assert [(cue.start, cue.end, cue.text) for cue in cues] == [

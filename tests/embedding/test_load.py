@@ -9,7 +9,7 @@ import pytest
 
 from tests.embedding import factories
 from vrag_ray.config import EmbedderConfig
-from vrag_ray.embedding.load import load_embedder
+from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.types import VragError
 
 HERE = factories.__name__

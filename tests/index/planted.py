@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import EmbedderConfig
-from vrag_ray.index.rows import StoredPassage
-from vrag_ray.index.writer import CollectionWriter, now_utc
+from vrag_ray.index.storage.rows import StoredPassage
+from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.types import (
     Document,
     DocumentKind,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.index.chinese_slides import CLOUD_ENTERPRISE_NETWORK, draw_slides
 from vrag_ray.config import CorpusConfig, IndexConfig, Settings
-from vrag_ray.index.sharded import ShardedRetriever
+from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.ingest import ingest
 from vrag_ray.types import PassageKind, SearchAnswer, SearchMode
 from vrag_ray.types.filters import SearchFilter

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.index.planted import doc_id_of, document, plant, stored
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.lexical import lexical_search
-from vrag_ray.index.rows import CorruptionError
-from vrag_ray.index.shard import load_rows
-from vrag_ray.index.verify import verify
-from vrag_ray.index.writer import CollectionWriter
+from vrag_ray.index.search.lexical import lexical_search
+from vrag_ray.index.search.shard import load_rows
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.rows import CorruptionError
+from vrag_ray.index.storage.verify import verify
+from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import NotFoundError, VragError
 
 

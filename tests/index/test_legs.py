@@ -7,11 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.index.planted import plant
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.fusion import Leg
-from vrag_ray.index.legs import DENSE, LEXICAL, MOST_LEXICAL_WEIGHT, lexical_leg, lexical_weight, query_notices, rank
-from vrag_ray.index.lexical import Scored
-from vrag_ray.index.terms import index_terms
+from vrag_ray.index.search.fusion import Leg
+from vrag_ray.index.search.legs import (
+    DENSE,
+    LEXICAL,
+    MOST_LEXICAL_WEIGHT,
+    lexical_leg,
+    lexical_weight,
+    query_notices,
+    rank,
+)
+from vrag_ray.index.search.lexical import Scored
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import SearchMode
 
 WORDS = Leg(LEXICAL, [Scored("d:p1:w0", 8.0), Scored("d:p2:w0", 2.0)], complete=True, weight=0.25)

@@ -13,9 +13,9 @@ import pytest
 
 from tests.index.planted import doc_id_of, document, plant, stored
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.sharded import ShardedRetriever
-from vrag_ray.index.writer import CollectionWriter
+from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import SearchAnswer, SearchMode, VragError
 from vrag_ray.types.filters import SearchFilter
 

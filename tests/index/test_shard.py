@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.index.planted import DIM, EMBEDDER, doc_id_of, document, stored
-from vrag_ray.index import shard
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.lexical import Scored
-from vrag_ray.index.shard import ShardIndex, load_rows, merge
-from vrag_ray.index.writer import CollectionWriter
+from vrag_ray.index.search import shard
+from vrag_ray.index.search.lexical import Scored
+from vrag_ray.index.search.shard import ShardIndex, load_rows, merge
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import PassageKind, VragError
 from vrag_ray.types.filters import MetaRange, SearchFilter
 

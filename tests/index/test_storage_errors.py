@@ -12,10 +12,10 @@ import pytest
 from tests.index.planted import document, plant, stored
 from tests.support.disks import few_files, needs_mounts, small_disk
 from vrag_ray.cli.main import main as cli
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.storage_errors import StorageError, StorageFault, fault_of
-from vrag_ray.index.verify import verify
-from vrag_ray.index.writer import CollectionWriter
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of
+from vrag_ray.index.storage.verify import verify
+from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import VragError
 
 MEGABYTE = 1_000_000

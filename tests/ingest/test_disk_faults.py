@@ -12,9 +12,9 @@ import yaml
 
 from tests.ingest.test_ingest import content, make_pdf, settings_for
 from tests.support.disks import needs_mounts, small_disk
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.storage_errors import StorageError, StorageFault
-from vrag_ray.index.verify import verify
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.errors import StorageError, StorageFault
+from vrag_ray.index.storage.verify import verify
 from vrag_ray.ingest import ingest
 
 pytestmark = pytest.mark.usefixtures("local_ray")

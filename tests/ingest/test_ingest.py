@@ -15,10 +15,10 @@ import yaml
 
 from tests.corpus import hostile
 from vrag_ray.config import CorpusConfig, DecodeLimits, EmbedderConfig, IngestConfig, Settings
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.lexical import lexical_search
-from vrag_ray.index.verify import verify
-from vrag_ray.index.writer import CollectionWriter
+from vrag_ray.index.search.lexical import lexical_search
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.verify import verify
+from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest import Progress, Source, ingest
 from vrag_ray.types import DocumentStatus, VragError
 

@@ -16,7 +16,7 @@ from tests.mcp_server.processes import listening, stdio, text_of
 from tests.serving import material
 from vrag_ray.client.http import Client as Gateway
 from vrag_ray.config import Settings
-from vrag_ray.index.collection import Collection
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.mcp.results import Answer, SearchResult
 from vrag_ray.serving.local import LocalService, start_serving
 

@@ -14,7 +14,7 @@ from tests.serving.test_jobs import Ingest, _ended, _file
 from tests.support.disks import SmallDisk, needs_mounts, small_disk
 from vrag_ray.agent.events import ErrorEvent
 from vrag_ray.client.schemas import JobState, RunSummary
-from vrag_ray.index.storage_errors import StorageError
+from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.serving.event_log import EventLog, read_log
 from vrag_ray.serving.jobs import JobQueue
 

@@ -11,9 +11,9 @@ from tests.index.planted import EMBEDDER
 from tests.serving import material
 from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.config import CorpusConfig, Settings
-from vrag_ray.corpus.sandbox import Sandbox
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.writer import CollectionWriter, now_utc
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.serving.library import Library
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator, NotFoundError, PageText
 

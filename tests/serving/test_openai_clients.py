@@ -22,7 +22,7 @@ from tests.serving import material
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import Settings
-from vrag_ray.index.collection import Collection
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.serving.local import LocalService, start_serving
 
 QUESTION = "What did dredging the northern basin cost?"

@@ -20,7 +20,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest, SearchRequest
 from vrag_ray.config import Settings
-from vrag_ray.index.collection import Collection
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.serving.local import LocalService, start_serving
 from vrag_ray.types import document_id
 

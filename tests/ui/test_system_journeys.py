@@ -18,7 +18,7 @@ from ui.boxes import OUTLINE
 from ui.options import EXAMPLES
 from vrag_ray.config import Settings
 from vrag_ray.demo.corpus import REPORT, make_corpus
-from vrag_ray.index.collection import Collection
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import ingest
 from vrag_ray.serving.local import start_serving
 

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unforeseen(error: Exception) -> str:
-    from vrag_ray.index.storage_errors import fault_of
+    from vrag_ray.index.storage.errors import fault_of
 
     if fault_of(error) is not None:
         # Of a file that is no collection's: Ray's session folder, a log, a model.

@@ -18,8 +18,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from vrag_ray.client.search_records import RECORD_TYPES
 from vrag_ray.config import CorpusConfig
 from vrag_ray.corpus.model import DecodeOptions
-from vrag_ray.corpus.sandbox import Sandbox
-from vrag_ray.index.collection import Collection
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.serving.errors import public_uri
 from vrag_ray.types import Document, DocumentKind, NotFoundError, Passage, PassageKind, VragError
 

@@ -22,12 +22,12 @@ from vrag_ray.compat.corpus_records import (
     write_records,
 )
 from vrag_ray.config import load_settings
-from vrag_ray.embedding.load import named_embedder
+from vrag_ray.embedding.registry import named_embedder
 from vrag_ray.serving.errors import public_uri
 from vrag_ray.types import DocumentKind, Hit, SearchMode, VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.index.sharded import ShardedRetriever
+    from vrag_ray.index.search.retriever import ShardedRetriever
     from vrag_ray.ingest import IngestReport
 
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class SearchEngine:
         skipped; files that cannot be read are logged and named in the report. Raises VragError where nothing can be
         read, or a folder not be written.
         """
-        from vrag_ray.index.collection import Collection
+        from vrag_ray.index.storage.collection import Collection
         from vrag_ray.ingest import ingest
         from vrag_ray.serving.in_process import ray_session
 
@@ -222,7 +222,7 @@ class SearchEngine:
         self.file_data_list += [record.as_json() for record in records]
 
     def _opened(self, folder: Path, loop: _LoopThread) -> ShardedRetriever:
-        from vrag_ray.index.sharded import ShardedRetriever
+        from vrag_ray.index.search.retriever import ShardedRetriever
         from vrag_ray.serving.in_process import require_collection
 
         require_collection(str(folder))

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from vrag_ray.index.rows import StoredPassage, passage_from_json
-from vrag_ray.index.storage_errors import StorageError, StorageFailure
-from vrag_ray.index.writer import CollectionWriter, now_utc
+from vrag_ray.index.storage.errors import StorageError, StorageFailure
+from vrag_ray.index.storage.rows import StoredPassage, passage_from_json
+from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.ingest.plan import DocumentPlan
 from vrag_ray.ingest.report import FileError
 from vrag_ray.ingest.stages import NO_UNIT

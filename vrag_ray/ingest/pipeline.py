@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
-from vrag_ray.embedding.load import load_embedder
-from vrag_ray.index.storage_errors import StorageError
-from vrag_ray.index.writer import CollectionWriter
+from vrag_ray.embedding.registry import load_embedder
+from vrag_ray.index.storage.errors import StorageError
+from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.committer import Committer
 from vrag_ray.ingest.plan import Committed
 from vrag_ray.ingest.progress import read_board, reporting, start_board

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from vrag_ray.config import Settings
-from vrag_ray.corpus.isolate import decode_isolating, failed_unit
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import passages_of
-from vrag_ray.corpus.sandbox import Sandbox
-from vrag_ray.embedding.load import load_embedder
-from vrag_ray.index.rows import passage_to_json
-from vrag_ray.index.storage import CollectionFiles
-from vrag_ray.index.storage_errors import StorageError, StorageFault, fault_of, storage_faults
+from vrag_ray.corpus.sandbox.isolate import decode_isolating, failed_unit
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.embedding.registry import load_embedder
+from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
+from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.rows import passage_to_json
 from vrag_ray.ingest.plan import Committed, DocumentPlan, work_items
 
 if TYPE_CHECKING:

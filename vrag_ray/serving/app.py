@@ -12,7 +12,7 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from vrag_ray.config import Settings
-from vrag_ray.index.collection import Collection
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.policies.brains import ready_settings
 from vrag_ray.serving.agent import AgentService
 from vrag_ray.serving.gateway import create_api

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from vrag_ray.client.schemas import ErrorBody, ErrorDetail
-from vrag_ray.index.storage_errors import StorageError
+from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.serving.errors import ApiError, OverloadedError, scrub, status_of, storage_refusal
 from vrag_ray.types import VragError
 

@@ -6,7 +6,7 @@ import re
 from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import unquote, urlsplit
 
-from vrag_ray.index.storage_errors import StorageError, fault_of
+from vrag_ray.index.storage.errors import StorageError, fault_of
 from vrag_ray.types import NotFoundError, VragError
 
 

@@ -45,7 +45,7 @@ def unwrapped(error: Exception, part: str) -> Exception:
 
     if isinstance(error, RayTaskError):
         # Ray's own class carries the remote stack trace in its text.
-        from vrag_ray.index.rows import CorruptionError
+        from vrag_ray.index.storage.rows import CorruptionError
 
         cause = error.cause
         if isinstance(cause, CorruptionError):

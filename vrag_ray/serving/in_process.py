@@ -23,7 +23,7 @@ from vrag_ray.types import Locator, NotFoundError, PageText, SearchAnswer, VragE
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
-    from vrag_ray.index.sharded import ShardedRetriever
+    from vrag_ray.index.search.retriever import ShardedRetriever
     from vrag_ray.serving.library import Library
 
 
@@ -60,7 +60,7 @@ def ray_session() -> Iterator[None]:
 @asynccontextmanager
 async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
     """``settings.collection`` ready to be searched and asked. Raises NotFoundError where there is no collection."""
-    from vrag_ray.index.sharded import ShardedRetriever
+    from vrag_ray.index.search.retriever import ShardedRetriever
     from vrag_ray.serving.library import Library
 
     retriever = await ShardedRetriever.start_local(settings)
@@ -74,7 +74,7 @@ async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
 
 def require_collection(root: str) -> None:
     """Raise NotFoundError, before anything is started, unless ``root`` is a collection with documents."""
-    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.storage.collection import Collection
 
     if Collection.open(root).record is None:
         raise NotFoundError(f"the collection {root} is empty: `vrag ingest PATH --collection {root}` adds documents")

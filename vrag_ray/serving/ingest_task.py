@@ -108,7 +108,7 @@ def _progressed(state: IngestJob, progress: Progress, sources: Sequence[Source])
 
 
 def _searchable(root: str, doc_ids: Sequence[str]) -> list[str]:
-    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.storage.collection import Collection
 
     collection = Collection.open(root)
     return [

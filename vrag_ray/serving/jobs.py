@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.client.schemas import IngestJob, JobState
-from vrag_ray.index.storage_errors import storage_faults
+from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.serving.backend import UploadedFile
 from vrag_ray.serving.errors import OverloadedError, scrub
 from vrag_ray.serving.files import utc_now, write_atomically

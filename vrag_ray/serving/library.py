@@ -33,7 +33,7 @@ from vrag_ray.types import (
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle
 
-    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.storage.collection import Collection
 
 T = TypeVar("T")
 CHUNK_BYTES = 1 << 20
@@ -262,7 +262,7 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
 
 def _opened(root: str) -> Collection:
     """With its documents read. Blocking."""
-    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.storage.collection import Collection
 
     collection = Collection.open(root)
     collection.documents()
@@ -276,7 +276,7 @@ def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:
 
 def _delete(root: str, doc_id: str) -> None:
     """Blocking. Raises ConflictError while another process writes for longer than ``LOCK_WAIT_S``."""
-    from vrag_ray.index.writer import BusyError, CollectionWriter
+    from vrag_ray.index.storage.writer import BusyError, CollectionWriter
 
     deadline = time.monotonic() + LOCK_WAIT_S
     while True:

@@ -16,7 +16,7 @@ from vrag_ray.config import CorpusConfig, ServingConfig
 from vrag_ray.types import Box, Document, Locator, PageText, Word
 
 if TYPE_CHECKING:
-    from vrag_ray.corpus.sandbox import Sandbox
+    from vrag_ray.corpus.sandbox.sandbox import Sandbox
 
 T = TypeVar("T")
 _KEPT_TEXTS = 512
@@ -129,7 +129,7 @@ class PageReader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, lambda: work(self._sandbox()))
 
     def _sandbox(self) -> Sandbox:
-        from vrag_ray.corpus.sandbox import Sandbox
+        from vrag_ray.corpus.sandbox.sandbox import Sandbox
 
         sandbox: Sandbox | None = getattr(self._local, "sandbox", None)
         if sandbox is None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vrag_ray.index.sharded import ShardedRetriever
+    from vrag_ray.index.search.retriever import ShardedRetriever
 
 log = logging.getLogger("vrag_ray.serving")
 
@@ -71,7 +71,7 @@ class RetrieverService:
         return self._retriever
 
     async def _started(self) -> ShardedRetriever:
-        from vrag_ray.index.sharded import ShardedRetriever
+        from vrag_ray.index.search.retriever import ShardedRetriever
 
         async with self._starting:
             if self._retriever is None:

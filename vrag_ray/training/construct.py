@@ -20,7 +20,7 @@ from vrag_ray.agent.families import FAMILIES
 from vrag_ray.client.evidence import HttpEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.policies.brains import wire_protocol
 from vrag_ray.policies.chat_model import Sampling
 from vrag_ray.policies.chat_policy import ChatPolicy

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.training.construct_experts import Turns
 from vrag_ray.training.construct_filters import Shape, balanced, shape_of
 from vrag_ray.training.examples import Example

@@ -17,7 +17,7 @@ from vrag_ray.types import Document, Locator, PageText, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
-    from vrag_ray.index.sharded import ShardedRetriever
+    from vrag_ray.index.search.retriever import ShardedRetriever
     from vrag_ray.serving.library import Library
 
 A = TypeVar("A")
@@ -42,7 +42,7 @@ class CollectionEvidence:
     @classmethod
     async def open(cls, world: WorldConfig) -> CollectionEvidence:
         """Start the shards and load them. Raises VragError where the collection is empty or cannot be read."""
-        from vrag_ray.index.sharded import ShardedRetriever
+        from vrag_ray.index.search.retriever import ShardedRetriever
         from vrag_ray.serving.library import Library
 
         settings = Settings(

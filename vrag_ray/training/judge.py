@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field, ValidationError
 from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.text import storable
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.policies.openai_api import NO_KEY, wire_messages
 from vrag_ray.types import VragError
 

@@ -68,7 +68,7 @@ def _with_model(config: TrainConfig) -> ModelConfig:
 
 def _collection(root: str) -> str:
     """Searching would make an empty collection where there is none."""
-    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.storage.collection import Collection
 
     place = input_place("world.collection", root)
     if Collection.open(place).record is None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from vrag_ray.agent.chat import ImagePart, Message, Role, TextPart
 from vrag_ray.imaging.fitting import size_of
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 
 DATASET = "vrag_sft"

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from vrag_ray.corpus.model import title_from_name
-from vrag_ray.index.terms import index_terms
+from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import Box, VragError
 from vrag_ray.worlds.mosaic.colours import COLOURS, FIRST_WORDS, GREY, GREY_NAME, SECOND_WORDS, Colour, page_name
 from vrag_ray.worlds.mosaic.page import CELLS, Page, cell_at, cell_box

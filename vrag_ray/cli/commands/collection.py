@@ -19,7 +19,7 @@ VersionOption = Annotated[int | None, typer.Option("--version", min=1, help="As 
 
 def create(root: RootArgument) -> None:
     """Make an empty collection, for a service that is filled by uploads. `vrag ingest` makes one by itself."""
-    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.storage.collection import Collection
 
     collection = Collection.open_or_create(root)
     typer.echo(f"{root}: a collection at version {collection.version}, {len(collection.documents())} documents")
@@ -32,7 +32,7 @@ def documents(
     as_json: JsonFlag = False,
 ) -> None:
     """List the documents of a collection."""
-    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.storage.collection import Collection
 
     found = Collection.open(load(config, collection).collection, version).documents()
     if as_json:
@@ -51,7 +51,7 @@ def documents(
 
 def versions(root: RootArgument, as_json: JsonFlag = False) -> None:
     """List the versions of a collection, oldest first."""
-    from vrag_ray.index.collection import Collection
+    from vrag_ray.index.storage.collection import Collection
 
     records = Collection.open(root).versions()
     if as_json:
@@ -67,7 +67,7 @@ def versions(root: RootArgument, as_json: JsonFlag = False) -> None:
 
 def verify(root: RootArgument, as_json: JsonFlag = False) -> None:
     """Read every byte of a collection and name what is damaged. Exits 1 when anything is."""
-    from vrag_ray.index.verify import verify as run_verify
+    from vrag_ray.index.storage.verify import verify as run_verify
 
     report = run_verify(root)
     if as_json:
@@ -91,8 +91,8 @@ def delete(
     as_json: JsonFlag = False,
 ) -> None:
     """Remove a document from a collection: no later search finds it, older versions keep it."""
-    from vrag_ray.index.collection import Collection
-    from vrag_ray.index.writer import CollectionWriter
+    from vrag_ray.index.storage.collection import Collection
+    from vrag_ray.index.storage.writer import CollectionWriter
 
     root = load(config, collection).collection
     document = Collection.open(root).document(doc)

@@ -15,7 +15,7 @@ from vrag_ray.serving.openai.references import DocumentPlace, InlinePicture
 from vrag_ray.types import DocumentKind, Locator
 
 if TYPE_CHECKING:
-    from vrag_ray.corpus.sandbox import Sandbox
+    from vrag_ray.corpus.sandbox.sandbox import Sandbox
 
 DPI = 150.0
 """Pages are drawn at this; pictures and frames have their own pixels at it."""
@@ -44,7 +44,7 @@ class Pictures:
     def _decode(self, data: bytes, param: str) -> bytes:
         """Upright RGB on white, as PNG. Blocking."""
         from vrag_ray.corpus.model import DecodeError
-        from vrag_ray.corpus.sandbox import Sandbox
+        from vrag_ray.corpus.sandbox.sandbox import Sandbox
 
         if self._sandbox is None:
             self._sandbox = Sandbox(LIMITS)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 
 Row = TypeVar("Row", bound=BaseModel)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.lexical import Scored
-from vrag_ray.index.shard import ShardIndex, load_index, merge
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.search.lexical import Scored
+from vrag_ray.index.search.shard import ShardIndex, load_index, merge
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 

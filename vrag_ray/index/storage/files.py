@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from vrag_ray.index.storage_errors import storage_faults
+from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

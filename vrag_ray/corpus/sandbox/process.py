@@ -14,7 +14,7 @@ from pathlib import Path
 import vrag_ray
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import KilledError, KillReason
-from vrag_ray.corpus.wire import Reply, ReplyBuffer, Request, Start, pack
+from vrag_ray.corpus.sandbox.wire import Reply, ReplyBuffer, Request, Start, pack
 
 CHUNK = 2**20
 KEPT_STDERR = 4096
@@ -37,7 +37,7 @@ class ChildProcess:
         self._deadline = 0.0
         # -P keeps the working directory off the import path; its own session keeps terminal signals away.
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "vrag_ray.corpus.child"],
+            [sys.executable, "-P", "-m", "vrag_ray.corpus.sandbox.child"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

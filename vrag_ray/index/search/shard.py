@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.faiss_library import load_faiss
-from vrag_ray.index.lexical import Scored
-from vrag_ray.index.rows import SHARD_COLUMNS, CorruptionError, meta_from_json, shard_checksum
-from vrag_ray.index.storage import CollectionFiles
-from vrag_ray.index.storage_errors import storage_faults
-from vrag_ray.index.versions import find_version
+from vrag_ray.index.search.faiss_library import load_faiss
+from vrag_ray.index.search.lexical import Scored
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.errors import storage_faults
+from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.rows import SHARD_COLUMNS, CorruptionError, meta_from_json, shard_checksum
+from vrag_ray.index.storage.versions import find_version
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 

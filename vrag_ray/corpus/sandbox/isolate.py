@@ -12,7 +12,7 @@ from vrag_ray.corpus.model import (
     KilledError,
     WorkItem,
 )
-from vrag_ray.corpus.sandbox import Sandbox
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import xxhash
 
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage.files import CollectionFiles
 
 TABLES = ("passages.lance", "documents.lance")
 _FOLDER = "seals"

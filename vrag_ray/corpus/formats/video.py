@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.formats.subtitles import Cue, read_cues
+from vrag_ray.corpus.formats.video_frames import FrameReader, open_container, open_reader, quarter_turns
 from vrag_ray.corpus.model import (
     DecodedUnit,
     DecodeError,
@@ -18,9 +21,6 @@ from vrag_ray.corpus.model import (
     clip_locator,
     title_from_name,
 )
-from vrag_ray.corpus.source import Opening
-from vrag_ray.corpus.subtitles import Cue, read_cues
-from vrag_ray.corpus.video_frames import FrameReader, open_container, open_reader, quarter_turns
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.imaging.png import NATIVE_DPI, crop_png
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, PassageKind

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.fusion import Fused, Leg, best_windows, fuse, unfused
-from vrag_ray.index.lexical import lexical_search
-from vrag_ray.index.terms import index_terms
+from vrag_ray.index.search.fusion import Fused, Leg, best_windows, fuse, unfused
+from vrag_ray.index.search.lexical import lexical_search
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import SearchMode
 from vrag_ray.types.filters import SearchFilter
 

@@ -25,8 +25,8 @@ from vrag_ray.corpus.model import (
     Probe,
     WorkItem,
 )
-from vrag_ray.corpus.process import ChildProcess
-from vrag_ray.corpus.wire import (
+from vrag_ray.corpus.sandbox.process import ChildProcess
+from vrag_ray.corpus.sandbox.wire import (
     DecodeRequest,
     DoneReply,
     ErrorReply,

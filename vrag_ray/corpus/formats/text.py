@@ -7,8 +7,8 @@ import math
 import re
 from pathlib import PurePath
 
+from vrag_ray.corpus.formats.source import Opening
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
-from vrag_ray.corpus.source import Opening
 from vrag_ray.corpus.windows import WORD
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
 

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, BinaryIO, assert_never
 from pydantic import BaseModel
 
 from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.formats.source import Opening, Source, open_source, open_video
 from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions
-from vrag_ray.corpus.source import Opening, Source, open_source, open_video
-from vrag_ray.corpus.wire import (
+from vrag_ray.corpus.sandbox.wire import (
     DecodeRequest,
     DoneReply,
     ErrorReply,

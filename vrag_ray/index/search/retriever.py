@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import Settings
-from vrag_ray.embedding.load import LoadedEmbedder, load_embedder
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.fusion import Leg, best_windows
-from vrag_ray.index.legs import DENSE, LEAST_READABLE, LEXICAL, lexical_leg, query_notices, rank
-from vrag_ray.index.local_shard import LocalShard
-from vrag_ray.index.rows import CorruptionError
-from vrag_ray.index.shard_pool import FanOut, ShardPool, ShardStatus
+from vrag_ray.embedding.registry import LoadedEmbedder, load_embedder
+from vrag_ray.index.search.fusion import Leg, best_windows
+from vrag_ray.index.search.legs import DENSE, LEAST_READABLE, LEXICAL, lexical_leg, query_notices, rank
+from vrag_ray.index.search.local_shard import LocalShard
+from vrag_ray.index.search.shard_pool import FanOut, ShardPool, ShardStatus
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.types import Hit, Passage, SearchAnswer, SearchMode, VragError
 from vrag_ray.types.filters import SearchFilter
 

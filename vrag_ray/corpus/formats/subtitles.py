@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.corpus.formats.video_frames import open_container
 from vrag_ray.corpus.model import DecodeError, clean
-from vrag_ray.corpus.video_frames import open_container
 
 if TYPE_CHECKING:
     from av.container import InputContainer

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from vrag_ray.index.terms import index_terms
+from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import (
     Box,
     Document,

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from vrag_ray.index.seals import file_hash
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.storage.file_checksums import file_hash
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 
 _FOLDER = "versions"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vrag_ray.index.collection import Collection
-from vrag_ray.index.rows import meta_from_json
-from vrag_ray.index.storage_errors import storage_faults
-from vrag_ray.index.terms import index_terms
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.errors import storage_faults
+from vrag_ray.index.storage.rows import meta_from_json
+from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types.filters import SearchFilter
 
 

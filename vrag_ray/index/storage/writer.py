@@ -15,8 +15,10 @@ from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from vrag_ray.corpus.passages import UNIT_ERROR
-from vrag_ray.index.collection import Collection, read_documents
-from vrag_ray.index.rows import (
+from vrag_ray.index.storage.collection import Collection, read_documents
+from vrag_ray.index.storage.errors import storage_faults
+from vrag_ray.index.storage.file_checksums import Sealer
+from vrag_ray.index.storage.rows import (
     CorruptionError,
     StoredPassage,
     document_schema,
@@ -26,9 +28,7 @@ from vrag_ray.index.rows import (
     passage_schema,
     passages_table,
 )
-from vrag_ray.index.seals import Sealer
-from vrag_ray.index.storage_errors import storage_faults
-from vrag_ray.index.versions import VersionRecord, find_version, latest_number, write_version
+from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, write_version
 from vrag_ray.types import Document, VragError
 
 if TYPE_CHECKING:

@@ -13,17 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrag_ray.index.rows import (
+from vrag_ray.index.search.term_scores import TermScores
+from vrag_ray.index.storage.errors import storage_faults
+from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.rows import (
     HIT_COLUMNS,
     CorruptionError,
     document_from_row,
     document_is_sound,
     passage_from_row,
 )
-from vrag_ray.index.storage import CollectionFiles
-from vrag_ray.index.storage_errors import storage_faults
-from vrag_ray.index.term_scores import TermScores
-from vrag_ray.index.versions import VersionRecord, find_version, latest_number, list_versions
+from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, list_versions
 from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError, Word
 
 if TYPE_CHECKING:

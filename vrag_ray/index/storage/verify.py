@@ -6,11 +6,11 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from vrag_ray.index.collection import FORMAT, MARKER, Collection
-from vrag_ray.index.rows import document_is_sound, passage_is_sound
-from vrag_ray.index.seals import check_seals
-from vrag_ray.index.storage import CollectionFiles
-from vrag_ray.index.versions import damaged_versions
+from vrag_ray.index.storage.collection import FORMAT, MARKER, Collection
+from vrag_ray.index.storage.file_checksums import check_seals
+from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.rows import document_is_sound, passage_is_sound
+from vrag_ray.index.storage.versions import damaged_versions
 from vrag_ray.types import NotFoundError, document_id
 
 

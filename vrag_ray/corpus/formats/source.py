@@ -56,25 +56,25 @@ def open_source(kind: DocumentKind, opening: Opening) -> Source:
 
 
 def open_video(opening: Opening) -> FrameSource:
-    from vrag_ray.corpus.video import VideoSource
+    from vrag_ray.corpus.formats.video import VideoSource
 
     return VideoSource(opening)
 
 
 def _open_pdf(opening: Opening) -> Source:
-    from vrag_ray.corpus.pdf import PdfSource
+    from vrag_ray.corpus.formats.pdf import PdfSource
 
     return PdfSource(opening)
 
 
 def _open_image(opening: Opening) -> Source:
-    from vrag_ray.corpus.image import ImageSource
+    from vrag_ray.corpus.formats.image import ImageSource
 
     return ImageSource(opening)
 
 
 def _open_text(opening: Opening) -> Source:
-    from vrag_ray.corpus.text import TextSource
+    from vrag_ray.corpus.formats.text import TextSource
 
     return TextSource(opening)
 

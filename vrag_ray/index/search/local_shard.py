@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.shard import ShardIndex, load_index
-from vrag_ray.index.shard_pool import FanOut, ShardStatus
-from vrag_ray.index.storage import CollectionFiles
+from vrag_ray.index.search.shard import ShardIndex, load_index
+from vrag_ray.index.search.shard_pool import FanOut, ShardStatus
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 

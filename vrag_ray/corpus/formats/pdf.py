@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymupdf
 
+from vrag_ray.corpus.formats.source import Opening
 from vrag_ray.corpus.model import (
     DecodedUnit,
     DecodeError,
@@ -26,7 +27,6 @@ from vrag_ray.corpus.model import (
     title_from_name,
 )
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
-from vrag_ray.corpus.source import Opening
 from vrag_ray.imaging.png import fitting_scale, png_bytes
 from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
 
