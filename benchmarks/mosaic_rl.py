@@ -25,8 +25,8 @@ from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import CorpusConfig, Settings, VllmConfig
-from vrag_ray.policies.chat_model import ChatRequest
-from vrag_ray.policies.vllm_prompt import ChatFormat, images
+from vrag_ray.policies.llm.chat_model import ChatRequest
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images
 from vrag_ray.serving.local import start_ray, start_serving
 from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
 from vrag_ray.training.config import (

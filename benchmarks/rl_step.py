@@ -27,8 +27,8 @@ from shutil import copytree
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import CorpusConfig
-from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
-from vrag_ray.policies.vllm_prompt import ChatFormat, images, pictures
+from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images, pictures
 from vrag_ray.serving.local import start_ray
 from vrag_ray.training.algorithms import ALGORITHMS
 from vrag_ray.training.collector import collect_seldom

@@ -28,11 +28,11 @@ from vrag_ray.agent.families import FAMILIES
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, Settings, VllmConfig
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.policies.chat_model import ChatModel, ChatRequest, Sampling
+from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest, Sampling
 from vrag_ray.types import Completion, FamilyName
 
 if TYPE_CHECKING:
-    from vrag_ray.policies.vllm_prompt import ChatFormat
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tools")]
 Units = list[tuple[int, int]]
@@ -80,8 +80,8 @@ def bare_asker(config: VllmConfig, tokens: int) -> tuple[Callable[[str], Awaitab
     from vllm.sampling_params import RequestOutputKind
     from vllm.v1.engine.async_llm import AsyncLLM
 
-    from vrag_ray.policies.vllm_prompt import ChatFormat
-    from vrag_ray.policies.vllm_setup import engine_arguments, prepare_process
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+    from vrag_ray.policies.llm.vllm_setup import engine_arguments, prepare_process
 
     prepare_process(config)
     engine = AsyncLLM.from_engine_args(engine_arguments(config))
@@ -174,8 +174,8 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
     from tests.agent.pages import library
     from tests.agent.scripted import ticking
     from vrag_ray.agent.driver import Run
-    from vrag_ray.policies.brains import brain_of
-    from vrag_ray.policies.vllm_prompt import ChatFormat
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+    from vrag_ray.policies.registry import brain_of
 
     keep = MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=4)
     actions: tuple[Action, ...] = (
@@ -248,7 +248,7 @@ async def measured(config: VllmConfig, base_url: str, tokens: int) -> tuple[int,
     """Prints the speeds; gives what ``cache_rate`` gives."""
     from ray import serve
 
-    from vrag_ray.serving.policy import ServedModel
+    from vrag_ray.serving.deployments.policy import ServedModel
 
     bare, end = bare_asker(config, tokens)
     try:

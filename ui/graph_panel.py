@@ -15,7 +15,7 @@ from ui.pictures import PAGE_DPI, shot_of_item
 from ui.run_view import RunView, moments, view_of
 from ui.words import clock, counted, where_item
 from vrag_ray.agent.events import Event
-from vrag_ray.agent.graph import MemoryGraph, NodeKind
+from vrag_ray.agent.memory.graph import MemoryGraph, NodeKind
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from ui.layers import places
 from ui.run_view import RunView
 from ui.words import NO_MODEL_NOTE, counted
-from vrag_ray.agent.graph import MemoryNode, NodeKind
+from vrag_ray.agent.memory.graph import MemoryNode, NodeKind
 
 WIDTH = 200.0
 GAP = (24.0, 36.0)

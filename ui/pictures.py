@@ -7,9 +7,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import Place
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.agent.graph import MemoryItem
+from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.client.http import Client
 from vrag_ray.types import Box, PassageKind
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from vrag_ray.agent.energy import Allotment
 from vrag_ray.agent.events import (
     AnswerEvent,
     BudgetEvent,
@@ -25,7 +24,8 @@ from vrag_ray.agent.events import (
     ThinkEvent,
     UsageEvent,
 )
-from vrag_ray.agent.graph import ANSWER_ID, ROOT_ID, MemoryGraph, MemoryNode, NodeKind
+from vrag_ray.agent.memory.energy import Allotment
+from vrag_ray.agent.memory.graph import ANSWER_ID, ROOT_ID, MemoryGraph, MemoryNode, NodeKind
 
 ItemKey = tuple[str, int]
 """Node id and index (from 0) of a remembered item."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import (
     AnswerEvent,
     CropEvent,
@@ -13,8 +14,7 @@ from vrag_ray.agent.events import (
     RunStatus,
     SearchEvent,
 )
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.agent.graph import MemoryItem
+from vrag_ray.agent.memory.graph import MemoryItem
 
 NO_MODEL_NOTE = "(no language model configured: extractive answer)"
 OUTCOMES = {

@@ -10,7 +10,7 @@ from PIL import Image
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.imaging.coordinates import Size, model_size
-from vrag_ray.policies.lexicon import stems
+from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.types import (
     FULL_PAGE,
     Box,

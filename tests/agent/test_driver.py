@@ -242,7 +242,7 @@ def test_a_record_exists_only_after_the_end_and_a_run_is_run_once() -> None:
 
 def test_the_agent_imports_no_ray_torch_http_or_index() -> None:
     code = (
-        "import sys, vrag_ray.agent.driver, vrag_ray.agent.pictures\n"
+        "import sys, vrag_ray.agent.driver, vrag_ray.agent.memory.graph_dot\n"
         "bad = {'ray', 'torch', 'vllm', 'httpx', 'fastapi', 'requests', 'openai', 'lance', 'faiss', 'pymupdf'}\n"
         "own = [m for m in sys.modules if m.startswith(('vrag_ray.index', 'vrag_ray.policies', 'vrag_ray.serving'))]\n"
         "print(sorted(bad & set(sys.modules)), own)\n"

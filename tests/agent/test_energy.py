@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vrag_ray.agent.energy import energies, pixel_budgets, strongest
-from vrag_ray.agent.graph import MemoryGraph, MemoryItem
+from vrag_ray.agent.memory.energy import energies, pixel_budgets, strongest
+from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.types import Locator, PassageKind, VragError
 
 

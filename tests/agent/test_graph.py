@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vrag_ray.agent.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
+from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
 from vrag_ray.types import Box, Locator, PassageKind
 
 

@@ -12,9 +12,9 @@ from tests.agent.pages import Shelf, library, put
 from tests.agent.scripted import Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message, Role
-from vrag_ray.agent.energy import energies, pixel_budgets, strongest
 from vrag_ray.agent.events import BudgetEvent, CorrectionEvent, CropEvent, PruneEvent, RunStatus
 from vrag_ray.agent.families import FAMILIES
+from vrag_ray.agent.memory.energy import energies, pixel_budgets, strongest
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.graph_chat import ANSWER_NOW
 from vrag_ray.config import AgentConfig

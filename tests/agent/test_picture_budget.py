@@ -12,12 +12,12 @@ from tests.agent.pages import Shelf, prose
 from tests.agent.scripted import Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message
-from vrag_ray.agent.picture_budget import LEFT_OUT, even_shares
+from vrag_ray.agent.memory.image_budget import LEFT_OUT, even_shares
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig
 from vrag_ray.imaging.frame_times import sample_times
-from vrag_ray.policies.brains import AgentName, wire_protocol
-from vrag_ray.policies.prompt_limits import ModelLimits
+from vrag_ray.policies.llm.prompt_limits import ModelLimits
+from vrag_ray.policies.registry import AgentName, wire_protocol
 from vrag_ray.types import Locator, PassageKind
 
 CONFIG = AgentConfig(picture_pixels=16 * 32 * 32, frame_pixels=4 * 32 * 32, memory_pixels=20 * 32 * 32)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from tests.agent.test_graph import diamond, item
-from vrag_ray.agent.graph import MemoryGraph
-from vrag_ray.agent.pictures import MAX_CHARS, dot
+from vrag_ray.agent.memory.graph import MemoryGraph
+from vrag_ray.agent.memory.graph_dot import MAX_CHARS, dot
 
 
 def test_every_node_and_edge_is_drawn_and_what_the_answer_does_not_rest_on_is_grey() -> None:

@@ -22,8 +22,8 @@ from PIL import Image, ImageChops
 from tests.policies.openai_stub import Body, Say, Stub, images_of, openai_stub, texts_of
 from vrag_ray import VRAG, VimRAG
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.energy import energies, pixel_budgets, strongest
 from vrag_ray.agent.events import BudgetEvent, ContentEvent, CropEvent, PruneEvent, RunStatus
+from vrag_ray.agent.memory.energy import energies, pixel_budgets, strongest
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.http import Client, ServerError

@@ -21,7 +21,7 @@ from tests.serving.sse_client import events_of
 from tests.serving.stand_in import StandIn
 from vrag_ray.cli.main import main
 from vrag_ray.config import ServingConfig
-from vrag_ray.serving.security import Security
+from vrag_ray.serving.http.security import Security
 
 pytestmark = pytest.mark.anyio
 HELLO = {

@@ -15,8 +15,8 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.corpus.ocr import OcrEngine
 from vrag_ray.imaging.coordinates import Size, raw_pixels
-from vrag_ray.policies.extractive import ExtractivePolicy
-from vrag_ray.policies.wording import DISCLOSURE
+from vrag_ray.policies.extractive.policy import ExtractivePolicy
+from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.types import Box, Locator, PageText, PassageKind
 
 

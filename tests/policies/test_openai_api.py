@@ -21,9 +21,9 @@ from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus, Th
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
-from vrag_ray.policies.brains import UnknownAgentError, agents, brain_of
-from vrag_ray.policies.chat_model import ChatRequest, ModelLostError, Sampling
-from vrag_ray.policies.openai_api import OpenAiModel
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, Sampling
+from vrag_ray.policies.llm.openai_api import OpenAiModel
+from vrag_ray.policies.registry import UnknownAgentError, agents, brain_of
 from vrag_ray.types import Completion, VragError
 
 GRAPH = GraphProtocol()

@@ -19,11 +19,11 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.compat.agents import VimRAG
 from vrag_ray.config import AgentConfig, Auth, CorpusConfig, OpenAiConfig, ServingConfig, Settings, VllmConfig
-from vrag_ray.policies.brains import AgentName, offered, ready_settings, wire_protocol
-from vrag_ray.policies.openai_api import OpenAiModel
-from vrag_ray.policies.prompt_limits import ModelLimits, PromptBudgetError, limits_of
+from vrag_ray.policies.llm.openai_api import OpenAiModel
+from vrag_ray.policies.llm.prompt_limits import ModelLimits, PromptBudgetError, limits_of
+from vrag_ray.policies.registry import AgentName, offered, ready_settings, wire_protocol
 from vrag_ray.serving.errors import InvalidError
-from vrag_ray.serving.run_factory import make_run
+from vrag_ray.serving.runs.factory import make_run
 from vrag_ray.types import FamilyName, VragError
 
 CONFIGS = sorted((Path(__file__).parents[2] / "serve_configs").glob("*.yaml"))

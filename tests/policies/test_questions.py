@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vrag_ray.policies.lexicon import stem, terms, tokens
-from vrag_ray.policies.questions import AnswerKind, parts
+from vrag_ray.policies.extractive.lexicon import stem, terms, tokens
+from vrag_ray.policies.extractive.questions import AnswerKind, parts
 
 
 @pytest.mark.parametrize(

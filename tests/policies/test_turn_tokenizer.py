@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
-from vrag_ray.policies.turn_tokenizer import TurnTokenizer
+from vrag_ray.policies.llm.turn_tokenizer import TurnTokenizer
 
 END = "<|im_end|>"
 SLASH = "\u0338"

@@ -12,8 +12,8 @@ import uvicorn
 
 from tests.serving.stand_in import StandIn
 from vrag_ray.config import ServingConfig
-from vrag_ray.serving.gateway import create_api
-from vrag_ray.serving.security import Security
+from vrag_ray.serving.http.gateway import create_api
+from vrag_ray.serving.http.security import Security
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import httpx
 from PIL import Image
 
 from tests.serving.stand_in import DOC_ID
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
-from vrag_ray.agent.evidence import Citation
 from vrag_ray.types import PassageKind
 
 CHAT = "/v1/chat/completions"

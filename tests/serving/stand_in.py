@@ -11,7 +11,7 @@ import numpy as np
 
 from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.events import AnswerEvent, Event, RunStatus, StartEvent, ThinkEvent
-from vrag_ray.agent.graph import MemoryGraph
+from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import (
     DocumentDeleted,
@@ -26,12 +26,12 @@ from vrag_ray.client.schemas import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.policies.chat_model import ChatRequest
-from vrag_ray.serving.backend import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
-from vrag_ray.serving.feedback import FeedbackStore
-from vrag_ray.serving.run_service import RunService
-from vrag_ray.serving.runs import RunStore
-from vrag_ray.serving.sse import LoggedEvent
+from vrag_ray.policies.llm.chat_model import ChatRequest
+from vrag_ray.serving.backends import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
+from vrag_ray.serving.http.sse import LoggedEvent
+from vrag_ray.serving.runs.feedback import FeedbackStore
+from vrag_ray.serving.runs.service import RunService
+from vrag_ray.serving.runs.store import RunStore
 from vrag_ray.types import (
     Box,
     Completion,

@@ -9,13 +9,13 @@ import httpx
 import pytest
 
 from tests.serving.stand_in import StandIn
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import RunStatus
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.agent.graph import MemoryGraph
+from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import Feedback, RatedRun, Rating
-from vrag_ray.policies.wording import DISCLOSURE
-from vrag_ray.serving.feedback import FeedbackStore, rated_run, unified_lines
+from vrag_ray.policies.extractive.wording import DISCLOSURE
+from vrag_ray.serving.runs.feedback import FeedbackStore, rated_run, unified_lines
 from vrag_ray.training.data.files import load_examples
 from vrag_ray.training.examples import GoldPage
 from vrag_ray.types import NotFoundError, PassageKind

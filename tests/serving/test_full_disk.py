@@ -15,8 +15,8 @@ from tests.support.disks import SmallDisk, needs_mounts, small_disk
 from vrag_ray.agent.events import ErrorEvent
 from vrag_ray.client.schemas import JobState, RunSummary
 from vrag_ray.index.storage.errors import StorageError
-from vrag_ray.serving.event_log import EventLog, read_log
-from vrag_ray.serving.jobs import JobQueue
+from vrag_ray.serving.ingest_jobs.queue import JobQueue
+from vrag_ray.serving.runs.event_log import EventLog, read_log
 
 LIMIT_S = 20
 SIZE = 1_000_000

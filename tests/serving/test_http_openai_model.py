@@ -13,7 +13,7 @@ from PIL import Image
 from tests.serving.openai_calls import CHAT, TOOL, ask, chunks_of, data_lines, data_url, image_part, joined, refused
 from tests.serving.stand_in import DOC_ID, StandIn
 from vrag_ray.agent.chat import Delta, ImagePart, Role, TextPart
-from vrag_ray.policies.chat_model import ModelDownError, ModelLostError
+from vrag_ray.policies.llm.chat_model import ModelDownError, ModelLostError
 from vrag_ray.types import Completion, VragError
 
 pytestmark = pytest.mark.anyio

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from vrag_ray.client.schemas import IngestJob, JobState
-from vrag_ray.serving.backend import UploadedFile
+from vrag_ray.serving.backends import UploadedFile
 from vrag_ray.serving.errors import OverloadedError
-from vrag_ray.serving.jobs import JobQueue, Report, StoredJob
+from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
 from vrag_ray.types import NotFoundError, VragError
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from vrag_ray.config import CorpusConfig, Settings
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc
-from vrag_ray.serving.library import Library
+from vrag_ray.library.library import Library
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator, NotFoundError, PageText
 
 pytestmark = pytest.mark.anyio

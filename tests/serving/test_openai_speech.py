@@ -7,8 +7,8 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vrag_ray.serving.openai.replies import CalledFunction
-from vrag_ray.serving.openai.speech import Piece, Speech
+from vrag_ray.serving.openai.reasoning_parser import Piece, Speech
+from vrag_ray.serving.openai.responses import CalledFunction
 
 TAGS = (
     "<think>",

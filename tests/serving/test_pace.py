@@ -8,8 +8,8 @@ from contextlib import aclosing
 import pytest
 
 from vrag_ray.agent.chat import Delta
-from vrag_ray.policies.chat_model import TokenDelta
-from vrag_ray.serving.pace import Pace, joined_tokens, joined_words
+from vrag_ray.policies.llm.chat_model import TokenDelta
+from vrag_ray.serving.deployments.stream_throttle import Pace, joined_tokens, joined_words
 from vrag_ray.types import Completion
 
 pytestmark = pytest.mark.anyio

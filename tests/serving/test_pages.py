@@ -7,7 +7,7 @@ import pytest
 from tests.serving import material
 from vrag_ray.config import CorpusConfig, ServingConfig
 from vrag_ray.corpus.model import DecodeError
-from vrag_ray.serving.pages import ByteCache, PageReader, Stored
+from vrag_ray.library.pages import ByteCache, PageReader, Stored
 from vrag_ray.types import Box, Document, DocumentKind, DocumentStatus, Locator, Word
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,8 @@ import pytest
 from tests.serving.stand_in import ScriptedRun
 from vrag_ray.agent.events import Event
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.serving.run_service import RunService
-from vrag_ray.serving.runs import RunStore
+from vrag_ray.serving.runs.service import RunService
+from vrag_ray.serving.runs.store import RunStore
 
 pytestmark = pytest.mark.anyio
 REQUEST: ContextVar[str] = ContextVar("request", default="none")

@@ -6,7 +6,7 @@ from tests.serving.conftest import http
 from tests.serving.stand_in import StandIn
 from vrag_ray.config import Auth, ServingConfig
 from vrag_ray.serving.errors import public_uri, scrub
-from vrag_ray.serving.security import Security
+from vrag_ray.serving.http.security import Security
 from vrag_ray.types import VragError
 
 LOCAL = {"host": "127.0.0.1:8000"}

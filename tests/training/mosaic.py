@@ -17,8 +17,8 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Memoriz
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.ports import Policy
 from vrag_ray.config import AgentConfig
-from vrag_ray.policies.chat_model import TokenDelta, TokenRequest
-from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
 from vrag_ray.training.batch import collate
 from vrag_ray.training.config import ModelConfig, OptimizerConfig

@@ -17,8 +17,8 @@ from tests.training.mosaic import Album, Groups, pad_of, pixels_of, stage, tasks
 from tests.training.test_pixels import png
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Role
-from vrag_ray.policies.chat_model import ChatRequest
-from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.policies.llm.chat_model import ChatRequest
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.batch import Batch, collate, parts
 from vrag_ray.training.rollout import expert_runs
 from vrag_ray.training.trajectory import Call

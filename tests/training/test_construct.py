@@ -21,7 +21,7 @@ from tests.policies.openai_stub import Body, Say, Stub, openai_stub, texts_of
 from tests.training.evidence_stub import evidence_stub
 from tests.training.judge_stub import JudgeStub, case_of, judge_stub
 from vrag_ray.agent.protocols.tags import TagsProtocol
-from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.construct import ConstructReport, Outcome, construct
 from vrag_ray.training.construct_config import ConstructConfig
 from vrag_ray.training.construct_experts import Turns

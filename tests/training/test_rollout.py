@@ -27,8 +27,8 @@ from tests.training.mosaic import (
 )
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenRequest
-from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenRequest
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.examples import Example
 from vrag_ray.training.lessons import lessons
 from vrag_ray.training.ranks import Ranks

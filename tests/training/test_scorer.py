@@ -13,8 +13,8 @@ from transformers import AutoProcessor
 from tests.training.mosaic import pad_of, pixels_of, played, scorer_of
 from tests.training.test_pixels import png
 from vrag_ray.agent.chat import ImagePart, Message, Role
-from vrag_ray.policies.chat_model import ChatRequest
-from vrag_ray.policies.vllm_prompt import ChatFormat, images, pictures
+from vrag_ray.policies.llm.chat_model import ChatRequest
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images, pictures
 from vrag_ray.training import scorer as module
 from vrag_ray.training.batch import collate
 from vrag_ray.training.config import ModelConfig

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForImageTextToText
 
 from tests.training.mosaic import TINY, processor_of, scorer_of
-from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.weights import export, full_weights
 from vrag_ray.worlds.mosaic.model import save_mosaic_model
 

@@ -20,10 +20,10 @@ from vrag_ray.agent.events import AnswerEvent, Event, RunStatus
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import ServingConfig
-from vrag_ray.serving.gateway import create_api
-from vrag_ray.serving.run_service import RunService
-from vrag_ray.serving.runs import RunStore
-from vrag_ray.serving.security import Security
+from vrag_ray.serving.http.gateway import create_api
+from vrag_ray.serving.http.security import Security
+from vrag_ray.serving.runs.service import RunService
+from vrag_ray.serving.runs.store import RunStore
 from vrag_ray.types import Box
 
 PAGE_SIZE = (400, 500)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vrag_ray.agent.energy import Allotment
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import (
     AnswerEvent,
     BudgetEvent,
@@ -21,8 +21,8 @@ from vrag_ray.agent.events import (
     UsageEvent,
     stamped,
 )
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.agent.graph import MemoryItem
+from vrag_ray.agent.memory.energy import Allotment
+from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.types import Box, Locator, PassageKind
 
 DOC = "ab" * 32

@@ -11,7 +11,7 @@ from ui.graph_picture import DARK, GAP, LIGHT, WIDTH, described, megapixels, nod
 from ui.layers import layers, places
 from ui.run_view import RunView, view_of
 from vrag_ray.agent.events import SearchEvent
-from vrag_ray.agent.graph import MemoryGraph
+from vrag_ray.agent.memory.graph import MemoryGraph
 
 NS = {"svg": "http://www.w3.org/2000/svg"}
 

@@ -8,7 +8,7 @@ from tests.ui.stories import citation, found, item, story
 from ui.run_view import view_of
 from ui.words import NO_MODEL_NOTE, clock, step_title, where, where_item
 from vrag_ray.agent.events import AnswerEvent, RunStatus
-from vrag_ray.policies.wording import DISCLOSURE
+from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.types import Locator, PassageKind
 
 

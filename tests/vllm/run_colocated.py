@@ -21,7 +21,7 @@ from vllm import RequestOutput
 
 from tests.vllm.tiny import png
 from vrag_ray.agent.ports import PromptRefusedError
-from vrag_ray.policies.chat_model import ModelLostError, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.llm.chat_model import ModelLostError, Sampling, TokenDelta, TokenRequest
 from vrag_ray.training import colocated
 from vrag_ray.training.colocated import ColocatedEngine
 from vrag_ray.training.config import EngineConfig

@@ -18,12 +18,12 @@ from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.agent.chat import Delta, ImagePart
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus
-from vrag_ray.agent.picture_budget import CROP_ROOM
+from vrag_ray.agent.memory.image_budget import CROP_ROOM
 from vrag_ray.config import AgentConfig, CorpusConfig
-from vrag_ray.policies.brains import brain_of
-from vrag_ray.policies.chat_model import ChatModel, ChatRequest
-from vrag_ray.policies.prompt_limits import ModelLimits
-from vrag_ray.serving.policy import ServedModel
+from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest
+from vrag_ray.policies.llm.prompt_limits import ModelLimits
+from vrag_ray.policies.registry import brain_of
+from vrag_ray.serving.deployments.policy import ServedModel
 from vrag_ray.types import Completion, FamilyName
 
 pytestmark = [*needs_vllm, pytest.mark.anyio]

@@ -9,7 +9,7 @@ import pytest
 
 from tests.vllm.tiny import QUESTION, ask, chatted, needs_vllm, png, served
 from vrag_ray.agent.chat import ImagePart
-from vrag_ray.serving.policy import ServedModel
+from vrag_ray.serving.deployments.policy import ServedModel
 
 pytestmark = [*needs_vllm, pytest.mark.anyio]
 

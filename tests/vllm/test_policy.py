@@ -17,8 +17,8 @@ from tests.processes import children_called
 from tests.vllm.tiny import QUESTION, ask, chatted, generated, needs_vllm, png, save_adapter, served, until
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
 from vrag_ray.agent.ports import PromptRefusedError
-from vrag_ray.policies.chat_model import ModelLostError, Sampling, TokenRequest
-from vrag_ray.serving.policy import ServedModel
+from vrag_ray.policies.llm.chat_model import ModelLostError, Sampling, TokenRequest
+from vrag_ray.serving.deployments.policy import ServedModel
 from vrag_ray.types import Completion, VragError
 
 pytestmark = [*needs_vllm, pytest.mark.anyio]

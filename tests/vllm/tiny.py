@@ -15,8 +15,8 @@ from PIL import Image
 
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
 from vrag_ray.config import Settings, VllmConfig
-from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
-from vrag_ray.serving.policy import ServedModel, policy_deployment
+from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
+from vrag_ray.serving.deployments.policy import ServedModel, policy_deployment
 from vrag_ray.types import Completion
 
 needs_vllm = [

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
 
+from vrag_ray.agent.delta_buffer import Speech
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import ErrorEvent, Event, StartEvent, stamped
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
@@ -15,7 +16,6 @@ from vrag_ray.agent.ports import EvidenceSource, Policy, PromptRefusedError
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord, Timings
-from vrag_ray.agent.speech import Speech
 from vrag_ray.config import AgentConfig
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import Picture
+from vrag_ray.agent.citations import Citation
+from vrag_ray.agent.crop_source import CropSource, source_of_crop
 from vrag_ray.agent.events import (
     AnswerEvent,
     CorrectionEvent,
@@ -25,18 +27,16 @@ from vrag_ray.agent.events import (
     ThinkEvent,
     UsageEvent,
 )
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.agent.graph import MemoryGraph, MemoryItem
-from vrag_ray.agent.looking import CropSource, source_of_crop
-from vrag_ray.agent.memory import DIRECT_PRIORITY, cited, remembered, settled, supporting
+from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
+from vrag_ray.agent.memory.image_budget import results_of, within_limits
+from vrag_ray.agent.memory.items import DIRECT_PRIORITY, cited, remembered, settled, supporting
+from vrag_ray.agent.memory.visual import VisualMemory
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
-from vrag_ray.agent.picture_budget import results_of, within_limits
+from vrag_ray.agent.prompt_images import Showing
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.reports import crop_event, read_pages, search_done
-from vrag_ray.agent.showing import Showing
 from vrag_ray.agent.text import storable
-from vrag_ray.agent.visual_memory import VisualMemory
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import snapped_to_words, with_margin
 from vrag_ray.types import Completion, PageText, Passage, SearchAnswer, VragError

@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from vrag_ray.agent.energy import Allotment
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.agent.graph import MemoryItem
+from vrag_ray.agent.citations import Citation
+from vrag_ray.agent.memory.energy import Allotment
+from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.types import PassageKind
 
 

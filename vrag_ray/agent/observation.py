@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.agent.energy import Allotment
-from vrag_ray.agent.graph import MemoryGraph, MemoryItem
+from vrag_ray.agent.memory.energy import Allotment
+from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.types import Box, Hit, Locator, PageText, PassageKind, Word
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import Event, RunStatus
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.agent.graph import MemoryGraph
+from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.types import VragError
 
 

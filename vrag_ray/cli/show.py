@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import (
     AnswerEvent,
     CorrectionEvent,
@@ -19,8 +20,7 @@ from vrag_ray.agent.events import (
     StartEvent,
     ThinkEvent,
 )
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.agent.graph import ANSWER_ID, MemoryGraph, MemoryItem, MemoryNode, NodeKind
+from vrag_ray.agent.memory.graph import ANSWER_ID, MemoryGraph, MemoryItem, MemoryNode, NodeKind
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import SearchHit, SearchResponse
 

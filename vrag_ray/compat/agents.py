@@ -12,7 +12,7 @@ from vrag_ray.compat.http_agent import Endpoints, HttpAgent, agent_config
 from vrag_ray.compat.vimrag_events import VimragEvents
 from vrag_ray.compat.vrag_steps import VragSteps
 from vrag_ray.config import AgentConfig
-from vrag_ray.policies.brains import AgentName
+from vrag_ray.policies.registry import AgentName
 from vrag_ray.types import FamilyName, VragError
 
 if TYPE_CHECKING:

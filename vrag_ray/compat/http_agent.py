@@ -25,9 +25,9 @@ from vrag_ray.client.evidence import HttpEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits, Sight, WatchedEvidence, WatchedModel
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
-from vrag_ray.policies.brains import AgentName, brain_of, wire_protocol
-from vrag_ray.policies.openai_api import NO_KEY, OpenAiModel
-from vrag_ray.policies.prompt_limits import ModelLimits
+from vrag_ray.policies.llm.openai_api import NO_KEY, OpenAiModel
+from vrag_ray.policies.llm.prompt_limits import ModelLimits
+from vrag_ray.policies.registry import AgentName, brain_of, wire_protocol
 from vrag_ray.types import VragError
 
 SEARCH_PATH = "/search"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from vrag_ray.agent.chat import Delta, Message, Picture, PictureRequest
 from vrag_ray.agent.ports import EvidenceSource
-from vrag_ray.policies.chat_model import ChatModel, ChatRequest
+from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest
 from vrag_ray.types import Completion, Hit, Locator, PageText, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 

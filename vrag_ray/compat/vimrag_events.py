@@ -13,12 +13,12 @@ from vrag_ray.agent.events import (
     RunStatus,
     SearchDoneEvent,
 )
-from vrag_ray.agent.graph import MemoryGraph, MemoryNode, NodeKind
+from vrag_ray.agent.memory.graph import MemoryGraph, MemoryNode, NodeKind
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.search_records import SearchColumns, search_columns
 from vrag_ray.compat.http_agent import Happening
 from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits
-from vrag_ray.policies.openai_api import wire_messages
+from vrag_ray.policies.llm.openai_api import wire_messages
 
 Json = dict[str, object]
 ANSWERS = (RunStatus.ANSWERED, RunStatus.ABSTAINED)

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
-from vrag_ray.agent.evidence import Citation
 from vrag_ray.client.schemas import SearchHit, SearchResponse
 from vrag_ray.types import PassageKind
 

@@ -1,6 +1,6 @@
 """The MCP server over its two transports: the SDK's server with our tools, one-sentence errors and the gateway's guard.
 
-Over HTTP the rules are those of ``vrag_ray.serving.security``: this machine only, or keys from ``VRAG_API_KEYS``.
+Over HTTP the rules are those of ``vrag_ray.serving.http.security``: this machine only, or keys from ``VRAG_API_KEYS``.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from vrag_ray.cli.show import shortened
 from vrag_ray.client.http import ServerError
 from vrag_ray.config import ServingConfig
 from vrag_ray.mcp.tools import Tools
-from vrag_ray.serving.middleware import Guard
-from vrag_ray.serving.security import KEYS_VARIABLE, Security, is_loopback
+from vrag_ray.serving.http.middleware import Guard
+from vrag_ray.serving.http.security import KEYS_VARIABLE, Security, is_loopback
 from vrag_ray.types import VragError
 
 PATH = "/mcp"

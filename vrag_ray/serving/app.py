@@ -13,14 +13,14 @@ from ray.serve.handle import DeploymentHandle
 
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.policies.brains import ready_settings
-from vrag_ray.serving.agent import AgentService
-from vrag_ray.serving.gateway import create_api
-from vrag_ray.serving.handles import HandleBackend
-from vrag_ray.serving.library import LibraryService
+from vrag_ray.library.library import LibraryService
+from vrag_ray.policies.registry import ready_settings
+from vrag_ray.serving.deployments.agent import AgentService
+from vrag_ray.serving.deployments.handles import HandleBackend
+from vrag_ray.serving.deployments.retriever import RetrieverService
+from vrag_ray.serving.http.gateway import create_api
+from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.paths import ServingPaths
-from vrag_ray.serving.retriever import RetrieverService
-from vrag_ray.serving.security import Security
 from vrag_ray.types import VragError
 
 APP_NAME = "vrag"
@@ -81,7 +81,7 @@ def application(settings: Settings, security: Security) -> serve.Application:
     library = _deployment(LibraryService, "Library", CALLS).bind(settings, retriever)
     policy = None
     if settings.vllm is not None:
-        from vrag_ray.serving.policy import policy_deployment
+        from vrag_ray.serving.deployments.policy import policy_deployment
 
         policy = policy_deployment(settings).bind(settings)
     agent = _deployment(AgentService, "Agent", STREAMS).bind(settings, retriever, library, policy)
@@ -114,7 +114,7 @@ def _absolute(settings: Settings) -> Settings:
         collection = str(Path(collection).expanduser().absolute())
     settings = settings.model_copy(update={"collection": collection})
     if settings.vllm is not None:
-        from vrag_ray.serving.policy import with_absolute_folders
+        from vrag_ray.serving.deployments.policy import with_absolute_folders
 
         settings = settings.model_copy(update={"vllm": with_absolute_folders(settings.vllm)})
     paths = ServingPaths.of(settings)

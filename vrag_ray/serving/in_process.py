@@ -18,13 +18,13 @@ from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
-from vrag_ray.policies.brains import AgentName
+from vrag_ray.policies.registry import AgentName
 from vrag_ray.types import Locator, NotFoundError, PageText, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     from vrag_ray.index.search.retriever import ShardedRetriever
-    from vrag_ray.serving.library import Library
+    from vrag_ray.library.library import Library
 
 
 class AnswerSystem(Protocol):
@@ -61,7 +61,7 @@ def ray_session() -> Iterator[None]:
 async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
     """``settings.collection`` ready to be searched and asked. Raises NotFoundError where there is no collection."""
     from vrag_ray.index.search.retriever import ShardedRetriever
-    from vrag_ray.serving.library import Library
+    from vrag_ray.library.library import Library
 
     retriever = await ShardedRetriever.start_local(settings)
     library = Library(settings, retriever.refresh)
@@ -106,7 +106,7 @@ class LocalSystem:
         )
 
     async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
-        from vrag_ray.serving.run_factory import endpoint_model, make_run
+        from vrag_ray.serving.runs.factory import endpoint_model, make_run
 
         _refuse_served_model(request.agent, self._settings)
         source = _LocalEvidence(self._retriever, self._library)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
-from vrag_ray.serving.security import Security
+from vrag_ray.serving.http.security import Security
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def start_serving(
     import ray
     from ray import serve
 
-    from vrag_ray.policies.brains import ready_settings
+    from vrag_ray.policies.registry import ready_settings
     from vrag_ray.serving.app import application
 
     # Before a cluster is started for settings that cannot be served.

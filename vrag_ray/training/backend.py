@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable
 from typing import TYPE_CHECKING, Protocol
 
-from vrag_ray.policies.chat_model import TokenDelta, TokenRequest
+from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
 from vrag_ray.training.config import RLConfig
 from vrag_ray.types import Completion
 

@@ -15,9 +15,9 @@ from time import time
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.ports import PromptRefusedError
-from vrag_ray.policies.chat_model import UNSAID_LOGIT, ModelLostError, TokenDelta, TokenRequest
-from vrag_ray.policies.vllm_reply import Reply
-from vrag_ray.policies.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
+from vrag_ray.policies.llm.chat_model import UNSAID_LOGIT, ModelLostError, TokenDelta, TokenRequest
+from vrag_ray.policies.llm.vllm_reply import Reply
+from vrag_ray.policies.llm.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
 from vrag_ray.training.config import EngineConfig
 from vrag_ray.training.device_memory import release_cached_memory
 from vrag_ray.training.rendered_prompts import RenderedPrompts

@@ -10,8 +10,8 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from vrag_ray.config import AgentConfig, CorpusConfig, EmbedderConfig, IndexConfig, OpenAiConfig, Section, VllmConfig
-from vrag_ray.policies.brains import AgentName, wire_protocol
-from vrag_ray.policies.prompt_limits import ModelLimits, context_of
+from vrag_ray.policies.llm.prompt_limits import ModelLimits, context_of
+from vrag_ray.policies.registry import AgentName, wire_protocol
 from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
 from vrag_ray.types import VragError
 

@@ -21,11 +21,11 @@ from vrag_ray.client.evidence import HttpEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.policies.brains import wire_protocol
-from vrag_ray.policies.chat_model import Sampling
-from vrag_ray.policies.chat_policy import ChatPolicy
-from vrag_ray.policies.openai_api import OpenAiModel
-from vrag_ray.policies.prompt_limits import ModelLimits
+from vrag_ray.policies.llm.chat_model import Sampling
+from vrag_ray.policies.llm.chat_policy import ChatPolicy
+from vrag_ray.policies.llm.openai_api import OpenAiModel
+from vrag_ray.policies.llm.prompt_limits import ModelLimits
+from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.training.construct_config import ConstructConfig
 from vrag_ray.training.construct_experts import TwoExperts
 from vrag_ray.training.construct_filters import refusal

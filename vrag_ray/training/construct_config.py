@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig, Section
-from vrag_ray.policies.brains import AgentName
+from vrag_ray.policies.registry import AgentName
 from vrag_ray.training.construct_filters import StructureLimits
 from vrag_ray.training.scoring import AnswerScorer
 from vrag_ray.types import FamilyName

@@ -24,7 +24,7 @@ from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.text import storable
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.policies.openai_api import NO_KEY, wire_messages
+from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
-from vrag_ray.policies.vllm_prompt import pictures
+from vrag_ray.policies.llm.vllm_prompt import pictures
 from vrag_ray.training.positions import Grid
 from vrag_ray.training.recent import Recent
 from vrag_ray.types import VragError

@@ -12,14 +12,14 @@ from vrag_ray.agent.chat import Message
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Policy, PromptRefusedError, Say
 from vrag_ray.agent.protocols.base import WireProtocol
-from vrag_ray.policies.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
-from vrag_ray.policies.vllm_prompt import images
+from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
+from vrag_ray.policies.llm.vllm_prompt import images
 from vrag_ray.training.backend import TokenModel
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.policies.vllm_prompt import ChatFormat
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 
 
 class Widen(Protocol):

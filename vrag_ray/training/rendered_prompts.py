@@ -6,14 +6,14 @@ from copy import copy
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from vrag_ray.policies.vllm_prompt import pictures
+from vrag_ray.policies.llm.vllm_prompt import pictures
 from vrag_ray.training.recent import Recent
 
 if TYPE_CHECKING:
     from vllm.inputs import MultiModalInput, TokensInput
     from vllm.renderers import BaseRenderer
 
-    from vrag_ray.policies.chat_model import TokenRequest
+    from vrag_ray.policies.llm.chat_model import TokenRequest
 
     Rendered = TokensInput | MultiModalInput
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vrag_ray.policies.chat_model import Sampling
+from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.training.backend import RolloutBackend, open_backend
 from vrag_ray.training.clock import Clock
 from vrag_ray.training.collector import collect_seldom
@@ -30,7 +30,7 @@ from vrag_ray.training.world import World
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.policies.vllm_prompt import ChatFormat
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
     from vrag_ray.training.run_folder import RunFolder
     from vrag_ray.training.worker import Worker
 
@@ -77,7 +77,7 @@ class Session:
     @classmethod
     async def open(cls, config: RLConfig, source: str) -> Session:
         """``source`` is where the model of the run is on this machine."""
-        from vrag_ray.policies.vllm_prompt import ChatFormat
+        from vrag_ray.policies.llm.vllm_prompt import ChatFormat
         from vrag_ray.training.pixels import Pixels
         from vrag_ray.training.run_folder import RunFolder
         from vrag_ray.training.worker import reference_of, start_worker

@@ -18,7 +18,7 @@ from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.ports import EvidenceSource, Policy
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.config import AgentConfig
-from vrag_ray.policies.chat_model import Sampling
+from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.training.backend import TokenModel
 from vrag_ray.training.examples import Example
 from vrag_ray.training.recording import ExpertPolicy, ReplayPolicy, SamplingPolicy, Widen, draw
@@ -29,7 +29,7 @@ from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
-    from vrag_ray.policies.vllm_prompt import ChatFormat
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 
 PROMPTS_KEPT = 256
 """Prompts of the last runs, with their token ids: runs of a group mostly read the same."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from vrag_ray.policies.chat_model import UNSAID_LOGIT
+from vrag_ray.policies.llm.chat_model import UNSAID_LOGIT
 from vrag_ray.training.batch import Batch
 from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.positions import Positions

@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Iterable
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings, VllmConfig
-from vrag_ray.policies.chat_model import TokenDelta, TokenRequest
-from vrag_ray.serving.policy import ServedModel, policy_deployment
+from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
+from vrag_ray.serving.deployments.policy import ServedModel, policy_deployment
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.run_storage import RunStorage
 from vrag_ray.training.weights import save

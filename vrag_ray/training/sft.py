@@ -30,7 +30,7 @@ def train_loop(values: Mapping[str, object]) -> None:
 
 
 def _train(config: SFTConfig, source: str) -> None:
-    from vrag_ray.policies.vllm_prompt import ChatFormat
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
     from vrag_ray.training.pixels import Pixels
     from vrag_ray.training.run_folder import RunFolder
     from vrag_ray.training.worker import start_worker

@@ -21,7 +21,7 @@ from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.policies.vllm_prompt import ChatFormat
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
     from vrag_ray.training.recording import Widen
 
 

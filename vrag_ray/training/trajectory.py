@@ -14,7 +14,7 @@ from vrag_ray.agent.events import (
     RunStatus,
     SearchEvent,
 )
-from vrag_ray.agent.graph import ANSWER_ID
+from vrag_ray.agent.memory.graph import ANSWER_ID
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.training.rewards import Reward
 

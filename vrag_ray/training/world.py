@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from vrag_ray.policies.brains import wire_protocol
-from vrag_ray.policies.model_family import served_family
-from vrag_ray.policies.prompt_limits import ModelLimits
+from vrag_ray.library.evidence import CollectionEvidence
+from vrag_ray.policies.llm.model_family import served_family
+from vrag_ray.policies.llm.prompt_limits import ModelLimits
+from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.training.config import RewardConfig, RLConfig, WorldConfig
 from vrag_ray.training.data import load_examples
-from vrag_ray.training.evidence import CollectionEvidence
 from vrag_ray.training.judge import Judge
 from vrag_ray.training.rewards import RewardWeights
 from vrag_ray.training.rollout import Stage, Task

@@ -15,7 +15,7 @@ from tests.e2e.learning.place import Place, pixels_of
 from tests.e2e.learning.sizes import SHAPE, SIZE
 from vrag_ray.config import Settings
 from vrag_ray.ingest import ingest
-from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.serving.local import start_ray
 from vrag_ray.training.config import RewardConfig
 from vrag_ray.training.launch import train_sft

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.learning.place import Place
 from tests.vllm.tiny import needs_vllm
 from vrag_ray.agent.chat import PictureRequest
-from vrag_ray.training.evidence import CollectionEvidence
+from vrag_ray.library.evidence import CollectionEvidence
 from vrag_ray.types import Locator, VragError
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 from vrag_ray.worlds.mosaic.drawing import draw, page_pixels

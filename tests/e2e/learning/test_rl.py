@@ -13,7 +13,7 @@ from tests.e2e.learning.scorers import KILLED, earned_until_killed
 from tests.e2e.learning.sizes import GROUP, RUNS_A_WORKER, STEPS, WORKERS
 from tests.support.object_store import Bucket
 from tests.vllm.tiny import needs_vllm
-from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.launch import train_rl
 from vrag_ray.training.store import read_trajectories
 

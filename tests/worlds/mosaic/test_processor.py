@@ -12,8 +12,8 @@ import pytest
 
 from tests.worlds.mosaic.stage import play
 from vrag_ray.agent.chat import ImagePart, Message, Role
-from vrag_ray.policies.chat_model import ChatRequest
-from vrag_ray.policies.vllm_prompt import ChatFormat
+from vrag_ray.policies.llm.chat_model import ChatRequest
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import MAX_REPLY_TOKENS, mosaic_protocol
 from vrag_ray.worlds.mosaic.exercises import Reading, reading_exercise

@@ -8,8 +8,8 @@ from typing import Protocol
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.families import ModelFamily
+from vrag_ray.agent.memory.image_budget import PictureLimits
 from vrag_ray.agent.observation import Prompt, Sighting
-from vrag_ray.agent.picture_budget import PictureLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from pydantic import TypeAdapter, ValidationError
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.families import FAMILIES, ModelFamily
+from vrag_ray.agent.memory.image_budget import PictureLimits
+from vrag_ray.agent.memory.visual import kept_views
 from vrag_ray.agent.observation import Prompt, Sighting
-from vrag_ray.agent.picture_budget import PictureLimits
 from vrag_ray.agent.protocols import graph_chat
 from vrag_ray.agent.protocols.base import Reply, Rules
-from vrag_ray.agent.visual_memory import kept_views
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import FamilyName, PassageKind
 

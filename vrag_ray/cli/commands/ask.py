@@ -80,7 +80,7 @@ def ask(
 
 
 def _write_dot(path: Path, record: RunRecord) -> None:
-    from vrag_ray.agent.pictures import dot
+    from vrag_ray.agent.memory.graph_dot import dot
     from vrag_ray.types import VragError
 
     try:

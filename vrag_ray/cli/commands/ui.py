@@ -47,7 +47,7 @@ def launch_of(url: str, host: str, port: int, *, agent: str = "", allow_open: bo
     """``agent`` is the one that the page begins with; the first of the server where it is empty or not there.
 
     Raises VragError where the interface is not installed, or would be open to other machines."""
-    from vrag_ray.serving.security import is_loopback
+    from vrag_ray.serving.http.security import is_loopback
 
     if not is_loopback(host) and not allow_open:
         raise VragError(

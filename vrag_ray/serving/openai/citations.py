@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vrag_ray.agent.evidence import Citation
-from vrag_ray.serving.openai.replies import Annotation, Evidence, UrlCitation
+from vrag_ray.agent.citations import Citation
+from vrag_ray.serving.openai.responses import Annotation, Evidence, UrlCitation
 from vrag_ray.types import PassageKind
 
 _MARK = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")

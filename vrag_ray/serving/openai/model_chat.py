@@ -6,11 +6,11 @@ import json
 from dataclasses import replace
 
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart, Tool
-from vrag_ray.policies.chat_model import ChatRequest, Sampling
+from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling
 from vrag_ray.serving.errors import InvalidError
-from vrag_ray.serving.openai.pictures import Pictures
+from vrag_ray.serving.openai.images import Pictures
 from vrag_ray.serving.openai.references import referenced
-from vrag_ray.serving.openai.wire import ChatCompletionRequest, ChatMessage, TextContent
+from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, TextContent
 
 MAX_PICTURES = 32
 _ROLES = {

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vrag_ray.policies.brains import AgentName
-from vrag_ray.serving.backend import Backend, RetrieverState
+from vrag_ray.policies.registry import AgentName
+from vrag_ray.serving.backends import Backend, RetrieverState
 from vrag_ray.serving.errors import ApiError, NotReadyError
 
 POLICY = "policy"

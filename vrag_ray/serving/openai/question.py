@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.policies.brains import AgentName
+from vrag_ray.policies.registry import AgentName
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.references import InlinePicture, referenced
-from vrag_ray.serving.openai.wire import ChatCompletionRequest, ChatMessage, TextContent
+from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, TextContent
 from vrag_ray.types.filters import SearchFilter
 
 MAX_CHARS = 4096

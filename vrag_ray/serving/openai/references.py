@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from vrag_ray.serving.errors import InvalidError
-from vrag_ray.serving.openai.wire import FileContent, ImageContent
+from vrag_ray.serving.openai.requests import FileContent, ImageContent
 
 MAX_PICTURE_BYTES = 8 << 20
 """Of one picture in a data URL, decoded."""

@@ -13,12 +13,12 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
-from vrag_ray.serving.envelope import internal_error_response, vrag_error_response
+from vrag_ray.serving.http.error_body import internal_error_response, vrag_error_response
+from vrag_ray.serving.http.sse import HEARTBEAT
 from vrag_ray.serving.openai.detached import detached
-from vrag_ray.serving.openai.replies import ChatCompletionChunk, ChunkChoice, Said
-from vrag_ray.serving.openai.sources import Ending
-from vrag_ray.serving.openai.speech import Piece
-from vrag_ray.serving.sse import HEARTBEAT
+from vrag_ray.serving.openai.reasoning_parser import Piece
+from vrag_ray.serving.openai.reply_sources import Ending
+from vrag_ray.serving.openai.responses import ChatCompletionChunk, ChunkChoice, Said
 from vrag_ray.types import VragError
 
 log = logging.getLogger("vrag_ray.serving")

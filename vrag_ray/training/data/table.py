@@ -15,7 +15,7 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from vrag_ray.agent.graph import MemoryGraph
+from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.training.data.rows import DataError, Strict, checked, read_bytes, unique, write_bytes

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.families import ModelFamily
-from vrag_ray.agent.graph import ROOT_ID, MemoryGraph
+from vrag_ray.agent.memory.graph import ROOT_ID, MemoryGraph
 from vrag_ray.agent.observation import Observation, Prompt, Sighting
 from vrag_ray.agent.ports import Say
 from vrag_ray.agent.protocols.base import WireProtocol

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vrag_ray.agent.graph import ROOT_ID, MemoryGraph, MemoryNode, NodeKind
+from vrag_ray.agent.memory.graph import ROOT_ID, MemoryGraph, MemoryNode, NodeKind
 from vrag_ray.worlds.mosaic.notes import Found, Leads, read_note
 from vrag_ray.worlds.mosaic.questions import Kind, Task
 

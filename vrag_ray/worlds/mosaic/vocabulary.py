@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from vrag_ray.agent.graph import ROOT_ID
+from vrag_ray.agent.memory.graph import ROOT_ID
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_protocol
 from vrag_ray.worlds.mosaic.colours import COLOURS, FIRST_WORDS, GREY_NAME, SECOND_WORDS

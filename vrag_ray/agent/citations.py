@@ -1,0 +1,74 @@
+"""Citations: what an answer rests on, and the check that a quote really stands in what it is quoted from."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from pydantic import BaseModel, ConfigDict
+
+from vrag_ray.agent.memory.graph import MemoryItem
+from vrag_ray.agent.observation import Sighting
+from vrag_ray.types import PassageKind
+
+
+class Citation(BaseModel):
+    """One numbered source of an answer.
+
+    ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds of a video, from the moment that was kept to the end of
+    its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in
+    fractions of the page, None for the whole of it. ``quote`` stands in the source word for word. ``score`` is the
+    retrieval score, ``node_id`` the memory node.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: int
+    doc_id: str
+    title: str
+    uri: str
+    kind: PassageKind
+    page: int | None = None
+    t_start: float | None = None
+    t_end: float | None = None
+    span_start: int | None = None
+    span_end: int | None = None
+    bbox: tuple[float, float, float, float] | None = None
+    quote: str = ""
+    score: float = 0.0
+    node_id: str
+
+    @classmethod
+    def of(cls, item: MemoryItem, *, number: int, node_id: str) -> Citation:
+        return cls(
+            number=number,
+            doc_id=item.doc_id,
+            title=item.title,
+            uri=item.uri,
+            kind=item.kind,
+            page=item.locator.page,
+            t_start=item.t_frame if item.t_frame is not None else item.locator.t_start,
+            t_end=item.locator.t_end,
+            span_start=item.locator.span_start,
+            span_end=item.locator.span_end,
+            bbox=item.box.as_tuple() if item.box is not None else None,
+            quote=item.quote,
+            score=item.score,
+            node_id=node_id,
+        )
+
+
+def stands_in(quote: str, sighting: Sighting) -> bool:
+    """Whether ``quote`` is a stretch of the sighting's text, or made only of words that stand in its region.
+
+    The second form is for tables and charts, whose rows are not always contiguous in reading order.
+    """
+    wanted = quote.split()
+    if not wanted:
+        return False
+    flat = " ".join(wanted)
+    if flat in " ".join(sighting.text.split()):
+        return True
+    if sighting.region is None and flat in " ".join(sighting.passage_text.split()):
+        return True
+    there = Counter(word.text for word in sighting.words)
+    return not Counter(wanted) - there

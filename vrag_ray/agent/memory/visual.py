@@ -1,0 +1,85 @@
+"""Which remembered pictures a model is shown again, in how many pixels, and what that saves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.events import BudgetEvent, ItemRef, PruneEvent
+from vrag_ray.agent.families import ModelFamily
+from vrag_ray.agent.memory.energy import Allotment, energies, pixel_budgets, strongest
+from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
+from vrag_ray.agent.observation import Sighting
+from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.config import AgentConfig
+
+Drawn = Mapping[PictureRequest, Picture | None]
+"""Every picture asked for so far; None for one that could not be drawn."""
+
+
+def item_view(item: MemoryItem, pixels: int, family: ModelFamily) -> PictureRequest | None:
+    """A remembered picture within its budget; None where the item is no picture or the budget holds no patch."""
+    area = family.patch**2
+    if not item.visual or pixels < area:
+        return None
+    return PictureRequest(item.doc_id, item.locator, item.box, item.t_frame, family.patch, area, pixels)
+
+
+def kept_views(graph: MemoryGraph, kept: Sequence[Allotment], family: ModelFamily) -> dict[str, PictureRequest]:
+    """The views of the kept items by reference (``<node id>#<number>``), in order of the graph."""
+    pixels = {(one.node_id, one.index): one.pixels for one in kept}
+    views: dict[str, PictureRequest] = {}
+    for node in graph.nodes:
+        for index, item in enumerate(node.items):
+            view = item_view(item, pixels.get((node.id, index), 0), family)
+            if view is not None:
+                views[f"{node.id}#{index + 1}"] = view
+    return views
+
+
+class VisualMemory:
+    """Shares the pixels of the context out among what the graph remembers (``energy`` has the formulas)."""
+
+    def __init__(self, config: AgentConfig, protocol: WireProtocol) -> None:
+        self._config = config
+        self._family = protocol.family
+        self._protocol = protocol
+        self._dropped: frozenset[tuple[str, int]] = frozenset()
+        self._tokens: dict[tuple[str, str], int] = {}
+        self.kept: tuple[Allotment, ...] = ()
+
+    def saw(self, sighting: Sighting, drawn: Drawn) -> None:
+        """Note how many tokens a sighting took when it was found: what remembering it whole would cost."""
+        sizes = [picture.size for view in self._protocol.views(sighting) if (picture := drawn.get(view)) is not None]
+        self._tokens[_key(sighting)] = sum(self._family.tokens(size.pixels) for size in sizes)
+
+    def share(self, graph: MemoryGraph, step: int) -> PruneEvent | None:
+        """Set ``kept`` anew; the event names what lost its place by that."""
+        everything = energies(graph, decay=self._config.energy_decay, feedback=self._config.energy_feedback)
+        best = strongest(everything, self._config.memory_top_k)
+        self.kept = pixel_budgets(best, self._config.memory_pixels)
+        out = frozenset((one.node_id, one.index) for one in everything) - {(one.node_id, one.index) for one in best}
+        # What was dropped before is not told again.
+        dropped = tuple(ItemRef(node_id=node_id, index=index) for node_id, index in sorted(out - self._dropped))
+        self._dropped = out
+        return PruneEvent(step=step, dropped=dropped) if dropped else None
+
+    def report(self, graph: MemoryGraph, drawn: Drawn, step: int, steps_left: int) -> BudgetEvent:
+        """How the pixels are shared, and the visual tokens of the memory before and after."""
+        before = sum(self._tokens.get(_key(item), 0) for node in graph.nodes for item in node.items if item.visual)
+        views = kept_views(graph, self.kept, self._family).values()
+        sizes = [picture.size for view in views if (picture := drawn.get(view)) is not None]
+        return BudgetEvent(
+            step=step,
+            total_pixels=self._config.memory_pixels,
+            kept=self.kept,
+            tokens_before=before,
+            tokens_after=sum(self._family.tokens(size.pixels) for size in sizes),
+            steps_left=steps_left,
+        )
+
+
+def _key(seen: Sighting | MemoryItem) -> tuple[str, str]:
+    """A frame of a video costs what its clip cost to see: it was chosen out of all of them."""
+    box = seen.region if isinstance(seen, Sighting) else seen.box
+    return seen.doc_id, f"{seen.locator.key} {box}"

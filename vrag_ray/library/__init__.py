@@ -1,0 +1,1 @@
+"""Pages, words and pictures of stored documents, and the evidence that agents take from a collection."""

@@ -1,0 +1,298 @@
+"""The library deployment: documents and their pages, uploads and the jobs that ingest them."""
+
+from __future__ import annotations
+
+import asyncio
+import mimetypes
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.caching import SharedCalls
+from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.config import Settings
+from vrag_ray.library.pages import ByteCache, PageReader, Stored
+from vrag_ray.serving.backends import Original, UploadedFile
+from vrag_ray.serving.errors import ConflictError, InvalidError, public_uri, scrub
+from vrag_ray.serving.ingest_jobs.queue import JobQueue
+from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.types import (
+    Box,
+    Document,
+    DocumentKind,
+    DocumentStatus,
+    Locator,
+    Meta,
+    NotFoundError,
+    PageText,
+    VragError,
+)
+
+if TYPE_CHECKING:
+    from ray.serve.handle import DeploymentHandle
+
+    from vrag_ray.index.storage.collection import Collection
+
+T = TypeVar("T")
+CHUNK_BYTES = 1 << 20
+LOCK_WAIT_S = 5.0
+"""How long a delete waits for an ingest that is writing, before it asks the caller to come back."""
+FRAME_DPI = 150.0
+"""The sandbox gives frames their own pixels at this value."""
+_SAFE_TYPES = {
+    DocumentKind.PDF: "application/pdf",
+    DocumentKind.TEXT: "text/plain; charset=utf-8",
+}
+_SAFE_PREFIXES = {DocumentKind.IMAGE: "image/", DocumentKind.VIDEO: "video/"}
+
+
+class Library:
+    """One collection's documents, always at its newest version. ``refresh`` makes the retriever serve that too."""
+
+    def __init__(self, settings: Settings, refresh: Callable[[], Awaitable[int]]) -> None:
+        self._settings = settings
+        self._refresh = refresh
+        self._fitted = ByteCache(settings.serving.render_cache_mb << 20)
+        self._fitting: SharedCalls[str, Picture] = SharedCalls()
+        self._pages = PageReader(settings.corpus, settings.serving)
+        self._newest: Collection | None = None
+        self._opening: SharedCalls[int | None, Collection] = SharedCalls()
+
+    async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
+        collection = await self._collection()
+        documents = collection.documents()
+        return DocumentsPage(
+            documents=[document_info(document) for document in documents[offset : offset + limit]],
+            total=len(documents),
+            collection_version=collection.version,
+        )
+
+    async def document(self, doc_id: str) -> DocumentInfo:
+        return document_info(await self._document(doc_id))
+
+    async def delete(self, doc_id: str) -> DocumentDeleted:
+        """Delete, then wait until the retriever has let go of it."""
+        document = await self._document(doc_id)
+        await asyncio.to_thread(_delete, self._settings.collection, document.doc_id)
+        version = await self._refresh()
+        return DocumentDeleted(doc_id=document.doc_id, collection_version=version)
+
+    async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
+        collection = await self._collection()
+        document = collection.document(doc_id)
+        if document.kind is DocumentKind.VIDEO:
+            raise NotFoundError(f"document {doc_id} is a video: ask for frames/{{seconds}}.png")
+        if document.kind is DocumentKind.TEXT:
+            raise NotFoundError(f"document {doc_id} is plain text and has no page pictures: ask for original")
+        pages = document.units if document.kind is DocumentKind.PDF else 1
+        if page > pages:
+            raise NotFoundError(f"document {doc_id} has {pages} pages, there is no page {page}")
+        return await self._png(collection, document, Locator(page=page), dpi, box)
+
+    async def frame_png(self, doc_id: str, t: float) -> bytes:
+        collection = await self._collection()
+        document = collection.document(doc_id)
+        if document.kind is not DocumentKind.VIDEO:
+            raise NotFoundError(f"document {doc_id} is no video: ask for pages/{{n}}.png")
+        return await self._png(collection, document, Locator(t_start=t, t_end=t), FRAME_DPI, None)
+
+    async def page_text(self, doc_id: str, locator: Locator) -> PageText:
+        """The words of one unit, those that OCR found at ingest included."""
+        collection = await self._collection()
+        return await self._text(collection, collection.document(doc_id), locator)
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price."""
+        return await _each([self.page_text(doc_id, locator) for doc_id, locator in pages])
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        """``picture`` of each, or why not."""
+        return await _each([self.picture(request) for request in requests])
+
+    async def picture(self, request: PictureRequest) -> Picture:
+        """A page, picture or frame, or a part of it, as a model is to see it.
+
+        Runs look at the same pages again and again, and drawing one takes a tenth of a second: the last are kept.
+        """
+        from vrag_ray.imaging.fitting import size_of
+
+        key = repr(request)
+        known = self._fitted.get(key)
+        if known is not None:
+            return Picture(known, size_of(known))
+        picture = await self._fitting.result(key, lambda: self._fit(request))
+        self._fitted.put(key, picture.png)
+        return picture
+
+    async def _fit(self, request: PictureRequest) -> Picture:
+        from vrag_ray.library.page_images import fitted
+
+        collection = await self._collection()
+        document = collection.document(request.doc_id)
+        page = await self._text(collection, document, request.locator)
+
+        async def draw(place: Locator, dpi: float, box: Box | None) -> bytes:
+            return await self._png(collection, document, place, dpi, box)
+
+        return await fitted(request, document.kind, (page.width, page.height), draw)
+
+    async def original(self, doc_id: str) -> Original:
+        document = await self._document(doc_id)
+        name = public_uri(document.uri).rpartition("/")[2] or document.doc_id
+        return Original(document.doc_id, name, media_type(document.kind, name), document.size_bytes)
+
+    async def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
+        collection = await self._collection()
+        path = await asyncio.to_thread(collection.blob_path, doc_id)
+        position = start
+        while position < stop:
+            chunk = await asyncio.to_thread(_read, path, position, min(CHUNK_BYTES, stop - position))
+            if not chunk:
+                return
+            position += len(chunk)
+            yield chunk
+
+    async def ready(self) -> str:
+        """Empty when the collection can be read, else why not."""
+        await self._collection()
+        return ""
+
+    def close(self) -> None:
+        self._pages.close()
+
+    async def _text(self, collection: Collection, document: Document, locator: Locator) -> PageText:
+        return await self._pages.text(
+            document, locator, lambda: asyncio.to_thread(_stored, collection, document.doc_id, locator)
+        )
+
+    async def _png(
+        self, collection: Collection, document: Document, locator: Locator, dpi: float, box: Box | None
+    ) -> bytes:
+        from vrag_ray.corpus.model import DecodeError
+
+        if document.status is DocumentStatus.ERROR:
+            raise InvalidError(f"document {document.doc_id} could not be read: {document.error}", param="doc_id")
+        path = await asyncio.to_thread(collection.blob_path, document.doc_id)
+        try:
+            return await self._pages.png(document, path, locator, dpi, box)
+        except DecodeError as error:
+            raise InvalidError(f"{locator} of document {document.doc_id} cannot be drawn: {error}") from error
+
+    async def _document(self, doc_id: str) -> Document:
+        collection = await self._collection()
+        return collection.document(doc_id)
+
+    async def _collection(self) -> Collection:
+        """The collection at its newest version. Those who find at the same time that it has changed open it once."""
+        known = self._newest or await self._opened(None)
+        newest = await asyncio.to_thread(known.newest_version)
+        return known if newest == known.version else await self._opened(newest)
+
+    async def _opened(self, version: int | None) -> Collection:
+        """Opened when ``version`` was there already: an opening that began before may have missed it."""
+        root = self._settings.collection
+        self._newest = await self._opening.result(version, lambda: asyncio.to_thread(_opened, root))
+        return self._newest
+
+
+class LibraryService(Library):
+    """The library as a deployment: with ingest jobs, which run in a Ray task while searches go on."""
+
+    async def __init__(self, settings: Settings, retriever: DeploymentHandle) -> None:  # type: ignore[misc]
+        from vrag_ray.serving.ingest_jobs.task import run_job
+
+        async def refresh() -> int:
+            # Every replica: each has shards of its own, and none may go on finding what was deleted.
+            versions = await retriever.broadcast("refresh").results_async()
+            return min(int(version) for version in versions)
+
+        super().__init__(settings, refresh)
+        self._jobs = JobQueue(
+            ServingPaths.of(settings).uploads,
+            lambda job, report: run_job(settings, job, report, refresh),
+            max_waiting=settings.serving.max_waiting_jobs,
+            keep=settings.serving.kept_jobs,
+        )
+
+    async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
+        # An ingest makes the collection that it is given; a service only fills the one that it serves.
+        await self._collection()
+        return self._jobs.submit(job_id, files, meta)
+
+    async def job(self, job_id: str) -> IngestJob:
+        return self._jobs.job(job_id)
+
+
+def document_info(document: Document) -> DocumentInfo:
+    """A document as it goes over HTTP: no path of this machine."""
+    return DocumentInfo(
+        doc_id=document.doc_id,
+        uris=[public_uri(uri) for uri in document.uris],
+        title=document.title,
+        kind=document.kind,
+        status=document.status,
+        units=document.units,
+        size_bytes=document.size_bytes,
+        added_at=document.added_at,
+        error=scrub(document.error),
+        meta=dict(document.meta),
+    )
+
+
+def media_type(kind: DocumentKind, name: str) -> str:
+    """A type that a browser cannot be led to run: told by what the bytes are, by the name only within that kind."""
+    if kind in _SAFE_TYPES:
+        return _SAFE_TYPES[kind]
+    guessed = mimetypes.guess_type(name)[0] or ""
+    safe = guessed.startswith(_SAFE_PREFIXES[kind]) and "svg" not in guessed
+    return guessed if safe else "application/octet-stream"
+
+
+async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
+    async def one(call: Awaitable[T]) -> T | VragError:
+        try:
+            return await call
+        except VragError as error:
+            return error
+
+    return await asyncio.gather(*map(one, asked))
+
+
+def _opened(root: str) -> Collection:
+    """With its documents read. Blocking."""
+    from vrag_ray.index.storage.collection import Collection
+
+    collection = Collection.open(root)
+    collection.documents()
+    return collection
+
+
+def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:
+    """Blocking."""
+    return Stored(collection.blob_path(doc_id), collection.words_of(doc_id, locator))
+
+
+def _delete(root: str, doc_id: str) -> None:
+    """Blocking. Raises ConflictError while another process writes for longer than ``LOCK_WAIT_S``."""
+    from vrag_ray.index.storage.writer import BusyError, CollectionWriter
+
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        try:
+            writer = CollectionWriter(root)
+            break
+        except BusyError as error:
+            if time.monotonic() > deadline:
+                raise ConflictError(f"document {doc_id} cannot be deleted now: {error}", code="busy") from error
+            time.sleep(0.1)
+    with writer:
+        writer.delete(doc_id)
+        writer.publish("delete")
+
+
+def _read(path: Path, start: int, size: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(start)
+        return file.read(size)

@@ -1,0 +1,1 @@
+"""The policy without a model: rules that search, read and answer with quotes."""

@@ -1,0 +1,64 @@
+"""The shortest part of a quote that answers: a number with its unit, a date or a name."""
+
+from __future__ import annotations
+
+import re
+
+from vrag_ray.policies.extractive.lexicon import is_function_word, stems, tokens
+from vrag_ray.policies.extractive.questions import AnswerKind, Part
+
+_NUMBER = re.compile(r"(?<![\w.])[€$£¥]?\d+(?:[.,:]\d+)*(?:\s?%)?")
+_YEAR = re.compile(r"(?:1[89]|20)\d\d$")
+"""Where a quantity is asked for, a bare year is a date that stands beside it."""
+_UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_DATE = re.compile(
+    rf"\b(?:\d{{1,2}}\.? {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}}, \d{{4}}|{_MONTH} \d{{4}}|\d{{4}}-\d\d-\d\d|"
+    rf"\d{{1,2}}:\d\d|\d{{1,2}} {_MONTH}|{_MONTH} \d{{1,2}}|1[5-9]\d\d|20\d\d)\b"
+)
+_NAME = re.compile(r"\b[A-Z][\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?[A-Z][\w'’.-]*)*")  # noqa: RUF001
+_MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn", "percent"})
+
+
+def shortest_answer(part: Part, quote: str) -> str:
+    """A part of ``quote``, or empty where only the whole of it answers."""
+    if part.kind is AnswerKind.NUMBER:
+        numbers = [_with_unit(quote, one) for one in _NUMBER.finditer(quote)]
+        return _nearest(part, quote, [(at, text) for at, text in numbers if not _YEAR.match(text)])
+    if part.kind is AnswerKind.DATE:
+        return _nearest(part, quote, [(one.start(), one.group()) for one in _DATE.finditer(quote)])
+    if part.kind is AnswerKind.NAME:
+        names = [(one.start(), one.group().rstrip(".")) for one in _NAME.finditer(quote)]
+        return _nearest(part, quote, [(at, name) for at, name in names if at > 0 or " " in name])
+    return ""
+
+
+def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
+    """The candidate closest to the question's words, one after them before one in front; none that was asked."""
+    asked = stems(part.text)
+    at = [
+        one.start()
+        for one in re.finditer(r"\w+", quote)
+        if any(term.found_in(stems(one.group())) for term in part.terms)
+    ]
+    fresh = [
+        (place, text) for place, text in candidates if not set(tokens(text)[:1]) <= asked and not stems(text) <= asked
+    ]
+    if not fresh:
+        return ""
+    if not at:
+        return fresh[0][1]
+    return min(fresh, key=lambda one: min((one[0] - word) if one[0] > word else 2 * (word - one[0]) for word in at))[1]
+
+
+def _with_unit(quote: str, number: re.Match[str]) -> tuple[int, str]:
+    """The figure with the unit after it: ``1.5 million euros``, ``412 MWh``; ordinary words are no units."""
+    end = number.end()
+    for _ in range(2):
+        unit = _UNIT.match(quote, end)
+        if unit is None or is_function_word(unit.group(1)) or ":" in number.group():
+            break
+        end = unit.end()
+        if unit.group(1).casefold() not in _MAGNITUDES:
+            break
+    return number.start(), quote[number.start() : end].rstrip(".,;")

@@ -1,0 +1,79 @@
+"""How much of a question a candidate covers.
+
+Coverage is ``sum(weight(t) * presence(t)) / sum(weight(t))`` over the question's informative words ``t``. ``weight``
+is the inverse document frequency of the word over the sentences and rows of the pages found, and half as much again
+for names and numbers. ``presence`` is 1 in the candidate itself and less around it (``Presence``). A candidate
+without a name or number of the question most likely speaks of another thing: its coverage counts ``MISSING_SPECIFIC``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from vrag_ray.policies.extractive.lexicon import Term
+
+SPECIFIC_FACTOR = 1.5
+LEAST_WEIGHT = 0.2
+MISSING_SPECIFIC = 0.7
+MISSING_BELOW = 0.3
+"""A name or number of less presence than this is missing."""
+
+
+class Presence(NamedTuple):
+    """How much a word counts by where it stands. For names and numbers, ``beside`` and ``page`` count half."""
+
+    heading: float = 0.85
+    beside: float = 0.6
+    title: float = 0.5
+    page: float = 0.25
+
+    def around(self, term: Term, beside: Iterable[frozenset[str]]) -> float:
+        """By virtue of what stands beside the candidate, given as stems."""
+        return (0.5 if term.specific else 1.0) * self.beside * found_in_any(term, beside)
+
+
+PRESENCE = Presence()
+
+
+@dataclass(frozen=True, slots=True)
+class Yardstick:
+    """The informative words of a question and their weights, on one set of pages."""
+
+    terms: tuple[Term, ...]
+    weights: Mapping[str, float]
+
+    @classmethod
+    def on(cls, terms: tuple[Term, ...], texts: Sequence[frozenset[str]]) -> Yardstick:
+        """Weights by how many of ``texts``, given as stems, hold each word."""
+        weights: dict[str, float] = {}
+        for term in terms:
+            holding = sum(1 for text in texts if term.found_in(text))
+            idf = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+            weights[term.stem] = max(LEAST_WEIGHT, idf) * (SPECIFIC_FACTOR if term.specific else 1.0)
+        return cls(terms, weights)
+
+    def coverage(self, presence: Mapping[str, float]) -> float:
+        """0 to 1, from the presence of each word by its stem."""
+        share = self.weight(presence) / sum(self.weights.values())
+        missing = any(term.specific and presence[term.stem] < MISSING_BELOW for term in self.terms)
+        return share * (MISSING_SPECIFIC if missing else 1.0)
+
+    def weight(self, presence: Mapping[str, float]) -> float:
+        return sum(self.weights[name] * share for name, share in presence.items())
+
+    def surroundings(self, title: frozenset[str], page: frozenset[str]) -> dict[str, float]:
+        """Presence of each word by virtue of the document's title and the page alone."""
+        return {
+            term.stem: max(
+                PRESENCE.title * term.found_in(title),
+                (0.5 if term.specific else 1.0) * PRESENCE.page * term.found_in(page),
+            )
+            for term in self.terms
+        }
+
+
+def found_in_any(term: Term, texts: Iterable[frozenset[str]]) -> float:
+    return max((term.found_in(text) for text in texts), default=0.0)

@@ -1,0 +1,156 @@
+"""The value at the crossing of a row and a column: tables by their headers, charts by the labels beneath their marks.
+
+A value is aligned with a word that stands in its row, above it in its column, or directly beneath it. In a table
+``North 12 15 18`` under ``Region 2021 2022 2023``, the words *North* and *2022* meet at 15 and nowhere else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from vrag_ray.policies.extractive.layout import MAX_CELL_WORDS, Row, Span, joined
+from vrag_ray.policies.extractive.lexicon import Term
+from vrag_ray.types import Box
+
+COLUMN_SLACK = 0.04
+"""Page widths by which a header may miss its values."""
+MAX_ROWS_APART = 45
+AXIS_LABEL = 0.9
+"""Presence of a word beneath its value, as under a bar, against 1 for a row label and a column header."""
+
+
+THROUGH_PROSE = 0.5
+"""Presence of a header with a paragraph between it and the value: most likely of another table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """A value, the words of the question aligned with it (stem to presence), and what shows that.
+
+    ``quote`` is the value's row; ``box`` covers the row and the labels. ``nearness`` is 0 to 1, for ties.
+    """
+
+    value: str
+    quote: str
+    box: Box
+    aligned: Mapping[str, float]
+    nearness: float
+    row: int
+    """The value's place in the rows of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    row: int
+    cell: Span
+
+
+def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
+    """Every numeric cell on which at least two words of the question meet, one along its row, one along its column."""
+    labels: dict[str, list[_Place]] = {}
+    for place in _short_cells(page):
+        for term in terms:
+            if term.found_in(place.cell.stems):
+                labels.setdefault(term.stem, []).append(place)
+    label_cells = {id(place.cell) for places in labels.values() for place in places}
+    found: list[Crossing] = []
+    for value in _short_cells(page):
+        if id(value.cell) in label_cells or not any(map(str.isdigit, value.cell.text)):
+            continue
+        along_row: dict[str, _Place] = {}
+        along_column: dict[str, tuple[float, _Place]] = {}
+        for stem, places in labels.items():
+            for place in places:
+                if place.row == value.row:
+                    along_row.setdefault(stem, place)
+                else:
+                    share = _column_share(page, place, value)
+                    if share > along_column.get(stem, (0.0, place))[0]:
+                        along_column[stem] = (share, place)
+        crossing = _crossing(page, value, along_row, along_column)
+        if crossing is not None:
+            found.append(crossing)
+    return found
+
+
+def _crossing(
+    page: Sequence[Row],
+    value: _Place,
+    along_row: Mapping[str, _Place],
+    along_column: Mapping[str, tuple[float, _Place]],
+) -> Crossing | None:
+    columns = {stem: pair for stem, pair in along_column.items() if stem not in along_row}
+    beneath = any(place.row > value.row for _, place in columns.values())
+    # A bar has its name beneath it and nothing in its row; everything else needs both a row and a column.
+    if not columns or not (along_row or beneath):
+        return None
+    aligned = dict.fromkeys(along_row, 1.0) | {stem: share for stem, (share, _) in columns.items()}
+    row = page[value.row]
+    shown = [place.cell for place in (*along_row.values(), *(place for _, place in columns.values()))]
+    if along_row:
+        shown.extend(row.cells)
+    apart, label = min(((abs(place.row - value.row), place.cell) for _, place in columns.values()), key=_first)
+    quote = row.text if along_row else f"{value.cell.text} {label.text}"
+    return Crossing(
+        value.cell.text,
+        quote,
+        joined(word for cell in (*shown, value.cell) for word in cell.words),
+        aligned,
+        1.0 - apart / (MAX_ROWS_APART + 1),
+        value.row,
+    )
+
+
+def _column_share(page: Sequence[Row], label: _Place, value: _Place) -> float:
+    """How firmly ``label`` heads or underlies the column of ``value``: 0 for not at all."""
+    apart = abs(label.row - value.row)
+    # A row of one cell is a title or a caption and heads no column of its own.
+    if (
+        len(page[label.row].cells) < 2
+        or apart > MAX_ROWS_APART
+        or _nearest(page[label.row], value.cell) is not label.cell
+    ):
+        return 0.0
+    if label.row > value.row:
+        return AXIS_LABEL if _stack(page, label) == [value.cell] else 0.0
+    return THROUGH_PROSE if any(row.is_prose for row in page[label.row + 1 : value.row]) else 1.0
+
+
+def _stack(page: Sequence[Row], label: _Place) -> list[Span]:
+    """The figures right above an axis label, up to the next prose or words. Several mean several series: no answer."""
+    found: list[Span] = []
+    for row in reversed(page[max(0, label.row - MAX_ROWS_APART) : label.row]):
+        above = [cell for cell in row.cells if _overlap(cell, label.cell) > 0]
+        if row.is_prose or not all(any(map(str.isdigit, cell.text)) for cell in above):
+            break
+        found.extend(above)
+    return found
+
+
+def _nearest(row: Row, value: Span) -> Span | None:
+    """The cell of ``row`` in whose column ``value`` stands: most overlap, else the smallest gap within the slack."""
+    best = max(row.cells, key=lambda cell: (_overlap(cell, value), -_offset(cell, value)))
+    return best if _overlap(best, value) > -COLUMN_SLACK else None
+
+
+def _overlap(one: Span, other: Span) -> float:
+    """Shared width in page widths; negative is the gap between them."""
+    a, b = one.area, other.area
+    return min(a.x1, b.x1) - max(a.x0, b.x0)
+
+
+def _offset(one: Span, other: Span) -> float:
+    a, b = one.area, other.area
+    return abs((a.x0 + a.x1) - (b.x0 + b.x1)) / 2
+
+
+def _first(pair: tuple[int, Span]) -> int:
+    return pair[0]
+
+
+def _short_cells(page: Sequence[Row]) -> Iterator[_Place]:
+    for index, row in enumerate(page):
+        for cell in row.cells:
+            if len(cell.words) <= MAX_CELL_WORDS:
+                yield _Place(index, cell)

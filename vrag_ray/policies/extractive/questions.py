@@ -1,0 +1,139 @@
+"""From a question to its parts, each with the kind of answer it asks for. Rules only; what they miss stays whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vrag_ray.policies.extractive.lexicon import Term, phrases, terms, tokens
+
+
+class AnswerKind(StrEnum):
+    """What the shortest answer to a question looks like."""
+
+    NUMBER = "number"
+    DATE = "date"
+    NAME = "name"
+    MOMENT = "moment"
+    STATEMENT = "statement"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing asked. ``text`` reads as a question of its own; ``phrases`` stood in quotation marks."""
+
+    text: str
+    kind: AnswerKind
+    terms: tuple[Term, ...]
+    phrases: tuple[str, ...] = ()
+
+    @property
+    def query(self) -> str:
+        """What to search for: the question without its leading question words."""
+        return _LEAD.sub("", self.text).strip(" ?.!") or self.text
+
+    @property
+    def other_query(self) -> str:
+        """The same in other words: informative words only, most specific first."""
+        ordered = sorted(self.terms, key=lambda term: not term.specific)
+        held = {token for phrase in self.phrases for token in tokens(phrase)}
+        return " ".join([*self.phrases, *(term.surface for term in ordered if term.surface not in held)])
+
+
+_ASK = r"(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|did|does|do|can|in which|at what|at which)"
+_ASKED = r"(?:time|year|date|day|month|point|minute|second|moment)"
+_LEAD = re.compile(
+    r"^\s*(?:and\s+)?(?:(?:please\s+)?(?:tell me|find|show me|list|give me)\s+)?"
+    rf"(?:(?:(?:in|at|on) )?(?:what|which) {_ASKED}\b(?=\s+(?:is|are|was|were|did|does|do|has|have|had)\b)|"
+    r"(?:in which|at what|at which|in what|what|which|who|whom|whose|when|where|why|"
+    r"how(?:\s+(?:many|much|long|often|high|large|old|far|big|tall|fast|do i|can i))?)\b)?"
+    r"\s*(?:(?:is|are|was|were|did|does|do|has|have|had)\b)?\s*(?:the\s+)?",
+    re.IGNORECASE,
+)
+_SENTENCES = re.compile(r"(?<=\?)\s+|;\s*|\n+")
+_CLAUSES = re.compile(rf"[,]?\s+and\s+(?={_ASK}\b)", re.IGNORECASE)
+_WORDS = r"(?:[^\s,?]+\s+){0,3}?[^\s,?]+"
+_PAIR = re.compile(
+    r"^(?P<head>.*\b(?:is|was|were|are|of|for|in|at|did|does|do|between|the|compare|higher|larger|lower|smaller|more|"
+    r"less|better|higher:|larger:)[,:]?\s+(?:the\s+)?)"
+    rf"(?P<left>{_WORDS})\s*,?\s+(?P<join>and|vs\.?|versus|compared (?:to|with)|or)\s+(?:the\s+)?"
+    rf"(?P<right>{_WORDS})(?P<tail>(?:\s+(?:in|of|for|at|on|during|by|from|according)\b.*)?\??)$",
+    re.IGNORECASE,
+)
+_VERSUS = re.compile(
+    rf"^(?P<head>)(?P<left>{_WORDS})\s+(?P<join>vs\.?|versus)\s+(?P<right>{_WORDS})"
+    r"(?P<tail>(?:\s+(?:in|of|for|at|on|during|by|from)\b.*)?\??)$",
+    re.IGNORECASE,
+)
+_MEDIUM = r"(?:video|clip|recording|film|footage|movie)"
+_MOMENT = re.compile(
+    rf"\b(?:when|where)\b.*\b{_MEDIUM}\b|\b{_MEDIUM}\b.*\bwhen\b|"
+    rf"\bat (?:what|which) (?:time|point|minute)\b.*\b{_MEDIUM}\b|\b(?:what|which) (?:moment|timestamp|second)\b",
+    re.IGNORECASE,
+)
+_DATE = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day|month|time)\b|\bsince when\b", re.IGNORECASE)
+_ASKED_UNIT = re.compile(rf"\b(?:what|which) {_ASKED}\b", re.IGNORECASE)
+"""Names the kind of answer, not its subject."""
+_NAME = re.compile(r"^\W*(?:who|whom|whose)\b", re.IGNORECASE)
+_QUANTITIES = (
+    "age|amount|average|budget|capacity|costs?|count|demand|depth|distance|efficiency|energy|expenditure|fraction|growth|"
+    "height|income|investment|length|level|loss|mass|maximum|mean|median|minimum|number|output|percentage|population|"
+    "power|pressure|price|production|profit|rate|ratio|revenue|salary|sales|score|share|size|speed|sum|temperature|"
+    "total|turnover|value|volume|weight|width"
+)
+_QUANTITY = re.compile(
+    r"\bhow (?:many|much|high|large|long|old|tall|big|fast|far|wide|deep|heavy|often)\b|"
+    r"\b(?:what|which) (?:percentage|share|number|amount|fraction)\b|"
+    rf"\bwhat (?:is|was|were|are) (?:the |its |their )?(?:[\w-]+ ){{0,3}}?(?:{_QUANTITIES})\b",
+    re.IGNORECASE,
+)
+
+
+def parts(question: str, *, limit: int) -> tuple[Part, ...]:
+    """The sub-questions of ``question``, in order, at most ``limit``; the question itself where it has one part."""
+    whole = " ".join(question.split())
+    texts: list[str] = []
+    for sentence in _SENTENCES.split(question):
+        for clause in _CLAUSES.split(sentence):
+            texts.extend(_sides(clause.strip()))
+    texts = list(dict.fromkeys(text for text in texts if any(map(str.isalnum, text))))
+    if not 1 <= len(texts) <= limit:
+        texts = [whole]
+    moment = bool(_MOMENT.search(whole))
+    found = [
+        Part(text, _kind(text, in_moment=moment), terms(_ASKED_UNIT.sub("", text)), phrases(text)) for text in texts
+    ]
+    distinct = {part.other_query: part for part in reversed(found)}
+    return tuple(reversed(distinct.values()))
+
+
+def asks_for_a_cell(part: Part) -> bool:
+    """Whether a number in a table or chart could answer: asked for, or placed by a year or another number."""
+    return part.kind is AnswerKind.NUMBER or (
+        part.kind is AnswerKind.STATEMENT
+        and any(term.stem.isdigit() for term in part.terms)
+        and not re.match(r"\W*(?:which|who|whom|whose|where|why)\b", part.text, re.IGNORECASE)
+    )
+
+
+def _sides(clause: str) -> list[str]:
+    """``What was the cost of A and B in 2022?`` asks two things that share their head and tail."""
+    if any(mark in clause for mark in '"“”«»'):
+        return [clause]
+    pair = _VERSUS.match(clause) or _PAIR.match(clause)
+    if pair is None:
+        return [clause]
+    if pair["join"].casefold() == "or" and not re.match(r"\W*(?:which|who|what)\b", clause, re.IGNORECASE):
+        return [clause]
+    return [f"{pair['head']}{side}{pair['tail']}" for side in (pair["left"], pair["right"])]
+
+
+def _kind(text: str, *, in_moment: bool) -> AnswerKind:
+    if _MOMENT.search(text) or (in_moment and _DATE.search(text)):
+        return AnswerKind.MOMENT
+    if _QUANTITY.search(text):
+        return AnswerKind.NUMBER
+    if _DATE.search(text):
+        return AnswerKind.DATE
+    return AnswerKind.NAME if _NAME.search(text) else AnswerKind.STATEMENT

@@ -1,0 +1,73 @@
+"""The words of an extractive answer: spans, numbered quotes, and the plain statement that no model wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vrag_ray.policies.extractive.matching import Match
+from vrag_ray.policies.extractive.questions import AnswerKind, Part
+
+DISCLOSURE = "(no language model configured: extractive answer)"
+MAX_QUOTE_CHARS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was found for one part of the question; ``number`` is its citation's, 0 where it has none."""
+
+    part: Part
+    match: Match | None
+    where: str
+    number: int
+    queries: tuple[str, ...]
+
+
+def answer_text(findings: Sequence[Finding], unanswered: Sequence[Finding]) -> str:
+    """One line a part, each led by the shortest answer. Parts without evidence are named, with what was searched."""
+    lines = [_line(finding, alone=len(findings) + len(unanswered) == 1) for finding in findings]
+    lines.extend(f"{_label(finding.part)}: not found. {_attempts(finding)}" for finding in unanswered)
+    return "\n".join([*lines, DISCLOSURE])
+
+
+def abstention_text(unanswered: Sequence[Finding]) -> str:
+    """That the evidence is not sufficient, what was searched for, and the nearest pages."""
+    lines = ["The collection holds no sufficient evidence for an answer."]
+    lines.extend(_attempts(finding) for finding in unanswered)
+    return "\n".join([*lines, DISCLOSURE])
+
+
+def shown_quote(quote: str) -> str:
+    """``quote``, cut at a word where it is long."""
+    if len(quote) <= MAX_QUOTE_CHARS:
+        return quote
+    return quote[:MAX_QUOTE_CHARS].rsplit(" ", 1)[0]
+
+
+def time_range(match: Match) -> str:
+    return f"{match.start:.1f}-{match.end:.1f} s" if match.start is not None and match.end is not None else ""
+
+
+def _line(finding: Finding, *, alone: bool) -> str:
+    match = finding.match
+    if match is None:
+        return ""
+    short = match.answer
+    if finding.part.kind is AnswerKind.MOMENT:
+        short = time_range(match) or finding.where
+    quote = f"“{shown_quote(match.quote)}” [{finding.number}]"
+    line = f"{short}: {quote}" if short and short != match.quote else quote
+    return line if alone else f"{_label(finding.part)}: {line}"
+
+
+def _label(part: Part) -> str:
+    return part.query[:1].upper() + part.query[1:]
+
+
+def _attempts(finding: Finding) -> str:
+    searched = " and ".join(f"“{query}”" for query in finding.queries)
+    text = f"Searched for {searched}." if searched else "Not searched: the budget of steps was used up."
+    if finding.match is not None and finding.number:
+        share = f"{finding.match.coverage:.0%} of the question's informative words"
+        text += f" Nearest: {finding.where}, which covers {share} [{finding.number}]."
+    return text

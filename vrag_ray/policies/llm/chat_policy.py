@@ -1,0 +1,69 @@
+"""The policy that is a chat model: the protocol's messages out, one reply back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from vrag_ray.agent.chat import Delta
+from vrag_ray.agent.observation import Prompt
+from vrag_ray.agent.ports import Say
+from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest, ModelLostError, Sampling
+from vrag_ray.types import Completion
+
+logger = logging.getLogger(__name__)
+WAITS_S = (0.2, 1.0, 3.0)
+"""Before each further try at a reply that was lost on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPolicy:
+    """One conversation with ``model`` in the form of ``protocol``; ``session`` is the run's id.
+
+    A reply lost with its replica is asked for again: the prompt holds all that the run has done, so nothing but the
+    unfinished reply is lost with it.
+    """
+
+    model: ChatModel
+    protocol: WireProtocol
+    sampling: Sampling
+    thinking: bool | None = None
+    native_tools: bool = False
+    session: str = ""
+    adapter: str = ""
+    reads_pages: bool = True
+    sees_pictures: bool = True
+
+    async def complete(self, prompt: Prompt, say: Say) -> Completion:
+        """Raises ``VragError`` when the model cannot reply, ``ModelLostError`` when it stays lost."""
+        request = ChatRequest(
+            messages=self.protocol.messages(prompt),
+            sampling=self.sampling,
+            tools=self.protocol.tools if self.native_tools else (),
+            thinking=self.thinking,
+            session=self.session,
+            adapter=self.adapter,
+        )
+        for wait_s in WAITS_S:
+            try:
+                return await self._reply(request, say)
+            except ModelLostError as error:
+                logger.warning("session %s: %s", self.session, error)
+                say(Delta(trouble=f"{error}; the reply begins anew"))
+                await asyncio.sleep(wait_s)
+        return await self._reply(request, say)
+
+    async def _reply(self, request: ChatRequest, say: Say) -> Completion:
+        done: Completion | None = None
+        async with aclosing(self.model.chat(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    done = piece
+                else:
+                    say(piece)
+        if done is None:
+            raise ModelLostError("the model broke off")
+        return done

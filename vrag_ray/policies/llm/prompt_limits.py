@@ -1,0 +1,142 @@
+"""What a model takes in one prompt, from the model's own settings, and whether an agent's numbers fit into it.
+
+The one place where pictures and tokens of a prompt are added up, for serving and training alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vrag_ray.agent.families import ModelFamily
+from vrag_ray.agent.memory.image_budget import CROP_ROOM, PictureLimits
+from vrag_ray.agent.protocols.tags import MAX_PATCHES
+from vrag_ray.config import AgentConfig, OpenAiConfig, Settings, VllmConfig
+from vrag_ray.types import VragError
+
+TEXT_SHARE = 4
+"""One token in so many of the context is left to words: rules, question, graph, and the policy's earlier replies."""
+
+
+class PromptBudgetError(VragError):
+    """The numbers of a configuration, or of a request, make prompts that the model cannot take."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelLimits:
+    """What a model takes in one prompt. ``model`` and ``agent`` are where their settings stand, for messages.
+
+    ``tokens`` is its context, prompt and reply together; None where only its endpoint knows. ``reply``: tokens of one
+    reply, where they are set elsewhere than in the agent's settings.
+    """
+
+    images: int
+    tokens: int | None = None
+    model: str = "vllm"
+    agent: str = "agent"
+    reply: int | None = None
+    reply_setting: str = "agent.max_reply_tokens"
+
+    @classmethod
+    def of_vllm(cls, config: VllmConfig) -> ModelLimits:
+        return cls(config.max_images, context_of(config.max_model_len, config.engine_args))
+
+    @classmethod
+    def of_endpoint(cls, config: OpenAiConfig, name: str = "openai") -> ModelLimits:
+        return cls(config.max_images, model=name)
+
+
+def limits_of(settings: Settings) -> ModelLimits | None:
+    """Of the model that speaks with these settings; None where there is none."""
+    if settings.vllm is not None:
+        return ModelLimits.of_vllm(settings.vllm)
+    return ModelLimits.of_endpoint(settings.openai) if settings.openai is not None else None
+
+
+def context_of(max_model_len: int, engine_args: dict[str, str | int | float | bool]) -> int:
+    """The context in tokens; what is given to the engine by its own names wins, as in the engine."""
+    own = engine_args.get("max_model_len")
+    return own if isinstance(own, int) else max_model_len
+
+
+@dataclass(frozen=True, slots=True)
+class PictureNeeds:
+    """What an agent shows in one prompt: pictures, and visual tokens of the largest it may ask for.
+
+    ``results`` is the number of results of a search, under the name ``setting``.
+    """
+
+    setting: str
+    results: int
+    memory: int
+    memory_tokens: int
+    picture_tokens: int
+    frame_tokens: int
+    frames: int
+    fixed: bool = False
+    """Whether the sizes of pictures are those of a checkpoint's training and no settings."""
+
+    @classmethod
+    def of_graph(cls, config: AgentConfig, family: ModelFamily, max_frames: int) -> PictureNeeds:
+        memory = family.tokens(config.memory_pixels) if config.memory_top_k > 0 else 0
+        return cls(
+            setting="search_top_k",
+            results=config.search_top_k,
+            memory=min(max(config.memory_top_k, 0), memory),
+            memory_tokens=memory,
+            picture_tokens=family.tokens(config.picture_pixels),
+            frame_tokens=family.tokens(config.frame_pixels),
+            frames=max_frames,
+        )
+
+    @classmethod
+    def of_tags(cls, config: AgentConfig) -> PictureNeeds:
+        """A video is one picture there, and nothing is remembered beside the chat."""
+        return cls("tags_results", config.tags_results, 0, 0, MAX_PATCHES, MAX_PATCHES, 1, fixed=True)
+
+    def worst_search(self, room: int) -> tuple[int, int]:
+        """How many pages and how many frames take the most visual tokens, where ``room`` pictures are to be had."""
+        mixes = (
+            (pages, min((self.results - pages) * self.frames, room - pages)) for pages in range(self.results, -1, -1)
+        )
+        return max(mixes, key=lambda mix: mix[0] * self.picture_tokens + mix[1] * self.frame_tokens)
+
+
+def picture_limits(needs: PictureNeeds, config: AgentConfig, limits: ModelLimits) -> PictureLimits:
+    """How pictures are shared out in every prompt. Raises PromptBudgetError, with the sum, where they cannot fit."""
+    agent, model = limits.agent, limits.model
+    at_least = needs.memory + CROP_ROOM + needs.results
+    if at_least > limits.images:
+        memory = f"memory {needs.memory} ({agent}.memory_top_k) + " if needs.memory else ""
+        lower = f"{agent}.{needs.setting}" + (f" or {agent}.memory_top_k" if needs.memory else "")
+        raise PromptBudgetError(
+            f"{memory}crops {CROP_ROOM} + results {needs.results} ({agent}.{needs.setting}) = {at_least} pictures in a "
+            f"prompt > {model}.max_images {limits.images}: raise {model}.max_images or lower {lower}"
+        )
+    shared = PictureLimits(limits.images, needs.memory)
+    if limits.tokens is None:
+        return shared
+    reply = config.max_reply_tokens if limits.reply is None else limits.reply
+    text = limits.tokens // TEXT_SHARE
+    visual, told = _visual_tokens(needs, shared, agent)
+    if visual + reply + text > limits.tokens:
+        raise PromptBudgetError(
+            f"{told} + reply {reply} ({limits.reply_setting}) + text {text} (1/{TEXT_SHARE} of the context) = "
+            f"{visual + reply + text} tokens > {model}.max_model_len {limits.tokens}: raise {model}.max_model_len or "
+            "lower the others"
+        )
+    return PictureLimits(limits.images, needs.memory, limits.tokens - text - reply)
+
+
+def _visual_tokens(needs: PictureNeeds, shared: PictureLimits, agent: str) -> tuple[int, str]:
+    """Of the largest pictures that a prompt always has room for: their sum, and how it comes about."""
+    pages, frames = needs.worst_search(shared.results)
+    crops = CROP_ROOM * needs.picture_tokens
+    tokens = needs.memory_tokens + pages * needs.picture_tokens + frames * needs.frame_tokens + crops
+    terms = [f"memory {needs.memory_tokens} ({agent}.memory_pixels)"] if needs.memory_tokens else []
+    if pages:
+        size = "of a fixed size" if needs.fixed else f"{agent}.picture_pixels"
+        terms.append(f"{pages} pages x {needs.picture_tokens} ({size})")
+    if frames:
+        terms.append(f"{frames} frames x {needs.frame_tokens} ({agent}.frame_pixels)")
+    terms.append(f"{CROP_ROOM} crops x {needs.picture_tokens}")
+    return tokens, f"{agent}.{needs.setting} {needs.results}: " + " + ".join(terms)

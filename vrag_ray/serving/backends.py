@@ -1,0 +1,157 @@
+"""What the gateway needs of the parts behind it. The HTTP layer knows this and nothing of Ray."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from vrag_ray.client.schemas import (
+    DocumentDeleted,
+    DocumentInfo,
+    DocumentsPage,
+    Feedback,
+    IngestJob,
+    PartState,
+    RatedRun,
+    RunRequest,
+    RunsPage,
+    RunSummary,
+)
+from vrag_ray.serving.http.sse import LoggedEvent
+from vrag_ray.types import Box, Meta, SearchAnswer, SearchMode
+from vrag_ray.types.filters import SearchFilter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from vrag_ray.agent.chat import Delta
+    from vrag_ray.policies.llm.chat_model import ChatRequest
+    from vrag_ray.types import Completion
+
+
+@dataclass(frozen=True, slots=True)
+class RetrieverState:
+    """How the retriever stands. ``why`` is set when it is not ``ready``; the rest is 0 then.
+
+    ``collection`` is its folder's name or its URI without secrets. ``embedder_id`` is empty where search is lexical
+    only; ``notices`` say why.
+    """
+
+    ready: bool
+    collection: str
+    why: str = ""
+    version: int = 0
+    profile: str = ""
+    shards_ok: int = 0
+    shards_total: int = 0
+    documents: int = 0
+    notices: tuple[str, ...] = ()
+    embedder_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A search's answer, and ``profile``: in words, what made the evidence."""
+
+    answer: SearchAnswer
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentState:
+    """How many runs are live, and how many ended in which way since this replica started."""
+
+    active: int
+    finished: Mapping[str, int] = field(default_factory=dict)
+    loop_lag_p99_s: float = 0.0
+    """Seconds by which 99 of 100 wake-ups of its event loop were late at most, over the last minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedRun:
+    """A run as ``GET /v1/runs/{id}`` answers it: JSON of the record, or of a summary while it is ``live``."""
+
+    live: bool
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Original:
+    """The stored bytes of a document, described."""
+
+    doc_id: str
+    name: str
+    media_type: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class UploadedFile:
+    """One file of a multipart request, already on disk under a name that this service chose."""
+
+    path: Path
+    name: str
+    doc_id: str
+
+
+class Backend(Protocol):
+    """The parts behind the gateway. Every method may raise VragError; ``status_of`` gives its HTTP status."""
+
+    async def search(
+        self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
+    ) -> Found: ...
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        """L2-normalised vectors, shape ``(len(texts), dim)``. Raises VragError where there is no embedder."""
+        ...
+
+    async def retriever_state(self) -> RetrieverState: ...
+    async def agent_state(self) -> AgentState: ...
+    async def readiness(self) -> Mapping[str, PartState]: ...
+
+    async def start_run(self, request: RunRequest) -> str:
+        """The id of the run: a new one, or ``request.run_id`` where that run exists with the same question."""
+        ...
+
+    def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
+        """Every event above ``after``, until the run ends."""
+        ...
+
+    async def run_summary(self, run_id: str) -> RunSummary: ...
+    async def fetch_run(self, run_id: str) -> FetchedRun: ...
+    async def list_runs(self, limit: int) -> RunsPage: ...
+    async def cancel_run(self, run_id: str) -> FetchedRun: ...
+
+    async def rate_run(self, run_id: str, feedback: Feedback) -> RatedRun:
+        """Raises NotFoundError for a run that is not here, ConflictError for one that goes on."""
+        ...
+
+    async def rating(self, run_id: str) -> RatedRun:
+        """Raises NotFoundError for a run that is not here or that nobody rated."""
+        ...
+
+    async def rated_runs(self) -> list[RatedRun]: ...
+
+    async def agents(self) -> tuple[str, ...]:
+        """The agents that can be asked here; without a language model, those that need one are not among them."""
+        ...
+
+    def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        """As ``ChatModel.chat``, by the bare language model. Raises InvalidError where there is none."""
+        ...
+
+    async def list_documents(self, limit: int, offset: int) -> DocumentsPage: ...
+    async def document(self, doc_id: str) -> DocumentInfo: ...
+    async def delete_document(self, doc_id: str) -> DocumentDeleted: ...
+    async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes: ...
+    async def frame_png(self, doc_id: str, t: float) -> bytes: ...
+    async def original(self, doc_id: str) -> Original: ...
+
+    def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
+        """The half-open byte range of the original, in chunks."""
+        ...
+
+    async def submit_files(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob: ...
+    async def job(self, job_id: str) -> IngestJob: ...

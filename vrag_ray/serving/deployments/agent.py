@@ -1,0 +1,156 @@
+"""The agent deployment: many runs at once on one event loop, searching and reading through the other parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
+from vrag_ray.config import Settings
+from vrag_ray.serving.backends import AgentState, FetchedRun
+from vrag_ray.serving.deployments.handles import call
+from vrag_ray.serving.deployments.loop_lag import LoopLag
+from vrag_ray.serving.errors import InvalidError, NotReadyError, public_uri, scrub
+from vrag_ray.serving.http.sse import LoggedEvent
+from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.serving.runs.feedback import FeedbackStore
+from vrag_ray.serving.runs.service import RunService
+from vrag_ray.serving.runs.store import RunStore
+from vrag_ray.types import Locator, PageText, SearchAnswer, SearchMode, VragError
+from vrag_ray.types.filters import SearchFilter
+
+if TYPE_CHECKING:
+    from ray.serve.handle import DeploymentHandle
+
+    from vrag_ray.agent.chat import Delta
+    from vrag_ray.agent.driver import Run
+    from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest
+    from vrag_ray.types import Completion
+
+T = TypeVar("T")
+MODEL_ANSWERS_WITHIN_S = 3.0
+
+
+class HandleEvidence:
+    """``EvidenceSource`` over the retriever and the library. What it returns may be shown: paths are cut off."""
+
+    def __init__(self, retriever: DeploymentHandle, library: DeploymentHandle) -> None:
+        self._retriever = retriever
+        self._library = library
+
+    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+        try:
+            found = await call(self._retriever.search.remote([query], top_k, SearchMode.HYBRID, filter), "retriever")
+        except VragError as error:
+            raise VragError(scrub(str(error))) from error
+        answer: SearchAnswer = found.answer
+        results = tuple(tuple(replace(hit, uri=public_uri(hit.uri)) for hit in hits) for hits in answer.results)
+        return replace(answer, results=results)
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return _scrubbed(await call(self._library.page_texts.remote(tuple(pages)), "library"))
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return _scrubbed(await call(self._library.pictures.remote(tuple(requests)), "library"))
+
+
+def _scrubbed(results: Sequence[T | VragError]) -> Sequence[T | VragError]:
+    return [VragError(scrub(str(result))) if isinstance(result, VragError) else result for result in results]
+
+
+class AgentService:
+    """Runs by name of their agent. A run lives in one replica; finished ones are on disk."""
+
+    async def __init__(  # type: ignore[misc]
+        self,
+        settings: Settings,
+        retriever: DeploymentHandle,
+        library: DeploymentHandle,
+        policy: DeploymentHandle | None = None,
+    ) -> None:
+        from vrag_ray.serving.runs.factory import endpoint_model
+
+        self._lag = LoopLag()
+        self._settings = settings
+        self._source = HandleEvidence(retriever, library)
+        self._model: ChatModel | None = endpoint_model(settings)
+        if policy is not None:
+            from vrag_ray.serving.deployments.policy import ServedModel
+
+            self._model = ServedModel(policy)
+        self._runs = RunService(
+            RunStore(ServingPaths.of(settings).runs, settings.serving.kept_runs),
+            self._make_run,
+            max_concurrent=settings.serving.max_concurrent_runs,
+            default_deadline_s=settings.agent.deadline_s,
+        )
+        self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
+
+    async def start(self, request: RunRequest) -> str:
+        return self._runs.start(request)
+
+    async def events(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
+        async for events in self._runs.read(run_id, after):
+            yield events
+
+    async def summary(self, run_id: str) -> RunSummary:
+        return self._runs.summary(run_id)
+
+    async def fetch(self, run_id: str) -> FetchedRun:
+        return self._runs.fetch(run_id)
+
+    async def list_runs(self, limit: int) -> RunsPage:
+        return self._runs.list(limit)
+
+    async def cancel(self, run_id: str) -> FetchedRun:
+        return await self._runs.cancel(run_id)
+
+    async def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
+        """Raises NotFoundError for a run that is not here, ConflictError for one that goes on."""
+        return self._feedback.put(self._runs.finished(run_id), feedback)
+
+    async def rating(self, run_id: str) -> RatedRun:
+        return self._feedback.get(self._runs.summary(run_id).run_id)
+
+    async def rated(self) -> list[RatedRun]:
+        return await asyncio.to_thread(self._feedback.all)
+
+    async def state(self) -> AgentState:
+        return replace(self._runs.state(), loop_lag_p99_s=self._lag.p99_s())
+
+    async def agents(self) -> tuple[str, ...]:
+        """The agents that can be asked here."""
+        from vrag_ray.policies.registry import offered
+
+        return tuple(offered(self._settings, has_model=self._model is not None))
+
+    async def model_ready(self) -> bool:
+        """Whether there is a language model to ask. Raises NotReadyError while one that is served here starts."""
+        from vrag_ray.serving.deployments.policy import ServedModel
+
+        if isinstance(self._model, ServedModel):
+            try:
+                async with asyncio.timeout(MODEL_ANSWERS_WITHIN_S):
+                    replicas = await call(self._model.states(), "language model")
+            except TimeoutError:
+                replicas = ()
+            if not replicas:
+                raise NotReadyError("the language model is starting")
+        return self._model is not None
+
+    async def chat(self, request: ChatRequest) -> AsyncIterator[Delta | Completion]:
+        """The bare model, without any agent. Raises InvalidError where there is none."""
+        if self._model is None:
+            raise InvalidError("model: no language model is configured here", param="model")
+        async with aclosing(self._model.chat(request)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def _make_run(self, run_id: str, request: RunRequest) -> Run:
+        from vrag_ray.serving.runs.factory import make_run
+
+        return make_run(run_id, request, self._settings, self._source, self._model)

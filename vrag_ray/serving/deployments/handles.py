@@ -1,0 +1,206 @@
+"""The gateway's ``Backend`` over Serve handles, and what becomes of the faults that come back through them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from vrag_ray.client.schemas import (
+    DocumentDeleted,
+    DocumentInfo,
+    DocumentsPage,
+    Feedback,
+    IngestJob,
+    PartState,
+    RatedRun,
+    RunRequest,
+    RunsPage,
+    RunSummary,
+)
+from vrag_ray.serving.backends import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
+from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError, scrub
+from vrag_ray.serving.http.sse import LoggedEvent
+from vrag_ray.types import Box, Meta, SearchMode, VragError
+from vrag_ray.types.filters import SearchFilter
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from ray.serve.handle import DeploymentHandle
+
+    from vrag_ray.agent.chat import Delta
+    from vrag_ray.policies.llm.chat_model import ChatRequest
+    from vrag_ray.types import Completion
+
+T = TypeVar("T")
+STATE_TIMEOUT_S = 5.0
+"""A part that does not tell its state in this time counts as not ready."""
+
+
+def unwrapped(error: Exception, part: str) -> Exception:
+    """The fault behind what Ray raised: ours as it was raised, a lost or full replica as its HTTP meaning."""
+    from ray.exceptions import RayActorError, RayTaskError
+    from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
+
+    if isinstance(error, RayTaskError):
+        # Ray's own class carries the remote stack trace in its text.
+        from vrag_ray.index.storage.rows import CorruptionError
+
+        cause = error.cause
+        if isinstance(cause, CorruptionError):
+            return DamagedError(str(cause))
+        return cause if isinstance(cause, VragError | BackPressureError) else error
+    if isinstance(error, BackPressureError):
+        return OverloadedError(f"the {part} has more requests than it can queue")
+    if isinstance(error, RayActorError | DeploymentUnavailableError | ReplicaUnavailableError):
+        return NotReadyError(f"the {part} is being restarted: try again in a few seconds")
+    return error
+
+
+async def call(response: Awaitable[T], part: str) -> T:
+    """The result of a handle call. Raises VragError for every fault that has a meaning for the caller."""
+    from ray.exceptions import RayError
+    from ray.serve.exceptions import RayServeException
+
+    try:
+        return await response
+    except (RayError, RayServeException) as error:
+        raise unwrapped(error, part) from error
+
+
+async def stream(responses: AsyncIterator[T], part: str) -> AsyncIterator[T]:
+    """The values of a streaming handle call, with faults as in ``call``."""
+    from ray.exceptions import RayError
+    from ray.serve.exceptions import RayServeException
+
+    try:
+        async for value in responses:
+            yield value
+    except (RayError, RayServeException) as error:
+        raise unwrapped(error, part) from error
+
+
+class HandleBackend:
+    """``Backend`` (see there) over the three deployments behind the gateway."""
+
+    def __init__(self, retriever: DeploymentHandle, agent: DeploymentHandle, library: DeploymentHandle) -> None:
+        self._retriever = retriever
+        self._agent = agent
+        self._library = library
+        self._agent_stream = agent.options(stream=True)
+        self._library_stream = library.options(stream=True)
+
+    async def search(
+        self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
+    ) -> Found:
+        return await call(self._retriever.search.remote(list(queries), top_k, mode, filter), "retriever")
+
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        return await call(self._retriever.embed.remote(list(texts), queries), "retriever")
+
+    async def retriever_state(self) -> RetrieverState:
+        return await _soon(self._retriever.state.remote(), "retriever")
+
+    async def agent_state(self) -> AgentState:
+        return await _soon(self._agent.state.remote(), "agent")
+
+    async def readiness(self) -> Mapping[str, PartState]:
+        asked: dict[str, Awaitable[RetrieverState | AgentState | str | bool]] = {
+            "retriever": self.retriever_state(),
+            "agent": self.agent_state(),
+            "library": _soon(self._library.ready.remote(), "library"),
+            "policy": _soon(self._agent.model_ready.remote(), "policy"),
+        }
+        states = await asyncio.gather(*map(_part_state, asked.values()))
+        return {part: state for part, state in zip(asked, states, strict=True) if state is not None}
+
+    async def start_run(self, request: RunRequest) -> str:
+        return await call(self._agent.start.remote(request), "agent")
+
+    async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
+        lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(self._agent_stream.events.remote(run_id, after), "agent")
+        async for events in lots:
+            for event in events:
+                yield event
+
+    async def run_summary(self, run_id: str) -> RunSummary:
+        return await call(self._agent.summary.remote(run_id), "agent")
+
+    async def fetch_run(self, run_id: str) -> FetchedRun:
+        return await call(self._agent.fetch.remote(run_id), "agent")
+
+    async def list_runs(self, limit: int) -> RunsPage:
+        return await call(self._agent.list_runs.remote(limit), "agent")
+
+    async def cancel_run(self, run_id: str) -> FetchedRun:
+        return await call(self._agent.cancel.remote(run_id), "agent")
+
+    async def rate_run(self, run_id: str, feedback: Feedback) -> RatedRun:
+        return await call(self._agent.rate.remote(run_id, feedback), "agent")
+
+    async def rating(self, run_id: str) -> RatedRun:
+        return await call(self._agent.rating.remote(run_id), "agent")
+
+    async def rated_runs(self) -> list[RatedRun]:
+        return await call(self._agent.rated.remote(), "agent")
+
+    async def agents(self) -> tuple[str, ...]:
+        return await call(self._agent.agents.remote(), "agent")
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        responses = self._agent_stream.chat.remote(request)
+        try:
+            async for piece in stream(responses, "agent"):
+                yield piece
+        finally:
+            # A reader who leaves ends the generation; a reply that is whole is not changed by it.
+            responses.cancel()
+
+    async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
+        return await call(self._library.list_documents.remote(limit, offset), "library")
+
+    async def document(self, doc_id: str) -> DocumentInfo:
+        return await call(self._library.document.remote(doc_id), "library")
+
+    async def delete_document(self, doc_id: str) -> DocumentDeleted:
+        return await call(self._library.delete.remote(doc_id), "library")
+
+    async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
+        return await call(self._library.page_png.remote(doc_id, page, dpi, box), "library")
+
+    async def frame_png(self, doc_id: str, t: float) -> bytes:
+        return await call(self._library.frame_png.remote(doc_id, t), "library")
+
+    async def original(self, doc_id: str) -> Original:
+        return await call(self._library.original.remote(doc_id), "library")
+
+    def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
+        return stream(self._library_stream.original_bytes.remote(doc_id, start, stop), "library")
+
+    async def submit_files(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
+        return await call(self._library.submit.remote(job_id, list(files), dict(meta)), "library")
+
+    async def job(self, job_id: str) -> IngestJob:
+        return await call(self._library.job.remote(job_id), "library")
+
+
+async def _soon(response: Awaitable[T], part: str) -> T:
+    try:
+        return await asyncio.wait_for(call(response, part), STATE_TIMEOUT_S)
+    except TimeoutError:
+        raise NotReadyError(f"the {part} did not answer within {STATE_TIMEOUT_S:g} s") from None
+
+
+async def _part_state(asked: Awaitable[RetrieverState | AgentState | str | bool]) -> PartState | None:
+    """Ready, unless the part answers with a fault; the retriever also tells of itself that it is not, and notices.
+
+    None for a part that is not there and need not be: False is its answer.
+    """
+    try:
+        state = await asked
+    except VragError as error:
+        return PartState(ready=False, why=scrub(str(error)))
+    if isinstance(state, RetrieverState):
+        return PartState(ready=state.ready, why="; ".join(note for note in (state.why, *state.notices) if note))
+    return None if state is False else PartState(ready=True)

@@ -1,0 +1,213 @@
+"""The deployment ``Policy``, one vLLM engine a replica, and the ``ChatModel`` that other deployments see of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from vrag_ray.agent.chat import Delta
+from vrag_ray.config import Settings, VllmConfig
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, TokenDelta, TokenRequest
+from vrag_ray.policies.llm.model_family import served_family
+from vrag_ray.policies.llm.vllm_engine import VllmEngine
+from vrag_ray.policies.llm.vllm_stats import EngineStats, engine_stats
+from vrag_ray.serving.deployments.handles import stream, unwrapped
+from vrag_ray.serving.deployments.stream_throttle import Pace, joined_tokens, joined_words
+from vrag_ray.serving.errors import NotReadyError
+from vrag_ray.types import Completion, VragError
+
+if TYPE_CHECKING:
+    from ray.serve.config import RequestRouterConfig
+    from ray.serve.handle import DeploymentHandle
+
+R = TypeVar("R")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+ROUTER = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
+QUEUED = 1000
+"""Requests that one caller may have waiting for a replica with room; more are refused as overload."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyState:
+    """What one replica serves. ``shows_tools``: its chat template tells the model of ``ChatRequest.tools``."""
+
+    replica: str
+    pid: int
+    served_name: str
+    weights: str
+    stats: EngineStats
+    adapters: tuple[str, ...]
+    max_model_len: int
+    max_images: int
+    shows_tools: bool
+
+
+class Responses(Protocol[T_co]):
+    """The values of a streaming handle call, as they come."""
+
+    def __aiter__(self) -> AsyncIterator[T_co]: ...
+
+    async def __anext__(self) -> T_co: ...
+
+    def cancel(self) -> None: ...
+
+
+class PolicyService:
+    """A replica. Its streams end the generation when their reader goes away."""
+
+    def __init__(self, settings: Settings) -> None:
+        config = _vllm(settings)
+        if settings.agent.family is not None:
+            # Whoever built the application may not have had the model's files; this node has.
+            served_family(settings.agent.family, config.model, "vllm.model")
+        self._engine = VllmEngine(config)
+        self._pace = Pace()
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        async with (
+            aclosing(self._engine.chat(request)) as pieces,
+            aclosing(self._pace.kept(pieces, joined_words)) as paced,
+        ):
+            async for piece in paced:
+                yield piece
+
+    async def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
+        async with (
+            aclosing(self._engine.generate(request)) as pieces,
+            aclosing(self._pace.kept(pieces, joined_tokens)) as paced,
+        ):
+            async for piece in paced:
+                yield piece
+
+    async def load_weights(self, source: str, version: str) -> PolicyState:
+        await self._engine.load_weights(source, version)
+        return await self.state()
+
+    async def state(self) -> PolicyState:
+        from ray import serve
+
+        config = self._engine.config
+        return PolicyState(
+            replica=serve.get_replica_context().replica_id.unique_id,
+            pid=os.getpid(),
+            served_name=config.served_name,
+            weights=self._engine.weights,
+            stats=engine_stats(),
+            adapters=tuple(sorted(config.adapters)),
+            max_model_len=config.max_model_len,
+            max_images=config.max_images,
+            shows_tools=self._engine.shows_tools,
+        )
+
+    async def check_health(self) -> None:
+        """Called by Serve; a replica that raises three times in a row is replaced."""
+        await self._engine.check_health()
+
+    def __del__(self) -> None:
+        # Serve calls this before it ends the replica's process. The constructor may have failed before the engine.
+        if hasattr(self, "_engine"):
+            self._engine.shutdown()
+
+
+class ServedModel:
+    """Implements ``ChatModel`` over a handle of ``Policy``; one instance serves any number of requests."""
+
+    def __init__(self, handle: DeploymentHandle) -> None:
+        self._handle = handle
+        self._streaming = handle.options(stream=True)
+
+    def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        """As ``ChatModel.chat``. Raises ModelLostError when the replica goes away before the reply is whole."""
+        return _pieces(self._streaming.options(method_name="chat", session_id=request.session).remote, request)
+
+    def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
+        """As ``VllmEngine.generate``, with the errors of ``chat``."""
+        return _pieces(self._streaming.options(method_name="generate", session_id=request.session).remote, request)
+
+    async def load_weights(self, source: str, version: str) -> Sequence[PolicyState]:
+        """Load on every replica that runs now; one that starts later has the weights of ``vllm.model``."""
+        return await self._everywhere("load_weights", source, version)
+
+    async def states(self) -> Sequence[PolicyState]:
+        """The state of every replica that runs now."""
+        return await self._everywhere("state")
+
+    async def _everywhere(self, method: str, *arguments: str) -> Sequence[PolicyState]:
+        results = await self._handle.broadcast(method, *arguments).results_async(return_exceptions=True)
+        faults = [result for result in results if isinstance(result, Exception)]
+        if faults:
+            fault = unwrapped(faults[0], "policy")
+            raise VragError(f"{method} failed on {len(faults)} of {len(results)} replicas: {fault}") from fault
+        return list(results)
+
+
+def sticky_sessions() -> RequestRouterConfig:
+    """Routing by session, so that the turns of a run meet the prefix cache that its first turn filled.
+
+    A session stays on its replica as long as that lives and has room, else it goes to the next on the router's ring;
+    requests without a session are spread evenly. Ray's default router looks at queues alone.
+    """
+    from ray.serve.config import RequestRouterConfig
+
+    return RequestRouterConfig(request_router_class=ROUTER)
+
+
+def policy_deployment(settings: Settings) -> Any:
+    """The deployment to ``bind(settings)``. Raises VragError where ``settings.vllm`` is not set."""
+    from ray import serve
+
+    config = _vllm(settings)
+    configured = serve.deployment(
+        name="Policy",
+        num_replicas=config.replicas,
+        max_ongoing_requests=config.max_num_seqs,
+        max_queued_requests=QUEUED,
+        backpressure_config={"status_code": 429, "retry_after_s": 1},
+        health_check_period_s=10,
+        health_check_timeout_s=30,
+        request_router_config=sticky_sessions(),
+    )
+    if config.tensor_parallel == 1 or config.num_gpus == 0:
+        alone = {"num_cpus": config.num_cpus, "num_gpus": config.num_gpus}
+        return configured(PolicyService).options(ray_actor_options=alone)
+    return configured(PolicyService).options(
+        # The replica itself takes no GPU: vLLM's ranks take one bundle each.
+        ray_actor_options={"num_cpus": config.num_cpus, "num_gpus": 0},
+        placement_group_bundles=[{"CPU": config.num_cpus, "GPU": config.num_gpus}] * config.tensor_parallel,
+        placement_group_strategy="PACK",
+    )
+
+
+def with_absolute_folders(config: VllmConfig) -> VllmConfig:
+    """The same folders for every process: replicas need not share the working folder of whoever builds the app."""
+
+    def absolute(name: str) -> str:
+        folder = Path(name).expanduser()
+        return str(folder.absolute()) if folder.is_dir() else name
+
+    adapters = {name: absolute(folder) for name, folder in config.adapters.items()}
+    return config.model_copy(update={"model": absolute(config.model), "adapters": adapters})
+
+
+async def _pieces(method: Callable[[R], Responses[T]], request: R) -> AsyncGenerator[T]:
+    """What a streaming call yields; ends the call when the reader goes away."""
+    responses = method(request)
+    try:
+        async for piece in stream(responses, "policy"):
+            yield piece
+    except NotReadyError as error:
+        raise ModelLostError("the model's replica was lost before its reply was whole: another try may help") from error
+    except BaseException:
+        responses.cancel()
+        raise
+
+
+def _vllm(settings: Settings) -> VllmConfig:
+    if settings.vllm is None:
+        raise VragError("no model is configured: set vllm.model to a folder or a hub id")
+    return settings.vllm

@@ -1,0 +1,58 @@
+"""The HTTP application over a ``Backend``: routes, security and error shape. Knows nothing of Ray."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fastapi import FastAPI
+
+from vrag_ray import __version__
+from vrag_ray.config import ServingConfig
+from vrag_ray.serving.backends import Backend
+from vrag_ray.serving.http import error_body as envelope
+from vrag_ray.serving.http.metrics import Metrics
+from vrag_ray.serving.http.middleware import Guard, LimitBody, Observe
+from vrag_ray.serving.http.routes import (
+    documents,
+    feedback,
+    openai_chat,
+    openai_embeddings,
+    openai_models,
+    runs,
+    search,
+    system,
+)
+from vrag_ray.serving.http.routes.deps import Gate
+from vrag_ray.serving.http.security import Security
+from vrag_ray.serving.openai.images import Pictures
+
+MAX_JSON_BYTES = 4 << 20
+MAX_CHAT_BYTES = 48 << 20
+"""A chat may hold pictures, a third larger for being base64."""
+_MULTIPART_OVERHEAD = 1 << 20
+"""Boundaries, headers and the meta field beside the files of an upload."""
+
+
+def create_api(backend: Backend, config: ServingConfig, security: Security, uploads: Path) -> FastAPI:
+    """The gateway of one replica. ``uploads`` must be visible to the part that ingests."""
+    api = FastAPI(
+        title="vrag_ray",
+        version=__version__,
+        summary="Search and cited answers over PDF pages, slides, images, videos and text.",
+        # The interactive pages load scripts from elsewhere, which the gateway's own policy forbids.
+        docs_url=None,
+        redoc_url=None,
+    )
+    metrics = Metrics()
+    api.state.gate = Gate(backend, config, metrics, uploads)
+    api.state.pictures = Pictures(backend)
+    for module in (search, runs, feedback, documents, openai_chat, openai_models, openai_embeddings, system):
+        api.include_router(module.router)
+    envelope.install(api)
+    # Added last runs first.
+    limit = (config.max_upload_mb << 20) + _MULTIPART_OVERHEAD
+    limits = {"/v1/documents": limit, openai_chat.PATH: MAX_CHAT_BYTES}
+    api.add_middleware(LimitBody, limits=limits, default=MAX_JSON_BYTES)
+    api.add_middleware(Guard, security=security)
+    api.add_middleware(Observe, metrics=metrics)
+    return api

@@ -1,0 +1,123 @@
+"""What happens to every request before its route and to every reply after it (plain ASGI, so streams stay streams)."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+
+from vrag_ray.serving.errors import storage_refusal
+from vrag_ray.serving.http.error_body import error_response, internal_error_response, vrag_error_response
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from vrag_ray.serving.http.metrics import Metrics
+    from vrag_ray.serving.http.security import Security
+
+log = logging.getLogger("vrag_ray.serving")
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class Observe:
+    """Outermost: request id, timing, safe default headers, and a bare 500 for whatever was not foreseen."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        given = Headers(scope=scope).get("x-request-id", "")
+        request_id = given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        started = time.perf_counter()
+        status = 0
+
+        async def observed(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                if not given:
+                    # Serve's proxy gives every request an id and puts it into the reply itself.
+                    headers["X-Request-ID"] = request_id
+                headers.setdefault("X-Content-Type-Options", "nosniff")
+                headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+                headers.setdefault("Referrer-Policy", "no-referrer")
+                headers.setdefault("Cross-Origin-Resource-Policy", "same-site")
+                route = getattr(scope.get("route"), "path", "(none)")
+                self._metrics.observe_request(scope["method"], route, status, time.perf_counter() - started)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, observed)
+        except Exception as error:
+            log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
+            if status == 0:
+                refusal = storage_refusal(error)
+                reply = internal_error_response(request_id) if refusal is None else vrag_error_response(refusal)
+                await reply(scope, receive, observed)
+            else:
+                # A reply is under way: cutting the connection is the only honest end.
+                raise
+
+
+class Guard:
+    """Answers 401 or 403 before a byte of the body is read."""
+
+    def __init__(self, app: ASGIApp, security: Security) -> None:
+        self._app = app
+        self._security = security
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            server = scope.get("server")
+            headers = {name.lower(): value for name, value in Headers(scope=scope).items()}
+            refusal = self._security.refuse(scope["method"], scope["path"], headers, server[0] if server else None)
+            if refusal is not None:
+                extra = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
+                response = error_response(
+                    refusal.status, refusal.message, type=refusal.type, code=refusal.code, headers=extra
+                )
+                await response(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+class LimitBody:
+    """413 for a body beyond the limit of its path, told from its declared length or as soon as it is passed."""
+
+    def __init__(self, app: ASGIApp, limits: dict[str, int], default: int) -> None:
+        self._app = app
+        self._limits = limits
+        self._default = default
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        limit = self._limits.get(scope["path"], self._default)
+        message = f"the body is larger than the limit of {limit} bytes"
+        declared = Headers(scope=scope).get("content-length", "")
+        if declared.isdigit() and int(declared) > limit:
+            await error_response(413, message, code="too_large")(scope, receive, send)
+            return
+        received = 0
+
+        async def counted() -> Message:
+            nonlocal received
+            event = await receive()
+            received += len(event.get("body", b""))
+            if received > limit:
+                # FastAPI passes this one on as it is; any other exception would become a 400.
+                raise HTTPException(413, message)
+            return event
+
+        await self._app(scope, counted, send)

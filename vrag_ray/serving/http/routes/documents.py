@@ -1,0 +1,218 @@
+"""Documents: uploaded, listed, deleted; their pages and frames as pictures; their original bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import shutil
+import uuid
+from enum import StrEnum
+from typing import Annotated
+from urllib.parse import quote
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.datastructures import UploadFile
+
+from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.serving.backends import Original
+from vrag_ray.serving.errors import ApiError, InvalidError
+from vrag_ray.serving.http.routes.deps import ERRORS, DocId, Gate, GateDep
+from vrag_ray.serving.http.uploads import parse_meta, save_files
+from vrag_ray.types import Box, VragError
+
+router = APIRouter(prefix="/v1", tags=["documents"], responses=ERRORS)
+DEFAULT_DPI = 150.0
+
+
+class Disposition(StrEnum):
+    """What a browser should do with a document."""
+
+    ATTACHMENT = "attachment"
+    INLINE = "inline"
+
+
+_POLICIES = {
+    Disposition.ATTACHMENT: "default-src 'none'; sandbox",
+    # A browser shows no PDF in a sandbox, and lays pictures and videos out with a style of its own.
+    Disposition.INLINE: "default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
+}
+
+
+_MULTIPART = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["files"],
+                    "properties": {
+                        "files": {"type": "array", "items": {"type": "string", "format": "binary"}},
+                        "meta": {"type": "string", "description": "JSON object of plain values."},
+                    },
+                }
+            }
+        },
+    }
+}
+_PNG = {"content": {"image/png": {}}, "description": "The picture."}
+
+
+@router.post("/documents", status_code=202, response_model=IngestJob, openapi_extra=_MULTIPART)
+async def upload(request: Request, response: Response, gate: GateDep) -> IngestJob:
+    """Take files in; the reply names the job to poll. Searches go on while it runs."""
+    job_id = uuid.uuid4().hex
+    async with request.form(max_files=1000, max_fields=16) as form:
+        parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
+        if not parts:
+            raise InvalidError("send one or more files as multipart/form-data in the field files", param="files")
+        meta_field = form.get("meta")
+        meta = parse_meta(meta_field if isinstance(meta_field, str) else None)
+        sources = [(part.filename or "", part.file) for part in parts]
+        files = await asyncio.to_thread(save_files, gate.uploads / job_id, sources)
+    try:
+        job = await gate.backend.submit_files(job_id, files, meta)
+    except VragError:
+        await asyncio.to_thread(shutil.rmtree, gate.uploads / job_id, ignore_errors=True)
+        raise
+    response.headers["Location"] = job.url
+    return job
+
+
+@router.get("/jobs/{job_id}", response_model=IngestJob)
+async def job(job_id: str, gate: GateDep) -> IngestJob:
+    """How far an ingest job is."""
+    return await gate.backend.job(job_id)
+
+
+@router.get("/documents", response_model=DocumentsPage)
+async def list_documents(
+    gate: GateDep,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 100,
+    offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+) -> DocumentsPage:
+    """The documents of the collection by name, broken ones with their error included."""
+    return await gate.backend.list_documents(limit, offset)
+
+
+@router.get("/documents/{doc_id}", response_model=DocumentInfo)
+async def document(doc_id: DocId, gate: GateDep) -> DocumentInfo:
+    return await gate.backend.document(doc_id)
+
+
+@router.delete("/documents/{doc_id}", response_model=DocumentDeleted)
+async def delete_document(doc_id: DocId, gate: GateDep) -> DocumentDeleted:
+    """Delete a document. No search that starts after the reply finds it."""
+    return await gate.backend.delete_document(doc_id)
+
+
+@router.get("/documents/{doc_id}/pages/{n}.png", response_class=Response, responses={200: _PNG, 304: {}})
+async def page_png(
+    doc_id: DocId,
+    n: Annotated[int, Path(ge=1, le=10**6, description="Page, from 1; 1 for a picture.")],
+    request: Request,
+    gate: GateDep,
+    dpi: Annotated[float, Query(ge=9, le=1200, allow_inf_nan=False)] = DEFAULT_DPI,
+    bbox: Annotated[str | None, Query(description="x0,y0,x1,y1 in fractions of the page, origin top left.")] = None,
+) -> Response:
+    """A page, or a part of it, drawn anew from the source at ``dpi``."""
+    box = _parse_box(bbox)
+    tag = _tag(doc_id, f"p{n}", f"{dpi:g}", str(box))
+    if await _unchanged(request, gate, doc_id, tag):
+        return Response(status_code=304, headers={"ETag": tag})
+    return _png(await gate.backend.page_png(doc_id, n, dpi, box), tag)
+
+
+@router.get("/documents/{doc_id}/frames/{t}.png", response_class=Response, responses={200: _PNG, 304: {}})
+async def frame_png(
+    doc_id: DocId,
+    t: Annotated[float, Path(ge=0, le=10**7, allow_inf_nan=False, description="Seconds from the start.")],
+    request: Request,
+    gate: GateDep,
+) -> Response:
+    """The frame of a video that is shown at ``t``."""
+    tag = _tag(doc_id, f"t{t:.3f}")
+    if await _unchanged(request, gate, doc_id, tag):
+        return Response(status_code=304, headers={"ETag": tag})
+    return _png(await gate.backend.frame_png(doc_id, t), tag)
+
+
+@router.get("/documents/{doc_id}/original", response_class=StreamingResponse, responses={206: {}, 416: {}})
+async def original(
+    doc_id: DocId,
+    request: Request,
+    gate: GateDep,
+    disposition: Annotated[Disposition, Query(description="inline: shown by the browser, where it can.")] = (
+        Disposition.ATTACHMENT
+    ),
+) -> StreamingResponse:
+    """The bytes as they were taken in. One byte range is honoured, so that videos can be sought."""
+    file = await gate.backend.original(doc_id)
+    headers = {
+        "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(file.name, safe='')}",
+        # Whatever a browser is talked into, the bytes run no script and load nothing.
+        "Content-Security-Policy": _POLICIES[disposition],
+        "Accept-Ranges": "bytes",
+        "Cache-Control": "private, no-cache",
+    }
+    start, stop = _byte_range(request.headers.get("range"), file)
+    status = 200
+    if (start, stop) != (0, file.size):
+        status = 206
+        headers["Content-Range"] = f"bytes {start}-{stop - 1}/{file.size}"
+    headers["Content-Length"] = str(stop - start)
+    body = gate.backend.original_bytes(file.doc_id, start, stop)
+    return StreamingResponse(body, status, headers, file.media_type)
+
+
+def _parse_box(text: str | None) -> Box | None:
+    if text is None:
+        return None
+    try:
+        x0, y0, x1, y1 = (float(part) for part in text.split(","))
+        return Box(x0, y0, x1, y1)
+    except (ValueError, VragError) as error:
+        reason = str(error) if isinstance(error, VragError) else "give four numbers x0,y0,x1,y1"
+        raise InvalidError(f"bbox: {reason}", param="bbox") from error
+
+
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+def _byte_range(header: str | None, file: Original) -> tuple[int, int]:
+    """The half-open range to send. A header that is no single byte range is ignored, as RFC 9110 says."""
+    match = _RANGE.fullmatch(header) if header else None
+    if match is None or match.groups() == ("", ""):
+        return 0, file.size
+    first, last = match.groups()
+    start = int(first) if first else max(0, file.size - int(last))
+    stop = min(file.size, int(last) + 1) if first and last else file.size
+    if start >= stop:
+        raise RangeError(f"the range {header} is outside the document's {file.size} bytes", param="Range")
+    return start, stop
+
+
+class RangeError(ApiError):
+    """No byte of the range asked for exists."""
+
+    status = 416
+    default_code = "range_not_satisfiable"
+
+
+def _tag(*parts: str) -> str:
+    return f'"{hashlib.sha256("|".join(parts).encode()).hexdigest()[:32]}"'
+
+
+async def _unchanged(request: Request, gate: Gate, doc_id: str, tag: str) -> bool:
+    """Whether the caller has this very picture. Raises NotFoundError for a document that is gone meanwhile."""
+    if request.headers.get("if-none-match") != tag:
+        return False
+    # A full id names the content; a prefix may come to name another document.
+    return (await gate.backend.document(doc_id)).doc_id == doc_id
+
+
+def _png(data: bytes, tag: str) -> Response:
+    # no-cache: kept, but asked for again each time, so that a deleted document is gone from a browser too.
+    return Response(data, media_type="image/png", headers={"ETag": tag, "Cache-Control": "private, no-cache"})

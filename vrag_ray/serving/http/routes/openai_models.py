@@ -1,0 +1,29 @@
+"""``GET /v1/models``: what a request to the OpenAI-compatible routes may name."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from vrag_ray.serving.http.routes.deps import ERRORS, GateDep
+from vrag_ray.serving.openai.models import ModelNotFoundError, chat_models
+from vrag_ray.serving.openai.responses import Model, ModelList
+
+router = APIRouter(prefix="/v1/models", tags=["openai"], responses=ERRORS)
+
+
+@router.get("", response_model=ModelList)
+async def list_models(gate: GateDep) -> ModelList:
+    """The agents that can be asked, the bare model where there is one, and the embedder."""
+    chat = await chat_models(gate.backend)
+    embedder = (await gate.backend.retriever_state()).embedder_id
+    return ModelList(data=tuple(Model(id=name) for name in (*chat, *([embedder] if embedder else []))))
+
+
+@router.get("/{model:path}", response_model=Model)
+async def model(model: str, gate: GateDep) -> Model:
+    """One of them. Ids of embedders have slashes."""
+    known = (await list_models(gate)).data
+    for one in known:
+        if one.id == model:
+            return one
+    raise ModelNotFoundError(f"there is no model {model[:80]!r}: use one of {', '.join(one.id for one in known)}")

@@ -1,0 +1,99 @@
+"""``POST /v1/search``, and ``/search`` as clients of the original VRAG search engine call it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, Field
+
+from vrag_ray.client.schemas import Query as QueryText
+from vrag_ray.client.schemas import SearchRequest, SearchResponse
+from vrag_ray.client.search_records import SearchColumns, search_columns
+from vrag_ray.serving.backends import Found
+from vrag_ray.serving.hits import image_path, search_hit
+from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep
+from vrag_ray.types import SearchAnswer, SearchMode
+from vrag_ray.types.filters import SearchFilter
+
+router = APIRouter(tags=["search"], responses=ERRORS)
+LEGACY_TOP_K = 10
+"""How many results ``GET /search`` of the original gives."""
+
+
+@router.post("/v1/search", response_model=SearchResponse)
+async def search(body: SearchRequest, gate: GateDep) -> SearchResponse:
+    """The best passages for each query, best first, and how complete the answer is."""
+    found = await _search(gate, body.all_queries(), body.top_k, body.mode, body.filter)
+    answer = found.answer
+    return SearchResponse(
+        results=[[search_hit(hit) for hit in hits] for hits in answer.results],
+        shards_ok=answer.shards_ok,
+        shards_total=answer.shards_total,
+        mode=answer.mode,
+        retrieval_profile=found.profile,
+        collection_version=answer.collection_version,
+        notices=list(answer.notices),
+    )
+
+
+class LegacyRequest(BaseModel):
+    """``POST /search``. Unknown names are ignored: older clients send some that mean nothing here."""
+
+    queries: list[QueryText] = Field(min_length=1, max_length=256)
+    top_k: int = Field(default=3, ge=1, le=100)
+    vrag_ret: bool = False
+
+
+class LegacyResponse(BaseModel):
+    """``POST /search`` without ``vrag_ret``."""
+
+    results: list[SearchColumns]
+
+
+class LegacyImage(BaseModel):
+    """One picture of the oldest shape; ``image_file`` is a URL of this server, never a path on it."""
+
+    idx: int
+    image_file: str
+
+
+@router.post("/search", response_model=LegacyResponse | list[list[LegacyImage]], response_model_exclude_none=True)
+async def legacy_post(body: LegacyRequest, request: Request, gate: GateDep) -> LegacyResponse | list[list[LegacyImage]]:
+    """The original's request and response; ``vrag_ret`` asks for its older, pictures-only response."""
+    answer = (await _search(gate, body.queries, body.top_k, SearchMode.HYBRID, None)).answer
+    if body.vrag_ret:
+        return _images(answer, request)
+    base_url = str(request.base_url)
+    return LegacyResponse(results=[search_columns(hits, base_url) for hits in answer.results])
+
+
+@router.get("/search", response_model=list[list[LegacyImage]])
+async def legacy_get(
+    queries: Annotated[list[QueryText], Query(min_length=1, max_length=256)], request: Request, gate: GateDep
+) -> list[list[LegacyImage]]:
+    """``?queries=a&queries=b``: up to ten pictures a query."""
+    return _images((await _search(gate, queries, LEGACY_TOP_K, SearchMode.HYBRID, None)).answer, request)
+
+
+async def _search(
+    gate: Gate, queries: Sequence[str], top_k: int, mode: SearchMode, filter: SearchFilter | None
+) -> Found:
+    started = time.perf_counter()
+    found = await gate.backend.search(queries, top_k=top_k, mode=mode, filter=filter)
+    gate.metrics.observe_search(time.perf_counter() - started)
+    return found
+
+
+def _images(answer: SearchAnswer, request: Request) -> list[list[LegacyImage]]:
+    pictures = [[path for path in map(image_path, hits) if path is not None] for hits in answer.results]
+    return [
+        [LegacyImage(idx=number, image_file=_absolute(path, request)) for number, path in enumerate(paths)]
+        for paths in pictures
+    ]
+
+
+def _absolute(path: str, request: Request) -> str:
+    return str(request.base_url).rstrip("/") + path

@@ -1,0 +1,65 @@
+"""Files of a multipart request on their way to ingest: named safely, written below the service's own folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import TypeAdapter, ValidationError
+
+from vrag_ray.serving.backends import UploadedFile
+from vrag_ray.serving.errors import InvalidError
+from vrag_ray.types import MetaValue
+
+_META = TypeAdapter(dict[str, MetaValue])
+_MAX_NAME_BYTES = 200
+_COPY_BYTES = 1 << 20
+
+
+def safe_name(given: str) -> str:
+    """The last part of a client's file name without anything a file system or a terminal could act on."""
+    last = unicodedata.normalize("NFC", given).replace("\\", "/").rpartition("/")[2]
+    printable = "".join(character for character in last if unicodedata.category(character)[0] != "C")
+    cleaned = printable.strip().lstrip(".")
+    if not cleaned:
+        return "upload"
+    stem, dot, suffix = cleaned.rpartition(".")
+    if not stem or len(suffix.encode()) > 16:
+        stem, dot, suffix = cleaned, "", ""
+    room = _MAX_NAME_BYTES - len((dot + suffix).encode())
+    return stem.encode()[:room].decode(errors="ignore") + dot + suffix
+
+
+def parse_meta(text: str | None) -> dict[str, MetaValue]:
+    """The ``meta`` field: a JSON object of plain values that every passage of these files gets."""
+    if not text:
+        return {}
+    try:
+        return _META.validate_python(json.loads(text))
+    except (ValueError, ValidationError) as error:
+        raise InvalidError("meta must be a JSON object of strings, numbers and booleans", param="meta") from error
+
+
+def save_files(folder: Path, files: Iterable[tuple[str, BinaryIO]]) -> list[UploadedFile]:
+    """Write each file into a folder of its own below ``folder``, so that equal names do not meet. Blocking."""
+    saved: list[UploadedFile] = []
+    try:
+        for number, (given, source) in enumerate(files):
+            name = safe_name(given)
+            path = folder / str(number) / name
+            path.parent.mkdir(parents=True)
+            digest = hashlib.sha256()
+            with path.open("wb") as target:
+                while chunk := source.read(_COPY_BYTES):
+                    digest.update(chunk)
+                    target.write(chunk)
+            saved.append(UploadedFile(path, name, digest.hexdigest()))
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return saved

@@ -1,0 +1,58 @@
+"""A reply in one piece, for as long as somebody waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from fastapi import Request
+
+from vrag_ray.serving.openai.reasoning_parser import Piece
+from vrag_ray.serving.openai.reply_sources import Ending
+from vrag_ray.serving.openai.responses import ChatCompletion, Choice
+from vrag_ray.serving.openai.stream import Head
+
+
+async def whole_reply(head: Head, source: AsyncGenerator[Piece | Ending], request: Request) -> ChatCompletion | None:
+    """The whole reply; None where the caller went away, which stops what was behind it. Raises what ``source`` does."""
+    reply = asyncio.create_task(_added_up(head, source))
+    gone = asyncio.create_task(_gone(request))
+    try:
+        await asyncio.wait({reply, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return reply.result() if reply.done() else None
+    finally:
+        reply.cancel()
+        gone.cancel()
+
+
+async def _added_up(head: Head, source: AsyncGenerator[Piece | Ending]) -> ChatCompletion:
+    think, content = "", ""
+    end: Ending | None = None
+    async for piece in source:
+        if isinstance(piece, Piece):
+            think += piece.think
+            content += piece.content
+        else:
+            end = piece
+    assert end is not None, "a source ends with an Ending or raises"
+    content += end.said.content or ""
+    said = end.said.model_copy(
+        update={
+            "role": "assistant",
+            "content": None if end.said.tool_calls and not content.strip() else content,
+            "reasoning_content": think + (end.said.reasoning_content or "") or None,
+        }
+    )
+    return ChatCompletion(
+        id=head.id,
+        created=head.created,
+        model=head.model,
+        system_fingerprint=end.weights or None,
+        choices=(Choice(message=said, finish_reason=end.finish),),
+        usage=end.usage,
+    )
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,141 @@
+"""Where replies come from: an agent's run, or the bare model. Both give pieces and, last, one ``Ending``.
+
+Closing either before its end stops what is behind it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
+from vrag_ray.client.schemas import RunRequest
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
+from vrag_ray.serving.backends import Backend
+from vrag_ray.serving.errors import ApiError, NotReadyError, UpstreamError, scrub
+from vrag_ray.serving.openai.citations import evidence_of, marked
+from vrag_ray.serving.openai.detached import detached
+from vrag_ray.serving.openai.narration import Narrator
+from vrag_ray.serving.openai.reasoning_parser import Piece, Speech
+from vrag_ray.serving.openai.responses import CachedTokens, FinishReason, Said, ToolCall, Usage
+from vrag_ray.types import Completion
+
+_OUT_OF_BUDGET = (RunStatus.MAX_STEPS, RunStatus.DEADLINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The last of a reply. ``said`` adds to the pieces before; ``weights`` is the version of the model's weights."""
+
+    said: Said
+    finish: FinishReason
+    usage: Usage
+    weights: str = ""
+
+
+class RunFailedError(ApiError):
+    """The run ended without an answer."""
+
+    status = 500
+    type = "server_error"
+    default_code = "run_failed"
+
+
+async def from_run(backend: Backend, request: RunRequest, base_url: str) -> AsyncGenerator[Piece | Ending]:
+    """Start the run ``request.run_id``, tell its progress as thoughts and its answer once that is validated.
+
+    Raises RunFailedError where the run ends without an answer, and what ``Backend.start_run`` raises.
+    """
+    run_id = request.run_id
+    assert run_id is not None, "whoever starts a run here names it, so that it can be cancelled at any moment"
+    narrator = Narrator()
+    usage: Counter[str] = Counter()
+    over = False
+    try:
+        await backend.start_run(request)
+        yield Piece()
+        async for logged in backend.events(run_id, -1):
+            event = EVENT.validate_json(logged.data)
+            if isinstance(event, AnswerEvent):
+                over = True
+                yield Ending(_answer(event, base_url), _finish(event.status), _usage(usage))
+            elif isinstance(event, ErrorEvent) and event.terminal:
+                over = True
+                raise RunFailedError(scrub(event.message))
+            elif isinstance(event, UsageEvent):
+                usage.update(event.usage)
+            elif told := narrator.told(event):
+                yield Piece(think=told)
+        if not over:
+            raise NotReadyError(f"the connection to the run was lost: fetch /v1/runs/{run_id}")
+    finally:
+        if not over:
+            detached(backend.cancel_run(run_id), f"run {run_id} cannot be cancelled")
+
+
+async def from_model(backend: Backend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
+    """The model's reply as it comes. Raises NotReadyError for a lost model, else what ``Backend.chat`` raises."""
+    speech = Speech(calls_functions=bool(request.tools))
+    heard = ""
+    thought = False
+    try:
+        async with aclosing(backend.chat(request)) as said:
+            async for delta in said:
+                if isinstance(delta, Completion):
+                    yield _ending(delta, speech, heard, thought=thought)
+                    return
+                if delta.trouble:
+                    raise NotReadyError(delta.trouble)
+                heard += delta.content
+                thought = thought or bool(delta.think)
+                piece = speech.feed(delta.content)
+                yield Piece(delta.think + piece.think, piece.content)
+    except ModelLostError as error:
+        raise NotReadyError(scrub(str(error))) from error
+    except ModelDownError as error:
+        raise UpstreamError(scrub(str(error))) from error
+    raise NotReadyError("the model broke off: ask again")
+
+
+def _ending(whole: Completion, speech: Speech, heard: str, *, thought: bool) -> Ending:
+    """With what came in no delta: native function calls, or all of it from a model that does not stream."""
+    rest = whole.text.removeprefix(heard) if whole.text.startswith(heard) else ""
+    pieces = (speech.feed(rest), speech.end())
+    think = "".join(piece.think for piece in pieces)
+    if not thought:
+        think = whole.reasoning + think
+    content = "".join(piece.content for piece in pieces)
+    calls = tuple(
+        ToolCall(index=number, id=f"call_{uuid.uuid4().hex[:24]}", function=call)
+        for number, call in enumerate(speech.calls)
+    )
+    finish: FinishReason = "tool_calls" if calls else "length" if whole.finish == "length" else "stop"
+    said = Said(content=content or None, reasoning_content=think or None, tool_calls=calls or None)
+    return Ending(said, finish, _usage(whole.usage), whole.weights)
+
+
+def _answer(event: AnswerEvent, base_url: str) -> Said:
+    return Said(
+        content=event.answer,
+        annotations=marked(event.answer, event.citations, base_url),
+        evidence=evidence_of(event.citations, base_url),
+        notices=event.notices or None,
+    )
+
+
+def _finish(status: RunStatus) -> FinishReason:
+    return "length" if status in _OUT_OF_BUDGET else "stop"
+
+
+def _usage(counts: Mapping[str, int]) -> Usage:
+    prompt, completion = counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
+    cached = counts.get("cached_tokens")
+    return Usage(
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        total_tokens=prompt + completion,
+        prompt_tokens_details=CachedTokens(cached_tokens=cached) if cached is not None else None,
+    )

@@ -1,0 +1,1 @@
+"""Runs of agents under way and finished: started, followed, rated and kept."""
