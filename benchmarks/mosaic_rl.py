@@ -28,7 +28,7 @@ from vrag_ray.config import CorpusConfig, Settings, VllmConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images
 from vrag_ray.serving.local import start_ray, start_serving
-from vrag_ray.training.algorithms import ALGORITHMS, Algorithm
+from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.training.config import (
     EngineConfig,
     ModelConfig,
@@ -42,14 +42,14 @@ from vrag_ray.training.config import (
     WorldConfig,
 )
 from vrag_ray.training.data import load_examples
-from vrag_ray.training.examples import Example
-from vrag_ray.training.launch import train_rl, train_sft
-from vrag_ray.training.pixels import Pixels
-from vrag_ray.training.rewards import exact_match
-from vrag_ray.training.rollout import expert_runs
-from vrag_ray.training.store import write_calls, write_trajectories
-from vrag_ray.training.trajectory import Call
-from vrag_ray.training.world import World
+from vrag_ray.training.data.examples import Example
+from vrag_ray.training.rewards.reward import exact_match
+from vrag_ray.training.rollout.environment import World
+from vrag_ray.training.rollout.rollout import expert_runs
+from vrag_ray.training.rollout.trajectory import Call
+from vrag_ray.training.rollout.trajectory_store import write_calls, write_trajectories
+from vrag_ray.training.run.launch import train_rl, train_sft
+from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.exercises import COMPARISONS, NAMES, SEEING, WORDS, Reading, reading_exercise

@@ -11,8 +11,8 @@ def main() -> None:
     import ray
 
     from vrag_ray.training.config import load_training
-    from vrag_ray.training.construct import construct
-    from vrag_ray.training.construct_config import ConstructConfig
+    from vrag_ray.training.construct.config import ConstructConfig
+    from vrag_ray.training.construct.pipeline import construct
     from vrag_ray.training.data import load_examples
 
     ray.init(address=address, logging_level="WARNING", log_to_driver=False)

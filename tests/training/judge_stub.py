@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.training.judge import Judge
+from vrag_ray.training.rewards.judge import Judge
 
 Body = dict[str, Any]
 

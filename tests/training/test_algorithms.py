@@ -10,7 +10,7 @@ import torch
 from pydantic import ValidationError
 
 from tests.training.test_losses import fixture
-from vrag_ray.training.algorithms import ALGORITHMS, Algorithm, Counts, Credit, LossParts, loss
+from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm, Counts, Credit, LossParts, loss
 from vrag_ray.training.losses import Denominator, Ratio
 from vrag_ray.types import VragError
 

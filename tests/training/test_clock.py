@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vrag_ray.training import clock as module
-from vrag_ray.training.clock import Clock
+from vrag_ray.training.trainer import step_timer as module
+from vrag_ray.training.trainer.step_timer import Clock
 
 
 @pytest.fixture

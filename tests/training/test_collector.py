@@ -9,7 +9,7 @@ PROGRAM = """
 import gc
 import weakref
 
-from vrag_ray.training.collector import collect_seldom
+from vrag_ray.training.rollout.collector import collect_seldom
 
 
 class Node:

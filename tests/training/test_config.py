@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from vrag_ray.training.algorithms import ALGORITHMS
+from vrag_ray.training.algorithms.algorithm import ALGORITHMS
 from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig, load_training
 from vrag_ray.types import VragError
 

@@ -22,14 +22,14 @@ from tests.training.evidence_stub import evidence_stub
 from tests.training.judge_stub import JudgeStub, case_of, judge_stub
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-from vrag_ray.training.construct import ConstructReport, Outcome, construct
-from vrag_ray.training.construct_config import ConstructConfig
-from vrag_ray.training.construct_experts import Turns
-from vrag_ray.training.construct_store import ConstructStore
+from vrag_ray.training.construct.config import ConstructConfig
+from vrag_ray.training.construct.experts import Turns
+from vrag_ray.training.construct.pipeline import ConstructReport, Outcome, construct
+from vrag_ray.training.construct.store import ConstructStore
 from vrag_ray.training.data import load_examples, save_examples
-from vrag_ray.training.examples import Example
-from vrag_ray.training.pixels import Pixels
-from vrag_ray.training.sft_data import read_replies
+from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.sft_replies import read_replies
+from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.types import VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")

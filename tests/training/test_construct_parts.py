@@ -25,11 +25,11 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View, with_margin
 from vrag_ray.imaging.fitting import size_of
-from vrag_ray.training.construct_experts import Turns, TwoExperts, plain_form
-from vrag_ray.training.construct_filters import Shape, StructureLimits, balanced, refusal, shape_of
-from vrag_ray.training.construct_store import Constructed, ConstructStore, export_sharegpt
-from vrag_ray.training.examples import Example
-from vrag_ray.training.rewards import Reward
+from vrag_ray.training.construct.experts import Turns, TwoExperts, plain_form
+from vrag_ray.training.construct.filters import Shape, StructureLimits, balanced, refusal, shape_of
+from vrag_ray.training.construct.store import Constructed, ConstructStore, export_sharegpt
+from vrag_ray.training.data.examples import Example
+from vrag_ray.training.rewards.reward import Reward
 from vrag_ray.types import FULL_PAGE, Box, FamilyName, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 

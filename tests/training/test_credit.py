@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from vrag_ray.training.advantages import STD_FLOOR, group_advantages
-from vrag_ray.training.credit import CreditInput, progress_advantages, state_values
-from vrag_ray.training.masks import first_finds, shuffled_keep
+from vrag_ray.training.algorithms.masks import first_finds, shuffled_keep
+from vrag_ray.training.algorithms.progress import CreditInput, progress_advantages, state_values
 from vrag_ray.types import VragError
 
 

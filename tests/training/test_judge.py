@@ -15,7 +15,7 @@ import pytest
 from tests.support.object_store import Bucket
 from tests.training.judge_stub import Body, Said, case_of, compares, endpoint, judge_numbers, judge_stub
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.training.judge import Judge, JudgeCounts, JudgeError, MalformedVerdictError, verdict_in
+from vrag_ray.training.rewards.judge import Judge, JudgeCounts, JudgeError, MalformedVerdictError, verdict_in
 
 QUESTION = "Where is the workshop?"
 

@@ -11,10 +11,10 @@ import pytest
 from tests.training.mosaic import Groups, pad_of, pixels_of, recipe, sampled, scorer_of, taught
 from tests.training.test_ranks import on_two_ranks
 from vrag_ray.training.config import OptimizerConfig
-from vrag_ray.training.learner import Learner, Update
-from vrag_ray.training.optimizer import Optimizer
-from vrag_ray.training.ranks import Ranks
-from vrag_ray.training.store import read_trajectories, write_trajectories
+from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
+from vrag_ray.training.trainer.collectives import Ranks
+from vrag_ray.training.trainer.learner import Learner, Update
+from vrag_ray.training.trainer.optimizer import Optimizer
 
 GRPO = recipe("grpo", kl=0.1)
 

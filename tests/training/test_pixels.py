@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 from transformers import AutoProcessor
 
-from vrag_ray.training import pixels as module
-from vrag_ray.training.pixels import Pixels
+from vrag_ray.training.trainer import image_processing as module
+from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.types import VragError
 
 SIZES = ((112, 112), (128, 128), (56, 224), (300, 40), (33, 71), (640, 480))

@@ -10,10 +10,10 @@ import torch
 from tests.training.mosaic import pad_of, pixels_of
 from tests.training.test_pixels import png
 from tests.training.test_scorer import call, calls_of
-from vrag_ray.training.batch import collate
 from vrag_ray.training.config import ModelConfig
-from vrag_ray.training.positions import Positions
-from vrag_ray.training.scorer import load_model
+from vrag_ray.training.trainer.batch import collate
+from vrag_ray.training.trainer.mrope import Positions
+from vrag_ray.training.trainer.scorer import load_model
 
 
 def test_positions_are_those_that_the_model_gives_itself(folder: Path) -> None:

@@ -15,7 +15,7 @@ from vrag_ray.imaging.coordinates import Size
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.training.data.read_sharegpt import INFO, read_conversations, sharegpt_file
 from vrag_ray.training.data.rows import DataError
-from vrag_ray.training.sharegpt import Exchange, conversations, write_sharegpt
+from vrag_ray.training.data.write_sharegpt import Exchange, conversations, write_sharegpt
 
 Row = dict[str, Any]
 

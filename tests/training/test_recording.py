@@ -17,7 +17,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.llm.chat_model import Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-from vrag_ray.training.recording import ExpertPolicy, SamplingPolicy, draw
+from vrag_ray.training.rollout.recording import ExpertPolicy, SamplingPolicy, draw
 from vrag_ray.types import Completion
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.agent.pages import library
 from tests.agent.scripted import Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.training.rewards import (
+from vrag_ray.training.rewards.reward import (
     RewardWeights,
     anls,
     exact_match,

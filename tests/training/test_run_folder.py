@@ -13,8 +13,8 @@ import yaml
 
 from tests.support.object_store import Bucket
 from vrag_ray.training.config import ModelConfig, SFTConfig, load_training
-from vrag_ray.training.run_folder import TOLD, RunFolder, told
-from vrag_ray.training.run_storage import RunStorage, local_copy
+from vrag_ray.training.run.folder import TOLD, RunFolder, told
+from vrag_ray.training.run.storage import RunStorage, local_copy
 
 CONFIG = SFTConfig(name="first", model=ModelConfig(path="some-model"), trajectories="runs", needs="two cores")
 

@@ -16,15 +16,15 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.training.sft_data import Replies, read_replies, within
-from vrag_ray.training.sharegpt import Exchange, write_sharegpt
-from vrag_ray.training.store import write_calls
-from vrag_ray.training.trajectory import Call
+from vrag_ray.training.data.sft_replies import Replies, read_replies, within
+from vrag_ray.training.data.write_sharegpt import Exchange, write_sharegpt
+from vrag_ray.training.rollout.trajectory import Call
+from vrag_ray.training.rollout.trajectory_store import write_calls
 from vrag_ray.types import FamilyName, VragError
 
 pytest.importorskip("transformers", reason="NO TRANSFORMERS: what fine-tuning reads is not tested here")
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-from vrag_ray.training.pixels import Pixels
+from vrag_ray.training.trainer.image_processing import Pixels
 
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")
 ANSWER = AddAnswerNode(parent_ids=("a",), answer="15")

@@ -9,8 +9,8 @@ from ray.train import RunConfig
 from ray.train.constants import DEFAULT_STORAGE_PATH
 
 from tests.support.object_store import Bucket
-from vrag_ray.training.run_storage import RunStorage
-from vrag_ray.training.submitted_paths import input_place, model_place, output_place
+from vrag_ray.training.run.storage import RunStorage
+from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
 from vrag_ray.types import VragError
 
 

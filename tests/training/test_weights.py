@@ -11,7 +11,7 @@ from transformers import AutoModelForImageTextToText
 
 from tests.training.mosaic import TINY, processor_of, scorer_of
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-from vrag_ray.training.weights import export, full_weights
+from vrag_ray.training.trainer.weights import export, full_weights
 from vrag_ray.worlds.mosaic.model import save_mosaic_model
 
 

@@ -22,10 +22,10 @@ from vllm import RequestOutput
 from tests.vllm.tiny import png
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.policies.llm.chat_model import ModelLostError, Sampling, TokenDelta, TokenRequest
-from vrag_ray.training import colocated
-from vrag_ray.training.colocated import ColocatedEngine
 from vrag_ray.training.config import EngineConfig
-from vrag_ray.training.rendered_prompts import RenderedPrompts
+from vrag_ray.training.rollout.colocated import ColocatedEngine
+from vrag_ray.training.rollout.rendered_prompts import RenderedPrompts
+from vrag_ray.training.rollout.rollout import colocated
 from vrag_ray.types import Completion, VragError
 
 LONGEST = 256

@@ -13,26 +13,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.policies.llm.chat_model import Sampling
-from vrag_ray.training.backend import RolloutBackend, open_backend
-from vrag_ray.training.clock import Clock
-from vrag_ray.training.collector import collect_seldom
+from vrag_ray.training.algorithms.credit_assignment import Lesson, lessons
 from vrag_ray.training.config import RLConfig
-from vrag_ray.training.learner import Learner, Update
-from vrag_ray.training.lessons import Lesson, lessons
-from vrag_ray.training.measures import ENGINE_LIMITED, rollout_metrics
-from vrag_ray.training.ranks import Ranks
-from vrag_ray.training.rollout import Task, chosen, rollouts
-from vrag_ray.training.run_storage import RunStorage, local_copy
-from vrag_ray.training.store import write_trajectories
-from vrag_ray.training.trajectory import Trajectory
-from vrag_ray.training.weights import full_weights
-from vrag_ray.training.world import World
+from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
+from vrag_ray.training.rollout.collector import collect_seldom
+from vrag_ray.training.rollout.environment import World
+from vrag_ray.training.rollout.rollout import Task, chosen, rollouts
+from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
+from vrag_ray.training.rollout.trajectory import Trajectory
+from vrag_ray.training.rollout.trajectory_store import write_trajectories
+from vrag_ray.training.run.storage import RunStorage, local_copy
+from vrag_ray.training.trainer.collectives import Ranks
+from vrag_ray.training.trainer.learner import Learner, Update
+from vrag_ray.training.trainer.step_timer import Clock
+from vrag_ray.training.trainer.weights import full_weights
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-    from vrag_ray.training.run_folder import RunFolder
-    from vrag_ray.training.worker import Worker
+    from vrag_ray.training.run.folder import RunFolder
+    from vrag_ray.training.trainer.worker import Worker
 
 PROBED = 8
 """Questions of a rank in whose validation runs sampler and trainer are compared."""
@@ -78,9 +78,9 @@ class Session:
     async def open(cls, config: RLConfig, source: str) -> Session:
         """``source`` is where the model of the run is on this machine."""
         from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-        from vrag_ray.training.pixels import Pixels
-        from vrag_ray.training.run_folder import RunFolder
-        from vrag_ray.training.worker import reference_of, start_worker
+        from vrag_ray.training.run.folder import RunFolder
+        from vrag_ray.training.trainer.image_processing import Pixels
+        from vrag_ray.training.trainer.worker import reference_of, start_worker
 
         algorithm, temperature = config.recipe, config.rollout.temperature
         worker = start_worker(

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from vrag_ray.training.batch import collate, parts
-from vrag_ray.training.clock import Clock
 from vrag_ray.training.config import SFTConfig
-from vrag_ray.training.passes import idle, passes_behind
-from vrag_ray.training.rollout import order
-from vrag_ray.training.run_storage import RunStorage, local_copy
-from vrag_ray.training.sft_data import read_replies
-from vrag_ray.training.trajectory import Call
+from vrag_ray.training.data.sft_replies import read_replies
+from vrag_ray.training.rollout.rollout import order
+from vrag_ray.training.rollout.trajectory import Call
+from vrag_ray.training.run.storage import RunStorage, local_copy
+from vrag_ray.training.trainer.batch import collate, parts
+from vrag_ray.training.trainer.dummy_forward import idle, passes_behind
+from vrag_ray.training.trainer.step_timer import Clock
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.training.pixels import Pixels
-    from vrag_ray.training.worker import Worker
+    from vrag_ray.training.trainer.image_processing import Pixels
+    from vrag_ray.training.trainer.worker import Worker
 
 LOGGED_EVERY = 10
 
@@ -31,9 +31,9 @@ def train_loop(values: Mapping[str, object]) -> None:
 
 def _train(config: SFTConfig, source: str) -> None:
     from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-    from vrag_ray.training.pixels import Pixels
-    from vrag_ray.training.run_folder import RunFolder
-    from vrag_ray.training.worker import start_worker
+    from vrag_ray.training.run.folder import RunFolder
+    from vrag_ray.training.trainer.image_processing import Pixels
+    from vrag_ray.training.trainer.worker import start_worker
 
     limit = longest_call(config, source)
     # Everything that is read comes first: a long model need not be loaded for data that cannot be used.

@@ -15,7 +15,7 @@ from tests.e2e.learning.sizes import GROUP, QUESTIONS, STEPS, WORKERS
 from vrag_ray.config import CorpusConfig
 from vrag_ray.training.config import RLConfig, SFTConfig, WorldConfig
 from vrag_ray.training.data import save_examples
-from vrag_ray.training.pixels import Pixels
+from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 from vrag_ray.worlds.mosaic.world import Mosaic
 

@@ -10,7 +10,7 @@ from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.imaging.coordinates import Size
-from vrag_ray.training.examples import Example
+from vrag_ray.training.data.examples import Example
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.expert import MosaicExpert

@@ -14,7 +14,7 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, S
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.needs import Done
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.training.examples import Example
+from vrag_ray.training.data.examples import Example
 from vrag_ray.types import FamilyName, VragError
 from vrag_ray.worlds.mosaic.agent import mosaic_protocol
 from vrag_ray.worlds.mosaic.expert import MosaicExpert

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.worlds.mosaic.stage import small_world
-from vrag_ray.training.examples import Example
+from vrag_ray.training.data.examples import Example
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.drawing import page_pixels
 from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize

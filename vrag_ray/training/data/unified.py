@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from vrag_ray.training.data.examples import Example, GoldPage
 from vrag_ray.training.data.rows import DataError, Strict, checked, read_text, unique, write_bytes
-from vrag_ray.training.examples import Example, GoldPage
 
 
 def _pages(value: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vrag_ray.training.credit import CreditInput
+from vrag_ray.training.algorithms.progress import CreditInput
 from vrag_ray.worlds.hunt.memory import Parent
 from vrag_ray.worlds.hunt.rollout import Rollouts
 

@@ -8,8 +8,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.advantages import ancestors
+from vrag_ray.training.algorithms.masks import first_finds
 from vrag_ray.training.losses import Ratio, policy_loss
-from vrag_ray.training.masks import first_finds
 from vrag_ray.worlds.hunt.expert import Expert
 from vrag_ray.worlds.hunt.graphs import Run, runs_of
 from vrag_ray.worlds.hunt.policy import TOKENS, HuntPolicy, new_policy

@@ -10,8 +10,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.advantages import STD_FLOOR, ggpo_keep, group_advantages
-from vrag_ray.training.credit import progress_advantages
-from vrag_ray.training.masks import first_finds, shuffled_keep
+from vrag_ray.training.algorithms.masks import first_finds, shuffled_keep
+from vrag_ray.training.algorithms.progress import progress_advantages
 from vrag_ray.worlds.hunt.graphs import Run
 from vrag_ray.worlds.hunt.policy import TOKENS
 

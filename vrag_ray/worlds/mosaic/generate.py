@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vrag_ray.training.examples import Example, GoldPage
+from vrag_ray.training.data.examples import Example, GoldPage
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.colours import COLOURS, Colour, page_name
 from vrag_ray.worlds.mosaic.page import BODY, CELLS, MARK, Page

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vrag_ray.training.examples import Example
+from vrag_ray.training.data.examples import Example
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.drawing import page_png

@@ -1,0 +1,1 @@
+"""Trajectories of experts for supervised fine-tuning: sampled, filtered, judged and stored."""

@@ -1,0 +1,192 @@
+"""From a finished run and its example to a reward, and from gold pages by name to gold pages of a collection.
+
+Everything is read from what the run did (``RunRecord``), never from the text of its transcript.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import math
+import re
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from urllib.parse import unquote
+
+from vrag_ray.agent.events import RunStatus
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.training.data.examples import Example, GoldPage
+from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.training.rewards.reward import (
+    Page,
+    Reward,
+    RewardWeights,
+    anls,
+    exact_match,
+    f1,
+    found_pages,
+    mixed,
+    ndcg,
+    pages_by_node,
+    well_formed,
+)
+from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator, VragError
+
+VRAG_RL_WEIGHTS = RewardWeights(answer=0.7, retrieval=0.2, format=0.1)
+"""Those of VRAG-RL's published trainer."""
+_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
+
+
+class AnswerScorer(StrEnum):
+    """How an answer is compared with the references. ``judge`` asks a language model, the others compare words."""
+
+    EXACT_MATCH = "exact_match"
+    F1 = "f1"
+    ANLS = "anls"
+    JUDGE = "judge"
+
+
+_BY_WORDS: Mapping[AnswerScorer, Callable[[str, Sequence[str]], float]] = {
+    AnswerScorer.EXACT_MATCH: exact_match,
+    AnswerScorer.F1: f1,
+    AnswerScorer.ANLS: anls,
+}
+
+UserReward = Callable[[RunRecord, Example, Sequence[Page]], Reward | float | Awaitable[Reward | float]]
+"""A function of one's own: the finished run, its example, its gold pages as (document id, locator key).
+
+It returns a ``Reward``, which is taken as it is, or the score of the answer from 0 to 1, which is mixed with retrieval
+and form by the weights; it may be a coroutine function. It is called once a run, many at once on one event loop.
+"""
+
+
+class Grader:
+    """Rewards of finished runs, as ``vrag_ray.training.rollout.rollout.Grade``.
+
+    ``scorer`` is an ``AnswerScorer`` or ``package.module:function`` (a ``UserReward``). Raises ``VragError`` for a
+    scorer that cannot be used: unknown, not to be imported, not callable, or ``judge`` without a judge.
+    """
+
+    def __init__(self, scorer: str, *, weights: RewardWeights = VRAG_RL_WEIGHTS, judge: Judge | None = None) -> None:
+        self._name = scorer
+        self._weights = weights
+        self._judge = judge
+        self._own = None if scorer in tuple(AnswerScorer) else user_reward(scorer)
+        if scorer == AnswerScorer.JUDGE and judge is None:
+            raise VragError("scorer judge needs a judge: set its endpoint, or compare by exact_match, f1 or anls")
+
+    async def __call__(self, record: RunRecord, example: Example, gold: Sequence[Page] = ()) -> Reward:
+        """Raises ``JudgeError`` where the judge gives no verdict, ``VragError`` where a user's function fails."""
+        score = await self._score(record, example, gold)
+        if isinstance(score, Reward):
+            return score
+        return mixed(score, ndcg(found_pages(record), gold), well_formed(record), self._weights)
+
+    async def _score(self, record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward | float:
+        if self._own is not None:
+            return await _user_score(self._own, self._name, record, example, gold)
+        answer = own_answer(record)
+        if not answer:
+            return 0.0
+        if self._judge is not None and self._name == AnswerScorer.JUDGE:
+            return float(await self._judge.verdict(example.question, example.answers, answer))
+        return _BY_WORDS[AnswerScorer(self._name)](answer, example.answers)
+
+
+def own_answer(record: RunRecord) -> str:
+    """The answer that the policy gave, without its citation marks; "" where the run ended in any other way.
+
+    What a run says in the policy's place when its steps or its time are up is not an answer to be scored.
+    """
+    if record.status not in (RunStatus.ANSWERED, RunStatus.ABSTAINED):
+        return ""
+    numbers = {citation.number for citation in record.citations}
+
+    def unmarked(mark: re.Match[str]) -> str:
+        return "" if all(int(number) in numbers for number in mark[1].split(",")) else mark[0]
+
+    return _MARK.sub(unmarked, record.answer).strip() or record.answer.strip()
+
+
+def gold_found(record: RunRecord, gold: Sequence[Page]) -> dict[str, frozenset[int]]:
+    """By search node whose results hold gold pages (GGPO's ``R_val``): which, as places in ``gold``."""
+    found = {
+        node: frozenset(number for number, page in enumerate(gold) if page in pages)
+        for node, pages in pages_by_node(record).items()
+    }
+    return {node: numbers for node, numbers in found.items() if numbers}
+
+
+def resolve_gold(examples: Iterable[Example], documents: Iterable[Document]) -> dict[str, tuple[Page, ...]]:
+    """Gold pages by the uid of each example, in the example's order, as (document id, locator key).
+
+    A document answers to the file names of its uris. Raises ``VragError``, which names example and file, for a file
+    that no document or more than one answers to, for one that could not be read, and for a page that it has not.
+    """
+    by_name: dict[str, dict[str, Document]] = defaultdict(dict)
+    for document in documents:
+        for uri in document.uris:
+            by_name[_file_name(unquote(uri) if uri.startswith("file:") else uri)][document.doc_id] = document
+    resolved: dict[str, tuple[Page, ...]] = {}
+    for example in examples:
+        if example.uid in resolved:
+            raise VragError(f"two examples have the uid {example.uid!r}: uids name examples, so give each its own")
+        resolved[example.uid] = tuple(_page(example.uid, page, by_name) for page in example.gold)
+    return resolved
+
+
+def _page(uid: str, gold: GoldPage, by_name: Mapping[str, Mapping[str, Document]]) -> Page:
+    named = by_name.get(_file_name(gold.file_name), {})
+    which = f"example {uid!r}: gold file {gold.file_name!r}"
+    if not named:
+        raise VragError(f"{which} is not in the collection: ingest it, or correct the name")
+    if len(named) > 1:
+        raise VragError(f"{which} is the name of {len(named)} documents of the collection: keep one, or rename them")
+    [document] = named.values()
+    if document.status is DocumentStatus.ERROR:
+        raise VragError(f"{which} could not be read by ingest: {document.error or 'no reason given'}")
+    if document.kind not in (DocumentKind.PDF, DocumentKind.IMAGE):
+        raise VragError(f"{which} is a {document.kind}, which has no pages: leave its gold page out")
+    if gold.page > document.units:
+        raise VragError(f"{which} has {document.units} pages, so none is page {gold.page}")
+    return document.doc_id, Locator(page=gold.page).key
+
+
+def _file_name(path: str) -> str:
+    return path.replace("\\", "/").rsplit("/", 1)[-1]
+
+
+def user_reward(path: str) -> UserReward:
+    """The function at ``package.module:function``; raises ``VragError`` where there is none."""
+    module_name, colon, attribute = path.partition(":")
+    if not (module_name and colon and attribute):
+        raise VragError(f"scorer {path!r} is unknown: use {', '.join(AnswerScorer)} or package.module:function")
+    try:
+        found: object = getattr(importlib.import_module(module_name), attribute)
+    except ImportError as error:
+        raise VragError(f"scorer {path!r}: {module_name} does not import: {error}") from error
+    except AttributeError as error:
+        raise VragError(f"scorer {path!r}: {module_name} has no {attribute}") from error
+    if not callable(found):
+        raise VragError(f"scorer {path!r}: {attribute} cannot be called")
+    return found
+
+
+async def _user_score(
+    function: UserReward, name: str, record: RunRecord, example: Example, gold: Sequence[Page]
+) -> Reward | float:
+    where = f"scorer {name!r} on run {record.run_id} of example {example.uid!r}"
+    try:
+        given: object = function(record, example, tuple(gold))
+        score = await given if inspect.isawaitable(given) else given
+    except Exception as error:
+        raise VragError(f"{where} failed: {type(error).__name__}: {error}") from error
+    if isinstance(score, Reward):
+        parts = (score.total, score.answer, score.retrieval, score.format)
+        if not all(map(math.isfinite, parts)):
+            raise VragError(f"{where} returned a reward that is not finite: {score}")
+        return score
+    if not isinstance(score, (int, float)) or not 0 <= score <= 1:
+        raise VragError(f"{where} returned {score!r}: return a Reward, or the answer's score from 0 to 1")
+    return float(score)

@@ -1,0 +1,79 @@
+"""The place where a training run asks its questions, made from its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from vrag_ray.library.evidence import CollectionEvidence
+from vrag_ray.policies.llm.model_family import served_family
+from vrag_ray.policies.llm.prompt_limits import ModelLimits
+from vrag_ray.policies.registry import wire_protocol
+from vrag_ray.training.config import RewardConfig, RLConfig, WorldConfig
+from vrag_ray.training.data import load_examples
+from vrag_ray.training.rewards.grader import AnswerScorer, Grader, resolve_gold
+from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.training.rewards.reward import RewardWeights
+from vrag_ray.training.rollout.rollout import Stage, Task
+from vrag_ray.training.run.storage import local_copy
+from vrag_ray.types import VragError
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """``stage`` is where runs happen; ``evidence`` and ``judge`` are held open for it."""
+
+    stage: Stage
+    evidence: CollectionEvidence
+    judge: Judge | None
+    _tasks: dict[str, Sequence[Task]] = field(default_factory=dict)
+
+    @classmethod
+    async def open(
+        cls, world: WorldConfig, reward: RewardConfig, concurrency: int, limits: ModelLimits | None = None
+    ) -> World:
+        """``limits`` are those of the model that will speak; None for an expert that reads no prompt.
+
+        Raises VragError for a reward that cannot be given, and for a collection that cannot be searched.
+        """
+        judge = Judge(reward.judge, cache=reward.judge_cache) if reward.judge is not None else None
+        if judge is None and reward.scorer == AnswerScorer.JUDGE:
+            raise VragError(
+                "reward.scorer is judge: set reward.judge.base_url and reward.judge.model, or compare words"
+            )
+        grade = Grader(
+            reward.scorer, weights=RewardWeights(reward.answer, reward.retrieval, reward.format), judge=judge
+        )
+        evidence = await CollectionEvidence.open(world)
+        protocol = wire_protocol(world.agent_name, world.agent, world.corpus, limits)
+        return cls(Stage(evidence, protocol, world.agent, grade, concurrency), evidence, judge)
+
+    def tasks(self, path: str) -> Sequence[Task]:
+        """The examples of a file, with their gold pages as the collection names them. Read once."""
+        if path not in self._tasks:
+            self._tasks[path] = self._read(path)
+        return self._tasks[path]
+
+    def _read(self, path: str) -> Sequence[Task]:
+        with local_copy(path) as file:
+            examples = load_examples(file)
+        gold = resolve_gold(examples, self.evidence.documents)
+        return [Task(example, gold[example.uid]) for example in examples]
+
+    async def close(self) -> None:
+        await self.evidence.close()
+        if self.judge is not None:
+            await self.judge.aclose()
+
+
+def with_family(config: RLConfig) -> RLConfig:
+    """``config`` with the family of its model, where it says none.
+
+    Raises VragError where that is another one than the configuration says, and where prompts in its patches cannot fit.
+    """
+    world = config.world
+    family = served_family(world.agent.family, config.model.path, "model.path")
+    agent = world.agent.model_copy(update={"family": family})
+    # The configuration was checked with the family of its agent, if it says none.
+    wire_protocol(world.agent_name, agent, world.corpus, config.prompt_limits)
+    return config.model_copy(update={"world": world.model_copy(update={"agent": agent})})

@@ -1,0 +1,61 @@
+"""What vLLM makes of a prompt, kept: the samples of a group read the same one."""
+
+from __future__ import annotations
+
+from copy import copy
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from vrag_ray.policies.llm.vllm_prompt import pictures
+from vrag_ray.training.rollout.recent import Recent
+
+if TYPE_CHECKING:
+    from vllm.inputs import MultiModalInput, TokensInput
+    from vllm.renderers import BaseRenderer
+
+    from vrag_ray.policies.llm.chat_model import TokenRequest
+
+    Rendered = TokensInput | MultiModalInput
+
+KEPT_TOKENS = 32_768
+"""Of prompts as the model reads them. A visual token comes with 19 to 25 KB of pixels: 0.8 GB, if all are visual."""
+
+
+class RenderedPrompts:
+    """Inputs for vLLM's engine. Those asked for last are kept, at least one and at most ``KEPT_TOKENS`` in all.
+
+    Each one carries its pictures' pixels: vLLM's own cache of pictures may have lost them by then. Not thread-safe.
+    """
+
+    def __init__(self, renderer: BaseRenderer, kept_tokens: int = KEPT_TOKENS) -> None:
+        self._renderer = renderer
+        self._kept: Recent[tuple[tuple[int, ...], tuple[bytes, ...]], Rendered] = Recent(kept_tokens, _length)
+
+    def rendered(self, request: TokenRequest) -> Rendered:
+        """Raises ValueError or VLLMClientError if the prompt is too long, VragError if a picture is no PNG."""
+        key = (request.prompt_ids, request.images)
+        kept = self._kept.get(key)
+        if kept is None:
+            kept = self._render(request)
+            self._kept.put(key, kept)
+        return copy(kept)
+
+    def forget(self) -> None:
+        self._kept.forget()
+
+    def _render(self, request: TokenRequest) -> Rendered:
+        from vllm import TokensPrompt
+
+        prompt = TokensPrompt(prompt_token_ids=list(request.prompt_ids))
+        if request.images:
+            prompt["multi_modal_data"] = {"image": list(pictures(request.images))}
+            # Runs look at the same pages: a file's digest is had sooner than one of its pixels.
+            prompt["multi_modal_uuids"] = {"image": [sha256(png).hexdigest() for png in request.images]}
+        rendered: Rendered
+        (rendered,) = self._renderer.render_cmpl([prompt], skip_mm_cache=True)
+        return rendered
+
+
+def _length(rendered: Rendered) -> int:
+    """In tokens, each picture's visual ones counted."""
+    return len(rendered["prompt_token_ids"])

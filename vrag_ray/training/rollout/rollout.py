@@ -1,0 +1,174 @@
+"""Many runs of many questions at once, as in serving, and what they were worth.
+
+No run waits for another: each asks for its next reply as soon as it has what the last one wanted. Order and outcome of
+the result do not depend on which run was faster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from vrag_ray.agent.driver import Run
+from vrag_ray.agent.events import RunStatus
+from vrag_ray.agent.ports import EvidenceSource, Policy
+from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.config import AgentConfig
+from vrag_ray.policies.llm.chat_model import Sampling
+from vrag_ray.training.data.examples import Example
+from vrag_ray.training.rewards.grader import gold_found
+from vrag_ray.training.rewards.reward import UNGRADED, Page, Reward
+from vrag_ray.training.rollout.backend import TokenModel
+from vrag_ray.training.rollout.recording import ExpertPolicy, ReplayPolicy, SamplingPolicy, Widen, draw
+from vrag_ray.training.rollout.trajectory import Call, Trajectory, nodes_of_calls
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from vrag_ray.agent.record import RunRecord
+    from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+
+PROMPTS_KEPT = 256
+"""Prompts of the last runs, with their token ids: runs of a group mostly read the same."""
+Grade = Callable[["RunRecord", Example, Sequence[Page]], Awaitable[Reward]]
+"""What a finished run of an example with these gold pages earns."""
+
+
+class Recorder(Policy, Protocol):
+    """A policy of one run that keeps its calls."""
+
+    @property
+    def calls(self) -> Sequence[Call]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """An example to run, with its gold pages as the collection knows them."""
+
+    example: Example
+    gold: tuple[Page, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where runs happen: evidence, the agent's form and budgets, and the grade at the end."""
+
+    source: EvidenceSource
+    protocol: WireProtocol
+    agent: AgentConfig
+    grade: Grade
+    concurrency: int
+
+
+async def rollouts(
+    stage: Stage,
+    model: TokenModel,
+    form: ChatFormat,
+    tasks: Sequence[Task],
+    *,
+    group: int,
+    sampling: Sampling,
+    seed: str,
+) -> list[list[Trajectory]]:
+    """``group`` runs of each task, in the order of ``tasks``. ``seed`` names the draw: other seeds, other runs."""
+    tokens = lru_cache(PROMPTS_KEPT)(form.tokens)
+    # A reply that held one of these would be read as a picture that is not there.
+    sampling = replace(sampling, unsaid=form.picture_tokens)
+
+    def recorder(task: Task, sample: int) -> Recorder:
+        return SamplingPolicy(model, tokens, stage.protocol, sampling, f"{seed}/{task.example.uid}/{sample}")
+
+    return await _all(stage, tasks, group, recorder)
+
+
+async def expert_runs(
+    stage: Stage,
+    expert: Callable[[Task, int], Policy],
+    form: ChatFormat,
+    widen: Widen,
+    tasks: Sequence[Task],
+    *,
+    group: int = 1,
+) -> list[list[Trajectory]]:
+    """The same with ``expert(task, sample)`` in the model's place, in the model's tokens."""
+
+    def recorder(task: Task, sample: int) -> Recorder:
+        return ExpertPolicy(expert(task, sample), form, stage.protocol, widen)
+
+    return await _all(stage, tasks, group, recorder)
+
+
+async def replayed(stage: Stage, task: Task, run: Trajectory) -> Trajectory:
+    """``run`` again from its replies alone, over the same collection: the same graph, nodes and reward."""
+    return await _run(stage, task, run.sample, ReplayPolicy(run.calls))
+
+
+def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[Task]:
+    """``count`` tasks of step ``step`` (from 0). All are seen once, in a new order, before any comes again."""
+    if not tasks:
+        raise VragError("there are no questions to train on: the examples file is empty")
+    places = range(step * count, (step + 1) * count)
+    epochs = {place // len(tasks) for place in places}
+    orders = {epoch: order(len(tasks), f"{seed}/{epoch}") for epoch in epochs}
+    return [tasks[orders[place // len(tasks)][place % len(tasks)]] for place in places]
+
+
+def order(count: int, seed: str) -> list[int]:
+    """A shuffle of ``range(count)`` that only ``seed`` decides."""
+    return sorted(range(count), key=lambda number: (draw(seed, number), number))
+
+
+async def _all(
+    stage: Stage, tasks: Sequence[Task], group: int, recorder: Callable[[Task, int], Recorder]
+) -> list[list[Trajectory]]:
+    room = asyncio.Semaphore(stage.concurrency)
+
+    async def one(task: Task, sample: int) -> Trajectory:
+        async with room:
+            return await _run(stage, task, sample, recorder(task, sample))
+
+    try:
+        async with asyncio.TaskGroup() as running:
+            started = [[running.create_task(one(task, sample)) for sample in range(group)] for task in tasks]
+    except* VragError as failed:
+        # The runs that were under way fail with the first one, mostly for the same reason: one is enough to act on.
+        raise _first(failed) from failed
+    return [[run.result() for run in runs] for runs in started]
+
+
+def _first(failed: BaseExceptionGroup[VragError]) -> VragError:
+    found = failed.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
+
+
+async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Trajectory:
+    example = task.example
+    run = Run(
+        f"{example.uid}-{sample}",
+        example.question,
+        policy=policy,
+        protocol=stage.protocol,
+        source=stage.source,
+        config=stage.agent,
+        clock=time.monotonic,
+    )
+    record = await run.finish()
+    if record.status is RunStatus.ERROR and not record.engine_limited:
+        # A part of the system failed, not the policy: to train on it would teach noise.
+        raise VragError(f"the run of {example.uid} (sample {sample}) failed: {record.error}")
+    return Trajectory(
+        uid=example.uid,
+        sample=sample,
+        calls=tuple(policy.calls),
+        nodes=nodes_of_calls(record.events, len(policy.calls)),
+        record=record,
+        # What the engine cut short is no fault of the policy.
+        reward=UNGRADED if record.engine_limited else await stage.grade(record, example, task.gold),
+        found=gold_found(record, task.gold),
+        gold=len(task.gold),
+        kind=example.kind,
+        data_source=example.data_source,
+    )

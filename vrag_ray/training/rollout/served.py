@@ -1,0 +1,85 @@
+"""Rollouts by a policy behind Ray Serve: as many replicas as wanted, on other machines if need be.
+
+Weights go over through the run's storage, which trainer and replicas share. Each new version replaces the one before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable
+from typing import TYPE_CHECKING
+
+from vrag_ray.config import Settings, VllmConfig
+from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
+from vrag_ray.serving.deployments.policy import ServedModel, policy_deployment
+from vrag_ray.training.config import RLConfig
+from vrag_ray.training.run.storage import RunStorage
+from vrag_ray.training.trainer.weights import save
+from vrag_ray.types import Completion
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vrag_ray.training.trainer.worker import Worker
+
+HANDED_OVER = "serving"
+EXACT = {"generation_config": "vllm", "logprobs_mode": "processed_logprobs"}
+"""Nothing of the model's own sampling defaults, and log-probs of what is really sampled from."""
+
+
+class ServedBackend:
+    """Implements ``RolloutBackend``; made by ``open``. The first rank deploys, and ends the deployment."""
+
+    def __init__(self, model: ServedModel, app: str, storage: RunStorage, worker: Worker) -> None:
+        self._model = model
+        self._app = app
+        self._storage = storage
+        self._worker = worker
+        self._last = ""
+
+    @classmethod
+    async def open(cls, config: RLConfig, served: VllmConfig, worker: Worker) -> ServedBackend:
+        """Deploy ``served`` with the model of this run; every rank gets a handle of it."""
+        from ray import serve
+
+        app = f"rollouts-{config.name}"
+        ranks = worker.ranks
+        if ranks.rank == 0:
+            exact = served.model_copy(update={"model": worker.source, "engine_args": EXACT | served.engine_args})
+            settings = Settings(vllm=exact)
+            # Where Serve does not run yet: no proxy, since only handles are used.
+            serve.start(proxy_location="Disabled")
+            serve.run(policy_deployment(settings).bind(settings), name=app, route_prefix=None)
+        ranks.wait()
+        return cls(ServedModel(serve.get_app_handle(app)), app, RunStorage(config.storage, config.name), worker)
+
+    def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
+        return self._model.generate(request)
+
+    async def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: str) -> None:
+        """On every replica that runs. All ranks wait until the first one has brought them over."""
+        whole = {name: weight.detach().cpu() for name, weight in weights}
+        if self._worker.ranks.rank == 0:
+            target = f"{HANDED_OVER}/{version}"
+            with self._storage.staged(target) as folder:
+                save(self._worker.model, self._worker.processor, whole, folder.path)
+            await self._model.load_weights(self._storage.uri(target), version)
+            if self._last not in ("", target):
+                self._storage.delete_folder(self._last)
+            self._last = target
+        self._worker.ranks.wait()
+
+    async def sleep(self) -> bool:
+        """The replicas have devices of their own."""
+        return False
+
+    async def wake(self) -> None:
+        """Nothing slept."""
+
+    async def close(self) -> None:
+        from ray import serve
+
+        self._worker.ranks.wait()
+        if self._worker.ranks.rank == 0:
+            serve.delete(self._app)
+            if self._last:
+                self._storage.delete_folder(self._last)

@@ -1,0 +1,253 @@
+"""Trajectories as Parquet: one row a run with its calls nested, and beside it the pictures, each once.
+
+A file holds all that credit, masks and loss are computed from, so an update can be audited or made again without engine
+or collection.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, TypeVar
+
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.training.rewards.reward import Reward
+from vrag_ray.training.rollout.trajectory import Call, Trajectory
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+IMAGES = ".images.parquet"
+ABSENT = {"data_source": ""}
+"""What runs have in columns that files of earlier versions lack."""
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class _CallRow(TypedDict):
+    prompt_ids: list[int]
+    images: list[str]
+    completion_ids: list[int]
+    logprobs: list[float]
+    text: str
+    finish: str
+    weights: str
+
+
+class _FoundRow(TypedDict):
+    node: str
+    pages: list[int]
+
+
+class _RunRow(TypedDict):
+    uid: str
+    sample: int
+    calls: list[_CallRow]
+    nodes: list[str | None]
+    found: list[_FoundRow]
+    gold: int
+    reward: dict[str, float]
+    record: str
+    kind: str
+    data_source: str
+
+
+def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
+    """Write ``path`` (``….parquet``) and, beside it, ``….images.parquet``. Both appear whole or not at all."""
+    pngs: dict[str, bytes] = {}
+    rows = [_row(trajectory, pngs) for trajectory in trajectories]
+    _write(path, rows, _schema(), pngs)
+
+
+def read_trajectories(path: Path) -> Iterator[Trajectory]:
+    """All of a file, or of a folder's files in order of their names. Raises VragError that names file and row."""
+    for file in _files(path):
+        yield from _read(file, _schema(), _trajectory)
+
+
+def write_calls(path: Path, calls: Iterable[Call]) -> None:
+    """Calls that belong to no run, for example reading exercises, in the same form; ``read_calls`` reads both."""
+    pngs: dict[str, bytes] = {}
+    rows = [_call_row(call, pngs) for call in calls]
+    _write(path, rows, _call_schema(), pngs)
+
+
+def read_calls(path: Path) -> Iterator[Call]:
+    """Every call of a file, or of a folder's files, that ``write_trajectories`` or ``write_calls`` wrote.
+
+    Raises VragError that names file and row.
+    """
+    for file in _files(path):
+        if _holds_runs(file):
+            for run in _read(file, _schema(), _trajectory):
+                yield from run.calls
+        else:
+            yield from _read(file, _call_schema(), _call)
+
+
+def images_of(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(".parquet") + IMAGES)
+
+
+def _files(path: Path) -> list[Path]:
+    files = [path]
+    if path.is_dir():
+        files = sorted(file for file in path.glob("*.parquet") if not file.name.endswith(IMAGES))
+    if not files:
+        raise VragError(f"{path} holds no trajectories (*.parquet)")
+    return files
+
+
+def _write(path: Path, rows: Sequence[_CallRow | _RunRow], schema: pa.Schema, pngs: dict[str, bytes]) -> None:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    images = pa.table({"sha256": list(pngs), "png": pa.array(list(pngs.values()), pa.binary())})
+    for target, table in ((images_of(path), images), (path, pa.Table.from_pylist(list(rows), schema=schema))):
+        partial = target.with_suffix(".partial")
+        parquet.write_table(table, partial, compression="zstd")
+        partial.replace(target)
+
+
+def _holds_runs(file: Path) -> bool:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return "calls" in parquet.read_schema(file).names
+    except (OSError, pa.ArrowException) as error:
+        raise VragError(f"{file} holds no trajectories: {error}") from error
+
+
+def _table(file: Path, schema: pa.Schema) -> tuple[pa.Table, dict[str, bytes]]:
+    """The rows of a file, and the pictures beside it by their names."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        images = parquet.read_table(images_of(file))
+        pngs = dict(zip(images["sha256"].to_pylist(), images["png"].to_pylist(), strict=True))
+        table = parquet.read_table(file)
+        for name, value in ABSENT.items():
+            if name in schema.names and name not in table.column_names:
+                table = table.append_column(name, pa.array([value] * len(table), pa.string()))
+        missing = [name for name in schema.names if name not in table.column_names]
+        if not missing:
+            return table.select(schema.names).cast(schema), pngs
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise VragError(f"{file} holds no trajectories: {error}") from error
+    raise VragError(
+        f"{file} holds no trajectories: it has no column {', '.join(missing)}; "
+        "if an older version wrote it, its runs must be sampled again"
+    )
+
+
+def _read(file: Path, schema: pa.Schema, made_of: Callable[[R, dict[str, bytes]], T]) -> Iterator[T]:
+    table, pngs = _table(file, schema)
+    rows: list[R] = table.to_pylist()
+    for number, row in enumerate(rows, start=1):
+        try:
+            made = made_of(row, pngs)
+        except (KeyError, TypeError, ValueError, VragError) as error:
+            raise VragError(f"{file}, row {number}: {type(error).__name__}: {error}") from error
+        yield made
+
+
+def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
+    return {
+        "uid": run.uid,
+        "sample": run.sample,
+        "calls": [_call_row(call, pngs) for call in run.calls],
+        "nodes": list(run.nodes),
+        "found": [{"node": node, "pages": sorted(pages)} for node, pages in run.found.items()],
+        "gold": run.gold,
+        "reward": asdict(run.reward),
+        "record": run.record.to_json(),
+        "kind": run.kind,
+        "data_source": run.data_source,
+    }
+
+
+def _call_row(call: Call, pngs: dict[str, bytes]) -> _CallRow:
+    names = [hashlib.sha256(png).hexdigest() for png in call.images]
+    pngs.update(zip(names, call.images, strict=True))
+    return {
+        "prompt_ids": list(call.prompt_ids),
+        "images": names,
+        "completion_ids": list(call.completion_ids),
+        "logprobs": list(call.logprobs),
+        "text": call.text,
+        "finish": call.finish,
+        "weights": call.weights,
+    }
+
+
+def _trajectory(row: _RunRow, pngs: dict[str, bytes]) -> Trajectory:
+    reward = row["reward"]
+    return Trajectory(
+        uid=row["uid"],
+        sample=row["sample"],
+        calls=tuple(_call(call, pngs) for call in row["calls"]),
+        nodes=tuple(row["nodes"]),
+        record=RunRecord.from_json(row["record"]),
+        reward=Reward(
+            reward["total"], reward["answer"], reward["retrieval"], reward["format"], success=bool(reward["success"])
+        ),
+        found={one["node"]: frozenset(one["pages"]) for one in row["found"]},
+        gold=row["gold"],
+        kind=row["kind"],
+        data_source=row["data_source"],
+    )
+
+
+def _call(row: _CallRow, pngs: dict[str, bytes]) -> Call:
+    return Call(
+        prompt_ids=tuple(row["prompt_ids"]),
+        images=tuple(pngs[name] for name in row["images"]),
+        completion_ids=tuple(row["completion_ids"]),
+        logprobs=tuple(row["logprobs"]),
+        text=row["text"],
+        finish=row["finish"],
+        weights=row["weights"],
+    )
+
+
+def _call_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    tokens = pa.list_(pa.int32())
+    return pa.schema(
+        {
+            "prompt_ids": tokens,
+            "images": pa.list_(pa.string()),
+            "completion_ids": tokens,
+            "logprobs": pa.list_(pa.float64()),
+            "text": pa.string(),
+            "finish": pa.string(),
+            "weights": pa.string(),
+        }
+    )
+
+
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    parts = {"total": pa.float64(), "answer": pa.float64(), "retrieval": pa.float64(), "format": pa.float64()}
+    return pa.schema(
+        {
+            "uid": pa.string(),
+            "sample": pa.int32(),
+            "calls": pa.list_(pa.struct(list(_call_schema()))),
+            "nodes": pa.list_(pa.string()),
+            "found": pa.list_(pa.struct({"node": pa.string(), "pages": pa.list_(pa.int32())})),
+            "gold": pa.int32(),
+            "reward": pa.struct({**parts, "success": pa.bool_()}),
+            "record": pa.string(),
+            "kind": pa.string(),
+            "data_source": pa.string(),
+        }
+    )

@@ -1,0 +1,115 @@
+"""The folder of a training run: what was asked for, what came of it, and where everything is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import yaml
+from pydantic import BaseModel
+
+from vrag_ray.training.run.storage import RunStorage
+
+if TYPE_CHECKING:
+    from tensorboardX import SummaryWriter
+
+logger = logging.getLogger(__name__)
+METRICS = "metrics.jsonl"
+TOLD = "progress.log"
+FINAL = "final"
+POLL_S, REMOTE_POLL_S = 0.5, 5.0
+README = """\
+# Training run {name}
+
+- `config.yaml`: every setting of this run, defaults included. The same file continues or repeats it.
+- `metrics.jsonl`: one line for each optimiser step or validation (`step` counts from 1); `tensorboard/` has the same.
+- `progress.log`: the lines that were shown while it ran.
+- `rollouts/step-….parquet`: the trajectories of each step (read by
+  `vrag_ray.training.rollout.trajectory_store.read_trajectories`).
+- `checkpoint_…/`: Ray Train's checkpoints. Each is a Hugging Face folder that vLLM serves as it is (`vllm.model` in
+  a serve config), with the trainer's own state (`trainer.pt`) beside it.
+- `final/`: the model at the end of the run.
+{needs}"""
+
+
+class RunFolder:
+    """Written by one rank. A step that is done again after a restart replaces what was written of it before."""
+
+    def __init__(self, storage: RunStorage, config: BaseModel, name: str, needs: str) -> None:
+        self._storage = storage
+        storage.write("config.yaml", yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False).encode())
+        hardware = f"\nMade for: {needs}\n" if needs else ""
+        storage.write("README.md", README.format(name=name, needs=hardware).encode())
+        self._open = ExitStack()
+        self._points = self._open.enter_context(storage.staged("tensorboard"))
+        self._board = self._begun()
+
+    def rewind(self, step: int) -> None:
+        """Forget the metrics of steps after ``step``: they are about to be measured again."""
+        lines = self._storage.read(METRICS).decode().splitlines()
+        if lines:
+            kept = [line for line in lines if _written_in(line) <= step]
+            self._storage.write(METRICS, "".join(f"{line}\n" for line in kept).encode())
+            self._board.close()
+            self._board = self._begun(after=step)
+
+    def log(self, step: int, values: Mapping[str, float]) -> None:
+        """Append a line, and the same values for TensorBoard, whose writer is a thread: they may come with the next."""
+        self._storage.append(METRICS, (json.dumps({"step": step, **values}) + "\n").encode())
+        for name, value in values.items():
+            self._board.add_scalar(name, value, step)
+        self._board.flush()
+        self._points.publish()
+
+    def tell(self, step: int, steps: int, words: str) -> None:
+        """A line for who watches; ``told`` reads them."""
+        self._storage.append(TOLD, f"step {step}/{steps}: {words}\n".encode())
+
+    def close(self) -> None:
+        self._board.close()
+        self._open.close()
+
+    def _begun(self, after: int | None = None) -> SummaryWriter:
+        """A file for TensorBoard, which takes back what earlier ones have of steps after ``after``."""
+        from tensorboardX import SummaryWriter
+
+        return SummaryWriter(str(self._points.path), purge_step=None if after is None else after + 1)
+
+
+def _written_in(line: str) -> float:
+    """The step that a line of metrics was written in: a validation after step 3 comes with step 4.
+
+    One that a killed process half wrote is of no step that is over.
+    """
+    try:
+        values = json.loads(line)
+    except ValueError:
+        return math.inf
+    return int(values["step"]) + any(name.startswith("validation/") for name in values)
+
+
+def told(storage: RunStorage, tell: Callable[[str], None], over: threading.Event) -> None:
+    """Give every line that the run in ``storage`` tells from now on to ``tell``, until it is ``over``. Blocking.
+
+    Training happens in other processes, maybe on other machines: the storage is what they share with who watches.
+    """
+    place = storage.size(TOLD)
+    last = False
+    while not last:
+        last = over.wait(POLL_S if storage.is_local else REMOTE_POLL_S)
+        try:
+            written = storage.read(TOLD, place)
+        except OSError as error:
+            # What cannot be read now comes next time; the run itself does not depend on it.
+            logger.warning("cannot read the progress of %s: %s", storage.uri(), error)
+            continue
+        # A line that is only half written comes next time.
+        lines = written.rpartition(b"\n")[0]
+        place += len(lines) + (1 if lines else 0)
+        for line in lines.decode().splitlines():
+            tell(line)

@@ -1,0 +1,131 @@
+"""Start a training loop on Ray Train, and bring its end back as an error or as the place of its model."""
+
+from __future__ import annotations
+
+import importlib.util
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
+from vrag_ray.training.run.folder import FINAL, told
+from vrag_ray.training.run.storage import RunStorage, is_uri
+from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
+from vrag_ray.types import VragError
+
+Tell = Callable[[str], None]
+
+
+def train_rl(config: RLConfig, tell: Tell) -> str:
+    """Run ``config`` to its end, or go on with it where it stopped; the absolute path or URI of the trained model.
+
+    ``tell`` is given the place of the run and then a line a step. Needs no Ray: one is started for this machine where
+    the process has none. Relative paths are those of this process (``submitted_paths``).
+    """
+    from vrag_ray.training.rl import train_loop
+    from vrag_ray.training.rollout.environment import with_family
+
+    _require("torch", "transformers", "vllm", *_of_adapters(config))
+    world = config.world.model_copy(update={"collection": _collection(config.world.collection)})
+    cache = config.reward.judge_cache
+    reward = config.reward.model_copy(
+        update={"judge_cache": output_place("reward.judge_cache", cache) if cache is not None else None}
+    )
+    model = _with_model(config)
+    if config.rollout.served is not None and is_uri(model.path):
+        raise VragError(
+            f"rollout.served loads the model from a folder that every node can read: copy {model.path} to one"
+        )
+    paths = {
+        "examples": input_place("examples", config.examples),
+        "validation": input_place("validation", config.validation) if config.validation else "",
+    }
+    placed = config.model_copy(update={"world": world, "reward": reward, "model": model, **paths})
+    return _fit(with_family(placed), train_loop, tell)
+
+
+def train_sft(config: SFTConfig, tell: Tell) -> str:
+    """The same for supervised fine-tuning, which needs no vLLM."""
+    from vrag_ray.training.sft import train_loop
+
+    _require("torch", "transformers", *_of_adapters(config))
+    paths = {"trajectories": input_place("trajectories", config.trajectories), "model": _with_model(config)}
+    return _fit(config.model_copy(update=paths), train_loop, tell)
+
+
+def _require(*packages: str) -> None:
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        raise VragError(f"training needs {', '.join(missing)}: install vrag-ray[cpu] or vrag-ray[gpu]")
+
+
+def _of_adapters(config: TrainConfig) -> Sequence[str]:
+    return ("peft",) if config.model.lora_rank else ()
+
+
+def _with_model(config: TrainConfig) -> ModelConfig:
+    return config.model.model_copy(update={"path": model_place(config.model.path)})
+
+
+def _collection(root: str) -> str:
+    """Searching would make an empty collection where there is none."""
+    from vrag_ray.index.storage.collection import Collection
+
+    place = input_place("world.collection", root)
+    if Collection.open(place).record is None:
+        raise VragError(f"world.collection: {place} is empty: fill it with `vrag ingest` first")
+    return place
+
+
+def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell: Tell) -> str:
+    import ray
+    from ray import train
+    from ray.train.torch import TorchTrainer
+
+    from vrag_ray.serving.local import start_ray
+
+    config = config.model_copy(update={"storage": output_place("storage", config.storage)})
+    storage = RunStorage(config.storage, config.name)
+    storage.create()
+    tell(f"everything of this run: {storage.uri()}")
+    if not ray.is_initialized():
+        start_ray()
+    workers = config.workers
+    trainer = TorchTrainer(
+        loop,
+        train_loop_config=config.model_dump(mode="json"),
+        scaling_config=train.ScalingConfig(
+            num_workers=workers.count, use_gpu=workers.gpu, resources_per_worker={"CPU": workers.cpus}
+        ),
+        run_config=train.RunConfig(
+            name=config.name,
+            storage_path=config.storage,
+            failure_config=train.FailureConfig(max_failures=workers.max_failures),
+            checkpoint_config=train.CheckpointConfig(num_to_keep=config.kept_checkpoints),
+            # Ray gives a worker as many threads as it has logical CPUs, and those are only counters.
+            worker_runtime_env={"env_vars": {"OMP_NUM_THREADS": str(workers.threads)}},
+        ),
+    )
+    over = threading.Event()
+    watcher = threading.Thread(target=told, args=(storage, tell, over), name="progress")
+    watcher.start()
+    try:
+        trainer.fit()
+    except Exception as error:
+        raise VragError(f"the training run {config.name} failed: {_reason(error)}") from error
+    finally:
+        over.set()
+        watcher.join()
+    return storage.uri(FINAL)
+
+
+def _reason(error: BaseException) -> str:
+    """Ray Train's own message begins with where it noticed; the workers' errors say why."""
+    failures: object = getattr(error, "worker_failures", None)
+    if isinstance(failures, dict) and failures:
+        return "; ".join(f"worker {rank}: {_last_line(str(failure))}" for rank, failure in sorted(failures.items()))
+    return _last_line(str(error)) or type(error).__name__
+
+
+def _last_line(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1].strip() if lines else ""

@@ -1,0 +1,1 @@
+"""The model in training: batches, log-probs, gradients, shards, weights and the optimiser."""

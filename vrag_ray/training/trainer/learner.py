@@ -1,0 +1,214 @@
+"""From lessons to an optimiser step: the gradient of all of them.
+
+Everything is divided by sizes of the whole batch over all ranks, so neither micro-batches nor the number of workers
+change a step by more than rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vrag_ray.training.algorithms.algorithm import Algorithm, Counts, loss
+from vrag_ray.training.algorithms.credit_assignment import Lesson
+from vrag_ray.training.rollout.trajectory import Call
+from vrag_ray.training.trainer.batch import Batch, collate, parts
+from vrag_ray.training.trainer.collectives import Ranks
+from vrag_ray.training.trainer.dummy_forward import Reference, idle, passes_behind
+from vrag_ray.training.trainer.image_processing import Pixels
+from vrag_ray.training.trainer.optimizer import Optimizer
+from vrag_ray.training.trainer.scorer import Scorer
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """One optimiser step, over all ranks. ``tokens`` are those that were learnt from: kept, of groups that teach.
+
+    ``gap_mean`` and ``gap_max``: |log p of sampler - of trainer| over those tokens.
+    """
+
+    loss: float
+    policy: float
+    kl: float
+    entropy: float
+    clip_low: float
+    clip_high: float
+    gap_mean: float
+    gap_max: float
+    grad_norm: float
+    lr: float
+    tokens: int
+    kept_tokens: int
+    segments: int
+    kept_segments: int
+
+
+class Learner:
+    """Turns lessons into steps of ``optimizer``. ``reference`` scores the frozen model for the KL term."""
+
+    def __init__(
+        self,
+        scorer: Scorer,
+        optimizer: Optimizer,
+        pixels: Pixels,
+        ranks: Ranks,
+        *,
+        pad_id: int,
+        tokens_per_batch: int,
+        reference: Reference | None = None,
+    ) -> None:
+        self._scorer = scorer
+        self._optimizer = optimizer
+        self._pixels = pixels
+        self._ranks = ranks
+        self._pad_id = pad_id
+        self._budget = tokens_per_batch
+        self._reference = reference
+
+    def update(self, batches: Sequence[Sequence[Lesson]], algorithm: Algorithm) -> list[Update]:
+        """One optimiser step for each of ``batches``, all sampled from the weights as they are now."""
+        if len(batches) == 1:
+            # The only step is on the very weights that sampled: their log-probs are those of the step itself.
+            return [self._step(batches[0], algorithm, None)]
+        old = [self._scored(batch) for batch in batches]
+        return [self._step(batch, algorithm, before) for batch, before in zip(batches, old, strict=True)]
+
+    def gap(self, found: Sequence[Lesson]) -> tuple[float, float]:
+        """Mean and maximum of |log p of sampler - of trainer| over all completion tokens of all ranks."""
+        total, largest, count = 0.0, 0.0, 0
+        for number, scored in enumerate(self._scored(found)):
+            sampled = _sampler_logps(found[number].calls)
+            apart = (scored - sampled).abs()
+            total, largest, count = total + float(apart.sum()), max(largest, float(apart.max())), count + len(apart)
+        total, tokens = self._ranks.sums((total, count))
+        return total / max(tokens, 1.0), self._ranks.maxima((largest,))[0]
+
+    def _step(self, batch: Sequence[Lesson], algorithm: Algorithm, old: Sequence[Tensor] | None) -> Update:
+        import torch
+
+        counts = self._counts(batch)
+        sums = [0.0] * 8
+        largest = 0.0
+        # What cannot change the gradient is counted, but not computed.
+        always = algorithm.kl > 0 or algorithm.entropy > 0
+        live = [number for number, one in enumerate(batch) if one.keep and (one.advantage != 0 or always)]
+        passes = self._parts([batch[number] for number in live])
+        behind = passes_behind(self._scorer, self._ranks, len(passes))
+        for part in passes:
+            numbers = [live[place] for place in part]
+            chosen = [batch[number] for number in numbers]
+            logp, entropy = self._matrices(chosen)
+            mask = _mask(chosen, logp.shape[1]).to(logp.device)
+            sampler = _padded([_sampler_logps(one.calls) for one in chosen], logp.shape[1]).to(logp)
+            before = logp.detach() if old is None else _padded([old[number] for number in numbers], logp.shape[1])
+            done = loss(
+                logp,
+                before.to(logp),
+                torch.tensor([one.advantage for one in chosen], dtype=logp.dtype, device=logp.device),
+                mask,
+                torch.tensor([one.keep for one in chosen], device=logp.device),
+                algorithm,
+                counts=counts,
+                logp_reference=self._reference_logps(chosen) if algorithm.kl else None,
+                entropy=entropy,
+                logp_sampler=sampler,
+            )
+            torch.autograd.backward(done.total)
+            apart = ((before.to(logp) - sampler).abs() * mask).detach()
+            measured = (done.total, done.policy, done.kl, done.entropy, done.clip_low, done.clip_high)
+            for place, value in enumerate((*measured, apart.sum(), mask.sum())):
+                sums[place] += float(value.detach())
+            largest = max(largest, float(apart.max()))
+        idle(self._scorer, self._pixels, self._pad_id, behind, self._reference if algorithm.kl else None)
+        totals = self._ranks.sums(sums)
+        (gap_max,) = self._ranks.maxima((largest,))
+        grad_norm = self._optimizer.step()
+        return Update(
+            loss=totals[0],
+            policy=totals[1],
+            kl=totals[2],
+            entropy=totals[3],
+            clip_low=totals[4],
+            clip_high=totals[5],
+            gap_mean=totals[6] / max(totals[7], 1.0),
+            gap_max=gap_max,
+            grad_norm=grad_norm,
+            lr=self._optimizer.lr,
+            tokens=int(totals[7]),
+            kept_tokens=counts.tokens,
+            segments=counts.segments,
+            kept_segments=counts.kept,
+        )
+
+    def _counts(self, batch: Sequence[Lesson]) -> Counts:
+        own = (len(batch), sum(one.keep for one in batch), sum(one.completion_tokens for one in batch if one.keep))
+        segments, kept, tokens = self._ranks.sums(own)
+        return Counts(int(segments), int(kept), int(tokens))
+
+    def _parts(self, batch: Sequence[Lesson]) -> list[list[int]]:
+        return list(parts([[call.tokens for call in one.calls] for one in batch], self._budget))
+
+    def _matrices(self, chosen: Sequence[Lesson]) -> tuple[Tensor, Tensor]:
+        """Log-probs and entropies, [segments, tokens]: the completions of a segment's calls side by side."""
+        scores = self._scorer(self._batch(chosen))
+        lengths = [one.completion_tokens for one in chosen]
+        return _split(scores.logp, lengths), _split(scores.entropy, lengths)
+
+    def _scored(self, batch: Sequence[Lesson]) -> list[Tensor]:
+        """Log-probs by lesson, without gradient."""
+        import torch
+
+        found: dict[int, Tensor] = {}
+        with torch.no_grad():
+            passes = self._parts(batch)
+            behind = passes_behind(self._scorer, self._ranks, len(passes))
+            for part in passes:
+                chosen = [batch[number] for number in part]
+                logp = self._scorer(self._batch(chosen)).logp
+                found.update(zip(part, torch.split(logp.cpu(), [one.completion_tokens for one in chosen]), strict=True))
+            idle(self._scorer, self._pixels, self._pad_id, behind)
+        return [found[number] for number in range(len(batch))]
+
+    def _reference_logps(self, chosen: Sequence[Lesson]) -> Tensor:
+        import torch
+
+        if self._reference is None:
+            raise ValueError("the algorithm has a KL term and the learner no reference model")
+        with torch.no_grad():
+            logp = self._reference(self._batch(chosen)).logp
+        return _split(logp, [one.completion_tokens for one in chosen])
+
+    def _batch(self, chosen: Sequence[Lesson]) -> Batch:
+        calls = [call for one in chosen for call in one.calls]
+        return collate(calls, self._pixels, self._pad_id).to(self._scorer.device)
+
+
+def _split(values: Tensor, lengths: list[int]) -> Tensor:
+    """[segments, tokens] of the values of all segments one after the other."""
+    import torch
+
+    return _padded(torch.split(values, lengths), max(lengths))
+
+
+def _padded(rows: Sequence[Tensor], width: int) -> Tensor:
+    import torch
+    from torch.nn.functional import pad
+
+    return torch.stack([pad(row, (0, width - len(row))) for row in rows])
+
+
+def _mask(chosen: Sequence[Lesson], width: int) -> Tensor:
+    import torch
+
+    lengths = torch.tensor([one.completion_tokens for one in chosen])
+    return torch.arange(width).unsqueeze(0) < lengths.unsqueeze(1)
+
+
+def _sampler_logps(calls: Sequence[Call]) -> Tensor:
+    import torch
+
+    return torch.tensor([value for call in calls for value in call.logprobs])
