@@ -2,7 +2,7 @@
 
 Usage: ``python benchmarks/ggpo.py [--out FOLDER] [--seeds N] [--processes N] [--regime NAME ...]``.
 
-Each run imitates a noisy expert in the page hunt (``vrag_ray.worlds.hunt``) and then learns with one variant; all
+Each run imitates a noisy expert in the page hunt (``benchmarks.hunt``) and then learns with one variant; all
 variants of a seed begin with the same policy and draw the same questions. Runs that ``FOLDER/runs.jsonl`` holds are
 not repeated. Writes tables (``tables.md``), curves (``REGIME.png``) and gradients (``gradients.md``).
 """
@@ -14,21 +14,25 @@ import json
 import math
 import multiprocessing
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrag_ray.worlds.hunt.gradients import measure_gradients
-from vrag_ray.worlds.hunt.learning import Measure, imitate, improve
-from vrag_ray.worlds.hunt.regimes import REGIMES
-from vrag_ray.worlds.hunt.variants import Variant
+# ``benchmarks.…`` is found from the repository's root, which Python does not look in for a script below it.
+sys.path[0] = str(Path(__file__).parents[1])
+
+from benchmarks.hunt.gradients import measure_gradients
+from benchmarks.hunt.learning import Measure, imitate, improve
+from benchmarks.hunt.regimes import REGIMES
+from benchmarks.hunt.variants import Variant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from vrag_ray.worlds.hunt.policy import HuntPolicy
+    from benchmarks.hunt.policy import HuntPolicy
 
 BASELINE = Variant.GSPO_SEGMENTS
 OURS = (Variant.PROGRESS, Variant.PROGRESS_BARE, Variant.PROGRESS_UNBIASED, Variant.GGPO_FIRST_FIND)

@@ -14,12 +14,20 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 
+# ``benchmarks.…`` is found from the repository's root, which Python does not look in for a script below it.
+sys.path[0] = str(Path(__file__).parents[1])
+
+from benchmarks.mosaic.exercises import COMPARISONS, NAMES, SEEING, WORDS, Reading, reading_exercise
+from benchmarks.mosaic.in_memory_rollout import Call as Practised
+from benchmarks.mosaic.model import ModelShape, save_mosaic_model
+from benchmarks.mosaic.practice import BOTH, BRANCHES, before_its_eyes, from_memory, practice
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.client.http import AsyncClient
@@ -52,12 +60,8 @@ from vrag_ray.training.run.launch import train_rl, train_sft
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.chance import drawn_from
-from vrag_ray.worlds.mosaic.exercises import COMPARISONS, NAMES, SEEING, WORDS, Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize
-from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
-from vrag_ray.worlds.mosaic.practice import BOTH, BRANCHES, before_its_eyes, from_memory, practice
-from vrag_ray.worlds.mosaic.rehearsal import Call as Practised
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2

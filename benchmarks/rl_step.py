@@ -16,6 +16,7 @@ import json
 import os
 import re
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
@@ -26,6 +27,10 @@ from pathlib import Path
 from shutil import copytree
 from typing import TYPE_CHECKING
 
+# ``benchmarks.…`` is found from the repository's root, which Python does not look in for a script below it.
+sys.path[0] = str(Path(__file__).parents[1])
+
+from benchmarks.mosaic.exercises import reading_exercise
 from vrag_ray.config import CorpusConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images, pictures
@@ -47,7 +52,6 @@ from vrag_ray.training.trainer.scorer import Scorer, load_model
 from vrag_ray.training.trainer.weights import full_weights
 from vrag_ray.types import Completion
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.exercises import reading_exercise
 
 if TYPE_CHECKING:
     from PIL.Image import Image

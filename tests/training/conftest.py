@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.mosaic.model import save_mosaic_model
 from tests.training.mosaic import TINY, Groups, played, sampled
 from vrag_ray.training.rollout.trajectory import Trajectory
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.model import save_mosaic_model
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from transformers import AutoProcessor, ProcessorMixin
 
+from benchmarks.mosaic.model import ModelShape
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.ports import Policy
@@ -50,7 +51,6 @@ from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.colours import COLOURS
 from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.model import ModelShape
 from vrag_ray.worlds.mosaic.page import Page
 from vrag_ray.worlds.mosaic.questions import Kind
 from vrag_ray.worlds.mosaic.world import Mosaic

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from benchmarks.mosaic.model import save_mosaic_model
 from tests.training.mosaic import (
     TINY,
     Gradients,
@@ -33,7 +34,6 @@ from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_
 from vrag_ray.training.trainer.batch import collate
 from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.learner import Update
-from vrag_ray.worlds.mosaic.model import save_mosaic_model
 
 CLOSE = 1e-5
 GGPO = recipe("ggpo")

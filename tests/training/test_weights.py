@@ -9,10 +9,10 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForImageTextToText
 
+from benchmarks.mosaic.model import save_mosaic_model
 from tests.training.mosaic import TINY, processor_of, scorer_of
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.trainer.weights import export, full_weights
-from vrag_ray.worlds.mosaic.model import save_mosaic_model
 
 
 def test_tied_weights_are_given_by_both_of_their_names(model: Path):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.mosaic.model import save_mosaic_model
 from tests.e2e.learning.place import Place, pixels_of
 from tests.e2e.learning.sizes import SHAPE, SIZE
 from vrag_ray.config import Settings
@@ -24,7 +25,6 @@ from vrag_ray.training.rollout.trajectory import Trajectory
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
 from vrag_ray.training.run.launch import train_sft
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.model import save_mosaic_model
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 

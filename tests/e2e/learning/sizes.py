@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from benchmarks.mosaic.model import ModelShape
 from vrag_ray.worlds.mosaic.generate import MosaicSize
-from vrag_ray.worlds.mosaic.model import ModelShape
 from vrag_ray.worlds.mosaic.questions import Kind
 
 SIZE = MosaicSize(pages=12, train=16, validation=4, kinds=(Kind.SINGLE_HOP, Kind.MULTI_HOP))

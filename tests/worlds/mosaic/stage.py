@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from benchmarks.mosaic.in_memory_rollout import Call, rehearse
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.observation import Prompt
@@ -14,7 +15,6 @@ from vrag_ray.training.data.examples import Example
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.rehearsal import Call, rehearse
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 PROTOCOL = mosaic_protocol()

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import pytest
 
+from benchmarks.mosaic.in_memory_rollout import Call
 from tests.worlds.mosaic.stage import PROTOCOL, answer_of, play, small_world, success
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.events import RunStatus
@@ -21,7 +22,6 @@ from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import MosaicSize
 from vrag_ray.worlds.mosaic.notes import Found, Leads, read_note
 from vrag_ray.worlds.mosaic.questions import understood
-from vrag_ray.worlds.mosaic.rehearsal import Call
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 EXPERT = MosaicExpert(small_world(), PROTOCOL)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from benchmarks.mosaic.exercises import Reading, reading_exercise
+from benchmarks.mosaic.in_memory_rollout import Call, Reply, rehearse
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message, Picture, PictureRequest, Role
 from vrag_ray.agent.observation import Prompt
@@ -11,9 +13,7 @@ from vrag_ray.imaging.coordinates import Size
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.drawing import page_side
-from vrag_ray.worlds.mosaic.exercises import Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert, print_crop
-from vrag_ray.worlds.mosaic.rehearsal import Call, Reply, rehearse
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 Chat = tuple[Message, ...]

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.mosaic.exercises import Reading, reading_exercise
+from benchmarks.mosaic.practice import drawing_of
+from benchmarks.mosaic.processor import SPECIAL_TOKENS, mosaic_processor
+from benchmarks.mosaic.vocabulary import cut
 from tests.worlds.mosaic.stage import play
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import MAX_REPLY_TOKENS, mosaic_protocol
-from vrag_ray.worlds.mosaic.exercises import Reading, reading_exercise
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import MosaicSize
-from vrag_ray.worlds.mosaic.practice import drawing_of
-from vrag_ray.worlds.mosaic.processor import SPECIAL_TOKENS, mosaic_processor
-from vrag_ray.worlds.mosaic.vocabulary import cut
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 

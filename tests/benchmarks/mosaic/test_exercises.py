@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from benchmarks.mosaic.exercises import SEEING, WORDS, Exercise, Reading, reading_exercise
 from tests.worlds.mosaic.stage import PROTOCOL
 from vrag_ray.agent.chat import ImagePart
 from vrag_ray.imaging.coordinates import Size, View
@@ -17,7 +18,6 @@ from vrag_ray.types import FULL_PAGE, FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_protocol
 from vrag_ray.worlds.mosaic.colours import COLOURS, GREY, GREY_NAME, Colour, page_name
 from vrag_ray.worlds.mosaic.drawing import page_side
-from vrag_ray.worlds.mosaic.exercises import SEEING, WORDS, Exercise, Reading, reading_exercise
 from vrag_ray.worlds.mosaic.page import CELLS, cell_at
 
 

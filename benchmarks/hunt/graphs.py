@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from benchmarks.hunt.memory import Parent
+from benchmarks.hunt.rollout import Rollouts
 from vrag_ray.training.algorithms.progress import CreditInput
-from vrag_ray.worlds.hunt.memory import Parent
-from vrag_ray.worlds.hunt.rollout import Rollouts
 
 ROOT, ANSWER = "root", "answer"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from itertools import islice
 
+from benchmarks.mosaic.practice import BOTH, before_its_eyes, from_memory, practice
 from vrag_ray.agent.chat import ImagePart
 from vrag_ray.worlds.mosaic.agent import mosaic_protocol
-from vrag_ray.worlds.mosaic.practice import BOTH, before_its_eyes, from_memory, practice
 from vrag_ray.worlds.mosaic.questions import Kind, understood
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vrag_ray.worlds.hunt.memory import Memory, Parent
-from vrag_ray.worlds.hunt.policy import Do
-from vrag_ray.worlds.hunt.world import NOTHING, Kind, Page
+from benchmarks.hunt.memory import Memory, Parent
+from benchmarks.hunt.policy import Do
+from benchmarks.hunt.world import NOTHING, Kind, Page
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

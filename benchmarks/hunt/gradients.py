@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
-from vrag_ray.worlds.hunt.graphs import runs_of
-from vrag_ray.worlds.hunt.learning import credited_loss, seeded
-from vrag_ray.worlds.hunt.policy import Do, HuntPolicy, turn_logp
-from vrag_ray.worlds.hunt.rollout import Rollouts, play, step_logp
-from vrag_ray.worlds.hunt.variants import Variant, plan
-from vrag_ray.worlds.hunt.world import HuntConfig, draw_questions
+from benchmarks.hunt.graphs import runs_of
+from benchmarks.hunt.learning import credited_loss, seeded
+from benchmarks.hunt.policy import Do, HuntPolicy, turn_logp
+from benchmarks.hunt.rollout import Rollouts, play, step_logp
+from benchmarks.hunt.variants import Variant, plan
+from benchmarks.hunt.world import HuntConfig, draw_questions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,7 +57,7 @@ def measure_gradients(
     """
     import torch
 
-    generator, random = seeded(seed, 6), Random(seed)  # noqa: S311  a control's mask, not a secret
+    generator, random = seeded(seed, 6), Random(seed)
     gathered: dict[str, list[Tensor]] = {TRUE: [], **{str(variant): [] for variant in variants}}
     probes = []
     everyone = torch.ones(groups * size, dtype=torch.bool)

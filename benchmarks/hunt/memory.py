@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from vrag_ray.worlds.hunt.world import NOTHING, HuntConfig, Kind, Page
+from benchmarks.hunt.world import NOTHING, HuntConfig, Kind, Page
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -8,8 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
+from benchmarks.mosaic.model import ModelShape, save_mosaic_model
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.model import ModelShape, save_mosaic_model
 
 SMALL = ModelShape(layers=2, mlp=128, vision_depth=1)
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 import torch
 
-from vrag_ray.worlds.hunt.gradients import TRUE, measure_gradients
-from vrag_ray.worlds.hunt.learning import Imitation, Measure, Schedule, expert_for, imitate, improve, seeded
-from vrag_ray.worlds.hunt.policy import HuntPolicy
-from vrag_ray.worlds.hunt.rollout import play, step_logp
-from vrag_ray.worlds.hunt.variants import Variant
-from vrag_ray.worlds.hunt.world import HuntConfig, draw_questions
+from benchmarks.hunt.gradients import TRUE, measure_gradients
+from benchmarks.hunt.learning import Imitation, Measure, Schedule, expert_for, imitate, improve, seeded
+from benchmarks.hunt.policy import HuntPolicy
+from benchmarks.hunt.rollout import play, step_logp
+from benchmarks.hunt.variants import Variant
+from benchmarks.hunt.world import HuntConfig, draw_questions
 
 CONFIG = HuntConfig(hops=(1, 1), miss=0.1, max_steps=4, topics=6)
 IMITATION = Imitation(success=0.4, steps=60, batch=64)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vrag_ray.worlds.hunt.expert import Expert, Turn
-from vrag_ray.worlds.hunt.memory import Memory, Sight
-from vrag_ray.worlds.hunt.policy import TOKENS, Do, HuntPolicy, TurnLogp, memorise_logp, pick, turn_logp
-from vrag_ray.worlds.hunt.world import Questions, search
+from benchmarks.hunt.expert import Expert, Turn
+from benchmarks.hunt.memory import Memory, Sight
+from benchmarks.hunt.policy import TOKENS, Do, HuntPolicy, TurnLogp, memorise_logp, pick, turn_logp
+from benchmarks.hunt.world import Questions, search
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from benchmarks.mosaic.processor import SPECIAL_TOKENS, mosaic_processor
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.processor import SPECIAL_TOKENS, mosaic_processor
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, ProcessorMixin

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from benchmarks.hunt.expert import Expert
+from benchmarks.hunt.learning import seeded
+from benchmarks.hunt.rollout import Rollouts, play
+from benchmarks.hunt.world import NOTHING, HuntConfig, Kind, draw_questions, search
 from vrag_ray.types import VragError
-from vrag_ray.worlds.hunt.expert import Expert
-from vrag_ray.worlds.hunt.learning import seeded
-from vrag_ray.worlds.hunt.rollout import Rollouts, play
-from vrag_ray.worlds.hunt.world import NOTHING, HuntConfig, Kind, draw_questions, search
 
 CLEAN = HuntConfig(hops=(3, 3), miss=0.0, max_steps=4)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from vrag_ray.worlds.hunt.learning import Imitation, Schedule
-from vrag_ray.worlds.hunt.world import HuntConfig
+from benchmarks.hunt.learning import Imitation, Schedule
+from benchmarks.hunt.world import HuntConfig
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from random import Random
 import pytest
 import torch
 
+from benchmarks.hunt.expert import Expert
+from benchmarks.hunt.graphs import ANSWER, ROOT, Run, runs_of
+from benchmarks.hunt.learning import seeded
+from benchmarks.hunt.policy import TOKENS
+from benchmarks.hunt.rollout import play
+from benchmarks.hunt.variants import Plan, Variant, plan
+from benchmarks.hunt.world import HuntConfig, draw_questions
 from vrag_ray.training.advantages import ancestors, ggpo_keep
-from vrag_ray.worlds.hunt.expert import Expert
-from vrag_ray.worlds.hunt.graphs import ANSWER, ROOT, Run, runs_of
-from vrag_ray.worlds.hunt.learning import seeded
-from vrag_ray.worlds.hunt.policy import TOKENS
-from vrag_ray.worlds.hunt.rollout import play
-from vrag_ray.worlds.hunt.variants import Plan, Variant, plan
-from vrag_ray.worlds.hunt.world import HuntConfig, draw_questions
 
 CONFIG = HuntConfig(hops=(2, 3), miss=0.2, max_steps=7)
 GROUP = 8

@@ -9,11 +9,11 @@ from enum import StrEnum
 from random import Random
 from typing import TYPE_CHECKING
 
+from benchmarks.hunt.graphs import Run
+from benchmarks.hunt.policy import TOKENS
 from vrag_ray.training.advantages import STD_FLOOR, ggpo_keep, group_advantages
 from vrag_ray.training.algorithms.masks import first_finds, shuffled_keep
 from vrag_ray.training.algorithms.progress import progress_advantages
-from vrag_ray.worlds.hunt.graphs import Run
-from vrag_ray.worlds.hunt.policy import TOKENS
 
 if TYPE_CHECKING:
     from torch import Tensor

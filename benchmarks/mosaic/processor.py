@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from benchmarks.mosaic.tokenizer_corpus import rehearsed_chats
+from benchmarks.mosaic.vocabulary import vocabulary
 from vrag_ray.agent.chat import ImagePart, Message
 from vrag_ray.agent.families import FAMILIES
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.drawing import page_side
-from vrag_ray.worlds.mosaic.rehearsed import rehearsed_chats
-from vrag_ray.worlds.mosaic.vocabulary import vocabulary
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from benchmarks.mosaic.in_memory_rollout import Call, Draw, rehearse
 from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
@@ -18,7 +19,6 @@ from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.generate import MosaicSize
 from vrag_ray.worlds.mosaic.questions import Kind
-from vrag_ray.worlds.mosaic.rehearsal import Call, Draw, rehearse
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 _SEARCH = str(AddSearchNode.model_fields["name"].default)

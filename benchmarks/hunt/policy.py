@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from vrag_ray.worlds.hunt.memory import MENTION_FEATURES, PAGE_FEATURES, STATE_FEATURES, Parent, Sight
-from vrag_ray.worlds.hunt.world import HuntConfig
+from benchmarks.hunt.memory import MENTION_FEATURES, PAGE_FEATURES, STATE_FEATURES, Parent, Sight
+from benchmarks.hunt.world import HuntConfig
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
+from benchmarks.hunt.expert import Expert
+from benchmarks.hunt.graphs import Run, runs_of
+from benchmarks.hunt.policy import TOKENS, HuntPolicy, new_policy
+from benchmarks.hunt.rollout import Rollouts, play, step_logp
+from benchmarks.hunt.variants import Plan, Variant, plan
+from benchmarks.hunt.world import HuntConfig, draw_questions
 from vrag_ray.training.advantages import ancestors
 from vrag_ray.training.algorithms.masks import first_finds
 from vrag_ray.training.losses import Ratio, policy_loss
-from vrag_ray.worlds.hunt.expert import Expert
-from vrag_ray.worlds.hunt.graphs import Run, runs_of
-from vrag_ray.worlds.hunt.policy import TOKENS, HuntPolicy, new_policy
-from vrag_ray.worlds.hunt.rollout import Rollouts, play, step_logp
-from vrag_ray.worlds.hunt.variants import Plan, Variant, plan
-from vrag_ray.worlds.hunt.world import HuntConfig, draw_questions
 
 if TYPE_CHECKING:
     from torch import Generator, Tensor
@@ -120,7 +120,7 @@ def improve(
 
     policy = start.copy()
     optimizer = torch.optim.Adam(policy.parameters(), lr=schedule.lr, betas=(0.9, 0.99))
-    generator, random = seeded(seed, 3), Random(seed)  # noqa: S311  a control's mask, not a secret
+    generator, random = seeded(seed, 3), Random(seed)
     exam = draw_questions(config, schedule.measured_runs, seeded(seed, 4))
     tokens = 0
     masked: tuple[float, float] = (0.0, 0.0)
