@@ -101,9 +101,10 @@ def main() -> None:
         asyncio.run(serve_model(args.latency))
         return
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    from vrag_ray.cluster import start_ray
     from vrag_ray.demo.corpus import make_corpus
     from vrag_ray.ingest import ingest
-    from vrag_ray.serving.local import start_ray, start_serving
+    from vrag_ray.serving.local import start_serving
 
     with tempfile.TemporaryDirectory() as folder:
         model = subprocess.Popen(

@@ -153,7 +153,7 @@ def main() -> None:
         rates[kind] = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         print(f"{LABELS[kind].format(cpus):42} {rates[kind]:6.1f} pages/s", flush=True)
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    from vrag_ray.serving.local import start_ray
+    from vrag_ray.cluster import start_ray
 
     start_ray()
     with tempfile.TemporaryDirectory() as name:

@@ -32,10 +32,11 @@ from vrag_ray.agent.chat import Message
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.client.schemas import RunRequest
+from vrag_ray.cluster import start_ray
 from vrag_ray.config import CorpusConfig, Settings, VllmConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images
-from vrag_ray.serving.local import start_ray, start_serving
+from vrag_ray.serving.local import start_serving
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.training.config import (
     EngineConfig,
@@ -51,13 +52,13 @@ from vrag_ray.training.config import (
 )
 from vrag_ray.training.data import load_examples
 from vrag_ray.training.data.examples import Example
+from vrag_ray.training.launch import train_rl, train_sft
 from vrag_ray.training.rewards.reward import exact_match
 from vrag_ray.training.rollout.environment import World
 from vrag_ray.training.rollout.rollout import expert_runs
-from vrag_ray.training.rollout.trajectory import Call
 from vrag_ray.training.rollout.trajectory_store import write_calls, write_trajectories
-from vrag_ray.training.run.launch import train_rl, train_sft
 from vrag_ray.training.trainer.image_processing import Pixels
+from vrag_ray.training.trajectory import Call
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.expert import MosaicExpert

@@ -31,25 +31,25 @@ from typing import TYPE_CHECKING
 sys.path[0] = str(Path(__file__).parents[1])
 
 from benchmarks.mosaic.exercises import reading_exercise
+from vrag_ray.cluster import start_ray
 from vrag_ray.config import CorpusConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images, pictures
-from vrag_ray.serving.local import start_ray
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS
 from vrag_ray.training.algorithms.credit_assignment import Lesson
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.config import EngineConfig, ModelConfig, OptimizerConfig, RewardConfig, WorldConfig
 from vrag_ray.training.rollout.collector import collect_seldom
 from vrag_ray.training.rollout.colocated import ColocatedEngine
 from vrag_ray.training.rollout.environment import World
 from vrag_ray.training.rollout.recording import draw
 from vrag_ray.training.rollout.rollout import rollouts
-from vrag_ray.training.rollout.trajectory import Call
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.learner import Learner
 from vrag_ray.training.trainer.optimizer import Optimizer
 from vrag_ray.training.trainer.scorer import Scorer, load_model
 from vrag_ray.training.trainer.weights import full_weights
+from vrag_ray.training.trajectory import Call
 from vrag_ray.types import Completion
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 

@@ -1,8 +1,9 @@
-"""One call for all who want the same at the same time."""
+"""What is kept in memory, and what is fetched once for all who want it at the same time."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable
 from typing import Generic, TypeVar
 
@@ -10,7 +11,42 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class SharedCalls(Generic[K, V]):
+class SizedLRU(Generic[K, V]):
+    """The values used last, at most ``room`` by the sum of their ``size`` (by default, so many values).
+
+    A value larger than all the room is not kept, unless ``keep_newest``: then the value put last always is. Not
+    thread-safe.
+    """
+
+    def __init__(self, room: int, size: Callable[[V], int] = lambda _: 1, *, keep_newest: bool = False) -> None:
+        self._room = room
+        self._size = size
+        self._least = 1 if keep_newest else 0
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._used = 0
+
+    def get(self, key: K) -> V | None:
+        value = self._values.get(key)
+        if value is not None:
+            self._values.move_to_end(key)
+        return value
+
+    def put(self, key: K, value: V) -> None:
+        if key in self._values:
+            self._used -= self._size(self._values.pop(key))
+        if self._size(value) > self._room and not self._least:
+            return
+        self._values[key] = value
+        self._used += self._size(value)
+        while self._used > self._room and len(self._values) > self._least:
+            self._used -= self._size(self._values.popitem(last=False)[1])
+
+    def clear(self) -> None:
+        self._values.clear()
+        self._used = 0
+
+
+class SingleFlight(Generic[K, V]):
     """Calls under way, by what they are for. Belongs to one event loop. Nothing is kept once a call has ended."""
 
     def __init__(self) -> None:

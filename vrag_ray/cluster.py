@@ -1,16 +1,66 @@
-"""What a process must know of the Ray cluster that it runs on."""
+"""The Ray that this process works on: started for it, joined, or known to be that of a submitted job."""
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from vrag_ray.types import VragError
 
+MIN_LOGICAL_CPUS = 8
+"""Ray Data and the parts wait for each other for good on fewer; logical CPUs are only counters."""
+OBJECT_STORE_BYTES = 512 << 20
 _JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """What Ray's job manager sets for an entrypoint, and nothing else does."""
 _COPIES = "working_dir_files"
 """The folder of a Ray session that holds the copies of working folders."""
+
+
+def start_ray(temp_dir: Path | None = None) -> None:
+    """A Ray for this process: bound to this machine, no dashboard, no token file left in the home folder."""
+    # Ray decides by the first at every entry point; unset, each one decides differently. The others end what every
+    # Ray process gathers for a dashboard, which this Ray has not: it took 2 % of an ingest on two cores.
+    for name, value in {
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_enable_metrics_collection": "0",
+        "RAY_task_events_report_interval_ms": "0",
+    }.items():
+        os.environ.setdefault(name, value)
+    import ray
+
+    ray.init(
+        # Without it, Ray would join a cluster that `ray start` made on this machine, and refuse what follows.
+        address="local",
+        num_cpus=max(MIN_LOGICAL_CPUS, os.cpu_count() or 1),
+        include_dashboard=False,
+        object_store_memory=OBJECT_STORE_BYTES,
+        log_to_driver=False,
+        logging_level=logging.WARNING,
+        _temp_dir=str(temp_dir) if temp_dir else None,
+    )
+
+
+@contextmanager
+def ray_session() -> Iterator[None]:
+    """A Ray to work on: the one of ``RAY_ADDRESS`` or of this process, else one started for the block."""
+    # Ray decides by this variable at every entry point; unset, each one decides differently.
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    import ray
+
+    if ray.is_initialized():
+        yield
+        return
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(log_to_driver=False, logging_level=logging.WARNING)
+    else:
+        start_ray()
+    try:
+        yield
+    finally:
+        ray.shutdown()
 
 
 def in_job_copy() -> bool:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vrag_ray.corpus.model import DecodeError
-from vrag_ray.imaging.png import fitting_scale
+from vrag_ray.corpus.png import fitting_scale
 
 sides = st.floats(1e-3, 1e6)
 

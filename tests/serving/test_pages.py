@@ -7,25 +7,10 @@ import pytest
 from tests.serving import material
 from vrag_ray.config import CorpusConfig, ServingConfig
 from vrag_ray.corpus.model import DecodeError
-from vrag_ray.library.pages import ByteCache, PageReader, Stored
+from vrag_ray.library.pages import PageReader, Stored
 from vrag_ray.types import Box, Document, DocumentKind, DocumentStatus, Locator, Word
 
 pytestmark = pytest.mark.anyio
-
-
-def test_the_cache_keeps_the_recently_used_within_its_bytes():
-    cache = ByteCache(10)
-    cache.put("a", b"1234")
-    cache.put("b", b"1234")
-    assert cache.get("a") == b"1234"
-    cache.put("c", b"1234")
-    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (b"1234", None, b"1234")
-    cache.put("huge", b"x" * 11)
-    assert cache.get("huge") is None
-    assert cache.get("a") == b"1234"
-    cache.put("a", b"12")
-    cache.put("d", b"1234")
-    assert [cache.get(key) for key in "acd"] == [b"12", b"1234", b"1234"]
 
 
 async def test_equal_requests_share_one_drawing_and_a_broken_page_breaks_only_itself(tmp_path: Path):

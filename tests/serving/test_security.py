@@ -5,9 +5,9 @@ import pytest
 from tests.serving.conftest import http
 from tests.serving.stand_in import StandIn
 from vrag_ray.config import Auth, ServingConfig
-from vrag_ray.serving.errors import public_uri, scrub
 from vrag_ray.serving.http.security import Security
 from vrag_ray.types import VragError
+from vrag_ray.types.redaction import public_uri, scrub
 
 LOCAL = {"host": "127.0.0.1:8000"}
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from vrag_ray.agent.events import EVENT, ErrorEvent
-from vrag_ray.serving.http.sse import HEARTBEAT, LoggedEvent, encode_event, encode_stream
+from vrag_ray.serving.event_stream import HEARTBEAT, LoggedEvent, encode_event, encode_stream
 
 pytestmark = pytest.mark.anyio
 

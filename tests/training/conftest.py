@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.mosaic.model import save_mosaic_model
 from tests.training.mosaic import TINY, Groups, played, sampled
-from vrag_ray.training.rollout.trajectory import Trajectory
+from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.types import FamilyName
 
 

@@ -22,17 +22,17 @@ from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.training.algorithms.credit_assignment import Lesson, lessons
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.config import ModelConfig, OptimizerConfig
 from vrag_ray.training.rewards.grader import Grader
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.training.rollout.rollout import Stage, Task, expert_runs
-from vrag_ray.training.rollout.trajectory import Call, Trajectory
 from vrag_ray.training.trainer.batch import collate
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.learner import Learner, Update
 from vrag_ray.training.trainer.optimizer import Optimizer
 from vrag_ray.training.trainer.scorer import Scorer, load_model
+from vrag_ray.training.trajectory import Call, Trajectory
 from vrag_ray.types import (
     Completion,
     FamilyName,

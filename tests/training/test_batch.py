@@ -20,8 +20,8 @@ from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.rollout.rollout import expert_runs
-from vrag_ray.training.rollout.trajectory import Call
 from vrag_ray.training.trainer.batch import Batch, collate, parts
+from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
 IMAGE_PAD = "<|image_pad|>"

@@ -28,7 +28,7 @@ from vrag_ray.training.construct.pipeline import ConstructReport, Outcome, const
 from vrag_ray.training.construct.store import ConstructStore
 from vrag_ray.training.data import load_examples, save_examples
 from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.sft_replies import read_replies
+from vrag_ray.training.sft_replies import read_replies
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.types import VragError
 

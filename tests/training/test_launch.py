@@ -13,8 +13,8 @@ from pydantic import ValidationError
 from tests.support.object_store import Bucket
 from tests.training.test_config import RL, SFT
 from vrag_ray.training.config import RLConfig, SFTConfig
+from vrag_ray.training.launch import train_rl, train_sft
 from vrag_ray.training.rollout.environment import with_family
-from vrag_ray.training.run.launch import train_rl, train_sft
 from vrag_ray.types import FamilyName, VragError
 
 
@@ -54,7 +54,7 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
     (tmp_path / "pages").mkdir()
     assert "pages is not a collection: `vrag ingest" in refused()
     assert list((tmp_path / "pages").iterdir()) == []
-    monkeypatch.setattr("vrag_ray.training.run.launch._collection", str)
+    monkeypatch.setattr("vrag_ray.training.launch._collection", str)
     assert "examples: there is no questions.jsonl in" in refused()
     (tmp_path / "questions.jsonl").touch()
     assert "validation: there is no held-out.jsonl in" in refused(validation="held-out.jsonl")

@@ -29,11 +29,11 @@ from tests.training.mosaic import (
 from tests.training.test_ranks import on_two_ranks
 from vrag_ray.training.algorithms.algorithm import Algorithm, Counts, loss
 from vrag_ray.training.algorithms.credit_assignment import Lesson
-from vrag_ray.training.rollout.trajectory import Trajectory
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
 from vrag_ray.training.trainer.batch import collate
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.learner import Update
+from vrag_ray.training.trajectory import Trajectory
 
 CLOSE = 1e-5
 GGPO = recipe("ggpo")

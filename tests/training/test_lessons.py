@@ -11,9 +11,9 @@ from tests.training.mosaic import Groups, recipe, taught
 from vrag_ray.training.advantages import group_advantages
 from vrag_ray.training.algorithms.credit_assignment import Lesson, credit_input, lessons
 from vrag_ray.training.algorithms.progress import progress_advantages
-from vrag_ray.training.rollout.trajectory import Call, Trajectory
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
-from vrag_ray.training.trainer.collectives import Ranks
+from vrag_ray.training.trajectory import Call, Trajectory
 
 GGPO = recipe("ggpo")
 

@@ -13,10 +13,10 @@ from tests.training.test_ranks import on_two_ranks
 from tests.training.test_trajectory import ANSWER, CLOSER, KEEP, MUSEUM, SALES, record_of
 from vrag_ray.agent.actions import Action
 from vrag_ray.config import AgentConfig
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
-from vrag_ray.training.rollout.trajectory import Call, Trajectory, nodes_of_calls
-from vrag_ray.training.trainer.collectives import Ranks
+from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 
 GGPO = recipe("ggpo")
 PAID, UNPAID = Reward(0.9, 1.0, 0.5, 1.0, success=True), Reward(0.0, 0.0, 0.5, 0.0, success=False)

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.config import OptimizerConfig, Schedule
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.optimizer import Optimizer, lr_at
 
 COSINE = OptimizerConfig(lr=1.0, warmup_steps=4, schedule=Schedule.COSINE, final_lr=0.2)

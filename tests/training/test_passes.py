@@ -10,9 +10,9 @@ import pytest
 
 from tests.training.mosaic import Groups, pad_of, pixels_of, recipe, sampled, scorer_of, taught
 from tests.training.test_ranks import on_two_ranks
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.config import OptimizerConfig
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.learner import Learner, Update
 from vrag_ray.training.trainer.optimizer import Optimizer
 

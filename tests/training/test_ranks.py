@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 import torch
 
-from vrag_ray.training.trainer.collectives import Ranks
+from vrag_ray.training.collectives import Ranks
 
 T = TypeVar("T")
 START_S = 300

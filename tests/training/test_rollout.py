@@ -30,10 +30,10 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.algorithms.credit_assignment import lessons
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.data.examples import Example
 from vrag_ray.training.rewards.reward import UNGRADED, Page, Reward
 from vrag_ray.training.rollout.rollout import Stage, Task, chosen, expert_runs, order, rollouts
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 

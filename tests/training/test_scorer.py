@@ -16,10 +16,10 @@ from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images, pictures
 from vrag_ray.training.config import ModelConfig
-from vrag_ray.training.rollout.trajectory import Call
 from vrag_ray.training.trainer import scorer as module
 from vrag_ray.training.trainer.batch import collate
 from vrag_ray.training.trainer.scorer import Scorer, Scores, load_model
+from vrag_ray.training.trajectory import Call
 from vrag_ray.types import FamilyName, VragError
 
 NEAR = 1e-5

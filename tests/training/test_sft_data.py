@@ -16,10 +16,10 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.training.data.sft_replies import Replies, read_replies, within
 from vrag_ray.training.data.write_sharegpt import Exchange, write_sharegpt
-from vrag_ray.training.rollout.trajectory import Call
 from vrag_ray.training.rollout.trajectory_store import write_calls
+from vrag_ray.training.sft_replies import Replies, read_replies, within
+from vrag_ray.training.trajectory import Call
 from vrag_ray.types import FamilyName, VragError
 
 pytest.importorskip("transformers", reason="NO TRANSFORMERS: what fine-tuning reads is not tested here")

@@ -16,7 +16,6 @@ from pyarrow import parquet
 
 from tests.training.mosaic import Groups
 from vrag_ray.training.rewards.reward import Reward
-from vrag_ray.training.rollout.trajectory import Call, Trajectory
 from vrag_ray.training.rollout.trajectory_store import (
     images_of,
     read_calls,
@@ -24,6 +23,7 @@ from vrag_ray.training.rollout.trajectory_store import (
     write_calls,
     write_trajectories,
 )
+from vrag_ray.training.trajectory import Call, Trajectory
 from vrag_ray.types import VragError
 
 RED, BLUE = b"\x89PNG red", b"\x89PNG blue"

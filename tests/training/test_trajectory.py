@@ -15,7 +15,7 @@ from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
 from vrag_ray.training.rewards.reward import Reward
-from vrag_ray.training.rollout.trajectory import Call, Trajectory, nodes_of_calls
+from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 from vrag_ray.types import Completion
 
 SALES = AddSearchNode(id="sales", parent_ids=("root",), query="units sold by region")

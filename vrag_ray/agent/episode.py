@@ -13,7 +13,6 @@ from dataclasses import replace
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import Picture
 from vrag_ray.agent.citations import Citation
-from vrag_ray.agent.crop_source import CropSource, source_of_crop
 from vrag_ray.agent.events import (
     AnswerEvent,
     CorrectionEvent,
@@ -27,13 +26,14 @@ from vrag_ray.agent.events import (
     ThinkEvent,
     UsageEvent,
 )
+from vrag_ray.agent.images.budget import results_of, within_limits
+from vrag_ray.agent.images.crop_source import CropSource, source_of_crop
+from vrag_ray.agent.images.prompt_images import Showing
+from vrag_ray.agent.images.remembered import VisualMemory
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
-from vrag_ray.agent.memory.image_budget import results_of, within_limits
-from vrag_ray.agent.memory.items import DIRECT_PRIORITY, cited, remembered, settled, supporting
-from vrag_ray.agent.memory.visual import VisualMemory
+from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited, remembered, settled, supporting
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
-from vrag_ray.agent.prompt_images import Showing
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.reports import crop_event, read_pages, search_done
 from vrag_ray.agent.text import storable

@@ -37,7 +37,7 @@ def ray_behind_terminal() -> Iterator[Echo]:
     All else that is written to standard output meanwhile goes to standard error: Ray writes there without being asked,
     and ``--json`` promises one JSON value.
     """
-    from vrag_ray.serving.in_process import ray_session
+    from vrag_ray.cluster import ray_session
 
     echo: Echo = partial(typer.echo, file=sys.stdout)
     quiet = not is_debugging()

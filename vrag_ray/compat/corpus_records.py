@@ -20,8 +20,8 @@ from vrag_ray.config import CorpusConfig
 from vrag_ray.corpus.model import DecodeOptions
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.serving.errors import public_uri
 from vrag_ray.types import Document, DocumentKind, NotFoundError, Passage, PassageKind, VragError
+from vrag_ray.types.redaction import public_uri
 
 PAGE_DPI = 200.0
 """What the original's converter draws pages with."""

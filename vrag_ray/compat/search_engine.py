@@ -23,8 +23,8 @@ from vrag_ray.compat.corpus_records import (
 )
 from vrag_ray.config import load_settings
 from vrag_ray.embedding.registry import named_embedder
-from vrag_ray.serving.errors import public_uri
 from vrag_ray.types import DocumentKind, Hit, SearchMode, VragError
+from vrag_ray.types.redaction import public_uri
 
 if TYPE_CHECKING:
     from vrag_ray.index.search.retriever import ShardedRetriever
@@ -113,9 +113,9 @@ class SearchEngine:
         skipped; files that cannot be read are logged and named in the report. Raises VragError where nothing can be
         read, or a folder not be written.
         """
+        from vrag_ray.cluster import ray_session
         from vrag_ray.index.storage.collection import Collection
         from vrag_ray.ingest import ingest
-        from vrag_ray.serving.in_process import ray_session
 
         for name, value in {"bs": bs, "save_interval": save_interval}.items():
             if value < 1:

@@ -1,8 +1,4 @@
-"""A collection as training sees it: the same retriever and the same pictures as in serving, in this process's care.
-
-A collection does not change while it is trained on, so what was found or drawn once is kept: the runs of one question,
-and the steps that ask it again, look for the same things.
-"""
+"""The one evidence source over a collection in this process: what its retriever finds, and what its pages show."""
 
 from __future__ import annotations
 
@@ -10,9 +6,8 @@ from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.caching import SharedCalls
+from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import Settings
-from vrag_ray.training.config import WorldConfig
 from vrag_ray.types import Document, Locator, PageText, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
@@ -24,38 +19,29 @@ A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 KEPT = 50_000
-"""Searches, pictures and pages that are kept at most; then they are forgotten."""
+"""Searches, pages and pictures that ``CachedEvidence`` keeps of each at most."""
 
 
 class CollectionEvidence:
-    """``EvidenceSource`` over one version of a collection. Needs a running Ray; made by ``open``."""
+    """``EvidenceSource`` over a collection that is served, asked or trained on in this process."""
 
     def __init__(self, retriever: ShardedRetriever, library: Library) -> None:
         self._retriever = retriever
         self._library = library
-        self._found: dict[tuple[str, int], SearchAnswer] = {}
-        # Runs of a group search for the same at the same time.
-        self._asking: SharedCalls[tuple[str, int], SearchAnswer] = SharedCalls()
-        self._drawn: dict[PictureRequest, Picture] = {}
-        self._read: dict[tuple[str, str], PageText] = {}
 
     @classmethod
-    async def open(cls, world: WorldConfig) -> CollectionEvidence:
-        """Start the shards and load them. Raises VragError where the collection is empty or cannot be read."""
+    async def open(cls, settings: Settings) -> CollectionEvidence:
+        """Start the shards, on a running Ray, and load them.
+
+        Raises VragError where the collection is empty or cannot be read.
+        """
         from vrag_ray.index.search.retriever import ShardedRetriever
         from vrag_ray.library.library import Library
 
-        settings = Settings(
-            collection=world.collection,
-            corpus=world.corpus,
-            embedder=world.embedder,
-            index=world.index,
-            agent=world.agent,
-        )
         retriever = await ShardedRetriever.start(settings)
         if not retriever.collection.documents():
             await retriever.close()
-            raise VragError(f"the collection {world.collection} is empty: fill it with `vrag ingest` first")
+            raise VragError(f"the collection {settings.collection} is empty: fill it with `vrag ingest` first")
         return cls(retriever, Library(settings, retriever.refresh))
 
     @property
@@ -63,53 +49,83 @@ class CollectionEvidence:
         return self._retriever.collection.documents()
 
     async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
-        if filter is not None:
-            return await self._retriever.search([query], top_k=top_k, filter=filter)
-        key = (query, top_k)
-        if key in self._found:
-            return self._found[key]
-        return await self._asking.result(key, lambda: self._search(query, top_k))
-
-    async def _search(self, query: str, top_k: int) -> SearchAnswer:
-        answer = await self._retriever.search([query], top_k=top_k)
-        # With a part of the collection missing for the moment, the next run may find more.
-        if answer.shards_ok == answer.shards_total:
-            if len(self._found) >= KEPT:
-                self._found.clear()
-            self._found[query, top_k] = answer
-        return answer
+        return await self._retriever.search([query], top_k=top_k, filter=filter)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
-        return await _kept(pages, self._read, lambda page: (page[0], page[1].key), self._library.page_texts)
+        return await self._library.page_texts(pages)
 
     async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
-        return await _kept(requests, self._drawn, lambda request: request, self._library.pictures)
+        return await self._library.pictures(requests)
 
     async def close(self) -> None:
-        # Runs that were cancelled wait for none of them any more.
-        await self._asking.cancel()
         self._library.close()
         await self._retriever.close()
 
 
-async def _kept(
+class CachedEvidence:
+    """``EvidenceSource`` over a collection that does not change, as in training: what was found or drawn is kept.
+
+    The runs of one question, and the steps that ask it again, look for the same things.
+    """
+
+    def __init__(self, evidence: CollectionEvidence) -> None:
+        self._evidence = evidence
+        self._found: SizedLRU[tuple[str, int], SearchAnswer] = SizedLRU(KEPT)
+        # Runs of a group search for the same at the same time.
+        self._searching: SingleFlight[tuple[str, int], SearchAnswer] = SingleFlight()
+        self._drawn: SizedLRU[PictureRequest, Picture] = SizedLRU(KEPT)
+        self._read: SizedLRU[tuple[str, str], PageText] = SizedLRU(KEPT)
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        return self._evidence.documents
+
+    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+        """Searches with a filter are not kept."""
+        if filter is not None:
+            return await self._evidence.search(query, top_k=top_k, filter=filter)
+        found = self._found.get((query, top_k))
+        if found is not None:
+            return found
+        return await self._searching.result((query, top_k), lambda: self._search(query, top_k))
+
+    async def _search(self, query: str, top_k: int) -> SearchAnswer:
+        answer = await self._evidence.search(query, top_k=top_k, filter=None)
+        # With a part of the collection missing for the moment, the next run may find more.
+        if answer.shards_ok == answer.shards_total:
+            self._found.put((query, top_k), answer)
+        return answer
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return await _through(self._read, pages, lambda page: (page[0], page[1].key), self._evidence.page_texts)
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return await _through(self._drawn, requests, lambda request: request, self._evidence.pictures)
+
+    async def close(self) -> None:
+        # Runs that were cancelled wait for none of them any more.
+        await self._searching.cancel()
+        await self._evidence.close()
+
+
+async def _through(
+    cache: SizedLRU[K, V],
     asked: Sequence[A],
-    kept: dict[K, V],
     key: Callable[[A], K],
     fetch: Callable[[Sequence[A]], Awaitable[Sequence[V | VragError]]],
 ) -> Sequence[V | VragError]:
-    """Each of ``asked`` from ``kept``, else fetched; what failed is not kept."""
-    missing = {key(one): one for one in asked if key(one) not in kept}
-    refused: dict[K, VragError] = {}
+    """Each of ``asked`` from ``cache``, else fetched, each once; what failed is not kept."""
+    known: dict[K, V | VragError] = {}
+    missing: dict[K, A] = {}
+    for one in asked:
+        kept = cache.get(key(one))
+        if kept is None:
+            missing[key(one)] = one
+        else:
+            known[key(one)] = kept
     if missing:
-        fetched = await fetch(tuple(missing.values()))
-        if len(kept) + len(missing) > KEPT:
-            asked_keys = {key(one) for one in asked}
-            for old in [one for one in kept if one not in asked_keys]:
-                del kept[old]
-        for name, value in zip(missing, fetched, strict=True):
-            if isinstance(value, VragError):
-                refused[name] = value
-            else:
-                kept[name] = value
-    return [refused[key(one)] if key(one) in refused else kept[key(one)] for one in asked]
+        for name, value in zip(missing, await fetch(tuple(missing.values())), strict=True):
+            known[name] = value
+            if not isinstance(value, VragError):
+                cache.put(name, value)
+    return [known[key(one)] for one in asked]

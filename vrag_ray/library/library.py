@@ -1,38 +1,29 @@
-"""The library deployment: documents and their pages, uploads and the jobs that ingest them."""
+"""One collection's documents as people and models see them: pages, words, pictures and original bytes."""
 
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.caching import SharedCalls
-from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import Settings
-from vrag_ray.library.pages import ByteCache, PageReader, Stored
-from vrag_ray.serving.backends import Original, UploadedFile
-from vrag_ray.serving.errors import ConflictError, InvalidError, public_uri, scrub
-from vrag_ray.serving.ingest_jobs.queue import JobQueue
-from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.library.pages import PageReader, Stored
 from vrag_ray.types import (
     Box,
     Document,
     DocumentKind,
     DocumentStatus,
     Locator,
-    Meta,
     NotFoundError,
     PageText,
     VragError,
 )
 
 if TYPE_CHECKING:
-    from ray.serve.handle import DeploymentHandle
-
     from vrag_ray.index.storage.collection import Collection
 
 T = TypeVar("T")
@@ -41,11 +32,14 @@ LOCK_WAIT_S = 5.0
 """How long a delete waits for an ingest that is writing, before it asks the caller to come back."""
 FRAME_DPI = 150.0
 """The sandbox gives frames their own pixels at this value."""
-_SAFE_TYPES = {
-    DocumentKind.PDF: "application/pdf",
-    DocumentKind.TEXT: "text/plain; charset=utf-8",
-}
-_SAFE_PREFIXES = {DocumentKind.IMAGE: "image/", DocumentKind.VIDEO: "video/"}
+
+
+class UndrawableError(VragError):
+    """A stored document, or a page of it, of which no picture can be drawn; the message says why."""
+
+
+class CollectionBusyError(VragError):
+    """Another process writes to the collection for longer than a caller should wait."""
 
 
 class Library:
@@ -54,30 +48,29 @@ class Library:
     def __init__(self, settings: Settings, refresh: Callable[[], Awaitable[int]]) -> None:
         self._settings = settings
         self._refresh = refresh
-        self._fitted = ByteCache(settings.serving.render_cache_mb << 20)
-        self._fitting: SharedCalls[str, Picture] = SharedCalls()
+        self._fitted: SizedLRU[str, bytes] = SizedLRU(settings.serving.render_cache_mb << 20, len)
+        self._fitting: SingleFlight[str, Picture] = SingleFlight()
         self._pages = PageReader(settings.corpus, settings.serving)
         self._newest: Collection | None = None
-        self._opening: SharedCalls[int | None, Collection] = SharedCalls()
+        self._opening: SingleFlight[int | None, Collection] = SingleFlight()
 
-    async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
+    async def documents(self) -> tuple[Sequence[Document], int]:
+        """All documents, and the version of the collection that has them."""
         collection = await self._collection()
-        documents = collection.documents()
-        return DocumentsPage(
-            documents=[document_info(document) for document in documents[offset : offset + limit]],
-            total=len(documents),
-            collection_version=collection.version,
-        )
+        return collection.documents(), collection.version
 
-    async def document(self, doc_id: str) -> DocumentInfo:
-        return document_info(await self._document(doc_id))
+    async def document(self, doc_id: str) -> Document:
+        """Raises NotFoundError."""
+        return (await self._collection()).document(doc_id)
 
-    async def delete(self, doc_id: str) -> DocumentDeleted:
-        """Delete, then wait until the retriever has let go of it."""
-        document = await self._document(doc_id)
+    async def delete(self, doc_id: str) -> int:
+        """Delete, then wait until the retriever has let go of it. The version without it.
+
+        Raises CollectionBusyError while another process writes for longer than ``LOCK_WAIT_S``.
+        """
+        document = await self.document(doc_id)
         await asyncio.to_thread(_delete, self._settings.collection, document.doc_id)
-        version = await self._refresh()
-        return DocumentDeleted(doc_id=document.doc_id, collection_version=version)
+        return await self._refresh()
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         collection = await self._collection()
@@ -138,11 +131,6 @@ class Library:
 
         return await fitted(request, document.kind, (page.width, page.height), draw)
 
-    async def original(self, doc_id: str) -> Original:
-        document = await self._document(doc_id)
-        name = public_uri(document.uri).rpartition("/")[2] or document.doc_id
-        return Original(document.doc_id, name, media_type(document.kind, name), document.size_bytes)
-
     async def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
         collection = await self._collection()
         path = await asyncio.to_thread(collection.blob_path, doc_id)
@@ -173,16 +161,12 @@ class Library:
         from vrag_ray.corpus.model import DecodeError
 
         if document.status is DocumentStatus.ERROR:
-            raise InvalidError(f"document {document.doc_id} could not be read: {document.error}", param="doc_id")
+            raise UndrawableError(f"document {document.doc_id} could not be read: {document.error}")
         path = await asyncio.to_thread(collection.blob_path, document.doc_id)
         try:
             return await self._pages.png(document, path, locator, dpi, box)
         except DecodeError as error:
-            raise InvalidError(f"{locator} of document {document.doc_id} cannot be drawn: {error}") from error
-
-    async def _document(self, doc_id: str) -> Document:
-        collection = await self._collection()
-        return collection.document(doc_id)
+            raise UndrawableError(f"{locator} of document {document.doc_id} cannot be drawn: {error}") from error
 
     async def _collection(self) -> Collection:
         """The collection at its newest version. Those who find at the same time that it has changed open it once."""
@@ -195,59 +179,6 @@ class Library:
         root = self._settings.collection
         self._newest = await self._opening.result(version, lambda: asyncio.to_thread(_opened, root))
         return self._newest
-
-
-class LibraryService(Library):
-    """The library as a deployment: with ingest jobs, which run in a Ray task while searches go on."""
-
-    async def __init__(self, settings: Settings, retriever: DeploymentHandle) -> None:  # type: ignore[misc]
-        from vrag_ray.serving.ingest_jobs.task import run_job
-
-        async def refresh() -> int:
-            # Every replica: each has shards of its own, and none may go on finding what was deleted.
-            versions = await retriever.broadcast("refresh").results_async()
-            return min(int(version) for version in versions)
-
-        super().__init__(settings, refresh)
-        self._jobs = JobQueue(
-            ServingPaths.of(settings).uploads,
-            lambda job, report: run_job(settings, job, report, refresh),
-            max_waiting=settings.serving.max_waiting_jobs,
-            keep=settings.serving.kept_jobs,
-        )
-
-    async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
-        # An ingest makes the collection that it is given; a service only fills the one that it serves.
-        await self._collection()
-        return self._jobs.submit(job_id, files, meta)
-
-    async def job(self, job_id: str) -> IngestJob:
-        return self._jobs.job(job_id)
-
-
-def document_info(document: Document) -> DocumentInfo:
-    """A document as it goes over HTTP: no path of this machine."""
-    return DocumentInfo(
-        doc_id=document.doc_id,
-        uris=[public_uri(uri) for uri in document.uris],
-        title=document.title,
-        kind=document.kind,
-        status=document.status,
-        units=document.units,
-        size_bytes=document.size_bytes,
-        added_at=document.added_at,
-        error=scrub(document.error),
-        meta=dict(document.meta),
-    )
-
-
-def media_type(kind: DocumentKind, name: str) -> str:
-    """A type that a browser cannot be led to run: told by what the bytes are, by the name only within that kind."""
-    if kind in _SAFE_TYPES:
-        return _SAFE_TYPES[kind]
-    guessed = mimetypes.guess_type(name)[0] or ""
-    safe = guessed.startswith(_SAFE_PREFIXES[kind]) and "svg" not in guessed
-    return guessed if safe else "application/octet-stream"
 
 
 async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
@@ -275,7 +206,7 @@ def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:
 
 
 def _delete(root: str, doc_id: str) -> None:
-    """Blocking. Raises ConflictError while another process writes for longer than ``LOCK_WAIT_S``."""
+    """Blocking."""
     from vrag_ray.index.storage.writer import BusyError, CollectionWriter
 
     deadline = time.monotonic() + LOCK_WAIT_S
@@ -285,7 +216,7 @@ def _delete(root: str, doc_id: str) -> None:
             break
         except BusyError as error:
             if time.monotonic() > deadline:
-                raise ConflictError(f"document {doc_id} cannot be deleted now: {error}", code="busy") from error
+                raise CollectionBusyError(f"document {doc_id} cannot be deleted now: {error}") from error
             time.sleep(0.1)
     with writer:
         writer.delete(doc_id)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from vrag_ray.caching import SharedCalls
+from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import CorpusConfig, ServingConfig
 from vrag_ray.types import Box, Document, Locator, PageText, Word
 
@@ -20,32 +19,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _KEPT_TEXTS = 512
-
-
-class ByteCache:
-    """The most recently used values, at most ``max_bytes`` of them. Not thread-safe: one event loop uses it."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max_bytes = max_bytes
-        self._bytes = 0
-        self._values: OrderedDict[str, bytes] = OrderedDict()
-
-    def get(self, key: str) -> bytes | None:
-        value = self._values.get(key)
-        if value is not None:
-            self._values.move_to_end(key)
-        return value
-
-    def put(self, key: str, value: bytes) -> None:
-        if key in self._values:
-            self._bytes -= len(self._values.pop(key))
-        if len(value) > self._max_bytes:
-            return
-        self._values[key] = value
-        self._bytes += len(value)
-        while self._bytes > self._max_bytes:
-            _, dropped = self._values.popitem(last=False)
-            self._bytes -= len(dropped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +38,10 @@ class PageReader:
     def __init__(self, corpus: CorpusConfig, serving: ServingConfig) -> None:
         self._corpus = corpus
         self._max_pixels = serving.max_render_pixels
-        self._pngs = ByteCache(serving.render_cache_mb << 20)
-        self._drawing: SharedCalls[str, bytes] = SharedCalls()
-        self._reading: SharedCalls[tuple[str, str], PageText] = SharedCalls()
-        self._texts: OrderedDict[tuple[str, str], PageText] = OrderedDict()
+        self._pngs: SizedLRU[str, bytes] = SizedLRU(serving.render_cache_mb << 20, len)
+        self._drawing: SingleFlight[str, bytes] = SingleFlight()
+        self._reading: SingleFlight[tuple[str, str], PageText] = SingleFlight()
+        self._texts: SizedLRU[tuple[str, str], PageText] = SizedLRU(_KEPT_TEXTS)
         self._threads = ThreadPoolExecutor(serving.render_threads, thread_name_prefix="pages")
         self._local = threading.local()
         self._sandboxes: list[Sandbox] = []
@@ -96,14 +69,11 @@ class PageReader:
         Requests for the same unit that come while it is being read wait for that one reading.
         """
         key = (document.doc_id, locator.key)
-        if key not in self._texts:
+        text = self._texts.get(key)
+        if text is None:
             text = await self._reading.result(key, lambda: self._read(document, locator, find))
-            self._texts[key] = text
-            if len(self._texts) > _KEPT_TEXTS:
-                self._texts.popitem(last=False)
-            return text
-        self._texts.move_to_end(key)
-        return self._texts[key]
+            self._texts.put(key, text)
+        return text
 
     async def _read(self, document: Document, locator: Locator, find: Callable[[], Awaitable[Stored]]) -> PageText:
         stored = await find()

@@ -13,10 +13,10 @@ from ray.serve.handle import DeploymentHandle
 
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.library.library import LibraryService
 from vrag_ray.policies.registry import ready_settings
 from vrag_ray.serving.deployments.agent import AgentService
 from vrag_ray.serving.deployments.handles import HandleBackend
+from vrag_ray.serving.deployments.library import LibraryService
 from vrag_ray.serving.deployments.retriever import RetrieverService
 from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security

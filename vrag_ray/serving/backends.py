@@ -19,7 +19,7 @@ from vrag_ray.client.schemas import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.serving.http.sse import LoggedEvent
+from vrag_ray.serving.event_stream import LoggedEvent
 from vrag_ray.types import Box, Meta, SearchAnswer, SearchMode
 from vrag_ray.types.filters import SearchFilter
 

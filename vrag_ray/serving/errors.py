@@ -1,10 +1,6 @@
-"""Faults that have an HTTP status, and the cleaning of messages before they leave the server. No web framework."""
+"""Faults that have an HTTP status. No web framework."""
 
 from __future__ import annotations
-
-import re
-from pathlib import PurePosixPath, PureWindowsPath
-from urllib.parse import unquote, urlsplit
 
 from vrag_ray.index.storage.errors import StorageError, fault_of
 from vrag_ray.types import NotFoundError, VragError
@@ -109,29 +105,3 @@ def status_of(error: VragError) -> int:
     if isinstance(error, ApiError):
         return error.status
     return 404 if isinstance(error, NotFoundError) else 400
-
-
-_QUOTED_PATH = re.compile(r"""(?P<quote>['"`])(?P<path>(?:file://)?(?:/|[A-Za-z]:\\)[^'"`]+)(?P=quote)""")
-_BARE_PATH = re.compile(r"""(?<![\w/:.~-])(?:file://)?/(?!v1/|search\b)(?:[^\s/'"`:,;()<>|]+/)+[^\s/'"`:,;()<>|]*""")
-
-
-def scrub(message: str) -> str:
-    """``message`` with every absolute path of this machine cut down to its last name; URLs stay."""
-    message = _QUOTED_PATH.sub(lambda match: match["quote"] + _last_name(match["path"]) + match["quote"], message)
-    return _BARE_PATH.sub(lambda match: _last_name(match[0]), message)
-
-
-def public_uri(uri: str) -> str:
-    """What a reply may say about where a document came from: a remote URI without secrets, or a bare file name."""
-    parts = urlsplit(uri)
-    if len(parts.scheme) > 1 and parts.scheme != "file":
-        # User names, passwords, signatures and tokens live in the authority and the query.
-        host = parts.netloc.rpartition("@")[2]
-        return f"{parts.scheme}://{host}{parts.path}" if parts.netloc else f"{parts.scheme}:{parts.path}"
-    return _last_name(uri)
-
-
-def _last_name(path: str) -> str:
-    bare = unquote(urlsplit(path).path) if path.startswith("file:") else path
-    name = PurePosixPath(bare).name
-    return PureWindowsPath(name).name or name

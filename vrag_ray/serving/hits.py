@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vrag_ray.client.schemas import SearchHit
-from vrag_ray.serving.errors import public_uri
 from vrag_ray.types import Hit, PassageKind
+from vrag_ray.types.redaction import public_uri
 
 
 def search_hit(hit: Hit) -> SearchHit:

@@ -1,26 +1,20 @@
-"""Searching and asking in this process, where no server runs: the retriever and the agent, without Ray.
-
-And ``ray_session``, for what does need a Ray.
-"""
+"""Searching and asking in this process, where no server runs: the retriever and the agent, without Ray."""
 
 from __future__ import annotations
 
-import logging
-import os
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
+from vrag_ray.library.evidence import CollectionEvidence
 from vrag_ray.policies.registry import AgentName
-from vrag_ray.types import Locator, NotFoundError, PageText, SearchAnswer, VragError
-from vrag_ray.types.filters import SearchFilter
+from vrag_ray.types import NotFoundError, VragError
 
 if TYPE_CHECKING:
     from vrag_ray.index.search.retriever import ShardedRetriever
@@ -33,28 +27,6 @@ class AnswerSystem(Protocol):
     async def search(self, request: SearchRequest) -> SearchResponse: ...
     def ask(self, request: RunRequest) -> AsyncGenerator[Event]: ...
     async def run(self, run_id: str) -> RunRecord: ...
-
-
-@contextmanager
-def ray_session() -> Iterator[None]:
-    """A Ray to work on: the one of ``RAY_ADDRESS`` or of this process, else one started for the block."""
-    # Ray decides by this variable at every entry point; unset, each one decides differently.
-    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    import ray
-
-    if ray.is_initialized():
-        yield
-        return
-    if os.environ.get("RAY_ADDRESS"):
-        ray.init(log_to_driver=False, logging_level=logging.WARNING)
-    else:
-        from vrag_ray.serving.local import start_ray
-
-        start_ray()
-    try:
-        yield
-    finally:
-        ray.shutdown()
 
 
 @asynccontextmanager
@@ -109,7 +81,7 @@ class LocalSystem:
         from vrag_ray.serving.runs.factory import endpoint_model, make_run
 
         _refuse_served_model(request.agent, self._settings)
-        source = _LocalEvidence(self._retriever, self._library)
+        source = CollectionEvidence(self._retriever, self._library)
         run = make_run(
             request.run_id or uuid.uuid4().hex, request, self._settings, source, endpoint_model(self._settings)
         )
@@ -129,18 +101,3 @@ def _refuse_served_model(agent: str, settings: Settings) -> None:
             f"agent {agent} needs the model {settings.vllm.model}, and only the service loads one: start `vrag serve` "
             "with this configuration, and ask it with --url"
         )
-
-
-class _LocalEvidence:
-    def __init__(self, retriever: ShardedRetriever, library: Library) -> None:
-        self._retriever = retriever
-        self._library = library
-
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
-        return await self._retriever.search([query], top_k=top_k, filter=filter)
-
-    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
-        return await self._library.page_texts(pages)
-
-    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
-        return await self._library.pictures(requests)

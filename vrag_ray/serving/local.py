@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-import os
 import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.cluster import start_ray
 from vrag_ray.config import Settings
 from vrag_ray.serving.http.security import Security
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from ray.serve import Application
-
-MIN_LOGICAL_CPUS = 8
-"""Ray Data and the parts wait for each other for good on fewer; logical CPUs are only counters."""
-OBJECT_STORE_BYTES = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,30 +84,6 @@ def _last_line(text: str) -> str:
     """Of a stack trace, the fault itself."""
     lines = [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else "no reason given"
-
-
-def start_ray(temp_dir: Path | None = None) -> None:
-    """A Ray for this process: bound to this machine, no dashboard, no token file left in the home folder."""
-    # Ray decides by the first at every entry point; unset, each one decides differently. The others end what every
-    # Ray process gathers for a dashboard, which this Ray has not: it took 2 % of an ingest on two cores.
-    for name, value in {
-        "RAY_AUTH_MODE": "disabled",
-        "RAY_enable_metrics_collection": "0",
-        "RAY_task_events_report_interval_ms": "0",
-    }.items():
-        os.environ.setdefault(name, value)
-    import ray
-
-    ray.init(
-        # Without it, Ray would join a cluster that `ray start` made on this machine, and refuse what follows.
-        address="local",
-        num_cpus=max(MIN_LOGICAL_CPUS, os.cpu_count() or 1),
-        include_dashboard=False,
-        object_store_memory=OBJECT_STORE_BYTES,
-        log_to_driver=False,
-        logging_level=logging.WARNING,
-        _temp_dir=str(temp_dir) if temp_dir else None,
-    )
 
 
 def _free_port(host: str, port: int) -> int:

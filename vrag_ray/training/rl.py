@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.training.algorithms.credit_assignment import Lesson, lessons
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
 from vrag_ray.training.rollout.collector import collect_seldom
 from vrag_ray.training.rollout.environment import World
 from vrag_ray.training.rollout.rollout import Task, chosen, rollouts
 from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
-from vrag_ray.training.rollout.trajectory import Trajectory
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
 from vrag_ray.training.run.storage import RunStorage, local_copy
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.learner import Learner, Update
 from vrag_ray.training.trainer.step_timer import Clock
 from vrag_ray.training.trainer.weights import full_weights
+from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.config import SFTConfig
-from vrag_ray.training.data.sft_replies import read_replies
 from vrag_ray.training.rollout.rollout import order
-from vrag_ray.training.rollout.trajectory import Call
 from vrag_ray.training.run.storage import RunStorage, local_copy
+from vrag_ray.training.sft_replies import read_replies
 from vrag_ray.training.trainer.batch import collate, parts
 from vrag_ray.training.trainer.dummy_forward import idle, passes_behind
 from vrag_ray.training.trainer.step_timer import Clock
+from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -14,16 +14,16 @@ import pytest
 from benchmarks.mosaic.model import save_mosaic_model
 from tests.e2e.learning.place import Place, pixels_of
 from tests.e2e.learning.sizes import SHAPE, SIZE
+from vrag_ray.cluster import start_ray
 from vrag_ray.config import Settings
 from vrag_ray.ingest import ingest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-from vrag_ray.serving.local import start_ray
 from vrag_ray.training.config import RewardConfig
+from vrag_ray.training.launch import train_sft
 from vrag_ray.training.rollout.environment import World
 from vrag_ray.training.rollout.rollout import expert_runs
-from vrag_ray.training.rollout.trajectory import Trajectory
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
-from vrag_ray.training.run.launch import train_sft
+from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.worlds.mosaic.expert import MosaicExpert
 from vrag_ray.worlds.mosaic.world import Mosaic
 

@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.learning.place import Place
 from tests.vllm.tiny import needs_vllm
 from vrag_ray.agent.chat import PictureRequest
-from vrag_ray.library.evidence import CollectionEvidence
+from vrag_ray.training.rollout.environment import open_evidence
 from vrag_ray.types import Locator, VragError
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
@@ -21,7 +21,7 @@ def test_training_searches_and_sees_the_collection_as_serving_does(place: Place)
     page = place.mosaic.pages[3]
 
     async def look() -> None:
-        evidence = await CollectionEvidence.open(place.world)
+        evidence = await open_evidence(place.world)
         try:
             found = await evidence.search(page.name, top_k=2, filter=None)
             assert found.results[0][0].passage.text == page.name
@@ -44,7 +44,7 @@ def test_runs_that_search_for_the_same_at_once_share_one_search(place: Place) ->
     name = place.mosaic.pages[4].name
 
     async def search() -> None:
-        evidence = await CollectionEvidence.open(place.world)
+        evidence = await open_evidence(place.world)
         try:
             asked = [asyncio.create_task(evidence.search(name, top_k=2, filter=None)) for _ in range(8)]
             other = asyncio.create_task(evidence.search(name, top_k=1, filter=None))
@@ -67,4 +67,4 @@ def test_runs_that_search_for_the_same_at_once_share_one_search(place: Place) ->
 def test_an_empty_collection_is_refused(place: Place) -> None:
     world = place.world.model_copy(update={"collection": str(place.root / "nothing")})
     with pytest.raises(VragError, match="nothing"):
-        asyncio.run(CollectionEvidence.open(world))
+        asyncio.run(open_evidence(world))

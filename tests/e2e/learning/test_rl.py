@@ -14,8 +14,8 @@ from tests.e2e.learning.sizes import GROUP, RUNS_A_WORKER, STEPS, WORKERS
 from tests.support.object_store import Bucket
 from tests.vllm.tiny import needs_vllm
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+from vrag_ray.training.launch import train_rl
 from vrag_ray.training.rollout.trajectory_store import read_trajectories
-from vrag_ray.training.run.launch import train_rl
 
 pytestmark = needs_vllm
 GAP = 1e-4

@@ -11,8 +11,8 @@ from tests.e2e.learning.sizes import WORKERS
 from tests.processes import children_called
 from tests.vllm.tiny import needs_vllm
 from vrag_ray.training.config import SFTConfig
+from vrag_ray.training.launch import train_sft
 from vrag_ray.training.rollout.trajectory_store import read_calls
-from vrag_ray.training.run.launch import train_sft
 from vrag_ray.training.sft import batch_of
 from vrag_ray.training.trainer.batch import parts
 from vrag_ray.types import VragError

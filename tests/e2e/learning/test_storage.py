@@ -20,8 +20,8 @@ from tests.e2e.learning.place import metrics
 from tests.e2e.learning.sizes import SHAPE
 from tests.support.cluster import path_with_environment, ray_cluster
 from tests.support.object_store import Bucket
-from vrag_ray.training.rollout.trajectory import Call
 from vrag_ray.training.rollout.trajectory_store import write_calls
+from vrag_ray.training.trajectory import Call
 
 ROOT = Path(__file__).parents[3]
 WRITTEN = {"README.md", "config.yaml", "metrics.jsonl", "progress.log", "tensorboard", "final"}

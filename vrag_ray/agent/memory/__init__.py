@@ -1,1 +1,1 @@
-"""The memory graph: its nodes, what each picture of it matters, and what of it a model is shown again."""
+"""The memory graph as a value: its nodes, how much each remembered picture matters, and its drawing."""

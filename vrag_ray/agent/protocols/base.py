@@ -8,7 +8,7 @@ from typing import Protocol
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.families import ModelFamily
-from vrag_ray.agent.memory.image_budget import PictureLimits
+from vrag_ray.agent.images.budget import PictureLimits
 from vrag_ray.agent.observation import Prompt, Sighting
 
 

@@ -19,8 +19,8 @@ from pydantic import TypeAdapter, ValidationError
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.families import FAMILIES, ModelFamily
-from vrag_ray.agent.memory.image_budget import PictureLimits
-from vrag_ray.agent.memory.visual import kept_views
+from vrag_ray.agent.images.budget import PictureLimits
+from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols import graph_chat
 from vrag_ray.agent.protocols.base import Reply, Rules

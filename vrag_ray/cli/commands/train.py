@@ -19,7 +19,7 @@ ConfigFile = Annotated[
 def sft(config: ConfigFile) -> None:
     """Learn to say what recorded runs, or what `construct` exported, say. A run of the same name goes on."""
     from vrag_ray.training.config import SFTConfig, load_training
-    from vrag_ray.training.run.launch import train_sft
+    from vrag_ray.training.launch import train_sft
 
     run = load_training(config, SFTConfig)
     with ray_behind_terminal() as echo:
@@ -31,7 +31,7 @@ def presets() -> None:
     """List the configurations to start from: `preset: NAME` in a configuration takes what it does not set itself."""
     from vrag_ray.training.config import needs_of
     from vrag_ray.training.config import presets as names
-    from vrag_ray.training.run.memory_plan import preset_plan
+    from vrag_ray.training.memory_plan import preset_plan
 
     for name in names():
         typer.echo(f"{name}: {needs_of(name)}")
@@ -44,7 +44,7 @@ def presets() -> None:
 def rl(config: ConfigFile) -> None:
     """Learn from the rewards of sampled runs (GRPO, GSPO, GGPO, …). A run of the same name goes on where it stopped."""
     from vrag_ray.training.config import RLConfig, load_training
-    from vrag_ray.training.run.launch import train_rl
+    from vrag_ray.training.launch import train_rl
 
     run = load_training(config, RLConfig)
     with ray_behind_terminal() as echo:

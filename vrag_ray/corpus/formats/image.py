@@ -11,7 +11,7 @@ from PIL import Image, ImageOps
 from vrag_ray.corpus.formats.source import Opening
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
-from vrag_ray.imaging.png import crop_png, fitting_scale, resized
+from vrag_ray.corpus.png import crop_png, fitting_scale, resized
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
 
 if TYPE_CHECKING:

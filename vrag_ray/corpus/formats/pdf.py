@@ -27,7 +27,7 @@ from vrag_ray.corpus.model import (
     title_from_name,
 )
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
-from vrag_ray.imaging.png import fitting_scale, png_bytes
+from vrag_ray.corpus.png import fitting_scale, png_bytes
 from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from vrag_ray.corpus.model import (
     clip_locator,
     title_from_name,
 )
+from vrag_ray.corpus.png import NATIVE_DPI, crop_png
 from vrag_ray.imaging.frame_times import sample_times
-from vrag_ray.imaging.png import NATIVE_DPI, crop_png
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, PassageKind
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrag_ray.index.search.term_scores import TermScores
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import (
@@ -23,6 +22,7 @@ from vrag_ray.index.storage.rows import (
     document_is_sound,
     passage_from_row,
 )
+from vrag_ray.index.storage.term_scores import TermScores
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, list_versions
 from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError, Word
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.crop_source import UNKNOWN_SIZE
+from vrag_ray.agent.images.crop_source import UNKNOWN_SIZE
 from vrag_ray.agent.memory.graph import ROOT_ID
 from vrag_ray.agent.observation import Observation, Prompt, Sighting
 from vrag_ray.agent.ports import Say

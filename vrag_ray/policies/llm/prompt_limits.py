@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vrag_ray.agent.families import ModelFamily
-from vrag_ray.agent.memory.image_budget import CROP_ROOM, PictureLimits
+from vrag_ray.agent.images.budget import CROP_ROOM, PictureLimits
 from vrag_ray.agent.protocols.tags import MAX_PATCHES
 from vrag_ray.config import AgentConfig, OpenAiConfig, Settings, VllmConfig
 from vrag_ray.types import VragError

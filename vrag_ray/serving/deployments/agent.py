@@ -14,14 +14,15 @@ from vrag_ray.config import Settings
 from vrag_ray.serving.backends import AgentState, FetchedRun
 from vrag_ray.serving.deployments.handles import call
 from vrag_ray.serving.deployments.loop_lag import LoopLag
-from vrag_ray.serving.errors import InvalidError, NotReadyError, public_uri, scrub
-from vrag_ray.serving.http.sse import LoggedEvent
+from vrag_ray.serving.errors import InvalidError, NotReadyError
+from vrag_ray.serving.event_stream import LoggedEvent
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
 from vrag_ray.types import Locator, PageText, SearchAnswer, SearchMode, VragError
 from vrag_ray.types.filters import SearchFilter
+from vrag_ray.types.redaction import public_uri, scrub
 
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle

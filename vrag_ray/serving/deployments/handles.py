@@ -19,10 +19,11 @@ from vrag_ray.client.schemas import (
     RunSummary,
 )
 from vrag_ray.serving.backends import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
-from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError, scrub
-from vrag_ray.serving.http.sse import LoggedEvent
+from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError
+from vrag_ray.serving.event_stream import LoggedEvent
 from vrag_ray.types import Box, Meta, SearchMode, VragError
 from vrag_ray.types.filters import SearchFilter
+from vrag_ray.types.redaction import scrub
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,10 +162,10 @@ class HandleBackend:
         return await call(self._library.list_documents.remote(limit, offset), "library")
 
     async def document(self, doc_id: str) -> DocumentInfo:
-        return await call(self._library.document.remote(doc_id), "library")
+        return await call(self._library.document_info.remote(doc_id), "library")
 
     async def delete_document(self, doc_id: str) -> DocumentDeleted:
-        return await call(self._library.delete.remote(doc_id), "library")
+        return await call(self._library.delete_document.remote(doc_id), "library")
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         return await call(self._library.page_png.remote(doc_id, page, dpi, box), "library")

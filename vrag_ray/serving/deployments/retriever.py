@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
 from vrag_ray.serving.backends import Found, RetrieverState
-from vrag_ray.serving.errors import NotReadyError, public_uri, scrub
+from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.types import SearchMode, VragError
 from vrag_ray.types.filters import SearchFilter
+from vrag_ray.types.redaction import public_uri, scrub
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,8 +8,8 @@ from fastapi import FastAPI
 
 from vrag_ray import __version__
 from vrag_ray.config import ServingConfig
+from vrag_ray.serving import error_body as envelope
 from vrag_ray.serving.backends import Backend
-from vrag_ray.serving.http import error_body as envelope
 from vrag_ray.serving.http.metrics import Metrics
 from vrag_ray.serving.http.middleware import Guard, LimitBody, Observe
 from vrag_ray.serving.http.routes import (

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 
+from vrag_ray.serving.error_body import error_response, internal_error_response, vrag_error_response
 from vrag_ray.serving.errors import storage_refusal
-from vrag_ray.serving.http.error_body import error_response, internal_error_response, vrag_error_response
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -18,9 +18,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from vrag_ray.client.schemas import IngestJob, JobState
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.serving.backends import UploadedFile
-from vrag_ray.serving.errors import OverloadedError, scrub
+from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.files import utc_now, write_atomically
 from vrag_ray.types import Meta, MetaValue, NotFoundError, VragError
+from vrag_ray.types.redaction import scrub
 
 log = logging.getLogger("vrag_ray.serving")
 STATE_FILE = "job.json"

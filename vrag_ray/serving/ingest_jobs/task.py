@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from vrag_ray.client.schemas import FileProblem, FileState, IngestJob, JobState
 from vrag_ray.config import Settings
 from vrag_ray.serving.deployments.handles import unwrapped
-from vrag_ray.serving.errors import scrub
 from vrag_ray.types import DocumentStatus, Meta, VragError
+from vrag_ray.types.redaction import scrub
 
 if TYPE_CHECKING:
     from vrag_ray.ingest import IngestReport, Progress, Source

@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
-from vrag_ray.serving.http.error_body import internal_error_response, vrag_error_response
-from vrag_ray.serving.http.sse import HEARTBEAT
+from vrag_ray.serving.error_body import internal_error_response, vrag_error_response
+from vrag_ray.serving.event_stream import HEARTBEAT
 from vrag_ray.serving.openai.detached import detached
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending

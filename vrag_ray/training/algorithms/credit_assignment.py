@@ -9,8 +9,8 @@ from vrag_ray.training.advantages import ggpo_keep, group_advantages
 from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
 from vrag_ray.training.algorithms.masks import first_finds
 from vrag_ray.training.algorithms.progress import CreditInput, progress_advantages
-from vrag_ray.training.rollout.trajectory import Call, Trajectory
-from vrag_ray.training.trainer.collectives import Ranks
+from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.trajectory import Call, Trajectory
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from vrag_ray.agent.actions import Action, Crop
 from vrag_ray.agent.chat import Delta
-from vrag_ray.agent.crop_source import source_of_crop
 from vrag_ray.agent.families import ModelFamily
+from vrag_ray.agent.images.crop_source import source_of_crop
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.ports import Policy, Say
 from vrag_ray.agent.protocols.base import WireProtocol

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from vrag_ray.library.evidence import CollectionEvidence
+from vrag_ray.config import Settings
+from vrag_ray.library.evidence import CachedEvidence, CollectionEvidence
 from vrag_ray.policies.llm.model_family import served_family
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import wire_protocol
@@ -24,7 +25,7 @@ class World:
     """``stage`` is where runs happen; ``evidence`` and ``judge`` are held open for it."""
 
     stage: Stage
-    evidence: CollectionEvidence
+    evidence: CachedEvidence
     judge: Judge | None
     _tasks: dict[str, Sequence[Task]] = field(default_factory=dict)
 
@@ -44,7 +45,7 @@ class World:
         grade = Grader(
             reward.scorer, weights=RewardWeights(reward.answer, reward.retrieval, reward.format), judge=judge
         )
-        evidence = await CollectionEvidence.open(world)
+        evidence = await open_evidence(world)
         protocol = wire_protocol(world.agent_name, world.agent, world.corpus, limits)
         return cls(Stage(evidence, protocol, world.agent, grade, concurrency), evidence, judge)
 
@@ -64,6 +65,18 @@ class World:
         await self.evidence.close()
         if self.judge is not None:
             await self.judge.aclose()
+
+
+async def open_evidence(world: WorldConfig) -> CachedEvidence:
+    """The collection that runs search, its shards started. Raises VragError where it is empty or cannot be read."""
+    settings = Settings(
+        collection=world.collection,
+        corpus=world.corpus,
+        embedder=world.embedder,
+        index=world.index,
+        agent=world.agent,
+    )
+    return CachedEvidence(await CollectionEvidence.open(settings))
 
 
 def with_family(config: RLConfig) -> RLConfig:

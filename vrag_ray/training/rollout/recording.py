@@ -15,7 +15,7 @@ from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import images
 from vrag_ray.training.rollout.backend import TokenModel
-from vrag_ray.training.rollout.trajectory import Call
+from vrag_ray.training.trajectory import Call
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:

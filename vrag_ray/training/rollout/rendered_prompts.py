@@ -6,8 +6,8 @@ from copy import copy
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from vrag_ray.caching import SizedLRU
 from vrag_ray.policies.llm.vllm_prompt import pictures
-from vrag_ray.training.rollout.recent import Recent
 
 if TYPE_CHECKING:
     from vllm.inputs import MultiModalInput, TokensInput
@@ -29,7 +29,9 @@ class RenderedPrompts:
 
     def __init__(self, renderer: BaseRenderer, kept_tokens: int = KEPT_TOKENS) -> None:
         self._renderer = renderer
-        self._kept: Recent[tuple[tuple[int, ...], tuple[bytes, ...]], Rendered] = Recent(kept_tokens, _length)
+        self._kept: SizedLRU[tuple[tuple[int, ...], tuple[bytes, ...]], Rendered] = SizedLRU(
+            kept_tokens, _length, keep_newest=True
+        )
 
     def rendered(self, request: TokenRequest) -> Rendered:
         """Raises ValueError or VLLMClientError if the prompt is too long, VragError if a picture is no PNG."""
@@ -41,7 +43,7 @@ class RenderedPrompts:
         return copy(kept)
 
     def forget(self) -> None:
-        self._kept.forget()
+        self._kept.clear()
 
     def _render(self, request: TokenRequest) -> Rendered:
         from vllm import TokensPrompt

@@ -24,7 +24,7 @@ from vrag_ray.training.rewards.grader import gold_found
 from vrag_ray.training.rewards.reward import UNGRADED, Page, Reward
 from vrag_ray.training.rollout.backend import TokenModel
 from vrag_ray.training.rollout.recording import ExpertPolicy, ReplayPolicy, SamplingPolicy, Widen, draw
-from vrag_ray.training.rollout.trajectory import Call, Trajectory, nodes_of_calls
+from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

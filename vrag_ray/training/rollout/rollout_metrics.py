@@ -8,8 +8,8 @@ from vrag_ray.agent.events import CropEvent, RunStatus, SearchDoneEvent
 from vrag_ray.training.advantages import ancestors, ggpo_keep
 from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import kept
-from vrag_ray.training.rollout.trajectory import Trajectory
-from vrag_ray.training.trainer.collectives import Ranks
+from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.trajectory import Trajectory
 
 ENGINE_LIMITED = "rollout/engine_limited"
 """How many runs were cut short by the engine's limits; with ``_share`` behind it, of all."""

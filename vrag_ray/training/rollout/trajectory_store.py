@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.training.rewards.reward import Reward
-from vrag_ray.training.rollout.trajectory import Call, Trajectory
+from vrag_ray.training.trajectory import Call, Trajectory
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -1,1 +1,1 @@
-"""One training run as a whole: its start, its folder, where that is stored and what memory it takes."""
+"""Where a training run keeps everything: its folder, on a disk or in an object store."""

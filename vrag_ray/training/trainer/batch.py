@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vrag_ray.training.rollout.trajectory import Call
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.mrope import Grid
+from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

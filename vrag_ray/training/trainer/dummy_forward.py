@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vrag_ray.training.rollout.trajectory import Call
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.trainer.batch import Batch, collate
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.scorer import Scorer, Scores
+from vrag_ray.training.trajectory import Call
 
 Reference = Callable[[Batch], Scores]
 """Scores a batch with the frozen model that the KL term holds on to."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from PIL import Image
 
+from vrag_ray.caching import SizedLRU
 from vrag_ray.policies.llm.vllm_prompt import pictures
-from vrag_ray.training.rollout.recent import Recent
 from vrag_ray.training.trainer.mrope import Grid
 from vrag_ray.types import VragError
 
@@ -42,7 +42,9 @@ class Pixels:
         self._process: Callable[..., Mapping[str, Tensor]] = processor.image_processor
         self._count: Callable[[int, int], int] = processor.image_processor.get_number_of_image_patches
         self._merge = int(processor.image_processor.merge_size) ** 2
-        self._kept: Recent[str, Patches] = Recent(KEPT_BYTES, lambda patches: patches.values.nbytes)
+        self._kept: SizedLRU[str, Patches] = SizedLRU(
+            KEPT_BYTES, lambda patches: int(patches.values.nbytes), keep_newest=True
+        )
 
     def patches(self, png: bytes) -> Patches:
         return self.patches_of_all([png])[0]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.training.algorithms.algorithm import Algorithm, Counts, loss
 from vrag_ray.training.algorithms.credit_assignment import Lesson
-from vrag_ray.training.rollout.trajectory import Call
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.trainer.batch import Batch, collate, parts
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.dummy_forward import Reference, idle, passes_behind
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.optimizer import Optimizer
 from vrag_ray.training.trainer.scorer import Scorer
+from vrag_ray.training.trajectory import Call
 
 if TYPE_CHECKING:
     from torch import Tensor

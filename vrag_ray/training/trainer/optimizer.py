@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.config import OptimizerConfig, Schedule
-from vrag_ray.training.trainer.collectives import Ranks
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.training.collectives import Ranks
 from vrag_ray.training.config import TrainConfig
 from vrag_ray.training.run.folder import FINAL
 from vrag_ray.training.run.storage import RunStorage
 from vrag_ray.training.trainer.batch import Batch
-from vrag_ray.training.trainer.collectives import Ranks
 from vrag_ray.training.trainer.dummy_forward import Reference
 from vrag_ray.training.trainer.lora import adapter_state, add_adapters, restore_adapters, without_adapters
 from vrag_ray.training.trainer.optimizer import Optimizer

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from vrag_ray.serving.http.error_body import error_response
+from vrag_ray.serving.error_body import error_response
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep
 from vrag_ray.serving.openai.completion import whole_reply
 from vrag_ray.serving.openai.images import Pictures

@@ -9,8 +9,8 @@ from fastapi.responses import Response, StreamingResponse
 
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
 from vrag_ray.serving.backends import FetchedRun
+from vrag_ray.serving.event_stream import encode_stream
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, RunId
-from vrag_ray.serving.http.sse import encode_stream
 
 router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=ERRORS)
 LastEventId = Annotated[

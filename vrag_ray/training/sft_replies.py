@@ -16,8 +16,8 @@ from vrag_ray.training.construct.store import FAILURES, RUNS
 from vrag_ray.training.data.read_sharegpt import Conversation, read_conversations, sharegpt_file
 from vrag_ray.training.data.rows import DataError
 from vrag_ray.training.rollout.recording import call_of
-from vrag_ray.training.rollout.trajectory import Call
 from vrag_ray.training.rollout.trajectory_store import read_calls
+from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from vrag_ray.agent.actions import Crop
 from vrag_ray.agent.chat import PictureRequest
+from vrag_ray.agent.images.remembered import Drawn, kept_views
 from vrag_ray.agent.memory.graph import MemoryItem
-from vrag_ray.agent.memory.items import item_of, nearest
-from vrag_ray.agent.memory.visual import Drawn, kept_views
+from vrag_ray.agent.memory_items import item_of, nearest
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.imaging.coordinates import Size, View

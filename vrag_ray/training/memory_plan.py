@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from vrag_ray.training.algorithms.algorithm import Credit
 from vrag_ray.training.config import ModelConfig, RLConfig, needs_of, preset_values
-from vrag_ray.training.run.model_shapes import SHAPES, ModelShape
+from vrag_ray.training.model_shapes import SHAPES, ModelShape
 from vrag_ray.training.trainer.scorer import CHUNK
 from vrag_ray.types import VragError
 

@@ -1,4 +1,4 @@
-"""One call for all who want the same at the same time."""
+"""What is kept in memory within its room, and one call for all who want the same at the same time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from vrag_ray.caching import SharedCalls
+from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.types import VragError
 
 
@@ -17,7 +17,7 @@ class Desk:
         self.open = asyncio.Event()
         self.rung = asyncio.Event()
         self.asked: list[str] = []
-        self.calls: SharedCalls[str, str] = SharedCalls()
+        self.calls: SingleFlight[str, str] = SingleFlight()
 
     async def _answer(self, key: str) -> str:
         self.asked.append(key)
@@ -29,6 +29,32 @@ class Desk:
 
     async def ask(self, key: str) -> str:
         return await self.calls.result(key, lambda: self._answer(key))
+
+
+def test_the_cache_keeps_the_recently_used_within_its_bytes() -> None:
+    cache = SizedLRU[str, bytes](10, len)
+    cache.put("a", b"1234")
+    cache.put("b", b"1234")
+    assert cache.get("a") == b"1234"
+    cache.put("c", b"1234")
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (b"1234", None, b"1234")
+    cache.put("huge", b"x" * 11)
+    assert cache.get("huge") is None
+    assert cache.get("a") == b"1234"
+    cache.put("a", b"12")
+    cache.put("d", b"1234")
+    assert [cache.get(key) for key in ("a", "c", "d")] == [b"12", b"1234", b"1234"]
+
+
+def test_the_newest_value_can_be_kept_whatever_its_size() -> None:
+    cache = SizedLRU[str, bytes](10, len, keep_newest=True)
+    cache.put("small", b"1234")
+    cache.put("huge", b"x" * 11)
+    assert (cache.get("small"), cache.get("huge")) == (None, b"x" * 11)
+    cache.put("next", b"1234")
+    assert (cache.get("huge"), cache.get("next")) == (None, b"1234")
+    cache.clear()
+    assert cache.get("next") is None
 
 
 def test_those_who_ask_for_the_same_at_the_same_time_share_one_call() -> None:

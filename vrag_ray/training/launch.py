@@ -81,7 +81,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell
     from ray import train
     from ray.train.torch import TorchTrainer
 
-    from vrag_ray.serving.local import start_ray
+    from vrag_ray.cluster import start_ray
 
     config = config.model_copy(update={"storage": output_place("storage", config.storage)})
     storage = RunStorage(config.storage, config.name)

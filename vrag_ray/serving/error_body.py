@@ -11,8 +11,9 @@ from starlette.exceptions import HTTPException
 
 from vrag_ray.client.schemas import ErrorBody, ErrorDetail
 from vrag_ray.index.storage.errors import StorageError
-from vrag_ray.serving.errors import ApiError, OverloadedError, scrub, status_of, storage_refusal
+from vrag_ray.serving.errors import ApiError, OverloadedError, status_of, storage_refusal
 from vrag_ray.types import VragError
+from vrag_ray.types.redaction import scrub
 
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
 

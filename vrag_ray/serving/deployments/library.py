@@ -1,0 +1,115 @@
+"""The library deployment: documents and their pages, uploads and the jobs that ingest them."""
+
+from __future__ import annotations
+
+import mimetypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.config import Settings
+from vrag_ray.library.library import CollectionBusyError, Library, UndrawableError
+from vrag_ray.serving.backends import Original, UploadedFile
+from vrag_ray.serving.errors import ConflictError, InvalidError
+from vrag_ray.serving.ingest_jobs.queue import JobQueue
+from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.types import Box, Document, DocumentKind, Meta
+from vrag_ray.types.redaction import public_uri, scrub
+
+if TYPE_CHECKING:
+    from ray.serve.handle import DeploymentHandle
+
+_SAFE_TYPES = {
+    DocumentKind.PDF: "application/pdf",
+    DocumentKind.TEXT: "text/plain; charset=utf-8",
+}
+_SAFE_PREFIXES = {DocumentKind.IMAGE: "image/", DocumentKind.VIDEO: "video/"}
+
+
+class LibraryService(Library):
+    """``Library`` as a deployment: its answers as the gateway sends them, and ingest jobs in Ray tasks of their own."""
+
+    async def __init__(self, settings: Settings, retriever: DeploymentHandle) -> None:  # type: ignore[misc]
+        from vrag_ray.serving.ingest_jobs.task import run_job
+
+        async def refresh() -> int:
+            # Every replica: each has shards of its own, and none may go on finding what was deleted.
+            versions = await retriever.broadcast("refresh").results_async()
+            return min(int(version) for version in versions)
+
+        super().__init__(settings, refresh)
+        self._jobs = JobQueue(
+            ServingPaths.of(settings).uploads,
+            lambda job, report: run_job(settings, job, report, refresh),
+            max_waiting=settings.serving.max_waiting_jobs,
+            keep=settings.serving.kept_jobs,
+        )
+
+    async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
+        documents, version = await self.documents()
+        return DocumentsPage(
+            documents=[document_info(document) for document in documents[offset : offset + limit]],
+            total=len(documents),
+            collection_version=version,
+        )
+
+    async def document_info(self, doc_id: str) -> DocumentInfo:
+        return document_info(await self.document(doc_id))
+
+    async def delete_document(self, doc_id: str) -> DocumentDeleted:
+        document = await self.document(doc_id)
+        try:
+            version = await self.delete(doc_id)
+        except CollectionBusyError as error:
+            raise ConflictError(str(error), code="busy") from error
+        return DocumentDeleted(doc_id=document.doc_id, collection_version=version)
+
+    async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
+        try:
+            return await super().page_png(doc_id, page, dpi, box)
+        except UndrawableError as error:
+            raise InvalidError(str(error), param="doc_id") from error
+
+    async def frame_png(self, doc_id: str, t: float) -> bytes:
+        try:
+            return await super().frame_png(doc_id, t)
+        except UndrawableError as error:
+            raise InvalidError(str(error), param="doc_id") from error
+
+    async def original(self, doc_id: str) -> Original:
+        document = await self.document(doc_id)
+        name = public_uri(document.uri).rpartition("/")[2] or document.doc_id
+        return Original(document.doc_id, name, media_type(document.kind, name), document.size_bytes)
+
+    async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
+        # An ingest makes the collection that it is given; a service only fills the one that it serves.
+        await self._collection()
+        return self._jobs.submit(job_id, files, meta)
+
+    async def job(self, job_id: str) -> IngestJob:
+        return self._jobs.job(job_id)
+
+
+def document_info(document: Document) -> DocumentInfo:
+    """A document as it goes over HTTP: no path of this machine."""
+    return DocumentInfo(
+        doc_id=document.doc_id,
+        uris=[public_uri(uri) for uri in document.uris],
+        title=document.title,
+        kind=document.kind,
+        status=document.status,
+        units=document.units,
+        size_bytes=document.size_bytes,
+        added_at=document.added_at,
+        error=scrub(document.error),
+        meta=dict(document.meta),
+    )
+
+
+def media_type(kind: DocumentKind, name: str) -> str:
+    """A type that a browser cannot be led to run: told by what the bytes are, by the name only within that kind."""
+    if kind in _SAFE_TYPES:
+        return _SAFE_TYPES[kind]
+    guessed = mimetypes.guess_type(name)[0] or ""
+    safe = guessed.startswith(_SAFE_PREFIXES[kind]) and "svg" not in guessed
+    return guessed if safe else "application/octet-stream"
