@@ -27,8 +27,7 @@ from vrag_ray.client.schemas import (
     RunSummary,
 )
 from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.serving.backends import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
-from vrag_ray.serving.event_stream import LoggedEvent
+from vrag_ray.serving.backends import AgentState, FetchedRun, Found, LoggedEvent, Original, RetrieverState, UploadedFile
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore

@@ -19,7 +19,6 @@ from vrag_ray.client.schemas import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.serving.event_stream import LoggedEvent
 from vrag_ray.types import Box, Meta, SearchAnswer, SearchMode
 from vrag_ray.types.filters import SearchFilter
 
@@ -30,6 +29,15 @@ if TYPE_CHECKING:
     from vrag_ray.agent.chat import Delta
     from vrag_ray.policies.llm.chat_model import ChatRequest
     from vrag_ray.types import Completion
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedEvent:
+    """One event of a run as it is sent and stored. ``seq`` is the SSE id; ``data`` is one JSON object."""
+
+    seq: int
+    kind: str
+    data: str
 
 
 @dataclass(frozen=True, slots=True)

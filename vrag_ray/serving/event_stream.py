@@ -6,18 +6,10 @@ import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+
+from vrag_ray.serving.backends import LoggedEvent
 
 log = logging.getLogger("vrag_ray.serving")
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedEvent:
-    """One event of a run as it is sent and stored. ``seq`` is the SSE id; ``data`` is one JSON object."""
-
-    seq: int
-    kind: str
-    data: str
 
 
 HEARTBEAT = b": keep-alive\n\n"

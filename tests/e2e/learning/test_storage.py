@@ -128,7 +128,9 @@ def test_jobs_write_where_later_ones_and_the_command_line_go_on(
             epochs=2,
         )
         told = run(documented("vrag train sft --config run.yaml"), project, environment)
-        assert [line.split(":")[0] for line in told] == ["everything of this run", "step 2/2", "trained model"]
+        lines = [line.split(":")[0] for line in told]
+        assert lines == ["everything of this run", "step 1/2", "step 2/2", "trained model"]
+        assert told[1] == "step 1/2: 4 replies to learn from", "it goes on after the step of the checkpoint"
         both = bucket.download("jobs/my-agent", tmp_path / "both")
         assert json.dumps(metrics(both)[0]) == json.dumps(begun), "a step that was not done again is still there"
         assert [line["step"] for line in metrics(both)] == [1, 2]

@@ -1,15 +1,14 @@
-"""What the child knows of every kind of document: one interface, one implementation a kind."""
+"""What the child knows of every kind of document: the interface that each format implements."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodedUnit, DecodeOptions, Frame, Probe
-from vrag_ray.types import Box, DocumentKind, Locator, PageText
+from vrag_ray.types import Box, Locator, PageText
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import ReadPicture
@@ -48,40 +47,3 @@ class FrameSource(Source, Protocol):
     """An open video, which can also be sampled."""
 
     def frames(self, locator: Locator, max_pixels: int) -> list[Frame]: ...
-
-
-def open_source(kind: DocumentKind, opening: Opening) -> Source:
-    """Open a document; only here are the decoding libraries imported, so that each child loads what it needs."""
-    return _OPENERS[kind](opening)
-
-
-def open_video(opening: Opening) -> FrameSource:
-    from vrag_ray.corpus.formats.video import VideoSource
-
-    return VideoSource(opening)
-
-
-def _open_pdf(opening: Opening) -> Source:
-    from vrag_ray.corpus.formats.pdf import PdfSource
-
-    return PdfSource(opening)
-
-
-def _open_image(opening: Opening) -> Source:
-    from vrag_ray.corpus.formats.image import ImageSource
-
-    return ImageSource(opening)
-
-
-def _open_text(opening: Opening) -> Source:
-    from vrag_ray.corpus.formats.text import TextSource
-
-    return TextSource(opening)
-
-
-_OPENERS: dict[DocumentKind, Callable[[Opening], Source]] = {
-    DocumentKind.PDF: _open_pdf,
-    DocumentKind.IMAGE: _open_image,
-    DocumentKind.VIDEO: open_video,
-    DocumentKind.TEXT: _open_text,
-}

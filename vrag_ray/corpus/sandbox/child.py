@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, BinaryIO, assert_never
 from pydantic import BaseModel
 
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.formats.source import Opening, Source, open_source, open_video
+from vrag_ray.corpus.formats.registry import open_source, open_video
+from vrag_ray.corpus.formats.source import Opening, Source
 from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions
 from vrag_ray.corpus.sandbox.wire import (
     DecodeRequest,

@@ -18,9 +18,8 @@ from vrag_ray.client.schemas import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.serving.backends import AgentState, FetchedRun, Found, Original, RetrieverState, UploadedFile
+from vrag_ray.serving.backends import AgentState, FetchedRun, Found, LoggedEvent, Original, RetrieverState, UploadedFile
 from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError
-from vrag_ray.serving.event_stream import LoggedEvent
 from vrag_ray.types import Box, Meta, SearchMode, VragError
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import scrub

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Protocol
 from vrag_ray.agent.events import ErrorEvent, Event, RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest, RunsPage, RunSummary
-from vrag_ray.serving.backends import AgentState, FetchedRun
+from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
 from vrag_ray.serving.errors import ConflictError, OverloadedError
-from vrag_ray.serving.event_stream import LoggedEvent
 from vrag_ray.serving.files import utc_now
 from vrag_ray.serving.runs.event_log import EventLog, final_error, logged
 from vrag_ray.serving.runs.store import RunStore, StoredRun, bare_record
