@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Delta, Message, Role
-from vrag_ray.agent.families import FAMILIES
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, Settings, VllmConfig
+from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest, Sampling
 from vrag_ray.types import Completion, FamilyName

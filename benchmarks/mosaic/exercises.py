@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role
-from vrag_ray.agent.families import ModelFamily
-from vrag_ray.agent.protocols.base import WireProtocol
-from vrag_ray.imaging.coordinates import with_margin
+from vrag_ray.agent.wire_protocol import WireProtocol
+from vrag_ray.imaging.coordinates import ModelFamily, with_margin
 from vrag_ray.types import Box, Locator
 from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.colours import COLOURS, GREY_NAME, page_name

@@ -9,7 +9,7 @@ from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.types import (
     Completion,

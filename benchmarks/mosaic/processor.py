@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from benchmarks.mosaic.tokenizer_corpus import rehearsed_chats
 from benchmarks.mosaic.vocabulary import vocabulary
 from vrag_ray.agent.chat import ImagePart, Message
-from vrag_ray.agent.families import FAMILIES
+from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.drawing import page_side
 

@@ -14,8 +14,8 @@ from vrag_ray.agent.driver import EvidenceSource, Policy, Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.types import Completion
 

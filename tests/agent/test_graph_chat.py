@@ -13,11 +13,11 @@ from tests.agent.scripted import Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.events import BudgetEvent, CorrectionEvent, CropEvent, PruneEvent, RunStatus
-from vrag_ray.agent.families import FAMILIES
 from vrag_ray.agent.memory.energy import energies, pixel_budgets, strongest
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.graph_chat import ANSWER_NOW
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.types import FamilyName, PassageKind
 
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")

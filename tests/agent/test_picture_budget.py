@@ -13,7 +13,7 @@ from tests.agent.scripted import Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.images.budget import LEFT_OUT, even_shares
-from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.policies.llm.prompt_limits import ModelLimits

@@ -7,9 +7,9 @@ import pytest
 from tests.agent.pages import library
 from tests.agent.scripted import Watcher, run_to_end
 from vrag_ray.agent.events import AnswerEvent, CorrectionEvent, RunStatus
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 
 SEARCH = (

@@ -17,13 +17,12 @@ from tests.training.evidence_stub import paper
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import CropEvent, RunStatus
-from vrag_ray.agent.families import FAMILIES, ModelFamily
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
-from vrag_ray.imaging.coordinates import View, with_margin
+from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily, View, with_margin
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.training.construct.experts import Turns, TwoExperts, plain_form
 from vrag_ray.training.construct.filters import Shape, StructureLimits, balanced, refusal, shape_of

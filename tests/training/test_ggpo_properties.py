@@ -24,13 +24,12 @@ from tests.agent.test_energy import graph_of
 from tests.training.test_algorithms import RATIOS, outcome, random_batch, wide
 from tests.training.test_losses import GOLDEN, fixture
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.families import FAMILIES
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.memory.energy import ItemEnergy, energies, pixel_budgets, strongest
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
-from vrag_ray.imaging.coordinates import Size, model_size
+from vrag_ray.imaging.coordinates import FAMILIES, Size, model_size
 from vrag_ray.imaging.fitting import fitted, size_of
 from vrag_ray.training.advantages import ancestors, ggpo_keep, group_advantages
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Counts, loss

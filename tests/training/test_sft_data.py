@@ -10,10 +10,10 @@ from tests.agent.pages import library
 from tests.agent.scripted import Watcher, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Role
-from vrag_ray.agent.families import FAMILIES
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
+from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.training.data.write_sharegpt import Exchange, write_sharegpt

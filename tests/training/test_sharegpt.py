@@ -17,12 +17,11 @@ from tests.agent.scripted import Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.agent.events import CropEvent
-from vrag_ray.agent.families import FAMILIES
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.imaging.coordinates import Size, View, with_margin
+from vrag_ray.agent.wire_protocol import WireProtocol
+from vrag_ray.imaging.coordinates import FAMILIES, Size, View, with_margin
 from vrag_ray.training.data.write_sharegpt import DATASET, Exchange, Exported, content_of, conversations, write_sharegpt
 from vrag_ray.types import FULL_PAGE, Box, FamilyName, VragError
 

@@ -18,7 +18,7 @@ from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.agent.chat import Delta, ImagePart
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus
-from vrag_ray.agent.images.budget import CROP_ROOM
+from vrag_ray.agent.wire_protocol import CROP_ROOM
 from vrag_ray.config import AgentConfig, CorpusConfig
 from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest
 from vrag_ray.policies.llm.prompt_limits import ModelLimits

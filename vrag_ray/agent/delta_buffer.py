@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from vrag_ray.agent.chat import Delta
-from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, ThinkEvent
-from vrag_ray.agent.text import storable
+from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, ThinkEvent, storable
 
 GATHER_S = 0.1
 """Pieces that come within this time share an event: a reply of 2,000 tokens need not be 2,000 events."""

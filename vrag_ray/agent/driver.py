@@ -13,9 +13,9 @@ from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import ErrorEvent, Event, StartEvent, stamped
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.ports import EvidenceSource, Policy, PromptRefusedError
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord, Timings
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter

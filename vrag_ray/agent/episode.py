@@ -25,6 +25,7 @@ from vrag_ray.agent.events import (
     SearchEvent,
     ThinkEvent,
     UsageEvent,
+    storable,
 )
 from vrag_ray.agent.images.budget import results_of, within_limits
 from vrag_ray.agent.images.crop_source import CropSource, source_of_crop
@@ -34,9 +35,8 @@ from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited, remembered, settled, supporting
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.reports import crop_event, read_pages, search_done
-from vrag_ray.agent.text import storable
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import snapped_to_words, with_margin
 from vrag_ray.types import Completion, PageText, Passage, SearchAnswer, VragError

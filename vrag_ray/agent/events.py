@@ -18,6 +18,11 @@ from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.types import PassageKind
 
 
+def storable(text: str) -> str:
+    """Without lone surrogates, which JSON cannot carry."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 class RunStatus(StrEnum):
     """How a run ended."""
 

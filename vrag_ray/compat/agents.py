@@ -7,11 +7,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.events import Event
-from vrag_ray.agent.families import FAMILIES
 from vrag_ray.compat.http_agent import Endpoints, HttpAgent, agent_config
 from vrag_ray.compat.vimrag_events import VimragEvents
 from vrag_ray.compat.vrag_steps import VragSteps
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.policies.registry import AgentName
 from vrag_ray.types import FamilyName, VragError
 

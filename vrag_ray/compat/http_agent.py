@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import Event
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.client.evidence import HttpEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits, Sight, WatchedEvidence, WatchedModel

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.actions import Crop
 from vrag_ray.agent.chat import ImagePart
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.tags import TaggedReply, cut
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.compat.http_agent import Happening
 from vrag_ray.compat.observers import ModelCall, ModelReply
 from vrag_ray.imaging.coordinates import Size, raw_pixels, whole_page

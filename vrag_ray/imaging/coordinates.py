@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from vrag_ray.types import FULL_PAGE, Box, VragError, Word
+from vrag_ray.types import FULL_PAGE, Box, FamilyName, VragError, Word
 
 CROP_MARGIN = 0.01
 """Page fractions added on each side of every crop, in answering, evaluation and training alike."""
@@ -137,6 +137,25 @@ class PerMilleCodec:
 
     def encode(self, box: Box, view: View) -> tuple[int, int, int, int]:
         return _outward(View(view.region, Size(1000, 1000)).from_page(box))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFamily:
+    """``patch`` is the side in pixels of the square that becomes one visual token, merging included."""
+
+    name: FamilyName
+    patch: int
+    codec: BoxCodec
+
+    def tokens(self, pixels: int) -> int:
+        """Visual tokens of a picture whose sides are whole patches."""
+        return pixels // (self.patch * self.patch)
+
+
+FAMILIES = {
+    FamilyName.QWEN2_5_VL: ModelFamily(FamilyName.QWEN2_5_VL, 28, AbsoluteCodec()),
+    FamilyName.QWEN3_VL: ModelFamily(FamilyName.QWEN3_VL, 32, PerMilleCodec()),
+}
 
 
 def with_margin(box: Box) -> Box:

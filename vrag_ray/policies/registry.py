@@ -6,12 +6,12 @@ import logging
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vrag_ray.agent.families import FAMILIES, ModelFamily
 from vrag_ray.agent.ports import Policy
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, Settings
+from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.policies.llm.chat_model import ChatModel, Sampling
 from vrag_ray.policies.llm.chat_policy import ChatPolicy
 from vrag_ray.policies.llm.model_family import served_family

@@ -10,9 +10,8 @@ import pytest
 from PIL import Image
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.agent.families import FAMILIES
 from vrag_ray.corpus.png import crop_png
-from vrag_ray.imaging.coordinates import Size, View, with_margin
+from vrag_ray.imaging.coordinates import FAMILIES, Size, View, with_margin
 from vrag_ray.library.page_images import fitted
 from vrag_ray.types import FULL_PAGE, Box, DocumentKind, FamilyName, Locator
 from vrag_ray.worlds.mosaic.colours import COLOURS, Colour

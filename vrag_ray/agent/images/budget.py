@@ -9,47 +9,13 @@ and what is remembered only after everything that is not.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
-from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.agent.observation import Observation, Prompt, Sighting
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.types import Hit
 
-if TYPE_CHECKING:
-    from vrag_ray.agent.protocols.base import WireProtocol
-
-CROP_ROOM = 2
-"""Pictures that are kept free for closer looks at the results of a search."""
 LEFT_OUT = "no longer shown: the model takes no more pictures"
-
-
-@dataclass(frozen=True, slots=True)
-class PictureLimits:
-    """What a model takes in one prompt. ``visual_tokens``: of all pictures together, None where it is not known.
-
-    ``memory``: remembered pictures that a prompt may hold.
-    """
-
-    images: int
-    memory: int = 0
-    visual_tokens: int | None = None
-
-    @property
-    def results(self) -> int:
-        """Pictures that the results of one search may take."""
-        return max(0, self.images - self.memory - CROP_ROOM)
-
-    def hold(self, pictures: Sequence[PictureRequest]) -> bool:
-        """Whether a prompt may show all of ``pictures``, each as large as it was asked for."""
-        if len(pictures) > self.images:
-            return False
-        return self.visual_tokens is None or sum(map(most_tokens, pictures)) <= self.visual_tokens
-
-
-def most_tokens(picture: PictureRequest) -> int:
-    """Visual tokens that ``picture`` takes at most."""
-    return picture.max_pixels // picture.patch**2
 
 
 def even_shares(wanted: Sequence[int], room: int) -> tuple[int, ...]:

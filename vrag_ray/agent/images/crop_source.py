@@ -11,7 +11,7 @@ from vrag_ray.agent.images.remembered import Drawn, kept_views
 from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.memory_items import item_of, nearest
 from vrag_ray.agent.observation import Prompt, Sighting
-from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.imaging.coordinates import Size, View
 from vrag_ray.types import FULL_PAGE, PassageKind, VragError
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.types import VragError
 
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.events import BudgetEvent, ItemRef, PruneEvent
-from vrag_ray.agent.families import ModelFamily
 from vrag_ray.agent.memory.energy import Allotment, energies, pixel_budgets, strongest
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.agent.observation import Sighting
-from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.coordinates import ModelFamily
 
 Drawn = Mapping[PictureRequest, Picture | None]
 """Every picture asked for so far; None for one that could not be drawn."""

@@ -18,12 +18,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
-from vrag_ray.agent.families import FAMILIES, ModelFamily
-from vrag_ray.agent.images.budget import PictureLimits
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols import graph_chat
-from vrag_ray.agent.protocols.base import Reply, Rules
+from vrag_ray.agent.wire_protocol import PictureLimits, Reply, Rules
+from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import FamilyName, PassageKind
 

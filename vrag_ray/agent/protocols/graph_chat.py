@@ -11,11 +11,11 @@ from functools import cache
 
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Part, PictureRequest, Role, TextPart, Tool
-from vrag_ray.agent.families import ModelFamily
 from vrag_ray.agent.images.budget import LEFT_OUT
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.memory.graph import MemoryItem, NodeKind
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
+from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.types import FamilyName, PassageKind
 
 Views = Callable[[Sighting], tuple[PictureRequest, ...]]

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role, Tool
-from vrag_ray.agent.families import FAMILIES, ModelFamily
-from vrag_ray.agent.images.budget import LEFT_OUT, PictureLimits
+from vrag_ray.agent.images.budget import LEFT_OUT
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
-from vrag_ray.agent.protocols.base import Reply, Rules
+from vrag_ray.agent.wire_protocol import PictureLimits, Reply, Rules
+from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.types import FamilyName, PassageKind
 
 MIN_PATCHES, MAX_PATCHES = 256, 512

@@ -15,8 +15,8 @@ from vrag_ray.agent.images.crop_source import UNKNOWN_SIZE
 from vrag_ray.agent.memory.graph import ROOT_ID
 from vrag_ray.agent.observation import Observation, Prompt, Sighting
 from vrag_ray.agent.ports import Say
-from vrag_ray.agent.protocols.base import WireProtocol
 from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.matching import Match, matches

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
-from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest, ModelLostError, Sampling
 from vrag_ray.types import Completion
 

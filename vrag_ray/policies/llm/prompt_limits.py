@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from vrag_ray.agent.families import ModelFamily
-from vrag_ray.agent.images.budget import CROP_ROOM, PictureLimits
 from vrag_ray.agent.protocols.tags import MAX_PATCHES
+from vrag_ray.agent.wire_protocol import CROP_ROOM, PictureLimits
 from vrag_ray.config import AgentConfig, OpenAiConfig, Settings, VllmConfig
+from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.types import VragError
 
 TEXT_SHARE = 4

@@ -12,10 +12,10 @@ from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
 from vrag_ray.config import Settings
 from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
-from vrag_ray.serving.deployments.handles import call
 from vrag_ray.serving.deployments.loop_lag import LoopLag
 from vrag_ray.serving.errors import InvalidError, NotReadyError
 from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.serving.ray_faults import call
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore

@@ -15,9 +15,9 @@ from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, TokenD
 from vrag_ray.policies.llm.model_family import served_family
 from vrag_ray.policies.llm.vllm_engine import VllmEngine
 from vrag_ray.policies.llm.vllm_stats import EngineStats, engine_stats
-from vrag_ray.serving.deployments.handles import stream, unwrapped
 from vrag_ray.serving.deployments.stream_throttle import Pace, joined_tokens, joined_words
 from vrag_ray.serving.errors import NotReadyError
+from vrag_ray.serving.ray_faults import stream, unwrapped
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.client.schemas import FileProblem, FileState, IngestJob, JobState
 from vrag_ray.config import Settings
-from vrag_ray.serving.deployments.handles import unwrapped
+from vrag_ray.serving.ray_faults import unwrapped
 from vrag_ray.types import DocumentStatus, Meta, VragError
 from vrag_ray.types.redaction import scrub
 

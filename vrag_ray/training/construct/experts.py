@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 from vrag_ray.agent.actions import Action, Crop
 from vrag_ray.agent.chat import Delta
-from vrag_ray.agent.families import ModelFamily
+from vrag_ray.agent.events import storable
 from vrag_ray.agent.images.crop_source import source_of_crop
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.ports import Policy, Say
-from vrag_ray.agent.protocols.base import WireProtocol
-from vrag_ray.agent.text import storable
+from vrag_ray.agent.wire_protocol import WireProtocol
+from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.training.data.write_sharegpt import Exchange
 from vrag_ray.types import Completion, FamilyName, PassageKind, VragError
 

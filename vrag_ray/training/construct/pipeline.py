@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import RunStatus
-from vrag_ray.agent.families import FAMILIES
 from vrag_ray.client.evidence import HttpEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.config import OpenAiConfig
+from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.policies.llm.chat_policy import ChatPolicy

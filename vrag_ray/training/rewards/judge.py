@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel, Field, ValidationError
 
 from vrag_ray.agent.chat import Message, Role
-from vrag_ray.agent.text import storable
+from vrag_ray.agent.events import storable
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Policy, PromptRefusedError, Say
-from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import images
 from vrag_ray.training.rollout.backend import TokenModel

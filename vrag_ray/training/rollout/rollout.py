@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.ports import EvidenceSource, Policy
-from vrag_ray.agent.protocols.base import WireProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.training.data.examples import Example

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vrag_ray.agent.families import FAMILIES
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.drawing import page_side
 

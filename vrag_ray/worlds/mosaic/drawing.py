@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.agent.families import ModelFamily
 from vrag_ray.corpus.png import NATIVE_DPI, crop_png, png_bytes
 from vrag_ray.imaging import fitting
-from vrag_ray.imaging.coordinates import Size, model_size
+from vrag_ray.imaging.coordinates import ModelFamily, Size, model_size
 from vrag_ray.types import FULL_PAGE, Box
 from vrag_ray.worlds.mosaic.page import CELLS, GRID, Page, cell_box
 

@@ -6,12 +6,11 @@ import random
 from dataclasses import dataclass
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.families import ModelFamily
 from vrag_ray.agent.memory.graph import ROOT_ID, MemoryGraph
 from vrag_ray.agent.observation import Observation, Prompt, Sighting
 from vrag_ray.agent.ports import Say
-from vrag_ray.agent.protocols.base import WireProtocol
-from vrag_ray.imaging.coordinates import Size, View
+from vrag_ray.agent.wire_protocol import WireProtocol
+from vrag_ray.imaging.coordinates import ModelFamily, Size, View
 from vrag_ray.types import FULL_PAGE, Completion, VragError
 from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.colours import COLOURS, FIRST_WORDS, SECOND_WORDS, Colour

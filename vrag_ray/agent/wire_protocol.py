@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
-from vrag_ray.agent.families import ModelFamily
-from vrag_ray.agent.images.budget import PictureLimits
 from vrag_ray.agent.observation import Prompt, Sighting
+from vrag_ray.imaging.coordinates import ModelFamily
+
+CROP_ROOM = 2
+"""Pictures that are kept free for closer looks at the results of a search."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureLimits:
+    """What a model takes in one prompt. ``visual_tokens``: of all pictures together, None where it is not known.
+
+    ``memory``: remembered pictures that a prompt may hold.
+    """
+
+    images: int
+    memory: int = 0
+    visual_tokens: int | None = None
+
+    @property
+    def results(self) -> int:
+        """Pictures that the results of one search may take."""
+        return max(0, self.images - self.memory - CROP_ROOM)
+
+    def hold(self, pictures: Sequence[PictureRequest]) -> bool:
+        """Whether a prompt may show all of ``pictures``, each as large as it was asked for."""
+        if len(pictures) > self.images:
+            return False
+        return self.visual_tokens is None or sum(map(most_tokens, pictures)) <= self.visual_tokens
+
+
+def most_tokens(picture: PictureRequest) -> int:
+    """Visual tokens that ``picture`` takes at most."""
+    return picture.max_pixels // picture.patch**2
 
 
 @dataclass(frozen=True, slots=True)
