@@ -21,9 +21,10 @@ setup: ## Set up for development: vLLM, the tools of lint and test, the user int
 test: lint types ## Set up, lint, check types, run all tests
 	$(BIN)/python -m pytest
 
-lint: setup ## ruff: rules and format
+lint: setup ## ruff: rules and format; import-linter: the directions of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: setup ## mypy, strict
 	$(BIN)/mypy

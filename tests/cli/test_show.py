@@ -5,7 +5,8 @@ from __future__ import annotations
 from vrag_ray.agent.memory.graph import ANSWER_ID, ROOT_ID, MemoryGraph, MemoryItem
 from vrag_ray.cli.options import parse_filter, parse_meta
 from vrag_ray.cli.progress import eta_text
-from vrag_ray.cli.show import graph_lines, shortened, where_text
+from vrag_ray.cli.show import graph_lines
+from vrag_ray.client.event_text import shortened, where_text
 from vrag_ray.types import Box, Locator, PassageKind
 
 

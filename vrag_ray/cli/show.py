@@ -1,105 +1,13 @@
-"""How runs, hits and graphs look in a terminal: pure functions from values to lines."""
+"""How answers, hits and graphs look in a terminal: pure functions from values to lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vrag_ray.agent.citations import Citation
-from vrag_ray.agent.events import (
-    AnswerEvent,
-    CorrectionEvent,
-    CropEvent,
-    ErrorEvent,
-    Event,
-    MaxStepsEvent,
-    MemorizeEvent,
-    Place,
-    ReadEvent,
-    SearchDoneEvent,
-    SearchEvent,
-    StartEvent,
-    ThinkEvent,
-)
 from vrag_ray.agent.memory.graph import ANSWER_ID, MemoryGraph, MemoryItem, MemoryNode, NodeKind
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.schemas import SearchHit, SearchResponse
-
-QUOTE_CHARS = 160
-Corners = tuple[float, float, float, float]
-
-
-def event_lines(event: Event) -> Iterator[str]:
-    """What happened, for people; nothing for bookkeeping events."""
-    stamp = f"{event.t:6.2f} s  "
-    for line in _event_texts(event):
-        yield stamp + line
-        stamp = " " * len(stamp)
-
-
-def _event_texts(event: Event) -> Iterator[str]:
-    match event:
-        case StartEvent():
-            yield f"start     {event.agent} agent, at most {event.max_steps} steps"
-        case ThinkEvent():
-            yield f"think     {shortened(event.content)}"
-        case SearchEvent():
-            yield f'search    "{event.query}"'
-        case SearchDoneEvent():
-            yield f"found     {len(event.results)} passages, {event.shards_ok} of {event.shards_total} shards"
-            for found in event.results:
-                yield f"          {found.title}, {place(found)}"
-        case ReadEvent():
-            for page in event.pages:
-                result = (
-                    f"cannot be read: {page.error}"
-                    if page.error
-                    else f"{page.words or page.characters} " + ("words" if page.words else "characters")
-                )
-                yield f"read      {page.title}, {place(page)}: {result}"
-        case CropEvent():
-            yield f"look      {event.place.title}, {place(event.place)}"
-            yield f'          "{shortened(event.text)}"'
-        case MemorizeEvent():
-            yield f"remember  {shortened(event.summary)}"
-            for note in event.notes:
-                yield f"          note: {note}"
-        case _:
-            yield from _ending_texts(event)
-
-
-def _ending_texts(event: Event) -> Iterator[str]:
-    match event:
-        case CorrectionEvent():
-            yield f"refused   {shortened(event.message)}"
-        case ErrorEvent():
-            yield f"error     {event.message}"
-        case MaxStepsEvent():
-            yield f"limit     {event.max_steps} steps are used up"
-        case AnswerEvent():
-            yield f"answer    {event.status}"
-
-
-def place(where: Place | Citation | SearchHit) -> str:
-    """``page 4, box 0.10 0.31 0.90 0.35`` or ``60.0-70.0 s``."""
-    span = (where.span_start, where.span_end) if isinstance(where, Citation) else (None, None)
-    text = where_text(where.page, where.t_start, where.t_end, span)
-    return f"{text}, box {box_text(where.bbox)}" if where.bbox is not None else text
-
-
-def where_text(
-    page: int | None, t_start: float | None, t_end: float | None, span: tuple[int | None, int | None]
-) -> str:
-    if page is not None:
-        return f"page {page}"
-    if t_start is not None and t_end is not None:
-        return f"{t_start:.1f}-{t_end:.1f} s"
-    if span[0] is not None and span[1] is not None:
-        return f"characters {span[0]}-{span[1]}"
-    return "the text"
-
-
-def box_text(box: Corners) -> str:
-    return " ".join(f"{edge:.2f}" for edge in box)
+from vrag_ray.client.event_text import box_text, picture_path, place, shortened
+from vrag_ray.client.schemas import SearchResponse
 
 
 def answer_lines(record: RunRecord, base_url: str | None) -> Iterator[str]:
@@ -122,16 +30,6 @@ def answer_lines(record: RunRecord, base_url: str | None) -> Iterator[str]:
         yield from _indented(record.notices)
     yield ""
     yield f"{record.status} in {record.timings.total:.2f} s, {record.steps} steps, run {record.run_id}"
-
-
-def picture_path(citation: Citation) -> str | None:
-    """The path at the gateway that shows what is cited; None for plain text."""
-    if citation.page is not None:
-        path = f"/v1/documents/{citation.doc_id}/pages/{citation.page}.png"
-        return path if citation.bbox is None else f"{path}?bbox=" + ",".join(f"{edge:.4f}" for edge in citation.bbox)
-    if citation.t_start is not None:
-        return f"/v1/documents/{citation.doc_id}/frames/{citation.t_start:.1f}.png"
-    return None
 
 
 def graph_lines(graph: MemoryGraph) -> Iterator[str]:
@@ -187,12 +85,6 @@ def search_lines(response: SearchResponse, queries: Sequence[str]) -> Iterator[s
     )
     for notice in response.notices:
         yield f"notice: {notice}"
-
-
-def shortened(text: str, limit: int = QUOTE_CHARS) -> str:
-    """On one line, cut at a space where it is longer than ``limit``."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else flat[:limit].rsplit(" ", 1)[0] + " …"
 
 
 def _indented(lines: Sequence[str]) -> Iterator[str]:

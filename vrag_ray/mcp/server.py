@@ -19,7 +19,7 @@ from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
 from vrag_ray import __version__
-from vrag_ray.cli.show import shortened
+from vrag_ray.client.event_text import shortened
 from vrag_ray.client.http import ServerError
 from vrag_ray.config import ServingConfig
 from vrag_ray.mcp.tools import Tools

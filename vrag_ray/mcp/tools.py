@@ -16,7 +16,7 @@ from mcp.types import ImageContent, TextContent
 from pydantic import Field
 
 from vrag_ray.agent.events import AnswerEvent, ErrorEvent
-from vrag_ray.cli.show import box_text, event_lines
+from vrag_ray.client.event_text import box_text, event_lines
 from vrag_ray.client.http import AsyncClient, Client, ServerError
 from vrag_ray.client.schemas import DocumentInfo, Query, RunRequest, SearchRequest
 from vrag_ray.mcp.results import Answer, Corners, SearchResult

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Generic, TypeVar
 
 from vrag_ray.serving.backends import LoggedEvent
 
 log = logging.getLogger("vrag_ray.serving")
 
 
+T = TypeVar("T")
 HEARTBEAT = b": keep-alive\n\n"
 
 
@@ -27,35 +29,71 @@ def encode_event(event: LoggedEvent) -> bytes:
     return f"id: {event.seq}\nevent: {event.kind}\ndata: {event.data.translate(_LINE_BREAKS)}\n\n".encode()
 
 
+class HeartbeatPump(Generic[T]):
+    """What ``source`` gives, with a beat for every stretch of silence, so that connections stay open.
+
+    The next value is awaited in a task of its own: cancelling it to send a heartbeat would end the source.
+    """
+
+    def __init__(self, source: AsyncIterator[T]) -> None:
+        self._source = source
+        self._next: asyncio.Task[T | None] | None = None
+
+    async def begin(self, patience_s: float) -> None:
+        """Wait for the first value, at most so long. Raises what the source raised until then."""
+        done, _ = await asyncio.wait({self._awaited()}, timeout=patience_s)
+        for first in done:
+            first.result()
+
+    async def values(self, heartbeat_s: float) -> AsyncGenerator[T | None]:
+        """All values; None after every ``heartbeat_s`` seconds without one. Raises what the source raises."""
+        while True:
+            pending = self._awaited()
+            done, _ = await asyncio.wait({pending}, timeout=heartbeat_s)
+            if not done:
+                yield None
+                continue
+            value = pending.result()
+            if value is None:
+                return
+            self._next = None
+            yield value
+
+    def _awaited(self) -> asyncio.Task[T | None]:
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._one())
+        return self._next
+
+    async def _one(self) -> T | None:
+        return await anext(self._source, None)
+
+    async def stop(self) -> None:
+        """Give up on the value that is awaited, and wait until that is over."""
+        if self._next is not None:
+            self._next.cancel()
+            await asyncio.gather(self._next, return_exceptions=True)
+
+
 async def encode_stream(events: AsyncIterator[LoggedEvent], heartbeat_s: float) -> AsyncIterator[bytes]:
     """``events`` on the wire, with a comment after every ``heartbeat_s`` seconds of silence.
 
     Where the source itself breaks, which is when the replica that ran the run is lost, an error event without an id
     is the last: the reader may come back with the last id it has, and gets how the run was closed.
-
-    The next event is awaited in a task of its own: cancelling it to send a heartbeat would end the source.
     """
-    pending = asyncio.ensure_future(_next(events))
+    pump = HeartbeatPump(events)
     last = -1
     try:
-        while True:
-            done, _ = await asyncio.wait({pending}, timeout=heartbeat_s)
-            if not done:
+        async for event in pump.values(heartbeat_s):
+            if event is None:
                 yield HEARTBEAT
                 continue
-            try:
-                event = pending.result()
-            except Exception:
-                log.exception("an event stream broke")
-                yield encode_broken(last)
-                return
-            if event is None:
-                return
             last = event.seq
             yield encode_event(event)
-            pending = asyncio.ensure_future(_next(events))
+    except Exception:
+        log.exception("an event stream broke")
+        yield encode_broken(last)
     finally:
-        pending.cancel()
+        await pump.stop()
 
 
 def encode_broken(last_seq: int) -> bytes:
@@ -67,7 +105,3 @@ def encode_broken(last_seq: int) -> bytes:
         "terminal": True,
     }
     return f"event: error\ndata: {json.dumps(body)}\n\n".encode()
-
-
-async def _next(events: AsyncIterator[LoggedEvent]) -> LoggedEvent | None:
-    return await anext(events, None)

@@ -92,7 +92,8 @@ def _write_dot(path: Path, record: RunRecord) -> None:
 async def follow(system: AnswerSystem, request: RunRequest, base_url: str | None, echo: Echo | None) -> RunRecord:
     """Ask, print the steps as they happen and then the outcome, if at all, and return the record."""
     from vrag_ray.agent.events import ThinkEvent
-    from vrag_ray.cli.show import answer_lines, event_lines, graph_lines
+    from vrag_ray.cli.show import answer_lines, graph_lines
+    from vrag_ray.client.event_text import event_lines
 
     run_id = uuid.uuid4().hex
     thought: ThinkEvent | None = None

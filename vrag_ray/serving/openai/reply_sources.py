@@ -12,13 +12,13 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
+from vrag_ray.client.event_text import Narrator
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
 from vrag_ray.serving.backends import Backend
 from vrag_ray.serving.errors import ApiError, NotReadyError, UpstreamError
 from vrag_ray.serving.openai.citations import evidence_of, marked
 from vrag_ray.serving.openai.detached import detached
-from vrag_ray.serving.openai.narration import Narrator
 from vrag_ray.serving.openai.reasoning_parser import Piece, Speech
 from vrag_ray.serving.openai.responses import CachedTokens, FinishReason, Said, ToolCall, Usage
 from vrag_ray.types import Completion

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator
@@ -14,7 +13,7 @@ from pydantic import BaseModel
 from starlette.types import Receive, Scope, Send
 
 from vrag_ray.serving.error_body import internal_error_response, vrag_error_response
-from vrag_ray.serving.event_stream import HEARTBEAT
+from vrag_ray.serving.event_stream import HEARTBEAT, HeartbeatPump
 from vrag_ray.serving.openai.detached import detached
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending
@@ -65,57 +64,35 @@ class ChunkStream:
     def __init__(self, name: str, source: AsyncGenerator[ChatCompletionChunk]) -> None:
         self._name = name
         self._source = source
-        self._next: asyncio.Task[ChatCompletionChunk | None] | None = None
+        self._pump = HeartbeatPump(source)
 
     async def begin(self, patience_s: float = PATIENCE_S) -> None:
         """Wait for the first chunk. Raises what went wrong until then."""
         try:
-            first = self._ask()
-            done, _ = await asyncio.wait({first}, timeout=patience_s)
-            if done:
-                first.result()
+            await self._pump.begin(patience_s)
         except BaseException:
             self.close()
             raise
 
     async def events(self, heartbeat_s: float) -> AsyncGenerator[bytes]:
-        """All events, with a comment after every ``heartbeat_s`` seconds of silence.
-
-        A chunk is awaited in a task of its own: cancelling it to send a heartbeat would end the reply.
-        """
-        pending = self._next or self._ask()
-        while True:
-            done, _ = await asyncio.wait({pending}, timeout=heartbeat_s)
-            if not done:
-                yield HEARTBEAT
-                continue
-            try:
-                chunk = pending.result()
-            except VragError as error:
-                yield _error(vrag_error_response(error))
-                return
-            except Exception:
-                log.exception("the reply %s broke", self._name)
-                yield _error(internal_error_response(self._name))
-                return
-            if chunk is None:
-                yield DONE
-                return
-            yield _event(_json(chunk))
-            pending = self._ask()
+        """All events, with a comment after every ``heartbeat_s`` seconds of silence."""
+        try:
+            async for chunk in self._pump.values(heartbeat_s):
+                yield HEARTBEAT if chunk is None else _event(_json(chunk))
+        except VragError as error:
+            yield _error(vrag_error_response(error))
+        except Exception:
+            log.exception("the reply %s broke", self._name)
+            yield _error(internal_error_response(self._name))
+        else:
+            yield DONE
 
     def close(self) -> None:
         detached(self._stop(), f"the reply {self._name} cannot be stopped")
 
     async def _stop(self) -> None:
-        if self._next is not None:
-            self._next.cancel()
-            await asyncio.gather(self._next, return_exceptions=True)
+        await self._pump.stop()
         await self._source.aclose()
-
-    def _ask(self) -> asyncio.Task[ChatCompletionChunk | None]:
-        self._next = asyncio.ensure_future(_next(self._source))
-        return self._next
 
 
 class ChunkResponse(StreamingResponse):
@@ -155,7 +132,3 @@ def _error(response: JSONResponse) -> bytes:
 
 def _event(data: str) -> bytes:
     return f"data: {data}\n\n".encode()
-
-
-async def _next(source: AsyncGenerator[ChatCompletionChunk]) -> ChatCompletionChunk | None:
-    return await anext(source, None)

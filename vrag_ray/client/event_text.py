@@ -1,0 +1,173 @@
+"""What happens in a run, in words: lines for a terminal or a tool's progress, and the story of its thoughts. Pure.
+
+The web interface shows events as pictures and blocks; its few words are in ``ui/words.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vrag_ray.agent.citations import Citation
+from vrag_ray.agent.events import (
+    AnswerEvent,
+    CorrectionEvent,
+    CropEvent,
+    ErrorEvent,
+    Event,
+    MaxStepsEvent,
+    MemorizeEvent,
+    Place,
+    PruneEvent,
+    ReadEvent,
+    SearchDoneEvent,
+    SearchEvent,
+    StartEvent,
+    ThinkEvent,
+)
+from vrag_ray.client.schemas import SearchHit
+
+QUOTE_CHARS = 160
+MOST_RESULTS = 5
+"""Of one search, in a narration."""
+Corners = tuple[float, float, float, float]
+
+
+def event_lines(event: Event) -> Iterator[str]:
+    """What happened, for people; nothing for bookkeeping events."""
+    stamp = f"{event.t:6.2f} s  "
+    for line in _event_texts(event):
+        yield stamp + line
+        stamp = " " * len(stamp)
+
+
+def _event_texts(event: Event) -> Iterator[str]:
+    match event:
+        case StartEvent():
+            yield f"start     {event.agent} agent, at most {event.max_steps} steps"
+        case ThinkEvent():
+            yield f"think     {shortened(event.content)}"
+        case SearchEvent():
+            yield f'search    "{event.query}"'
+        case SearchDoneEvent():
+            yield f"found     {len(event.results)} passages, {event.shards_ok} of {event.shards_total} shards"
+            for found in event.results:
+                yield f"          {found.title}, {place(found)}"
+        case ReadEvent():
+            for page in event.pages:
+                result = (
+                    f"cannot be read: {page.error}"
+                    if page.error
+                    else f"{page.words or page.characters} " + ("words" if page.words else "characters")
+                )
+                yield f"read      {page.title}, {place(page)}: {result}"
+        case CropEvent():
+            yield f"look      {event.place.title}, {place(event.place)}"
+            yield f'          "{shortened(event.text)}"'
+        case MemorizeEvent():
+            yield f"remember  {shortened(event.summary)}"
+            for note in event.notes:
+                yield f"          note: {note}"
+        case _:
+            yield from _ending_texts(event)
+
+
+def _ending_texts(event: Event) -> Iterator[str]:
+    match event:
+        case CorrectionEvent():
+            yield f"refused   {shortened(event.message)}"
+        case ErrorEvent():
+            yield f"error     {event.message}"
+        case MaxStepsEvent():
+            yield f"limit     {event.max_steps} steps are used up"
+        case AnswerEvent():
+            yield f"answer    {event.status}"
+
+
+def place(where: Place | Citation | SearchHit) -> str:
+    """``page 4, box 0.10 0.31 0.90 0.35`` or ``60.0-70.0 s``."""
+    span = (where.span_start, where.span_end) if isinstance(where, Citation) else (None, None)
+    text = where_text(where.page, where.t_start, where.t_end, span)
+    return f"{text}, box {box_text(where.bbox)}" if where.bbox is not None else text
+
+
+def where_text(
+    page: int | None, t_start: float | None, t_end: float | None, span: tuple[int | None, int | None]
+) -> str:
+    if page is not None:
+        return f"page {page}"
+    if t_start is not None and t_end is not None:
+        return f"{t_start:.1f}-{t_end:.1f} s"
+    if span[0] is not None and span[1] is not None:
+        return f"characters {span[0]}-{span[1]}"
+    return "the text"
+
+
+def box_text(box: Corners) -> str:
+    return " ".join(f"{edge:.2f}" for edge in box)
+
+
+def picture_path(citation: Citation) -> str | None:
+    """The path at the gateway that shows what is cited; None for plain text."""
+    if citation.page is not None:
+        path = f"/v1/documents/{citation.doc_id}/pages/{citation.page}.png"
+        return path if citation.bbox is None else f"{path}?bbox=" + ",".join(f"{edge:.4f}" for edge in citation.bbox)
+    if citation.t_start is not None:
+        return f"/v1/documents/{citation.doc_id}/frames/{citation.t_start:.1f}.png"
+    return None
+
+
+def shortened(text: str, limit: int = QUOTE_CHARS) -> str:
+    """On one line, cut at a space where it is longer than ``limit``."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= limit else flat[:limit].rsplit(" ", 1)[0] + " …"
+
+
+class Narrator:
+    """Thoughts as they are; everything else on a line of its own. Replies in the making are left out: they may fail."""
+
+    def __init__(self) -> None:
+        self._in_line = False
+        self._step = 0
+
+    def told(self, event: Event) -> str:
+        """What to add to the reasoning; empty for an event without a word for the reader."""
+        if isinstance(event, ThinkEvent):
+            begin = "\n" if self._in_line and event.step != self._step else ""
+            self._in_line, self._step = not event.content.endswith("\n"), event.step
+            return begin + event.content
+        line = _told_line(event)
+        if not line:
+            return ""
+        begin = "\n" if self._in_line else ""
+        self._in_line = False
+        return f"{begin}{line}\n"
+
+
+def _told_line(event: Event) -> str:
+    line = ""
+    match event:
+        case SearchEvent():
+            line = f"Search: {event.query}"
+        case SearchDoneEvent():
+            line = "Found: " + ("; ".join(_titled(place) for place in event.results[:MOST_RESULTS]) or "nothing")
+        case CropEvent():
+            line = f"Look closer: {_titled(event.place)}"
+        case MemorizeEvent():
+            kept = f"{len(event.items)} item{'' if len(event.items) == 1 else 's'}"
+            line = f"Memorise: {event.summary} ({kept})" if event.summary else f"Memorise: {kept}"
+        case PruneEvent():
+            line = f"Leave out of view: {len(event.dropped)} remembered"
+        case CorrectionEvent():
+            line = f"Correction: {event.message}"
+        case ErrorEvent():
+            line = f"Trouble: {event.message}"
+        case MaxStepsEvent():
+            line = f"All {event.max_steps} steps are used up."
+    return line
+
+
+def _titled(place: Place) -> str:
+    """Title, and the page or the seconds."""
+    if place.page is None and (place.t_start is None or place.t_end is None):
+        return place.title
+    return f"{place.title}, {where_text(place.page, place.t_start, place.t_end, (None, None))}"
