@@ -40,6 +40,7 @@ from vrag_ray.serving.local import start_serving
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.training.config import (
     EngineConfig,
+    EnvironmentConfig,
     ModelConfig,
     OptimizerConfig,
     RewardConfig,
@@ -48,13 +49,12 @@ from vrag_ray.training.config import (
     Schedule,
     SFTConfig,
     WorkersConfig,
-    WorldConfig,
 )
 from vrag_ray.training.data import load_examples
 from vrag_ray.training.data.examples import Example
 from vrag_ray.training.launch import train_rl, train_sft
 from vrag_ray.training.rewards.reward import exact_match
-from vrag_ray.training.rollout.environment import World
+from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.rollout import expert_runs
 from vrag_ray.training.rollout.trajectory_store import write_calls, write_trajectories
 from vrag_ray.training.trainer.image_processing import Pixels
@@ -113,7 +113,9 @@ class Course:
         self.out = out
         self.seed = seed
         self.seconds: dict[str, float] = {}
-        self.world_config = WorldConfig(collection=str(out / "collection"), agent=mosaic_agent(), corpus=CORPUS)
+        self.environment_config = EnvironmentConfig(
+            collection=str(out / "collection"), agent=mosaic_agent(), corpus=CORPUS
+        )
         self.workers = WorkersConfig(count=2, threads=1)
 
     def stage(self, name: str, done: Path, work: Callable[[], object]) -> None:
@@ -130,7 +132,7 @@ class Course:
         from vrag_ray.ingest import ingest
 
         Mosaic.generate(BENCHMARK, seed=self.seed).write(self.out / "world")
-        ingest([self.out / "world" / "pages"], Settings(collection=self.world_config.collection, corpus=CORPUS))
+        ingest([self.out / "world" / "pages"], Settings(collection=self.environment_config.collection, corpus=CORPUS))
         save_mosaic_model(self.out / "model", seed=self.seed, shape=ModelShape(initializer_range=0.04))
 
     def write_lessons(self) -> None:
@@ -152,17 +154,17 @@ class Course:
 
     async def _write_expert_runs(self, form: ChatFormat, pixels: Pixels) -> None:
         truth = Mosaic.read(self.out / "world")
-        world = await World.open(self.world_config, RewardConfig(), 64)
+        environment = await Environment.open(self.environment_config, RewardConfig(), 64)
         try:
             groups = await expert_runs(
-                world.stage,
-                lambda _, sample: MosaicExpert(truth, world.stage.protocol, noise=NOISE, sample=sample),
+                environment.stage,
+                lambda _, sample: MosaicExpert(truth, environment.stage.protocol, noise=NOISE, sample=sample),
                 form,
-                pixels.widen,
-                world.tasks(str(self.out / "world" / "train.jsonl"))[:EXPERT_RUNS],
+                pixels.expand_image_tokens,
+                environment.tasks(str(self.out / "world" / "train.jsonl"))[:EXPERT_RUNS],
             )
         finally:
-            await world.close()
+            await environment.close()
         runs = [run for group in groups for run in group]
         right = sum(run.reward.success for run in runs) / len(runs)
         print(f"expert: {len(runs)} runs, {right:.3f} of them right", flush=True)
@@ -231,7 +233,7 @@ class Course:
             algorithm=algorithm,
             rollout=rollout,
             reward=RewardConfig(answer=0.9, retrieval=0.0, format=0.1),
-            world=self.world_config,
+            environment=self.environment_config,
             checkpoint_every=20,
         )
         train_rl(config, lambda line: print(f"  {line}", flush=True))
@@ -255,7 +257,10 @@ class Course:
             engine_args={"block_size": 32},
         )
         return Settings(
-            collection=self.world_config.collection, corpus=CORPUS, agent=self.world_config.agent, vllm=model
+            collection=self.environment_config.collection,
+            corpus=CORPUS,
+            agent=self.environment_config.agent,
+            vllm=model,
         )
 
     def served_success(self, name: str) -> float:
@@ -276,7 +281,7 @@ def _practised(calls: Iterable[Practised]) -> Iterator[Asked]:
 def _as_calls(asked: Iterable[Asked], form: ChatFormat, pixels: Pixels) -> Iterator[Call]:
     for messages, reply in asked:
         pngs = images(messages)
-        ids = pixels.widen(form.tokens(ChatRequest(messages))[0], pngs)
+        ids = pixels.expand_image_tokens(form.tokens(ChatRequest(messages))[0], pngs)
         yield Call(ids, pngs, form.reply_tokens(reply), text=reply)
 
 

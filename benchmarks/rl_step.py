@@ -36,13 +36,13 @@ from vrag_ray.config import CorpusConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images, pictures
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS
-from vrag_ray.training.algorithms.credit_assignment import Lesson
-from vrag_ray.training.collectives import Ranks
-from vrag_ray.training.config import EngineConfig, ModelConfig, OptimizerConfig, RewardConfig, WorldConfig
+from vrag_ray.training.algorithms.credit_assignment import TrainSample
+from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.config import EngineConfig, EnvironmentConfig, ModelConfig, OptimizerConfig, RewardConfig
 from vrag_ray.training.rollout.collector import collect_seldom
 from vrag_ray.training.rollout.colocated import ColocatedEngine
-from vrag_ray.training.rollout.environment import World
-from vrag_ray.training.rollout.recording import draw
+from vrag_ray.training.rollout.environment import Environment
+from vrag_ray.training.rollout.recording import derive_seed
 from vrag_ray.training.rollout.rollout import rollouts
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.learner import Learner
@@ -123,7 +123,7 @@ class Bench:
         self.engine = ColocatedEngine(self.model, config, temperature=1.0, distributed=False, seed=0)
         trained = load_model(ModelConfig(path=self.model, freeze_vision=False), self.model)
         self.pixels = Pixels(self.form.processor)
-        ranks = Ranks()
+        ranks = Collectives()
         self.optimizer = Optimizer(trained, OptimizerConfig(lr=LR), 1000, ranks)
         self.trained = trained
         self.learner = Learner(
@@ -136,11 +136,11 @@ class Bench:
     async def agent_against_engine(self) -> None:
         """Tokens a second of agent runs, and of the engine given the very same prompts at once."""
         collect_seldom()
-        config = WorldConfig(
+        config = EnvironmentConfig(
             collection=str(self.course / "collection"), agent=mosaic_agent(), corpus=CorpusConfig(ocr=False)
         )
-        world = await World.open(config, RewardConfig(), 256)
-        tasks = world.tasks(str(self.course / "world" / "train.jsonl"))[:AGENT_QUESTIONS]
+        environment = await Environment.open(config, RewardConfig(), 256)
+        tasks = environment.tasks(str(self.course / "world" / "train.jsonl"))[:AGENT_QUESTIONS]
         agent: list[float] = []
         bare: list[float] = []
         longest: list[int] = []
@@ -149,7 +149,7 @@ class Bench:
                 spent: list[float] = []
                 with timed(spent):
                     groups = await rollouts(
-                        world.stage,
+                        environment.stage,
                         self.engine,
                         self.form,
                         tasks,
@@ -171,7 +171,7 @@ class Bench:
                     bare.append(tokens / again[0])
                     longest.append(max(sum(len(call.completion_ids) for call in run.calls) for run in runs))
         finally:
-            await world.close()
+            await environment.close()
         ratios = told([mine / theirs for mine, theirs in zip(agent, bare, strict=True)])
         more = statistics.median(1 / mine - 1 / theirs for mine, theirs in zip(agent, bare, strict=True))
         print(f"agent rollouts: {statistics.median(agent):.0f} tokens/s in {len(runs)} runs of {len(calls)} replies")
@@ -185,20 +185,24 @@ class Bench:
     async def _again(self, call: Call, seed: str) -> None:
         """As many tokens for the same prompt, without an agent."""
         narrow = _narrow(call.prompt_ids, self.form.image_token_id)
-        sampling = Sampling(len(call.completion_ids), 1.0, seed=draw(seed), unsaid=self.form.picture_tokens)
+        sampling = Sampling(
+            len(call.completion_ids), 1.0, seed=derive_seed(seed), banned_token_ids=self.form.picture_tokens
+        )
         await _whole(self.engine.generate(TokenRequest(narrow, call.images, sampling)))
 
     async def our_step(self, prompts: Sequence[tuple[tuple[int, ...], tuple[bytes, ...]]], turn: int) -> int:
         """One GRPO step on one-turn samples: sample, learn, new weights. The number of samples."""
 
         async def one(number: int, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> Call:
-            sampling = Sampling(REPLY_TOKENS, 1.0, seed=draw(turn, number), unsaid=self.form.picture_tokens)
+            sampling = Sampling(
+                REPLY_TOKENS, 1.0, seed=derive_seed(turn, number), banned_token_ids=self.form.picture_tokens
+            )
             read, done = await _whole(self.engine.generate(TokenRequest(ids, pngs, sampling)))
             return Call(read, pngs, done.token_ids, done.logprobs, done.text, done.finish)
 
         asked = [prompt for prompt in prompts for _ in range(GROUP)]
         calls = await asyncio.gather(*(one(number, *prompt) for number, prompt in enumerate(asked)))
-        lessons = [Lesson((call,), 1.0 if at % 2 else -1.0, keep=True) for at, call in enumerate(calls)]
+        lessons = [TrainSample((call,), 1.0 if at % 2 else -1.0, keep=True) for at, call in enumerate(calls)]
         self.learner.update([lessons], ALGORITHMS["grpo"].model_copy(update={"kl": 0.0}))
         await self.engine.load_weights(full_weights(self.trained), f"step {turn}")
         return len(calls)
@@ -221,7 +225,9 @@ async def _whole(pieces: AsyncGenerator[TokenDelta | Completion]) -> tuple[tuple
 class TrlStep:
     """TRL's trainer on the same prompts. It generates with transformers: its vLLM mode knows no CPU."""
 
-    def __init__(self, model: str, prompts: Sequence[tuple[str, Image]], unsaid: Sequence[int], folder: Path) -> None:
+    def __init__(
+        self, model: str, prompts: Sequence[tuple[str, Image]], banned_token_ids: Sequence[int], folder: Path
+    ) -> None:
         from datasets import Dataset
         from transformers import AutoModelForImageTextToText, AutoProcessor, PreTrainedModel, ProcessorMixin
         from trl.trainer.grpo_config import GRPOConfig
@@ -245,7 +251,7 @@ class TrlStep:
             logging_steps=1000,
             disable_tqdm=True,
             temperature=1.0,
-            generation_kwargs={"suppress_tokens": list(unsaid)},
+            generation_kwargs={"suppress_tokens": list(banned_token_ids)},
         )
         load_trained: Callable[[str], PreTrainedModel] = AutoModelForImageTextToText.from_pretrained
         load_processor: Callable[..., ProcessorMixin] = AutoProcessor.from_pretrained

@@ -175,7 +175,7 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
     from tests.agent.scripted import ticking
     from vrag_ray.agent.driver import Run
     from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-    from vrag_ray.policies.registry import brain_of
+    from vrag_ray.policies.registry import agent_spec
 
     keep = MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=4)
     actions: tuple[Action, ...] = (
@@ -191,12 +191,12 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
     render = GraphProtocol().render
     config = SIZES.model_copy(update={"family": FAMILY.name, "deadline_s": 3600.0})
     told = Scripted(model, ChatFormat(folder), list(map(render, actions)))
-    brain = brain_of("vimrag", config, CorpusConfig(), told, session="cache")
+    spec = agent_spec("vimrag", config, CorpusConfig(), told, session="cache")
     run = Run(
         "cache",
         "What was sold?",
-        policy=brain.policy,
-        protocol=brain.protocol,
+        policy=spec.policy,
+        protocol=spec.protocol,
         source=library(),
         config=config,
         clock=ticking(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from benchmarks.mosaic.tokenizer_corpus import rehearsed_chats
+from benchmarks.mosaic.tokenizer_corpus import tokenizer_corpus_chats
 from benchmarks.mosaic.vocabulary import vocabulary
 from vrag_ray.agent.chat import ImagePart, Message
 from vrag_ray.imaging.coordinates import FAMILIES
@@ -94,7 +94,7 @@ def chat_text(messages: tuple[Message, ...]) -> str:
 def _tokenizer(family: FamilyName) -> Tokenizer:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-    pieces = vocabulary(family, map(chat_text, rehearsed_chats(family)))
+    pieces = vocabulary(family, map(chat_text, tokenizer_corpus_chats(family)))
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     bpe.decoder = decoders.ByteLevel()

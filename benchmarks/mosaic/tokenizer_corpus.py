@@ -23,7 +23,7 @@ SAMPLES = 8
 EXERCISES = 64
 
 
-def rehearsed_chats(family: FamilyName) -> Iterator[Chat]:
+def tokenizer_corpus_chats(family: FamilyName) -> Iterator[Chat]:
     """Each with the assistant's reply as its last message."""
     protocol = mosaic_protocol(family)
     side = page_side(protocol.family)

@@ -29,7 +29,7 @@ class Say:
 
 
 Body = dict[str, Any]
-Brain = Callable[[Body, int], Say | str]
+AgentSpec = Callable[[Body, int], Say | str]
 """From a request and how many came before it to the reply."""
 
 
@@ -46,7 +46,7 @@ class Stub:
 
 
 @contextmanager
-def openai_stub(brain: Brain) -> Iterator[Stub]:
+def openai_stub(spec: AgentSpec) -> Iterator[Stub]:
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -61,7 +61,7 @@ def openai_stub(brain: Brain) -> Iterator[Stub]:
                 stub.busy += 1
                 stub.busiest = max(stub.busiest, stub.busy)
             try:
-                said = brain(body, number)
+                said = spec(body, number)
                 self._reply(Say(said) if isinstance(said, str) else said)
             except OSError:
                 with lock:

@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.agent.pages import library
 from tests.agent.scripted import run_to_end, ticking
-from tests.policies.openai_stub import Body, Brain, Say, images_of, openai_stub, texts_of
+from tests.policies.openai_stub import AgentSpec, Body, Say, images_of, openai_stub, texts_of
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
 from vrag_ray.agent.driver import Run
@@ -23,7 +23,7 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, Sampling
 from vrag_ray.policies.llm.openai_api import OpenAiModel
-from vrag_ray.policies.registry import UnknownAgentError, agents, brain_of
+from vrag_ray.policies.registry import UnknownAgentError, agent_spec, agents
 from vrag_ray.types import Completion, VragError
 
 GRAPH = GraphProtocol()
@@ -145,7 +145,7 @@ def test_leaving_the_stream_ends_the_generation() -> None:
 
 def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = False) -> tuple[Run, list[Event]]:
     model = OpenAiModel(config(base_url))
-    made = brain_of(agent, AgentConfig(), CorpusConfig(), model, session="r1", native_tools=native_tools)
+    made = agent_spec(agent, AgentConfig(), CorpusConfig(), model, session="r1", native_tools=native_tools)
     run = Run(
         "r1",
         "What was North in 2022?",
@@ -164,7 +164,7 @@ def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = Fals
     return run, asyncio.run(collect())
 
 
-def script(*lines: Say | str) -> Brain:
+def script(*lines: Say | str) -> AgentSpec:
     def say(_: Body, number: int) -> Say | str:
         return lines[min(number, len(lines) - 1)]
 
@@ -233,12 +233,12 @@ def test_agents_that_need_a_model_are_offered_only_with_one() -> None:
     assert agents(has_model=False) == ("extractive",)
     assert agents(has_model=True) == ("extractive", "vimrag", "vrag")
     with pytest.raises(UnknownAgentError, match="needs a language model"):
-        brain_of("vimrag", AgentConfig(), CorpusConfig(), None)
+        agent_spec("vimrag", AgentConfig(), CorpusConfig(), None)
     with pytest.raises(UnknownAgentError, match="no agent"):
-        brain_of("wizard", AgentConfig(), CorpusConfig(), None)
+        agent_spec("wizard", AgentConfig(), CorpusConfig(), None)
 
 
 def test_the_extractive_policy_needs_no_model() -> None:
-    made = brain_of("extractive", AgentConfig(), CorpusConfig(), None)
+    made = agent_spec("extractive", AgentConfig(), CorpusConfig(), None)
     run, _ = run_to_end(made.policy, library(), "How many units did North sell in 2022?")
     assert run.record().status is RunStatus.ANSWERED

@@ -7,7 +7,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vrag_ray.serving.openai.reasoning_parser import Piece, Speech
+from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser
 from vrag_ray.serving.openai.responses import CalledFunction
 
 TAGS = (
@@ -26,7 +26,7 @@ MODEL_TEXT = st.lists(st.sampled_from(TAGS) | st.text(max_size=4), max_size=12).
 
 
 def _sorted(pieces: list[str], *, calls: bool = True) -> tuple[str, str, list[CalledFunction]]:
-    speech = Speech(calls_functions=calls)
+    speech = ReasoningParser(calls_functions=calls)
     said: list[Piece] = [*map(speech.feed, pieces), speech.end()]
     return "".join(piece.think for piece in said), "".join(piece.content for piece in said), speech.calls
 

@@ -9,7 +9,7 @@ import pytest
 
 from vrag_ray.agent.chat import Delta
 from vrag_ray.policies.llm.chat_model import TokenDelta
-from vrag_ray.serving.deployments.stream_throttle import Pace, joined_tokens, joined_words
+from vrag_ray.serving.deployments.stream_throttle import StreamThrottle, joined_tokens, joined_words
 from vrag_ray.types import Completion
 
 pytestmark = pytest.mark.anyio
@@ -33,13 +33,13 @@ async def words(clock: Clock, count: int, every_s: float) -> AsyncIterator[Delta
 
 async def test_a_stream_alone_gets_every_word_as_it_comes():
     clock = Clock()
-    pieces = [piece async for piece in Pace(10, clock).kept(words(clock, 5, 0.1), joined_words)]
+    pieces = [piece async for piece in StreamThrottle(10, clock).apply(words(clock, 5, 0.1), joined_words)]
     assert pieces == [*(Delta(content=f"{number} ") for number in range(5)), Completion("whole")]
 
 
 async def test_words_that_come_too_fast_come_together_and_none_is_lost():
     clock = Clock()
-    *deltas, last = [piece async for piece in Pace(10, clock).kept(words(clock, 100, 0.01), joined_words)]
+    *deltas, last = [piece async for piece in StreamThrottle(10, clock).apply(words(clock, 100, 0.01), joined_words)]
     assert last == Completion("whole")
     assert len(deltas) == 11
     assert deltas[0] == Delta(content="0 ")
@@ -50,11 +50,11 @@ async def test_words_that_come_too_fast_come_together_and_none_is_lost():
 
 async def test_streams_under_way_share_the_messages():
     clock = Clock()
-    pace = Pace(10, clock)
-    async with aclosing(pace.kept(words(clock, 1000, 0.01), joined_words)) as other:
+    pace = StreamThrottle(10, clock)
+    async with aclosing(pace.apply(words(clock, 1000, 0.01), joined_words)) as other:
         await anext(other)
-        together = [piece async for piece in pace.kept(words(clock, 100, 0.01), joined_words)]
-    alone = [piece async for piece in pace.kept(words(clock, 100, 0.01), joined_words)]
+        together = [piece async for piece in pace.apply(words(clock, 100, 0.01), joined_words)]
+    alone = [piece async for piece in pace.apply(words(clock, 100, 0.01), joined_words)]
     assert len(together) == pytest.approx(len(alone) / 2, abs=2)
 
 

@@ -21,12 +21,12 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
-from vrag_ray.training.algorithms.credit_assignment import Lesson, lessons
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_samples
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import ModelConfig, OptimizerConfig
 from vrag_ray.training.rewards.grader import Grader
 from vrag_ray.training.rewards.reward import RewardWeights
-from vrag_ray.training.rollout.rollout import Stage, Task, expert_runs
+from vrag_ray.training.rollout.rollout import RolloutContext, Task, expert_runs
 from vrag_ray.training.trainer.batch import collate
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.learner import Learner, Update
@@ -99,10 +99,12 @@ def _hit(name: str, score: int) -> Hit:
 
 def stage(
     *, family: FamilyName = FamilyName.QWEN2_5_VL, source: Album | None = None, agent: AgentConfig | None = None
-) -> Stage:
+) -> RolloutContext:
     """The answer alone is graded."""
     grade = Grader("exact_match", weights=RewardWeights(answer=1.0, retrieval=0.0, format=0.0))
-    return Stage(source or Album(), mosaic_protocol(family), agent or mosaic_agent(family), grade, concurrency=64)
+    return RolloutContext(
+        source or Album(), mosaic_protocol(family), agent or mosaic_agent(family), grade, concurrency=64
+    )
 
 
 def tasks(count: int) -> list[Task]:
@@ -124,7 +126,9 @@ def played(
     """Runs of an expert that errs, in the tokens of the model in the folder ``model``."""
     form, pixels = ChatFormat(str(model)), pixels_of(model)
     return asyncio.run(
-        expert_runs(stage(family=family), expert(noise, family), form, pixels.widen, tasks(questions), group=group)
+        expert_runs(
+            stage(family=family), expert(noise, family), form, pixels.expand_image_tokens, tasks(questions), group=group
+        )
     )
 
 
@@ -175,7 +179,7 @@ class Speaker:
             ids = self.spelt(text)
             logprobs = tuple(-1 / (3 + place) for place in range(len(ids)))
             half = len(ids) // 2
-            read = self._pixels.widen(request.prompt_ids, request.images)
+            read = self._pixels.expand_image_tokens(request.prompt_ids, request.images)
             yield TokenDelta(ids[:half], logprobs[:half], read)
             yield TokenDelta(ids[half:], logprobs[half:])
             yield Completion(text=text, weights="5", token_ids=ids, logprobs=logprobs)
@@ -219,9 +223,9 @@ def sampled(groups: Groups, model: Path, shift: float = 0.0) -> Groups:
     return [[replace(run, calls=tuple(map(scored, run.calls))) for run in group] for group in groups]
 
 
-def taught(groups: Groups, algorithm: Algorithm) -> list[Lesson]:
-    """The lessons of all runs, in order."""
-    return [lesson for run in lessons(groups, algorithm, Ranks()) for lesson in run]
+def taught(groups: Groups, algorithm: Algorithm) -> list[TrainSample]:
+    """The train samples of all runs, in order."""
+    return [sample for run in train_samples(groups, algorithm, Collectives()) for sample in run]
 
 
 @dataclass
@@ -245,7 +249,7 @@ class School:
         """Nothing is clipped, and nothing decays: a step is that of the gradient alone."""
         loaded = scorer_of(model).model
         scorer = Scorer(loaded, entropy_learns=entropy_learns)
-        ranks = Ranks()
+        ranks = Collectives()
         optimizer = Optimizer(loaded, OptimizerConfig(lr=lr, weight_decay=0.0, clip_norm=1e9), 10, ranks)
         learner = Learner(
             scorer,
@@ -258,7 +262,9 @@ class School:
         )
         return cls(learner, optimizer, scorer)
 
-    def update(self, batches: Sequence[Sequence[Lesson]], algorithm: Algorithm) -> tuple[list[Update], list[Gradients]]:
+    def update(
+        self, batches: Sequence[Sequence[TrainSample]], algorithm: Algorithm
+    ) -> tuple[list[Update], list[Gradients]]:
         """What the learner says of each step, and the gradients that each step was made with."""
         names = {id(parameter): name for name, parameter in self.scorer.model.named_parameters()}
         gradients: list[Gradients] = []

@@ -87,7 +87,7 @@ def test_a_literal_image_token_in_a_text_stands_for_no_picture(model: Path):
 
     def call(before: str, after: str) -> Call:
         chat = ChatRequest((Message.of(Role.USER, before, ImagePart(seen), after),))
-        return Call(pixels.widen(form.tokens(chat)[0], (seen,)), (seen,), (7,))
+        return Call(pixels.expand_image_tokens(form.tokens(chat)[0], (seen,)), (seen,), (7,))
 
     told = call(f"it reads {IMAGE_PAD}{IMAGE_PAD}", f"and then {IMAGE_PAD}")
     batch = batch_of([told, call("it reads", "and then")], model)
@@ -106,7 +106,9 @@ def test_a_page_that_says_image_token_is_retrieved_and_learnt_from_like_any_othe
     )
     setting = stage(source=album)
     [[run]] = asyncio.run(
-        expert_runs(setting, lambda *_: Watcher(*script, protocol=setting.protocol), form, pixels.widen, tasks(1))
+        expert_runs(
+            setting, lambda *_: Watcher(*script, protocol=setting.protocol), form, pixels.expand_image_tokens, tasks(1)
+        )
     )
     assert [len(call.images) for call in run.calls] == [0, 1, 0]
     batch = batch_of(list(run.calls), model)

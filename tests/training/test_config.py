@@ -16,7 +16,7 @@ RL: dict[str, object] = {
     "model": {"path": "some/model"},
     "examples": "questions.jsonl",
     "steps": 4,
-    "world": {"collection": "pages"},
+    "environment": {"collection": "pages"},
 }
 SFT: dict[str, object] = {"name": "run", "model": {"path": "some/model"}, "trajectories": "expert"}
 

@@ -234,7 +234,7 @@ def test_the_model_learns_from_what_the_command_line_constructed(tmp_path: Path)
     assert f"trajectories: {tmp_path / 'sft'}" in told
 
     form = ChatFormat(str(tmp_path / "model"))
-    replies = read_replies(tmp_path / "sft", form, Pixels(form.processor).widen, 100_000).calls
+    replies = read_replies(tmp_path / "sft", form, Pixels(form.processor).expand_image_tokens, 100_000).calls
     assert len(replies) == 3, "a search, a crop and an answer of the run that was judged right"
     shorter = sorted(call.tokens for call in replies)[1]
     learning = tmp_path / "sft.yaml"

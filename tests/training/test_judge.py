@@ -95,10 +95,10 @@ def test_an_answer_cannot_bring_a_verdict_of_its_own() -> None:
     ],
 )
 def test_a_reply_that_is_no_verdict_is_asked_for_again_and_told_so(first: Said) -> None:
-    def brain(_: Body, number: int) -> Said | str:
+    def spec(_: Body, number: int) -> Said | str:
         return first if number == 0 else "<judge>False</judge>"
 
-    with judge_stub(brain) as stub:
+    with judge_stub(spec) as stub:
         found, counts = judged(endpoint(stub.base_url), "Harlow")
         [_, again] = stub.requests
     assert found == [False]
@@ -160,12 +160,12 @@ def test_the_same_answer_given_many_times_at_once_is_judged_once() -> None:
 def test_no_more_than_so_many_are_on_the_wire_at_once() -> None:
     pair = threading.Barrier(2, timeout=10)
 
-    def brain(body: Body, _: int) -> str:
+    def spec(body: Body, _: int) -> str:
         # Nobody is answered alone: with fewer than two at once this would time out.
         pair.wait()
         return compares(body, 0)
 
-    with judge_stub(brain) as stub:
+    with judge_stub(spec) as stub:
         judged(endpoint(stub.base_url), *map(str, range(8)), concurrency=2)
         assert stub.busiest == 2
 

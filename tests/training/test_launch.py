@@ -50,7 +50,7 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
         return str(caught.value)
 
     monkeypatch.chdir(tmp_path)
-    assert "world.collection: there is no pages in" in refused()
+    assert "environment.collection: there is no pages in" in refused()
     (tmp_path / "pages").mkdir()
     assert "pages is not a collection: `vrag ingest" in refused()
     assert list((tmp_path / "pages").iterdir()) == []
@@ -66,7 +66,7 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
     )
 
 
-WORLD = {"collection": "pages"}
+ENVIRONMENT = {"collection": "pages"}
 
 
 def of_model(folder: Path, model_type: str, **values: object) -> RLConfig:
@@ -75,15 +75,15 @@ def of_model(folder: Path, model_type: str, **values: object) -> RLConfig:
 
 
 def test_a_family_that_is_not_the_trained_models_is_refused_with_both_names(tmp_path: Path):
-    world = {**WORLD, "agent": {"family": "qwen3_vl"}}
+    environment = {**ENVIRONMENT, "agent": {"family": "qwen3_vl"}}
     with pytest.raises(VragError, match=r"agent\.family is qwen3_vl, but model\.path .* of the family qwen2_5_vl"):
-        with_family(of_model(tmp_path, "qwen2_5_vl", world=world))
+        with_family(of_model(tmp_path, "qwen2_5_vl", environment=environment))
 
 
 def test_without_a_family_it_is_the_trained_models(tmp_path: Path):
     for agent in ("vrag", "vimrag"):
-        config = of_model(tmp_path, "qwen2_5_vl", world={**WORLD, "agent_name": agent})
-        assert with_family(config).world.agent.family is FamilyName.QWEN2_5_VL
+        config = of_model(tmp_path, "qwen2_5_vl", environment={**ENVIRONMENT, "agent_name": agent})
+        assert with_family(config).environment.agent.family is FamilyName.QWEN2_5_VL
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,8 @@ def test_without_a_family_it_is_the_trained_models(tmp_path: Path):
 def test_prompts_that_cannot_fit_the_engine_are_refused_with_their_sum(rollout: dict[str, object], engine: str):
     with pytest.raises(
         ValidationError,
-        match=r"vimrag cannot fit: world\.agent\.search_top_k 3: memory 1280 \(world\.agent\.memory_pixels\) \+ 3 "
+        match=r"vimrag cannot fit: environment\.agent\.search_top_k 3: memory 1280 "
+        r"\(environment\.agent\.memory_pixels\) \+ 3 "
         r"pages x 980 .* \+ 2 crops x 980 \+ reply 2048 \(rollout\.max_reply_tokens\) \+ text 1024 .* = 9252 tokens > "
         rf"{engine}\.max_model_len 4096: raise {engine}\.max_model_len",
     ):

@@ -28,8 +28,8 @@ from tests.training.mosaic import (
 )
 from tests.training.test_ranks import on_two_ranks
 from vrag_ray.training.algorithms.algorithm import Algorithm, Counts, loss
-from vrag_ray.training.algorithms.credit_assignment import Lesson
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.algorithms.credit_assignment import TrainSample
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
 from vrag_ray.training.trainer.batch import collate
 from vrag_ray.training.trainer.learner import Update
@@ -57,7 +57,7 @@ def without_kl(name: str) -> Algorithm:
 
 def one_step(
     model: Path,
-    batch: Sequence[Lesson],
+    batch: Sequence[TrainSample],
     algorithm: Algorithm,
     *,
     tokens_per_batch: int = 512,
@@ -111,7 +111,7 @@ RECIPES = {
 def on_this_rank(folder: Path, *, model: Path, reference: Path) -> dict[str, list[tuple[Update, Gradients]]]:
     """Steps on this rank's share of the stored runs, by what was done."""
     stored = list(read_trajectories(folder / "runs.parquet"))
-    groups = Ranks().share([stored[start : start + 2] for start in range(0, len(stored), 2)])
+    groups = Collectives().share([stored[start : start + 2] for start in range(0, len(stored), 2)])
     done: dict[str, list[tuple[Update, Gradients]]] = {}
     for name, algorithm in RECIPES.items():
         school = School.open(model, reference=reference)
@@ -123,7 +123,7 @@ def on_this_rank(folder: Path, *, model: Path, reference: Path) -> dict[str, lis
     halves = [taught(groups[:half], algorithm), taught(groups[half:], algorithm)]
     done["two mini-batches"] = list(zip(*school.update(halves, algorithm), strict=True))
     # With dynamic sampling a rank may be left without anything to learn from.
-    first = taught(groups if Ranks().rank == 0 else [], algorithm)
+    first = taught(groups if Collectives().rank == 0 else [], algorithm)
     done["one rank only"] = list(zip(*School.open(model).update([first], algorithm), strict=True))
     return done
 
@@ -215,7 +215,7 @@ def test_later_mini_batches_are_held_to_the_weights_that_sampled(runs: Groups, m
     assert apart(gradients[1], by_hand) < 1e-3
 
 
-def _gradient(school: School, batch: Sequence[Lesson], algorithm: Algorithm, model: Path) -> Gradients:
+def _gradient(school: School, batch: Sequence[TrainSample], algorithm: Algorithm, model: Path) -> Gradients:
     """Of one whole batch, with the sampler's log-probs for the old ones."""
     calls = [call for one in batch for call in one.calls]
     lengths = [one.completion_tokens for one in batch]

@@ -9,9 +9,9 @@ import torch
 
 from tests.training.mosaic import Groups, recipe, taught
 from vrag_ray.training.advantages import group_advantages
-from vrag_ray.training.algorithms.credit_assignment import Lesson, credit_input, lessons
+from vrag_ray.training.algorithms.credit_assignment import TrainSample, credit_input, train_samples
 from vrag_ray.training.algorithms.progress import progress_advantages
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
 from vrag_ray.training.trajectory import Call, Trajectory
 
@@ -79,7 +79,7 @@ def _ancestors(run: Trajectory) -> set[str]:
 
 
 def test_progress_credits_each_segment_of_a_run_with_what_it_brought(runs: Groups):
-    found = lessons(runs, recipe("progress"), Ranks())
+    found = train_samples(runs, recipe("progress"), Collectives())
     wanted = progress_advantages([[credit_input(run) for run in group] for group in runs])
     assert [[one.advantage for one in run] for run in found] == [run.tolist() for group in wanted for run in group]
     assert all(one.keep for run in found for one in run)
@@ -95,4 +95,4 @@ def test_lessons_can_be_made_again_from_what_was_stored(runs: Groups, tmp_path: 
 
 
 def test_a_lesson_counts_the_tokens_of_its_replies():
-    assert Lesson((Call((1, 2), (), (3,)), Call((1,), (), (4, 5))), 0.5, keep=True).completion_tokens == 3
+    assert TrainSample((Call((1, 2), (), (3,)), Call((1,), (), (4, 5))), 0.5, keep=True).completion_tokens == 3

@@ -55,7 +55,7 @@ def test_a_preset_without_a_gpu_has_no_plan() -> None:
 def changed(name: str, **changes: dict[str, object]) -> RLConfig:
     """A preset on other settings; sections of a section are replaced as a whole."""
     values: dict[str, Any] = preset_values(name) | {"name": "x", "examples": "-", "steps": 1}
-    values["world"] = {"collection": "-"} | values["world"]
+    values["environment"] = {"collection": "-"} | values["environment"]
     for section, own in changes.items():
         values[section] = values[section] | own
     return RLConfig.model_validate(values)

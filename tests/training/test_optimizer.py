@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import OptimizerConfig, Schedule
 from vrag_ray.training.trainer.optimizer import Optimizer, lr_at
 
@@ -53,7 +53,7 @@ class Line(nn.Module):
 
 
 def optimizer(line: Line, config: OptimizerConfig, steps: int = 10) -> Optimizer:
-    return Optimizer(line, config, steps, Ranks())  # type: ignore[arg-type]  of a model, only its parameters matter
+    return Optimizer(line, config, steps, Collectives())  # type: ignore[arg-type]  of a model, only its parameters matter
 
 
 def test_a_step_is_that_of_torchs_adamw_with_clipped_gradients():

@@ -1,4 +1,4 @@
-"""Ranks of a sharded model that have unequal numbers of micro-batches: real processes, a real sharded model."""
+"""Collectives of a sharded model that have unequal numbers of micro-batches: real processes, a real sharded model."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from tests.training.mosaic import Groups, pad_of, pixels_of, recipe, sampled, scorer_of, taught
 from tests.training.test_ranks import on_two_ranks
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import OptimizerConfig
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
 from vrag_ray.training.trainer.learner import Learner, Update
@@ -21,7 +21,7 @@ GRPO = recipe("grpo", kl=0.1)
 
 def two_steps(folder: Path, *, model: Path, sharded: bool) -> list[Update]:
     """The same step twice as two mini-batches. The second rank has one lesson, the first has all the others."""
-    ranks = Ranks()
+    ranks = Collectives()
     scorer, reference = scorer_of(model), scorer_of(model)
     if sharded:
         scorer.shard("cpu", "float32")

@@ -57,13 +57,13 @@ def test_a_prompt_is_widened_as_the_models_own_processor_widens_it(folder: Path)
     images = [Image.open(io.BytesIO(one)).convert("RGB") for one in pngs]
     wanted = processor(text=[text], images=images)["input_ids"][0]
     pixels = fresh(folder)
-    wide = pixels.widen(tuple(processor.tokenizer(text)["input_ids"]), pngs)
+    wide = pixels.expand_image_tokens(tuple(processor.tokenizer(text)["input_ids"]), pngs)
     assert wide == tuple(wanted)
     assert wide.count(pixels.image_token_id) == sum(map(pixels.visual_tokens, pngs)) > 3
 
 
 def test_a_prompt_without_pictures_stays_as_it_is(model: Path):
-    assert fresh(model).widen((1, 2, 3), ()) == (1, 2, 3)
+    assert fresh(model).expand_image_tokens((1, 2, 3), ()) == (1, 2, 3)
 
 
 @pytest.mark.parametrize(("marks", "count"), [(0, 1), (1, 0), (1, 2), (3, 2)])
@@ -71,7 +71,7 @@ def test_every_picture_has_its_one_token_or_the_prompt_is_refused(model: Path, m
     pixels = fresh(model)
     ids = (1, *[pixels.image_token_id] * marks, 2)
     with pytest.raises(VragError, match=f"{count} pictures and {marks} image tokens"):
-        pixels.widen(ids, tuple(png(56, 56, seed) for seed in range(count)))
+        pixels.expand_image_tokens(ids, tuple(png(56, 56, seed) for seed in range(count)))
 
 
 def test_a_picture_is_cut_up_once(model: Path):

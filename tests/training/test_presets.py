@@ -14,7 +14,7 @@ name: mine
 examples: questions.jsonl
 steps: 10
 model: {path: some/model}
-world: {collection: my-collection}
+environment: {collection: my-collection}
 reward: {judge: {base_url: "http://127.0.0.1:1/v1", model: judge}}
 """
 
@@ -41,7 +41,7 @@ def test_the_published_scripts_numbers_are_kept(tmp_path: Path):
     assert (recipe.clip_low, recipe.clip_high, recipe.kl, recipe.entropy) == (0.2, 0.2, 0.01, 0.0)
     assert (config.reward.answer, config.reward.retrieval, config.reward.format) == (0.7, 0.2, 0.1)
     assert config.rollout.max_reply_tokens == 2048
-    assert config.world.agent.max_steps == 5
+    assert config.environment.agent.max_steps == 5
 
 
 def test_what_a_file_sets_wins_over_its_preset_name_by_name(tmp_path: Path):

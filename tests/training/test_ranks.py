@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 import torch
 
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 
 T = TypeVar("T")
 START_S = 300
@@ -59,7 +59,7 @@ class Seen(dict[str, object]):
 
 
 def look(_: Path) -> Seen:
-    ranks = Ranks()
+    ranks = Collectives()
     lone, shared = torch.nn.Parameter(torch.zeros(2, 2)), torch.nn.Parameter(torch.zeros(3))
     shared.grad = torch.tensor([1.0, 2.0, 3.0]) * (ranks.rank + 1)
     if ranks.rank == 1:
@@ -92,7 +92,7 @@ def test_two_processes_agree_on_sums_maxima_lists_and_gradients(tmp_path: Path):
 
 
 def test_a_process_of_its_own_is_a_group_of_one():
-    ranks = Ranks()
+    ranks = Collectives()
     assert (ranks.rank, ranks.size) == (0, 1)
     assert ranks.share(range(3)) == [0, 1, 2]
     assert ranks.sums([0.1, 2.0]) == ranks.maxima([0.1, 2.0]) == [0.1, 2.0]

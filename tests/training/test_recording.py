@@ -17,7 +17,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.llm.chat_model import Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-from vrag_ray.training.rollout.recording import ExpertPolicy, SamplingPolicy, draw
+from vrag_ray.training.rollout.recording import ExpertPolicy, SamplingPolicy, derive_seed
 from vrag_ray.types import Completion
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 
@@ -62,7 +62,7 @@ def test_a_prompt_is_kept_as_the_model_read_it(model: Path):
     for call, request in zip(policy.calls, speaker.heard, strict=True):
         assert request.prompt_ids.count(pixels.image_token_id) == len(call.images)
         assert request.images == call.images
-        assert call.prompt_ids == pixels.widen(request.prompt_ids, call.images)
+        assert call.prompt_ids == pixels.expand_image_tokens(request.prompt_ids, call.images)
         assert call.prompt_ids.count(pixels.image_token_id) == 16 * len(call.images)
     assert {call.weights for call in policy.calls} == {"5"}
 
@@ -79,7 +79,7 @@ def test_every_reply_of_a_run_is_drawn_by_a_seed_of_its_own_that_can_be_had_agai
 
 
 def test_the_model_is_asked_for_what_the_run_wants(model: Path):
-    speaker, own = Speaker(model), Sampling(max_tokens=33, temperature=0.7, stop=("x",), unsaid=(5,))
+    speaker, own = Speaker(model), Sampling(max_tokens=33, temperature=0.7, stop=("x",), banned_token_ids=(5,))
     run(sampling(speaker, model, own=own))
     for request in speaker.heard:
         assert request.sampling == replace(own, seed=request.sampling.seed)
@@ -143,7 +143,7 @@ def test_an_experts_prompt_is_what_a_model_would_have_read(groups: Groups, model
 
 def test_an_expert_that_writes_special_tokens_says_them_letter_by_letter(model: Path):
     said = "<|im_end|> and <|image_pad|>"
-    policy = ExpertPolicy(Watcher(said), ChatFormat(str(model)), stage().protocol, pixels_of(model).widen)
+    policy = ExpertPolicy(Watcher(said), ChatFormat(str(model)), stage().protocol, pixels_of(model).expand_image_tokens)
     run(policy, mosaic_agent(max_steps=2))
     call = policy.calls[0]
     special = set(processor_of(model).tokenizer.all_special_ids)
@@ -153,7 +153,7 @@ def test_an_expert_that_writes_special_tokens_says_them_letter_by_letter(model: 
 
 def test_an_expert_is_served_what_it_asks_for(model: Path):
     one = expert(0.0)(tasks(1)[0], 0)
-    policy = ExpertPolicy(one, ChatFormat(str(model)), stage().protocol, pixels_of(model).widen)
+    policy = ExpertPolicy(one, ChatFormat(str(model)), stage().protocol, pixels_of(model).expand_image_tokens)
     assert (policy.reads_pages, policy.sees_pictures) == (one.reads_pages, one.sees_pictures) == (False, True)
 
 
@@ -178,7 +178,10 @@ def test_a_tag_that_the_template_begins_the_reply_with_is_in_its_text_and_in_the
 
 def test_an_experts_thoughts_begin_where_the_template_has_them_begin(thinking: Path):
     policy = ExpertPolicy(
-        Watcher("<think>so</think> red"), ChatFormat(str(thinking)), stage().protocol, pixels_of(thinking).widen
+        Watcher("<think>so</think> red"),
+        ChatFormat(str(thinking)),
+        stage().protocol,
+        pixels_of(thinking).expand_image_tokens,
     )
     run(policy, mosaic_agent(max_steps=2))
     call = policy.calls[0]
@@ -187,8 +190,8 @@ def test_an_experts_thoughts_begin_where_the_template_has_them_begin(thinking: P
 
 
 def test_only_names_decide_what_is_drawn():
-    assert draw("1/train-7/0", 3) == draw("1/train-7/0", 3)
-    drawn = {draw("1/train-7", sample, reply) for sample in range(10) for reply in range(10)}
+    assert derive_seed("1/train-7/0", 3) == derive_seed("1/train-7/0", 3)
+    drawn = {derive_seed("1/train-7", sample, reply) for sample in range(10) for reply in range(10)}
     assert len(drawn) == 100
     assert all(0 <= number < 2**31 for number in drawn)
-    assert draw("ab", "c") != draw("a", "bc")
+    assert derive_seed("ab", "c") != derive_seed("a", "bc")

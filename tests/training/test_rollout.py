@@ -29,11 +29,11 @@ from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-from vrag_ray.training.algorithms.credit_assignment import lessons
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.algorithms.credit_assignment import train_samples
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.data.examples import Example
 from vrag_ray.training.rewards.reward import UNGRADED, Page, Reward
-from vrag_ray.training.rollout.rollout import Stage, Task, chosen, expert_runs, order, rollouts
+from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 
@@ -48,7 +48,7 @@ def spoken(
     questions: int = 3,
     group: int = 4,
     seed: str = "0/1",
-    setting: Stage | None = None,
+    setting: RolloutContext | None = None,
 ) -> Groups:
     async def run() -> Groups:
         async with asyncio.timeout(WAIT_S):
@@ -112,8 +112,8 @@ def test_the_model_is_never_asked_for_a_picture(model: Path):
     speaker = Speaker(model)
     spoken(speaker, model)
     processor = processor_of(model)
-    unsaid = (processor.image_token_id, processor.video_token_id)
-    assert {request.sampling.unsaid for request in speaker.heard} == {unsaid}
+    banned_token_ids = (processor.image_token_id, processor.video_token_id)
+    assert {request.sampling.banned_token_ids for request in speaker.heard} == {banned_token_ids}
 
 
 def test_runs_that_read_the_same_prompt_have_it_tokenised_once(model: Path, monkeypatch: pytest.MonkeyPatch):
@@ -200,8 +200,8 @@ def test_searches_that_met_a_gold_page_are_valuable(model: Path):
     assert run.reward.success
     assert run.valuable == {"s1"}
     without = [replace(task, gold=()) for task in tasks(1)]
-    form, widen = ChatFormat(str(model)), pixels_of(model).widen
-    [[blind]] = asyncio.run(expert_runs(stage(), expert(0.0), form, widen, without))
+    form, expand_image_tokens = ChatFormat(str(model)), pixels_of(model).expand_image_tokens
+    [[blind]] = asyncio.run(expert_runs(stage(), expert(0.0), form, expand_image_tokens, without))
     assert blind.valuable == frozenset()
     assert blind.calls == run.calls
 
@@ -212,7 +212,7 @@ def test_a_run_whose_time_is_up_is_a_failure_of_the_policy_and_not_of_the_system
     assert (run.record.status, run.reward.total, run.calls, run.nodes) == ("deadline", 0.0, (), ())
 
 
-def faulty(speaker: Speaker, model: Path, setting: Stage | None = None) -> str:
+def faulty(speaker: Speaker, model: Path, setting: RolloutContext | None = None) -> str:
     with pytest.raises(VragError) as caught:
         spoken(speaker, model, setting=setting)
     return str(caught.value)
@@ -246,15 +246,21 @@ def test_a_run_that_the_engine_cut_short_is_not_graded_and_teaches_nothing(model
     assert sorted(seen) == sorted(run.record.run_id for run in runs if run not in cut)
     assert all(math.isnan(run.reward.total) for run in cut)
     for name in ("grpo", "ggpo", "progress"):
-        taught = lessons(groups, recipe(name, kl=0.0), Ranks())
+        taught = train_samples(groups, recipe(name, kl=0.0), Collectives())
         assert [bool(one) for one in taught] == [run not in cut for run in runs]
         assert all(math.isfinite(lesson.advantage) for one in taught for lesson in one)
     # What is left of a group is compared with itself alone.
     left = [[run for run in group if run not in cut] for group in groups]
-    alone = [lessons([group], GRPO, Ranks()) for group in left if group]
-    assert [one for group in alone for one in group] == [one for one in lessons(groups, GRPO, Ranks()) if one]
+    alone = [train_samples([group], GRPO, Collectives()) for group in left if group]
+    assert [one for group in alone for one in group] == [
+        one for one in train_samples(groups, GRPO, Collectives()) if one
+    ]
     nothing = [[replace(run, reward=UNGRADED, record=cut[0].record) for run in group] for group in groups]
-    assert lessons(nothing, GRPO, Ranks()) == lessons(nothing, recipe("progress"), Ranks()) == [[]] * len(runs)
+    assert (
+        train_samples(nothing, GRPO, Collectives())
+        == train_samples(nothing, recipe("progress"), Collectives())
+        == [[]] * len(runs)
+    )
 
 
 class Broken(Speaker):

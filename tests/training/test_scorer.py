@@ -31,7 +31,7 @@ def call(folder: Path, *parts: str | bytes, reply: str = "red") -> Call:
     chat = (Message.of(Role.USER, *(part if isinstance(part, str) else ImagePart(part) for part in parts)),)
     shown = images(chat)
     ids, _ = form.tokens(ChatRequest(chat))
-    return Call(pixels_of(folder).widen(ids, shown), shown, form.reply_tokens(reply))
+    return Call(pixels_of(folder).expand_image_tokens(ids, shown), shown, form.reply_tokens(reply))
 
 
 def calls_of(folder: Path) -> list[Call]:
@@ -57,9 +57,9 @@ def logps(scorer: Scorer, folder: Path, one: Call, temperature: float = 1.0) -> 
     is_image = (ids == processor.image_token_id).long()
     logits = model(input_ids=ids, attention_mask=torch.ones_like(ids), mm_token_type_ids=is_image, **shown).logits
     # The sampler's bias: nobody says a token that stands for a picture.
-    unsaid = torch.zeros(logits.shape[-1])
-    unsaid[[model.config.image_token_id, model.config.video_token_id]] = -100.0
-    return torch.log_softmax((logits[0, len(one.prompt_ids) - 1 : -1] + unsaid) / temperature, dim=-1)
+    banned_token_ids = torch.zeros(logits.shape[-1])
+    banned_token_ids[[model.config.image_token_id, model.config.video_token_id]] = -100.0
+    return torch.log_softmax((logits[0, len(one.prompt_ids) - 1 : -1] + banned_token_ids) / temperature, dim=-1)
 
 
 def plain(scorer: Scorer, folder: Path, one: Call, temperature: float = 1.0) -> Scores:

@@ -61,21 +61,21 @@ def exchanges_of(protocol: WireProtocol, *actions: Action) -> list[Exchange]:
 def test_an_exported_run_is_learnt_in_the_tokens_and_pictures_of_serving(
     agent: str, form: ChatFormat, tmp_path: Path
 ) -> None:
-    family, widen = FAMILIES[family_of(form)], Pixels(form.processor).widen
+    family, expand_image_tokens = FAMILIES[family_of(form)], Pixels(form.processor).expand_image_tokens
     if agent == "tags":
         exchanges = exchanges_of(TagsProtocol(family=family), SEARCH, Crop(bbox=(10, 20, 300, 200)), ANSWER)
     else:
         crop = Crop(information_id="Picture 1", bbox=(0, 0, 500, 500))
         exchanges = exchanges_of(GraphProtocol(family=family), SEARCH, crop, KEEP, ANSWER)
     write_sharegpt(tmp_path, [exchanges])
-    found = read_replies(tmp_path, form, widen, LONG)
+    found = read_replies(tmp_path, form, expand_image_tokens, LONG)
     assert [call.text for call in found.calls] == [exchange.reply for exchange in exchanges]
     assert any(call.images for call in found.calls)
     for call, exchange in zip(found.calls, exchanges, strict=True):
         shown = [part.png for message in exchange.messages for part in message.parts if isinstance(part, ImagePart)]
         served = form.prompt(ChatRequest(exchange.messages))
         assert call.images == tuple(shown)
-        assert call.prompt_ids == widen(served.ids, call.images)
+        assert call.prompt_ids == expand_image_tokens(served.ids, call.images)
         # Nothing is resized on the way: a visual token is a patch of the picture that the agent was shown.
         assert call.prompt_ids.count(form.image_token_id) == sum(family.tokens(size_of(png).pixels) for png in shown)
         assert call.completion_ids == form.reply_tokens(exchange.reply)
@@ -85,12 +85,12 @@ def test_an_exported_run_is_learnt_in_the_tokens_and_pictures_of_serving(
 def test_a_folder_of_recorded_runs_is_read_as_before(form: ChatFormat, tmp_path: Path) -> None:
     calls = [Call((1, 2), (), (3,)), Call((1,), (), (2, 3))]
     write_calls(tmp_path / "runs.parquet", calls)
-    widen = Pixels(form.processor).widen
+    expand_image_tokens = Pixels(form.processor).expand_image_tokens
     for path in (tmp_path, tmp_path / "runs.parquet"):
-        assert read_replies(path, form, widen, 3) == Replies(tuple(calls), 3, left_out=0, longest=3)
+        assert read_replies(path, form, expand_image_tokens, 3) == Replies(tuple(calls), 3, left_out=0, longest=3)
     write_sharegpt(tmp_path, [])
     with pytest.raises(VragError, match=r"holds recorded runs \(\*\.parquet\) and conversations \(sft\.json\)"):
-        read_replies(tmp_path, form, widen, 3)
+        read_replies(tmp_path, form, expand_image_tokens, 3)
 
 
 def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
@@ -105,15 +105,15 @@ def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
 
 
 def test_where_nothing_is_left_to_learn_it_says_why(form: ChatFormat, tmp_path: Path) -> None:
-    widen = Pixels(form.processor).widen
+    expand_image_tokens = Pixels(form.processor).expand_image_tokens
     write_calls(tmp_path / "runs.parquet", [Call((1,) * 20, (), (2,))])
     with pytest.raises(VragError, match=r"all 1 replies have more than 10 tokens .* \(the longest 21\)"):
-        read_replies(tmp_path, form, widen, 10)
+        read_replies(tmp_path, form, expand_image_tokens, 10)
     write_sharegpt(tmp_path / "none", [])
     with pytest.raises(VragError, match="none holds no replies to learn from"):
-        read_replies(tmp_path / "none", form, widen, 10)
+        read_replies(tmp_path / "none", form, expand_image_tokens, 10)
     with pytest.raises(VragError, match=r"missing.* holds no trajectories"):
-        read_replies(tmp_path / "missing", form, widen, 10)
+        read_replies(tmp_path / "missing", form, expand_image_tokens, 10)
 
 
 def test_a_constructions_own_folder_is_refused_because_wrong_runs_are_in_it(form: ChatFormat, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_constructions_own_folder_is_refused_because_wrong_runs_are_in_it(form
     (tmp_path / "failures.json").write_text("{}")
     for path in (tmp_path, tmp_path / "runs"):
         with pytest.raises(VragError, match="give the folder of its --export"):
-            read_replies(path, form, Pixels(form.processor).widen, LONG)
+            read_replies(path, form, Pixels(form.processor).expand_image_tokens, LONG)
 
 
 def test_a_reply_that_the_model_cannot_be_asked_for_is_named_with_its_row(tmp_path: Path) -> None:
@@ -132,4 +132,4 @@ def test_a_reply_that_the_model_cannot_be_asked_for_is_named_with_its_row(tmp_pa
     form.processor.chat_template = "{{ raise_exception('no system prompt') }}"
     write_sharegpt(tmp_path / "sft", [[Exchange((Message.of(Role.USER, "q"),), "a")]])
     with pytest.raises(VragError, match=r"sft\.json: row 1: the reply in message 2: .*no system prompt"):
-        read_replies(tmp_path / "sft", form, Pixels(form.processor).widen, LONG)
+        read_replies(tmp_path / "sft", form, Pixels(form.processor).expand_image_tokens, LONG)

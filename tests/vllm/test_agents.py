@@ -22,7 +22,7 @@ from vrag_ray.agent.wire_protocol import CROP_ROOM
 from vrag_ray.config import AgentConfig, CorpusConfig
 from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
-from vrag_ray.policies.registry import brain_of
+from vrag_ray.policies.registry import agent_spec
 from vrag_ray.serving.deployments.policy import ServedModel
 from vrag_ray.types import Completion, FamilyName
 
@@ -77,7 +77,7 @@ def model(family: FamilyName, serving: None, tmp_path_factory: pytest.TempPathFa
 
 def new_run(model: ChatModel, agent: str, family: FamilyName) -> Run:
     config = AgentConfig.model_validate({**CONFIG, "family": family})
-    made = brain_of(agent, config, CorpusConfig(), model, limits=LIMITS, session=f"{agent}-1")
+    made = agent_spec(agent, config, CorpusConfig(), model, limits=LIMITS, session=f"{agent}-1")
     return Run(
         f"{agent}-1",
         "How many units did North sell in 2022?",

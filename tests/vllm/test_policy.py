@@ -168,9 +168,12 @@ async def test_a_prompt_that_does_not_fit_is_refused_with_its_length_and_the_rem
 async def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(model: ServedModel, picture: tuple[int, ...]):
     first, second = png((1, 200, 3)), png((250, 4, 5))
     prompt = TokenRequest((*picture, *picture, 50), (first, second), GREEDY, session="refused")
-    outgrown = replace(prompt, prompt_ids=(*picture, *picture, *[50] * 4085))
+    overflow = replace(prompt, prompt_ids=(*picture, *picture, *[50] * 4085))
     nowhere = replace(prompt, prompt_ids=(50, 51, 52, 53))
-    for refused, why in ((nowhere, "4 text tokens and 2 pictures"), (outgrown, "4091 text tokens and 2 pictures")):
+    for refused, why in (
+        (nowhere, "4 text tokens and 2 pictures"),
+        (overflow, "4091 text tokens and 2 pictures"),
+    ):
         with pytest.raises(PromptRefusedError, match=why):
             await generated(model, refused)
         _, seen = await generated(model, prompt)
@@ -179,7 +182,10 @@ async def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(model: 
         assert seen.logprobs == pytest.approx(again.logprobs, abs=1e-4)
         assert seen.logprobs[0] != pytest.approx(other.logprobs[0], abs=1e-3)
         first, second = png((1, 2, 203)), png((9, 99, 5))
-        prompt, outgrown = replace(prompt, images=(first, second)), replace(outgrown, images=(first, second))
+        prompt, overflow = (
+            replace(prompt, images=(first, second)),
+            replace(overflow, images=(first, second)),
+        )
 
 
 async def test_an_adapter_is_chosen_by_name(model: ServedModel):

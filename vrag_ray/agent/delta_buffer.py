@@ -11,7 +11,7 @@ GATHER_S = 0.1
 """Pieces that come within this time share an event: a reply of 2,000 tokens need not be 2,000 events."""
 
 
-class Speech:
+class DeltaBuffer:
     """Takes deltas at any pace and gives them out as few events. Belongs to one run on one event loop."""
 
     def __init__(self) -> None:

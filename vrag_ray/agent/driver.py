@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
 
-from vrag_ray.agent.delta_buffer import Speech
+from vrag_ray.agent.delta_buffer import DeltaBuffer
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import ErrorEvent, Event, StartEvent, stamped
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
@@ -57,7 +57,7 @@ class Run:
             sees_pictures=policy.sees_pictures,
         )
         self._events: list[Event] = []
-        self._speech = Speech()
+        self._speech = DeltaBuffer()
         self._speaking = 1
         self._started: float | None = None
         self._total = 0.0

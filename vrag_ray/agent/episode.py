@@ -29,7 +29,7 @@ from vrag_ray.agent.events import (
 )
 from vrag_ray.agent.images.budget import results_of, within_limits
 from vrag_ray.agent.images.crop_source import CropSource, source_of_crop
-from vrag_ray.agent.images.prompt_images import Showing
+from vrag_ray.agent.images.prompt_images import PromptImages
 from vrag_ray.agent.images.remembered import VisualMemory
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited, remembered, settled, supporting
@@ -79,7 +79,7 @@ class Episode:
         self._history: list[Observation] = []
         self._pages: dict[tuple[str, str], PageText | VragError] = {}
         self._memory = VisualMemory(config, protocol)
-        self._showing = Showing(protocol)
+        self._showing = PromptImages(protocol)
         self._turns: tuple[Turn, ...] = ()
         self._reply = ""
         self._correction = ""

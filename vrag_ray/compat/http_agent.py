@@ -27,7 +27,7 @@ from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits, Sight, 
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
 from vrag_ray.policies.llm.openai_api import NO_KEY, OpenAiModel
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
-from vrag_ray.policies.registry import AgentName, brain_of, wire_protocol
+from vrag_ray.policies.registry import AgentName, agent_spec, wire_protocol
 from vrag_ray.types import VragError
 
 SEARCH_PATH = "/search"
@@ -140,14 +140,14 @@ class HttpAgent(ABC):
             AsyncClient(self.gateway, api_key=self._endpoints.search_api_key) as client,
         ):
             watched = WatchedModel(model, told.put)
-            brain = brain_of(
+            spec = agent_spec(
                 self.agent, config, CorpusConfig(), watched, limits=self._limits, session=run_id, reads_pages=False
             )
             run = Run(
                 run_id,
                 question,
-                policy=brain.policy,
-                protocol=brain.protocol,
+                policy=spec.policy,
+                protocol=spec.protocol,
                 source=WatchedEvidence(HttpEvidence(client), told.put),
                 config=config,
                 clock=time.monotonic,

@@ -38,7 +38,7 @@ class UnknownAgentError(VragError):
 
 
 @dataclass(frozen=True, slots=True)
-class Brain:
+class AgentSpec:
     """What decides in a run."""
 
     policy: Policy
@@ -50,7 +50,7 @@ def agents(*, has_model: bool) -> tuple[AgentName, ...]:
     return tuple(AgentName) if has_model else (AgentName.EXTRACTIVE,)
 
 
-def brain_of(
+def agent_spec(
     agent: str,
     config: AgentConfig,
     corpus: CorpusConfig,
@@ -61,7 +61,7 @@ def brain_of(
     thinking: bool | None = None,
     native_tools: bool = False,
     reads_pages: bool = True,
-) -> Brain:
+) -> AgentSpec:
     """Raises UnknownAgentError for a name that is not in ``agents``, and PromptBudgetError as ``wire_protocol`` does.
 
     ``limits`` are those of ``model``; a model that takes no pictures is told in words.
@@ -78,7 +78,7 @@ def brain_of(
     if model is None or agent == AgentName.EXTRACTIVE:
         from vrag_ray.policies.extractive.policy import ExtractivePolicy
 
-        return Brain(ExtractivePolicy(config), GraphProtocol())
+        return AgentSpec(ExtractivePolicy(config), GraphProtocol())
     protocol = wire_protocol(AgentName(agent), config, corpus, limits)
     policy = ChatPolicy(
         model,
@@ -90,7 +90,7 @@ def brain_of(
         reads_pages=reads_pages,
         sees_pictures=limits is None or limits.images > 0,
     )
-    return Brain(policy, protocol)
+    return AgentSpec(policy, protocol)
 
 
 def wire_protocol(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Ranks:
+class Collectives:
     """``rank`` of ``size`` processes; torch.distributed where it is up."""
 
     def __init__(self) -> None:

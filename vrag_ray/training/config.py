@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -15,6 +16,7 @@ from vrag_ray.policies.registry import AgentName, wire_protocol
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.types import VragError
 
+logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Section)
 PRESETS = Path(__file__).with_name("presets")
 
@@ -96,7 +98,7 @@ class OptimizerConfig(Section):
     clip_norm: float = Field(default=1.0, gt=0)
 
 
-class WorldConfig(Section):
+class EnvironmentConfig(Section):
     """Where questions are asked: the collection and the agent that searches it."""
 
     collection: str
@@ -162,7 +164,7 @@ class RLConfig(TrainConfig):
     """Optimiser steps on one batch of rollouts."""
     algorithm: str | Algorithm = "ggpo"
     rollout: RolloutConfig = RolloutConfig()
-    world: WorldConfig
+    environment: EnvironmentConfig
     reward: RewardConfig = RewardConfig()
     parity_gate: float = Field(default=0.05, gt=0)
     """The mean gap between the sampler's and the trainer's log-probs, above which a run stops: weights did not arrive,
@@ -182,20 +184,20 @@ class RLConfig(TrainConfig):
             engine.max_images,
             context_of(engine.max_model_len, engine.engine_args),
             model="rollout.engine" if served is None else "rollout.served",
-            agent="world.agent",
+            agent="environment.agent",
             reply=rollout.max_reply_tokens,
             reply_setting="rollout.max_reply_tokens",
         )
 
     @model_validator(mode="after")
     def _prompts_fit(self) -> RLConfig:
-        world = self.world
-        if world.agent_name is AgentName.EXTRACTIVE:
-            raise ValueError("world.agent_name extractive asks no model: use vrag or vimrag")
+        environment = self.environment
+        if environment.agent_name is AgentName.EXTRACTIVE:
+            raise ValueError("environment.agent_name extractive asks no model: use vrag or vimrag")
         try:
-            wire_protocol(world.agent_name, world.agent, world.corpus, self.prompt_limits)
+            wire_protocol(environment.agent_name, environment.agent, environment.corpus, self.prompt_limits)
         except VragError as error:
-            raise ValueError(f"the prompts of the agent {world.agent_name} cannot fit: {error}") from error
+            raise ValueError(f"the prompts of the agent {environment.agent_name} cannot fit: {error}") from error
         return self
 
     @model_validator(mode="after")
@@ -269,6 +271,11 @@ def _yaml(path: Path) -> dict[str, object]:
         raise VragError(f"cannot read the configuration {path}: {error}") from error
     if not isinstance(values, dict):
         raise VragError(f"the configuration {path} must be a mapping of names to values")
+    if "world" in values:
+        if "environment" in values:
+            raise VragError(f"the configuration {path} has both environment and world, its former name: keep one")
+        logger.warning("%s: world is called environment now; the old name will be refused in the next version", path)
+        values["environment"] = values.pop("world")
     return values
 
 

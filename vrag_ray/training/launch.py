@@ -25,7 +25,7 @@ def train_rl(config: RLConfig, tell: Tell) -> str:
     from vrag_ray.training.rollout.environment import with_family
 
     _require("torch", "transformers", "vllm", *_of_adapters(config))
-    world = config.world.model_copy(update={"collection": _collection(config.world.collection)})
+    environment = config.environment.model_copy(update={"collection": _collection(config.environment.collection)})
     cache = config.reward.judge_cache
     reward = config.reward.model_copy(
         update={"judge_cache": output_place("reward.judge_cache", cache) if cache is not None else None}
@@ -39,7 +39,7 @@ def train_rl(config: RLConfig, tell: Tell) -> str:
         "examples": input_place("examples", config.examples),
         "validation": input_place("validation", config.validation) if config.validation else "",
     }
-    placed = config.model_copy(update={"world": world, "reward": reward, "model": model, **paths})
+    placed = config.model_copy(update={"environment": environment, "reward": reward, "model": model, **paths})
     return _fit(with_family(placed), train_loop, tell)
 
 
@@ -70,9 +70,9 @@ def _collection(root: str) -> str:
     """Searching would make an empty collection where there is none."""
     from vrag_ray.index.storage.collection import Collection
 
-    place = input_place("world.collection", root)
+    place = input_place("environment.collection", root)
     if Collection.open(place).record is None:
-        raise VragError(f"world.collection: {place} is empty: fill it with `vrag ingest` first")
+        raise VragError(f"environment.collection: {place} is empty: fill it with `vrag ingest` first")
     return place
 
 

@@ -87,10 +87,10 @@ def preset_plan(name: str) -> MemoryPlan | None:
         return None
     gpus, size = int(hardware[1]), int(hardware[2])
     values = preset_values(name)
-    world = values["world"]
-    assert isinstance(world, dict)
+    environment = values["environment"]
+    assert isinstance(environment, dict)
     # What only its user knows changes nothing here.
-    unknown = {"name": name, "examples": "-", "steps": 1, "world": {"collection": "-", **world}}
+    unknown = {"name": name, "examples": "-", "steps": 1, "environment": {"collection": "-", **environment}}
     config = RLConfig.model_validate(values | unknown)
     if config.workers.count != gpus:
         raise VragError(f"the preset {name} needs {gpus} GPUs and starts {config.workers.count} workers")
@@ -201,7 +201,9 @@ class Trainer:
     @property
     def lesson_tokens(self) -> int:
         """Calls of one lesson are never in different passes, and are padded to the longest."""
-        calls = self.config.world.agent.max_steps if self.config.recipe.credit is Credit.TRAJECTORY else SEGMENT_CALLS
+        calls = (
+            self.config.environment.agent.max_steps if self.config.recipe.credit is Credit.TRAJECTORY else SEGMENT_CALLS
+        )
         return max(self.model.tokens_per_batch, calls * self.config.rollout.engine.max_model_len)
 
     @property

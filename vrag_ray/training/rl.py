@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.policies.llm.chat_model import Sampling
-from vrag_ray.training.algorithms.credit_assignment import Lesson, lessons
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_samples
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
 from vrag_ray.training.rollout.collector import collect_seldom
-from vrag_ray.training.rollout.environment import World
+from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.rollout import Task, chosen, rollouts
 from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
 from vrag_ray.training.run.storage import RunStorage, local_copy
 from vrag_ray.training.trainer.learner import Learner, Update
-from vrag_ray.training.trainer.step_timer import Clock
+from vrag_ray.training.trainer.step_timer import StepTimer
 from vrag_ray.training.trainer.weights import full_weights
 from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.types import VragError
@@ -67,12 +67,12 @@ class Session:
     config: RLConfig
     storage: RunStorage
     worker: Worker
-    world: World
+    environment: Environment
     form: ChatFormat
     backend: RolloutBackend
     learner: Learner
     log: RunFolder | None
-    clock: Clock
+    timer: StepTimer
 
     @classmethod
     async def open(cls, config: RLConfig, source: str) -> Session:
@@ -101,10 +101,14 @@ class Session:
             reference=reference_of(worker, temperature) if algorithm.kl else None,
         )
         backend = await open_backend(config, worker)
-        world = await World.open(config.world, config.reward, config.rollout.concurrency, config.prompt_limits)
+        environment = await Environment.open(
+            config.environment, config.reward, config.rollout.concurrency, config.prompt_limits
+        )
         storage = RunStorage(config.storage, config.name)
         log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
-        session = cls(config, storage, worker, world, ChatFormat(worker.source), backend, learner, log, Clock())
+        session = cls(
+            config, storage, worker, environment, ChatFormat(worker.source), backend, learner, log, StepTimer()
+        )
         await backend.load_weights(full_weights(worker.model), str(session.first))
         if log is not None:
             log.rewind(session.first)
@@ -118,35 +122,35 @@ class Session:
 
     async def step(self, step: int) -> None:
         """Sample, learn, and hand the new weights to the engine."""
-        config, clock, ranks = self.config, self.clock, self.worker.ranks
-        with clock.phase("rollout"):
+        config, timer, ranks = self.config, self.timer, self.worker.ranks
+        with timer.phase("rollout"):
             groups = await self._sampled(step)
         if config.rollout.keep:
-            with clock.phase("store"), self.storage.staged("rollouts") as folder:
+            with timer.phase("store"), self.storage.staged("rollouts") as folder:
                 write_trajectories(folder.path / f"step-{step + 1:06d}-rank-{ranks.rank}.parquet", _flat(groups))
         await self.backend.sleep()
-        with clock.phase("update"):
+        with timer.phase("update"):
             updates = self.learner.update(_cut(groups, config, ranks), config.recipe)
         _check_parity(updates[0], config, step)
-        with clock.phase("weights"):
+        with timer.phase("weights"):
             await self._hand_over(step + 1)
         metrics = rollout_metrics(groups, ranks, config.recipe) | _update_metrics(updates)
-        with clock.phase("report"):
+        with timer.phase("report"):
             saves = step + 1 == config.steps or (step + 1) % config.checkpoint_every == 0
             self.worker.report({"step": step + 1, "reward": metrics.get("reward/mean", math.nan)}, checkpoint=saves)
         if self.log is not None:
-            self.log.log(step + 1, metrics | _speeds(metrics, clock.taken()))
+            self.log.log(step + 1, metrics | _speeds(metrics, timer.elapsed()))
             self.log.tell(step + 1, config.steps, _told(metrics))
 
     async def validate(self, step: int) -> None:
         """Run the held-out questions with the weights as they are; every time with the same seeds."""
-        with self.clock.phase("validation"):
+        with self.timer.phase("validation"):
             groups = await self._run(
-                self.worker.ranks.share(self.world.tasks(self.config.validation)),
+                self.worker.ranks.share(self.environment.tasks(self.config.validation)),
                 self.config.validation_samples,
                 f"{self.config.seed}/validation",
             )
-            probed = lessons(groups[:PROBED], self.config.recipe, self.worker.ranks)
+            probed = train_samples(groups[:PROBED], self.config.recipe, self.worker.ranks)
             slept = await self.backend.sleep()
             gap_mean, gap_max = self.learner.gap([one for run in probed for one in run])
             if slept:
@@ -163,7 +167,7 @@ class Session:
         await self.backend.wake()
 
     async def close(self) -> None:
-        await self.world.close()
+        await self.environment.close()
         await self.backend.close()
         if self.log is not None:
             self.log.close()
@@ -174,7 +178,7 @@ class Session:
         dynamic = config.recipe.dynamic_sampling
         count = config.rollout.questions
         rounds = 1 + (config.rollout.refill if dynamic else 0)
-        tasks = self.world.tasks(config.examples)
+        tasks = self.environment.tasks(config.examples)
         wanted = len(ranks.share(range(count)))
         found: Groups = []
         for again in range(rounds):
@@ -189,7 +193,7 @@ class Session:
         rollout = self.config.rollout
         sampling = Sampling(rollout.max_reply_tokens, rollout.temperature)
         return await rollouts(
-            self.world.stage, self.backend, self.form, tasks, group=group, sampling=sampling, seed=seed
+            self.environment.stage, self.backend, self.form, tasks, group=group, sampling=sampling, seed=seed
         )
 
 
@@ -201,10 +205,10 @@ def _teaches(group: Sequence[Trajectory]) -> bool:
     return len({run.reward.total for run in group if not run.engine_limited}) > 1
 
 
-def _cut(groups: Groups, config: RLConfig, ranks: Ranks) -> list[list[Lesson]]:
+def _cut(groups: Groups, config: RLConfig, ranks: Collectives) -> list[list[TrainSample]]:
     """The lessons of each mini-batch: whole runs, as many in each. Their advantages are those of whole groups."""
     parts = config.minibatches
-    runs = lessons(groups, config.recipe, ranks)
+    runs = train_samples(groups, config.recipe, ranks)
     size = -(-len(runs) // parts)
     cut = [runs[start * size : (start + 1) * size] for start in range(parts)]
     return [[lesson for run in part for lesson in run] for part in cut]

@@ -10,8 +10,8 @@ from vrag_ray.training.rollout.rollout import order
 from vrag_ray.training.run.storage import RunStorage, local_copy
 from vrag_ray.training.sft_replies import read_replies
 from vrag_ray.training.trainer.batch import collate, parts
-from vrag_ray.training.trainer.dummy_forward import idle, passes_behind
-from vrag_ray.training.trainer.step_timer import Clock
+from vrag_ray.training.trainer.dummy_forward import dummy_forward, passes_behind
+from vrag_ray.training.trainer.step_timer import StepTimer
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 
@@ -40,7 +40,7 @@ def _train(config: SFTConfig, source: str) -> None:
     form = ChatFormat(source)
     pixels = Pixels(form.processor)
     with local_copy(config.trajectories) as files:
-        replies = read_replies(files, form, pixels.widen, limit)
+        replies = read_replies(files, form, pixels.expand_image_tokens, limit)
     calls = replies.calls
     steps = config.epochs * -(-len(calls) // config.batch)
     worker = start_worker(config, source, steps, seed=config.seed)
@@ -49,17 +49,17 @@ def _train(config: SFTConfig, source: str) -> None:
     if log is not None:
         log.rewind(worker.done)
         log.tell(worker.done, steps, str(replies))
-    clock = Clock()
+    timer = StepTimer()
     while worker.done < steps:
         batch = batch_of(calls, worker.done, config.batch, config.seed)
         metrics = _step(worker, pixels, worker.ranks.share(batch), config.model.tokens_per_batch)
         done = worker.done
         last = done == steps
         if last or done % config.checkpoint_every == 0:
-            with clock.phase("checkpoint"):
+            with timer.phase("checkpoint"):
                 worker.report({"step": done, "loss": metrics["sft/loss"]}, checkpoint=True)
         if log is not None and (last or done % LOGGED_EVERY == 0):
-            log.log(done, metrics | clock.taken())
+            log.log(done, metrics | timer.elapsed())
             log.tell(done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens would be said")
     worker.export(storage)
     if log is not None:
@@ -98,7 +98,7 @@ def _step(worker: Worker, pixels: Pixels, own: Sequence[Call], budget: int) -> d
         torch.autograd.backward(-logp.sum() / tokens)
         total -= float(logp.sum())
         sure += float((logp > -0.6931).sum())
-    idle(worker.scorer, pixels, worker.pad_id, behind)
+    dummy_forward(worker.scorer, pixels, worker.pad_id, behind)
     totals = worker.ranks.sums((total, sure))
     norm = worker.optimizer.step()
     return {

@@ -22,7 +22,7 @@ from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from vrag_ray.policies.llm.vllm_prompt import ChatFormat
-    from vrag_ray.training.rollout.recording import Widen
+    from vrag_ray.training.rollout.recording import ExpandImageTokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +47,12 @@ class Replies:
         )
 
 
-def read_replies(path: Path, form: ChatFormat, widen: Widen, limit: int) -> Replies:
+def read_replies(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageTokens, limit: int) -> Replies:
     """Every reply of recorded runs or of a sharegpt file, whichever ``path`` (a file or a folder) holds.
 
     Raises ``VragError`` that names file, row and field of what cannot be read, and where nothing is left to learn.
     """
-    found = within(_calls(path, form, widen), limit)
+    found = within(_calls(path, form, expand_image_tokens), limit)
     if found.left_out and not found.calls:
         raise VragError(
             f"{path}: all {found.left_out} replies have more than {limit} tokens with their prompts (the longest "
@@ -76,7 +76,9 @@ def within(calls: Iterable[Call], limit: int) -> Replies:
     return Replies(tuple(kept), limit, left_out, longest)
 
 
-def conversation_calls(conversation: Conversation, form: ChatFormat, widen: Widen) -> Iterator[Call]:
+def conversation_calls(
+    conversation: Conversation, form: ChatFormat, expand_image_tokens: ExpandImageTokens
+) -> Iterator[Call]:
     """A call for each reply, with all that was said before it as its prompt.
 
     One call for all replies would be wrong for models whose template leaves out the thoughts of earlier turns.
@@ -84,13 +86,13 @@ def conversation_calls(conversation: Conversation, form: ChatFormat, widen: Wide
     for place, message in enumerate(conversation.messages):
         if message.role is Role.ASSISTANT:
             try:
-                call = call_of(form, widen, conversation.messages[:place], message.text)
+                call = call_of(form, expand_image_tokens, conversation.messages[:place], message.text)
             except VragError as error:
                 raise DataError(f"{conversation.where}: the reply in message {place + 1}: {error}") from error
             yield call
 
 
-def _calls(path: Path, form: ChatFormat, widen: Widen) -> Iterator[Call]:
+def _calls(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageTokens) -> Iterator[Call]:
     _refuse_construction(path)
     recorded = path.is_dir() and any(path.glob("*.parquet"))
     file = sharegpt_file(path)
@@ -100,7 +102,7 @@ def _calls(path: Path, form: ChatFormat, widen: Widen) -> Iterator[Call]:
         yield from read_calls(path)
         return
     for conversation in read_conversations(file):
-        yield from conversation_calls(conversation, form, widen)
+        yield from conversation_calls(conversation, form, expand_image_tokens)
 
 
 def _refuse_construction(path: Path) -> None:

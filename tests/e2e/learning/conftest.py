@@ -20,7 +20,7 @@ from vrag_ray.ingest import ingest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.config import RewardConfig
 from vrag_ray.training.launch import train_sft
-from vrag_ray.training.rollout.environment import World
+from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.rollout import expert_runs
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
 from vrag_ray.training.trajectory import Trajectory
@@ -54,7 +54,9 @@ def place(own_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
     place = Place(root, Mosaic.generate(SIZE, seed=0))
     place.mosaic.write(root / "world")
     place.write_validation()
-    report = ingest([root / "world/pages"], Settings(collection=place.world.collection, corpus=place.world.corpus))
+    report = ingest(
+        [root / "world/pages"], Settings(collection=place.environment.collection, corpus=place.environment.corpus)
+    )
     assert report.added == SIZE.pages
     save_mosaic_model(root / "model", shape=SHAPE)
     runs = asyncio.run(_played(place))
@@ -65,18 +67,18 @@ def place(own_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 async def _played(place: Place) -> list[Trajectory]:
     form = ChatFormat(str(place.root / "model"))
-    world = await World.open(place.world, RewardConfig(), 64)
+    environment = await Environment.open(place.environment, RewardConfig(), 64)
     try:
         groups = await expert_runs(
-            world.stage,
-            lambda task, sample: MosaicExpert(place.mosaic, world.stage.protocol, noise=0.2, sample=sample),
+            environment.stage,
+            lambda task, sample: MosaicExpert(place.mosaic, environment.stage.protocol, noise=0.2, sample=sample),
             form,
-            pixels_of(place).widen,
-            world.tasks(str(place.root / "world/train.jsonl")),
+            pixels_of(place).expand_image_tokens,
+            environment.tasks(str(place.root / "world/train.jsonl")),
             group=3,
         )
     finally:
-        await world.close()
+        await environment.close()
     return [run for group in groups for run in group]
 
 

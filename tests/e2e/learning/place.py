@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from tests.e2e.learning.scorers import earned
 from tests.e2e.learning.sizes import GROUP, QUESTIONS, STEPS, WORKERS
 from vrag_ray.config import CorpusConfig
-from vrag_ray.training.config import RLConfig, SFTConfig, WorldConfig
+from vrag_ray.training.config import EnvironmentConfig, RLConfig, SFTConfig
 from vrag_ray.training.data import save_examples
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
@@ -32,8 +32,8 @@ class Place:
     mosaic: Mosaic
 
     @property
-    def world(self) -> WorldConfig:
-        return WorldConfig(
+    def environment(self) -> EnvironmentConfig:
+        return EnvironmentConfig(
             collection=str(self.root / "collection"), agent=mosaic_agent(), corpus=CorpusConfig(ocr=False)
         )
 
@@ -75,7 +75,7 @@ class Place:
                 "engine": {"max_model_len": 1024, "max_num_seqs": 16, "max_batched_tokens": 2048, "max_images": 8},
             },
             "reward": {"scorer": f"{earned.__module__}:earned"},
-            "world": self.world.model_dump(),
+            "environment": self.environment.model_dump(),
             "checkpoint_every": 1,
         }
         return RLConfig.model_validate(own | values)

@@ -21,7 +21,7 @@ def test_training_searches_and_sees_the_collection_as_serving_does(place: Place)
     page = place.mosaic.pages[3]
 
     async def look() -> None:
-        evidence = await open_evidence(place.world)
+        evidence = await open_evidence(place.environment)
         try:
             found = await evidence.search(page.name, top_k=2, filter=None)
             assert found.results[0][0].passage.text == page.name
@@ -44,7 +44,7 @@ def test_runs_that_search_for_the_same_at_once_share_one_search(place: Place) ->
     name = place.mosaic.pages[4].name
 
     async def search() -> None:
-        evidence = await open_evidence(place.world)
+        evidence = await open_evidence(place.environment)
         try:
             asked = [asyncio.create_task(evidence.search(name, top_k=2, filter=None)) for _ in range(8)]
             other = asyncio.create_task(evidence.search(name, top_k=1, filter=None))
@@ -65,6 +65,6 @@ def test_runs_that_search_for_the_same_at_once_share_one_search(place: Place) ->
 
 
 def test_an_empty_collection_is_refused(place: Place) -> None:
-    world = place.world.model_copy(update={"collection": str(place.root / "nothing")})
+    environment = place.environment.model_copy(update={"collection": str(place.root / "nothing")})
     with pytest.raises(VragError, match="nothing"):
-        asyncio.run(open_evidence(world))
+        asyncio.run(open_evidence(environment))

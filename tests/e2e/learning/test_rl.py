@@ -83,7 +83,10 @@ def test_every_run_can_be_read_again_as_it_was_sampled(place: Place, trained: Pa
         seeing = [call for call in calls if call.images]
         assert seeing
         for call in seeing:
-            assert pixels.widen(narrow(call.prompt_ids, pixels.image_token_id), call.images) == call.prompt_ids
+            assert (
+                pixels.expand_image_tokens(narrow(call.prompt_ids, pixels.image_token_id), call.images)
+                == call.prompt_ids
+            )
 
 
 def narrow(ids: Sequence[int], image: int) -> tuple[int, ...]:

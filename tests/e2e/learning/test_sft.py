@@ -56,7 +56,7 @@ def uneven_steps(config: SFTConfig) -> list[int]:
 
 
 def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_worker_is_killed(place: Place) -> None:
-    # Ranks of a sharded model that score unequally often would wait for each other for ever.
+    # Collectives of a sharded model that score unequally often would wait for each other for ever.
     assert uneven_steps(in_two_parts(place, "whole"))
     whole = train_sft(in_two_parts(place, "whole", sharded=False), lambda line: None)
     undisturbed = train_sft(in_two_parts(place, "sharded"), lambda line: None)

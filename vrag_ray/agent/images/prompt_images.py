@@ -11,7 +11,7 @@ from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.types import VragError
 
 
-class Showing:
+class PromptImages:
     """``drawn`` holds what was asked for last; None stands for a picture that could not be drawn."""
 
     def __init__(self, protocol: WireProtocol) -> None:

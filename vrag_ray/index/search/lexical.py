@@ -40,7 +40,7 @@ def lexical_search(collection: Collection, query: str, limit: int, wanted: Searc
     if not terms or collection.record is None or limit <= 0:
         return []
     match = MatchQuery(" ".join(terms), "terms")
-    helping = limit
+    fetch_k = limit
     while True:
         with storage_faults(collection.root, "searching its text"):
             rows = (
@@ -50,7 +50,7 @@ def lexical_search(collection: Collection, query: str, limit: int, wanted: Searc
                     full_text_query=match,
                     filter=_where(wanted),
                     prefilter=True,
-                    limit=helping,
+                    limit=fetch_k,
                 )
                 .to_table()
                 .to_pylist()
@@ -61,9 +61,9 @@ def lexical_search(collection: Collection, query: str, limit: int, wanted: Searc
             if collection.has_document(row["doc_id"])
             and (wanted is None or wanted.meta is None or wanted.matches_meta(meta_from_json(row["meta"])))
         ]
-        if len(found) >= limit or len(rows) < helping:
+        if len(found) >= limit or len(rows) < fetch_k:
             return sorted(found, key=lambda scored: scored.sort_key)[:limit]
-        helping *= 4
+        fetch_k *= 4
 
 
 def _where(wanted: SearchFilter | None) -> str | None:

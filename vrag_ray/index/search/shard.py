@@ -169,13 +169,13 @@ class ShardIndex:
     def _search_one(
         self, query: NDArray[np.float32], k: int, available: int, mask: NDArray[np.bool_] | None
     ) -> list[Scored]:
-        helping = min(k + 1, available)
+        fetch_k = min(k + 1, available)
         while True:
-            scores, numbers = self._scan(query, helping, mask)
+            scores, numbers = self._scan(query, fetch_k, mask)
             # The last of the k ties with the last in hand: what is beyond may tie as well.
-            if helping == available or scores[k - 1] > scores[-1]:
+            if fetch_k == available or scores[k - 1] > scores[-1]:
                 break
-            helping = min(helping * 2, available)
+            fetch_k = min(fetch_k * 2, available)
         best = sorted(zip((-scores).tolist(), numbers.tolist(), strict=True))[:k]
         return [Scored(self.rows.ids[number].as_py(), -negated) for negated, number in best]
 

@@ -18,15 +18,15 @@ class ModelDownError(VragError):
     """The model's server refuses or cannot be reached. Nothing in the request can mend that; the server's owner can."""
 
 
-UNSAID_LOGIT = -100.0
-"""Added to the logits of ``Sampling.unsaid``, before the temperature."""
+BANNED_LOGIT = -100.0
+"""Added to the logits of ``Sampling.banned_token_ids``, before the temperature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
     """How the next tokens are drawn. ``temperature`` 0 is greedy; None leaves a value to the model's own default.
 
-    ``unsaid`` are token ids that get practically no probability.
+    ``banned_token_ids`` are token ids that get practically no probability.
     """
 
     max_tokens: int = 2048
@@ -34,7 +34,7 @@ class Sampling:
     top_p: float | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
-    unsaid: tuple[int, ...] = ()
+    banned_token_ids: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

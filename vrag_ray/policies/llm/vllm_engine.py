@@ -16,7 +16,7 @@ from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.config import VllmConfig
 from vrag_ray.policies.llm.chat_model import (
-    UNSAID_LOGIT,
+    BANNED_LOGIT,
     ChatRequest,
     ModelLostError,
     Sampling,
@@ -204,8 +204,8 @@ class VllmEngine:
         own = {"temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed}
         chosen = self._defaults | {name: value for name, value in own.items() if value is not None}
         chosen |= {"max_tokens": sampling.max_tokens, "stop": list(sampling.stop)}
-        if sampling.unsaid:
-            chosen["logit_bias"] = dict.fromkeys(sampling.unsaid, UNSAID_LOGIT)
+        if sampling.banned_token_ids:
+            chosen["logit_bias"] = dict.fromkeys(sampling.banned_token_ids, BANNED_LOGIT)
         make: Callable[..., SamplingParams] = SamplingParams
         return make(**chosen, logprobs=0, output_kind=RequestOutputKind.DELTA)
 

@@ -15,7 +15,7 @@ from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, TokenD
 from vrag_ray.policies.llm.model_family import served_family
 from vrag_ray.policies.llm.vllm_engine import VllmEngine
 from vrag_ray.policies.llm.vllm_stats import EngineStats, engine_stats
-from vrag_ray.serving.deployments.stream_throttle import Pace, joined_tokens, joined_words
+from vrag_ray.serving.deployments.stream_throttle import StreamThrottle, joined_tokens, joined_words
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.ray_faults import stream, unwrapped
 from vrag_ray.types import Completion, VragError
@@ -66,12 +66,12 @@ class PolicyService:
             # Whoever built the application may not have had the model's files; this node has.
             served_family(settings.agent.family, config.model, "vllm.model")
         self._engine = VllmEngine(config)
-        self._pace = Pace()
+        self._throttle = StreamThrottle()
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         async with (
             aclosing(self._engine.chat(request)) as pieces,
-            aclosing(self._pace.kept(pieces, joined_words)) as paced,
+            aclosing(self._throttle.apply(pieces, joined_words)) as paced,
         ):
             async for piece in paced:
                 yield piece
@@ -79,7 +79,7 @@ class PolicyService:
     async def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
         async with (
             aclosing(self._engine.generate(request)) as pieces,
-            aclosing(self._pace.kept(pieces, joined_tokens)) as paced,
+            aclosing(self._throttle.apply(pieces, joined_tokens)) as paced,
         ):
             async for piece in paced:
                 yield piece

@@ -16,7 +16,7 @@ MESSAGES_PER_CORE = 20.0
 """A second. A message passes three processes and costs 3 ms of a core: this many leave the cores to the model."""
 
 
-class Pace:
+class StreamThrottle:
     """Shares a number of messages a second out among the streams of one process: one stream alone gets every token."""
 
     def __init__(self, messages_per_s: float | None = None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -25,7 +25,7 @@ class Pace:
         self._clock = clock
         self._streams = 0
 
-    async def kept(
+    async def apply(
         self, pieces: AsyncIterator[D | Completion], joined: Callable[[D, D], D]
     ) -> AsyncGenerator[D | Completion]:
         """``pieces`` with those that come too fast joined to one. The first and the last are never held back."""

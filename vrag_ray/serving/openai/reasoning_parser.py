@@ -30,7 +30,7 @@ class _Mode(Enum):
 
 
 @dataclass(slots=True)
-class Speech:
+class ReasoningParser:
     """Text goes in as it comes; what is certain comes out at once. A tag that may have begun is held back.
 
     Thoughts are what stands between ``<think>`` tags at the very beginning. Calls are looked for only where

@@ -19,7 +19,7 @@ from vrag_ray.serving.backends import Backend
 from vrag_ray.serving.errors import ApiError, NotReadyError, UpstreamError
 from vrag_ray.serving.openai.citations import evidence_of, marked
 from vrag_ray.serving.openai.detached import detached
-from vrag_ray.serving.openai.reasoning_parser import Piece, Speech
+from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser
 from vrag_ray.serving.openai.responses import CachedTokens, FinishReason, Said, ToolCall, Usage
 from vrag_ray.types import Completion
 from vrag_ray.types.redaction import scrub
@@ -79,7 +79,7 @@ async def from_run(backend: Backend, request: RunRequest, base_url: str) -> Asyn
 
 async def from_model(backend: Backend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
     """The model's reply as it comes. Raises NotReadyError for a lost model, else what ``Backend.chat`` raises."""
-    speech = Speech(calls_functions=bool(request.tools))
+    speech = ReasoningParser(calls_functions=bool(request.tools))
     heard = ""
     thought = False
     try:
@@ -101,7 +101,7 @@ async def from_model(backend: Backend, request: ChatRequest) -> AsyncGenerator[P
     raise NotReadyError("the model broke off: ask again")
 
 
-def _ending(whole: Completion, speech: Speech, heard: str, *, thought: bool) -> Ending:
+def _ending(whole: Completion, speech: ReasoningParser, heard: str, *, thought: bool) -> Ending:
     """With what came in no delta: native function calls, or all of it from a model that does not stream."""
     rest = whole.text.removeprefix(heard) if whole.text.startswith(heard) else ""
     pieces = (speech.feed(rest), speech.end())

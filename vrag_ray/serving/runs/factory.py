@@ -9,7 +9,7 @@ from vrag_ray.agent.driver import EvidenceSource, Run
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
 from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
-from vrag_ray.policies.registry import UnknownAgentError, brain_of
+from vrag_ray.policies.registry import UnknownAgentError, agent_spec
 from vrag_ray.serving.errors import InvalidError
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def make_run(
     wanted = {"max_steps": request.max_steps, "deadline_s": request.deadline_s, "search_top_k": request.top_k}
     config = settings.agent.model_copy(update={k: v for k, v in wanted.items() if v is not None})
     try:
-        brain = brain_of(
+        spec = agent_spec(
             request.agent,
             config,
             settings.corpus,
@@ -41,8 +41,8 @@ def make_run(
     return Run(
         run_id,
         request.question,
-        policy=brain.policy,
-        protocol=brain.protocol,
+        policy=spec.policy,
+        protocol=spec.protocol,
         source=source,
         config=config,
         clock=time.monotonic,

@@ -9,12 +9,12 @@ from vrag_ray.training.advantages import ggpo_keep, group_advantages
 from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
 from vrag_ray.training.algorithms.masks import first_finds
 from vrag_ray.training.algorithms.progress import CreditInput, progress_advantages
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trajectory import Call, Trajectory
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TrainSample:
     """A segment with what it is credited with. ``keep`` false: it counts, but nothing is learnt from it."""
 
     calls: tuple[Call, ...]
@@ -26,7 +26,9 @@ class Lesson:
         return sum(len(call.completion_ids) for call in self.calls)
 
 
-def lessons(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks: Ranks) -> list[list[Lesson]]:
+def train_samples(
+    groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks: Collectives
+) -> list[list[TrainSample]]:
     """The segments of each trajectory, in order. ``groups`` are this rank's runs of one question each, equally many.
 
     Runs that the engine's limits cut short teach nothing and are compared with none: a group is then smaller.
@@ -39,7 +41,7 @@ def lessons(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks:
         advantages = [
             [one] * max(len(run.calls), 1) for run, one in zip(runs, _by_group(groups, algorithm), strict=True)
         ]
-    return [_lessons(run, each, algorithm) for run, each in zip(runs, advantages, strict=True)]
+    return [_of_run(run, each, algorithm) for run, each in zip(runs, advantages, strict=True)]
 
 
 def kept(run: Trajectory, nodes: Sequence[str | None], credit: Credit) -> list[bool]:
@@ -50,7 +52,7 @@ def kept(run: Trajectory, nodes: Sequence[str | None], credit: Credit) -> list[b
     return [True] * len(nodes)
 
 
-def _lessons(run: Trajectory, advantages: Sequence[float], algorithm: Algorithm) -> list[Lesson]:
+def _of_run(run: Trajectory, advantages: Sequence[float], algorithm: Algorithm) -> list[TrainSample]:
     """``advantages`` of at least as many segments as the run has."""
     if run.engine_limited:
         return []
@@ -58,10 +60,10 @@ def _lessons(run: Trajectory, advantages: Sequence[float], algorithm: Algorithm)
         # Its time was up before the first reply: there is nothing that could be learnt from it.
         return []
     if algorithm.credit is Credit.TRAJECTORY:
-        return [Lesson(run.calls, advantages[0], keep=True)]
+        return [TrainSample(run.calls, advantages[0], keep=True)]
     segments = run.segments
     keep = kept(run, [segment.node for segment in segments], algorithm.credit)
-    return [Lesson(segment.calls, advantages[place], keep[place]) for place, segment in enumerate(segments)]
+    return [TrainSample(segment.calls, advantages[place], keep[place]) for place, segment in enumerate(segments)]
 
 
 def _by_group(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm) -> list[float]:
@@ -83,10 +85,10 @@ def _graded(group: Sequence[Trajectory]) -> list[Trajectory]:
     return [run for run in group if not run.engine_limited]
 
 
-def _progress(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks: Ranks) -> list[list[float]]:
+def _progress(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks: Collectives) -> list[list[float]]:
     """One advantage a segment, of each of this rank's runs; none of a run without a grade."""
     everywhere = ranks.gathered([[credit_input(run) for run in _graded(group)] for group in groups])
-    # As ``Ranks.share`` dealt them out, so that the number of ranks changes nothing.
+    # As ``Collectives.share`` dealt them out, so that the number of ranks changes nothing.
     places = sorted((row, rank) for rank, own in enumerate(everywhere) for row in range(len(own)))
     # Values are compared within groups of one size: where the engine cut runs short, groups differ.
     sizes = {len(everywhere[rank][row]) for row, rank in places} - {0}

@@ -15,7 +15,7 @@ from time import time
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.ports import PromptRefusedError
-from vrag_ray.policies.llm.chat_model import UNSAID_LOGIT, ModelLostError, TokenDelta, TokenRequest
+from vrag_ray.policies.llm.chat_model import BANNED_LOGIT, ModelLostError, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_reply import Reply
 from vrag_ray.policies.llm.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
 from vrag_ray.training.config import EngineConfig
@@ -209,7 +209,7 @@ class ColocatedEngine:
             top_k=0,
             seed=request.sampling.seed,
             stop=list(request.sampling.stop),
-            logit_bias=dict.fromkeys(request.sampling.unsaid, UNSAID_LOGIT) or None,
+            logit_bias=dict.fromkeys(request.sampling.banned_token_ids, BANNED_LOGIT) or None,
             logprobs=0,
             # Nobody reads along, and words are needed token by token only to be found among them.
             detokenize=bool(request.sampling.stop),

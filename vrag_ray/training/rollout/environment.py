@@ -10,29 +10,29 @@ from vrag_ray.library.evidence import CachedEvidence, CollectionEvidence
 from vrag_ray.policies.llm.model_family import served_family
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import wire_protocol
-from vrag_ray.training.config import RewardConfig, RLConfig, WorldConfig
+from vrag_ray.training.config import EnvironmentConfig, RewardConfig, RLConfig
 from vrag_ray.training.data import load_examples
 from vrag_ray.training.rewards.grader import AnswerScorer, Grader, resolve_gold
 from vrag_ray.training.rewards.judge import Judge
 from vrag_ray.training.rewards.reward import RewardWeights
-from vrag_ray.training.rollout.rollout import Stage, Task
+from vrag_ray.training.rollout.rollout import RolloutContext, Task
 from vrag_ray.training.run.storage import local_copy
 from vrag_ray.types import VragError
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class Environment:
     """``stage`` is where runs happen; ``evidence`` and ``judge`` are held open for it."""
 
-    stage: Stage
+    stage: RolloutContext
     evidence: CachedEvidence
     judge: Judge | None
     _tasks: dict[str, Sequence[Task]] = field(default_factory=dict)
 
     @classmethod
     async def open(
-        cls, world: WorldConfig, reward: RewardConfig, concurrency: int, limits: ModelLimits | None = None
-    ) -> World:
+        cls, environment: EnvironmentConfig, reward: RewardConfig, concurrency: int, limits: ModelLimits | None = None
+    ) -> Environment:
         """``limits`` are those of the model that will speak; None for an expert that reads no prompt.
 
         Raises VragError for a reward that cannot be given, and for a collection that cannot be searched.
@@ -45,9 +45,9 @@ class World:
         grade = Grader(
             reward.scorer, weights=RewardWeights(reward.answer, reward.retrieval, reward.format), judge=judge
         )
-        evidence = await open_evidence(world)
-        protocol = wire_protocol(world.agent_name, world.agent, world.corpus, limits)
-        return cls(Stage(evidence, protocol, world.agent, grade, concurrency), evidence, judge)
+        evidence = await open_evidence(environment)
+        protocol = wire_protocol(environment.agent_name, environment.agent, environment.corpus, limits)
+        return cls(RolloutContext(evidence, protocol, environment.agent, grade, concurrency), evidence, judge)
 
     def tasks(self, path: str) -> Sequence[Task]:
         """The examples of a file, with their gold pages as the collection names them. Read once."""
@@ -67,14 +67,14 @@ class World:
             await self.judge.aclose()
 
 
-async def open_evidence(world: WorldConfig) -> CachedEvidence:
+async def open_evidence(environment: EnvironmentConfig) -> CachedEvidence:
     """The collection that runs search, its shards started. Raises VragError where it is empty or cannot be read."""
     settings = Settings(
-        collection=world.collection,
-        corpus=world.corpus,
-        embedder=world.embedder,
-        index=world.index,
-        agent=world.agent,
+        collection=environment.collection,
+        corpus=environment.corpus,
+        embedder=environment.embedder,
+        index=environment.index,
+        agent=environment.agent,
     )
     return CachedEvidence(await CollectionEvidence.open(settings))
 
@@ -84,9 +84,9 @@ def with_family(config: RLConfig) -> RLConfig:
 
     Raises VragError where that is another one than the configuration says, and where prompts in its patches cannot fit.
     """
-    world = config.world
-    family = served_family(world.agent.family, config.model.path, "model.path")
-    agent = world.agent.model_copy(update={"family": family})
+    environment = config.environment
+    family = served_family(environment.agent.family, config.model.path, "model.path")
+    agent = environment.agent.model_copy(update={"family": family})
     # The configuration was checked with the family of its agent, if it says none.
-    wire_protocol(world.agent_name, agent, world.corpus, config.prompt_limits)
-    return config.model_copy(update={"world": world.model_copy(update={"agent": agent})})
+    wire_protocol(environment.agent_name, agent, environment.corpus, config.prompt_limits)
+    return config.model_copy(update={"environment": environment.model_copy(update={"agent": agent})})

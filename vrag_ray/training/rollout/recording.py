@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 
 
-class Widen(Protocol):
+class ExpandImageTokens(Protocol):
     """Repeats each picture's image token once for every visual token that the picture has."""
 
     def __call__(self, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> tuple[int, ...]: ...
@@ -56,7 +56,7 @@ class SamplingPolicy:
         messages = self._protocol.messages(prompt)
         ids, opening = self._tokens(ChatRequest(messages))
         pngs = images(messages)
-        sampling = replace(self._sampling, seed=draw(self._seed, len(self.calls)))
+        sampling = replace(self._sampling, seed=derive_seed(self._seed, len(self.calls)))
         read: tuple[int, ...] = ()
         done: Completion | None = None
         async with aclosing(self._model.generate(TokenRequest(ids, pngs, sampling))) as pieces:
@@ -81,12 +81,14 @@ class SamplingPolicy:
 class ExpertPolicy:
     """One run of another policy, in the tokens that the model to be trained would have said the same with."""
 
-    def __init__(self, expert: Policy, form: ChatFormat, protocol: WireProtocol, widen: Widen) -> None:
+    def __init__(
+        self, expert: Policy, form: ChatFormat, protocol: WireProtocol, expand_image_tokens: ExpandImageTokens
+    ) -> None:
         self.calls: list[Call] = []
         self._expert = expert
         self._form = form
         self._protocol = protocol
-        self._widen = widen
+        self._widen = expand_image_tokens
 
     @property
     def reads_pages(self) -> bool:
@@ -121,7 +123,7 @@ class ReplayPolicy:
         return Completion(text=call.text, finish=call.finish, weights=call.weights)
 
 
-def call_of(form: ChatFormat, widen: Widen, messages: Sequence[Message], reply: str) -> Call:
+def call_of(form: ChatFormat, expand_image_tokens: ExpandImageTokens, messages: Sequence[Message], reply: str) -> Call:
     """``reply`` to ``messages`` as the model of ``form`` would have read and said it.
 
     Raises VragError where the model's template refuses the messages.
@@ -129,9 +131,9 @@ def call_of(form: ChatFormat, widen: Widen, messages: Sequence[Message], reply: 
     ids, opening = form.tokens(ChatRequest(tuple(messages)))
     pngs = images(messages)
     # The tag with which the template opens thoughts is in the prompt already.
-    return Call(widen(ids, pngs), pngs, form.reply_tokens(reply.removeprefix(opening)), text=reply)
+    return Call(expand_image_tokens(ids, pngs), pngs, form.reply_tokens(reply.removeprefix(opening)), text=reply)
 
 
-def draw(*names: str | int) -> int:
+def derive_seed(*names: str | int) -> int:
     """A number of 31 bits that only ``names`` decide: the seed of what they name."""
     return int.from_bytes(hashlib.sha256("\n".join(map(str, names)).encode()).digest()[:4], "big") >> 1

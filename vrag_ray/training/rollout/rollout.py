@@ -23,7 +23,13 @@ from vrag_ray.training.data.examples import Example
 from vrag_ray.training.rewards.grader import gold_found
 from vrag_ray.training.rewards.reward import UNGRADED, Page, Reward
 from vrag_ray.training.rollout.backend import TokenModel
-from vrag_ray.training.rollout.recording import ExpertPolicy, ReplayPolicy, SamplingPolicy, Widen, draw
+from vrag_ray.training.rollout.recording import (
+    ExpandImageTokens,
+    ExpertPolicy,
+    ReplayPolicy,
+    SamplingPolicy,
+    derive_seed,
+)
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 from vrag_ray.types import VragError
 
@@ -53,7 +59,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class RolloutContext:
     """Where runs happen: evidence, the agent's form and budgets, and the grade at the end."""
 
     source: EvidenceSource
@@ -64,7 +70,7 @@ class Stage:
 
 
 async def rollouts(
-    stage: Stage,
+    stage: RolloutContext,
     model: TokenModel,
     form: ChatFormat,
     tasks: Sequence[Task],
@@ -76,7 +82,7 @@ async def rollouts(
     """``group`` runs of each task, in the order of ``tasks``. ``seed`` names the draw: other seeds, other runs."""
     tokens = lru_cache(PROMPTS_KEPT)(form.tokens)
     # A reply that held one of these would be read as a picture that is not there.
-    sampling = replace(sampling, unsaid=form.picture_tokens)
+    sampling = replace(sampling, banned_token_ids=form.picture_tokens)
 
     def recorder(task: Task, sample: int) -> Recorder:
         return SamplingPolicy(model, tokens, stage.protocol, sampling, f"{seed}/{task.example.uid}/{sample}")
@@ -85,10 +91,10 @@ async def rollouts(
 
 
 async def expert_runs(
-    stage: Stage,
+    stage: RolloutContext,
     expert: Callable[[Task, int], Policy],
     form: ChatFormat,
-    widen: Widen,
+    expand_image_tokens: ExpandImageTokens,
     tasks: Sequence[Task],
     *,
     group: int = 1,
@@ -96,12 +102,12 @@ async def expert_runs(
     """The same with ``expert(task, sample)`` in the model's place, in the model's tokens."""
 
     def recorder(task: Task, sample: int) -> Recorder:
-        return ExpertPolicy(expert(task, sample), form, stage.protocol, widen)
+        return ExpertPolicy(expert(task, sample), form, stage.protocol, expand_image_tokens)
 
     return await _all(stage, tasks, group, recorder)
 
 
-async def replayed(stage: Stage, task: Task, run: Trajectory) -> Trajectory:
+async def replayed(stage: RolloutContext, task: Task, run: Trajectory) -> Trajectory:
     """``run`` again from its replies alone, over the same collection: the same graph, nodes and reward."""
     return await _run(stage, task, run.sample, ReplayPolicy(run.calls))
 
@@ -118,11 +124,11 @@ def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[T
 
 def order(count: int, seed: str) -> list[int]:
     """A shuffle of ``range(count)`` that only ``seed`` decides."""
-    return sorted(range(count), key=lambda number: (draw(seed, number), number))
+    return sorted(range(count), key=lambda number: (derive_seed(seed, number), number))
 
 
 async def _all(
-    stage: Stage, tasks: Sequence[Task], group: int, recorder: Callable[[Task, int], Recorder]
+    stage: RolloutContext, tasks: Sequence[Task], group: int, recorder: Callable[[Task, int], Recorder]
 ) -> list[list[Trajectory]]:
     room = asyncio.Semaphore(stage.concurrency)
 
@@ -144,7 +150,7 @@ def _first(failed: BaseExceptionGroup[VragError]) -> VragError:
     return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
-async def _run(stage: Stage, task: Task, sample: int, policy: Recorder) -> Trajectory:
+async def _run(stage: RolloutContext, task: Task, sample: int, policy: Recorder) -> Trajectory:
     example = task.example
     run = Run(
         f"{example.uid}-{sample}",

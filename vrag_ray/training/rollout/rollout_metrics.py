@@ -8,7 +8,7 @@ from vrag_ray.agent.events import CropEvent, RunStatus, SearchDoneEvent
 from vrag_ray.training.advantages import ancestors, ggpo_keep
 from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import kept
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trajectory import Trajectory
 
 ENGINE_LIMITED = "rollout/engine_limited"
@@ -17,7 +17,9 @@ Mean = tuple[str, float, float]
 """Name, and what it adds to the sum and to the count that the mean is made of."""
 
 
-def rollout_metrics(groups: Sequence[Sequence[Trajectory]], ranks: Ranks, algorithm: Algorithm) -> dict[str, float]:
+def rollout_metrics(
+    groups: Sequence[Sequence[Trajectory]], ranks: Collectives, algorithm: Algorithm
+) -> dict[str, float]:
     """Means over the runs of all ranks, by name; every rank gets the same. A mean of nothing is left out.
 
     ``success/<data_source>`` and ``mean_reward/<data_source>`` are those of the examples of one set,
@@ -31,7 +33,7 @@ def rollout_metrics(groups: Sequence[Sequence[Trajectory]], ranks: Ranks, algori
         for name, value, count in _of_group(group, algorithm):
             before = sums.get(name, (0.0, 0.0))
             sums[name] = (before[0] + value, before[1] + count)
-    # Ranks may have met different things: each must add to the same names in the same order.
+    # Collectives may have met different things: each must add to the same names in the same order.
     names = sorted({name for own in ranks.gathered(sorted(sums)) for name in own})
     totals = ranks.sums([part for name in names for part in sums.get(name, (0.0, 0.0))])
     means = {

@@ -1,10 +1,10 @@
-"""Ranks of a sharded model score equally often: one with fewer micro-batches takes part in the others' passes."""
+"""Collectives of a sharded model score equally often: one with fewer micro-batches takes part in the others' passes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trainer.batch import Batch, collate
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.scorer import Scorer, Scores
@@ -14,7 +14,7 @@ Reference = Callable[[Batch], Scores]
 """Scores a batch with the frozen model that the KL term holds on to."""
 
 
-def passes_behind(scorer: Scorer, ranks: Ranks, passes: int) -> int:
+def passes_behind(scorer: Scorer, ranks: Collectives, passes: int) -> int:
     """How many more passes than this rank's another rank has. All ask before their first: passes wait for each other.
 
     0 where nothing is sharded, without asking.
@@ -22,7 +22,7 @@ def passes_behind(scorer: Scorer, ranks: Ranks, passes: int) -> int:
     return int(ranks.maxima((passes,))[0]) - passes if scorer.sharded else 0
 
 
-def idle(scorer: Scorer, pixels: Pixels, pad_id: int, passes: int, reference: Reference | None = None) -> None:
+def dummy_forward(scorer: Scorer, pixels: Pixels, pad_id: int, passes: int, reference: Reference | None = None) -> None:
     """Take part in what a sharded model's ranks do together, forwards and, with gradients on, backwards.
 
     Nothing comes of it. ``reference``: what the others score with in each of those passes, between the two; it may be

@@ -75,7 +75,7 @@ class Pixels:
         # Copies: a part would hold on to the pictures that it was cut up with.
         return [Patches(value.clone(), grid) for value, grid in zip(values, grids, strict=True)]
 
-    def widen(self, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> tuple[int, ...]:
+    def expand_image_tokens(self, ids: tuple[int, ...], pngs: tuple[bytes, ...]) -> tuple[int, ...]:
         """``ids`` with each picture's one image token repeated for every visual token, as the model reads it.
 
         Raises VragError unless there is one image token for each picture.

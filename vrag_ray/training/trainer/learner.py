@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.algorithms.algorithm import Algorithm, Counts, loss
-from vrag_ray.training.algorithms.credit_assignment import Lesson
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.algorithms.credit_assignment import TrainSample
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trainer.batch import Batch, collate, parts
-from vrag_ray.training.trainer.dummy_forward import Reference, idle, passes_behind
+from vrag_ray.training.trainer.dummy_forward import Reference, dummy_forward, passes_behind
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.optimizer import Optimizer
 from vrag_ray.training.trainer.scorer import Scorer
@@ -55,7 +55,7 @@ class Learner:
         scorer: Scorer,
         optimizer: Optimizer,
         pixels: Pixels,
-        ranks: Ranks,
+        ranks: Collectives,
         *,
         pad_id: int,
         tokens_per_batch: int,
@@ -69,7 +69,7 @@ class Learner:
         self._budget = tokens_per_batch
         self._reference = reference
 
-    def update(self, batches: Sequence[Sequence[Lesson]], algorithm: Algorithm) -> list[Update]:
+    def update(self, batches: Sequence[Sequence[TrainSample]], algorithm: Algorithm) -> list[Update]:
         """One optimiser step for each of ``batches``, all sampled from the weights as they are now."""
         if len(batches) == 1:
             # The only step is on the very weights that sampled: their log-probs are those of the step itself.
@@ -77,7 +77,7 @@ class Learner:
         old = [self._scored(batch) for batch in batches]
         return [self._step(batch, algorithm, before) for batch, before in zip(batches, old, strict=True)]
 
-    def gap(self, found: Sequence[Lesson]) -> tuple[float, float]:
+    def gap(self, found: Sequence[TrainSample]) -> tuple[float, float]:
         """Mean and maximum of |log p of sampler - of trainer| over all completion tokens of all ranks."""
         total, largest, count = 0.0, 0.0, 0
         for number, scored in enumerate(self._scored(found)):
@@ -87,7 +87,7 @@ class Learner:
         total, tokens = self._ranks.sums((total, count))
         return total / max(tokens, 1.0), self._ranks.maxima((largest,))[0]
 
-    def _step(self, batch: Sequence[Lesson], algorithm: Algorithm, old: Sequence[Tensor] | None) -> Update:
+    def _step(self, batch: Sequence[TrainSample], algorithm: Algorithm, old: Sequence[Tensor] | None) -> Update:
         import torch
 
         counts = self._counts(batch)
@@ -123,7 +123,7 @@ class Learner:
             for place, value in enumerate((*measured, apart.sum(), mask.sum())):
                 sums[place] += float(value.detach())
             largest = max(largest, float(apart.max()))
-        idle(self._scorer, self._pixels, self._pad_id, behind, self._reference if algorithm.kl else None)
+        dummy_forward(self._scorer, self._pixels, self._pad_id, behind, self._reference if algorithm.kl else None)
         totals = self._ranks.sums(sums)
         (gap_max,) = self._ranks.maxima((largest,))
         grad_norm = self._optimizer.step()
@@ -144,21 +144,21 @@ class Learner:
             kept_segments=counts.kept,
         )
 
-    def _counts(self, batch: Sequence[Lesson]) -> Counts:
+    def _counts(self, batch: Sequence[TrainSample]) -> Counts:
         own = (len(batch), sum(one.keep for one in batch), sum(one.completion_tokens for one in batch if one.keep))
         segments, kept, tokens = self._ranks.sums(own)
         return Counts(int(segments), int(kept), int(tokens))
 
-    def _parts(self, batch: Sequence[Lesson]) -> list[list[int]]:
+    def _parts(self, batch: Sequence[TrainSample]) -> list[list[int]]:
         return list(parts([[call.tokens for call in one.calls] for one in batch], self._budget))
 
-    def _matrices(self, chosen: Sequence[Lesson]) -> tuple[Tensor, Tensor]:
+    def _matrices(self, chosen: Sequence[TrainSample]) -> tuple[Tensor, Tensor]:
         """Log-probs and entropies, [segments, tokens]: the completions of a segment's calls side by side."""
         scores = self._scorer(self._batch(chosen))
         lengths = [one.completion_tokens for one in chosen]
         return _split(scores.logp, lengths), _split(scores.entropy, lengths)
 
-    def _scored(self, batch: Sequence[Lesson]) -> list[Tensor]:
+    def _scored(self, batch: Sequence[TrainSample]) -> list[Tensor]:
         """Log-probs by lesson, without gradient."""
         import torch
 
@@ -170,10 +170,10 @@ class Learner:
                 chosen = [batch[number] for number in part]
                 logp = self._scorer(self._batch(chosen)).logp
                 found.update(zip(part, torch.split(logp.cpu(), [one.completion_tokens for one in chosen]), strict=True))
-            idle(self._scorer, self._pixels, self._pad_id, behind)
+            dummy_forward(self._scorer, self._pixels, self._pad_id, behind)
         return [found[number] for number in range(len(batch))]
 
-    def _reference_logps(self, chosen: Sequence[Lesson]) -> Tensor:
+    def _reference_logps(self, chosen: Sequence[TrainSample]) -> Tensor:
         import torch
 
         if self._reference is None:
@@ -182,7 +182,7 @@ class Learner:
             logp = self._reference(self._batch(chosen)).logp
         return _split(logp, [one.completion_tokens for one in chosen])
 
-    def _batch(self, chosen: Sequence[Lesson]) -> Batch:
+    def _batch(self, chosen: Sequence[TrainSample]) -> Batch:
         calls = [call for one in chosen for call in one.calls]
         return collate(calls, self._pixels, self._pad_id).to(self._scorer.device)
 
@@ -201,7 +201,7 @@ def _padded(rows: Sequence[Tensor], width: int) -> Tensor:
     return torch.stack([pad(row, (0, width - len(row))) for row in rows])
 
 
-def _mask(chosen: Sequence[Lesson], width: int) -> Tensor:
+def _mask(chosen: Sequence[TrainSample], width: int) -> Tensor:
     import torch
 
     lengths = torch.tensor([one.completion_tokens for one in chosen])

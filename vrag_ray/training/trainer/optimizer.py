@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import OptimizerConfig, Schedule
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def lr_at(step: int, steps: int, config: OptimizerConfig) -> float:
 class Optimizer:
     """``done`` counts the steps taken of ``steps``."""
 
-    def __init__(self, model: PreTrainedModel, config: OptimizerConfig, steps: int, ranks: Ranks) -> None:
+    def __init__(self, model: PreTrainedModel, config: OptimizerConfig, steps: int, ranks: Collectives) -> None:
         from torch.optim import AdamW
 
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from vrag_ray.policies.llm.chat_model import UNSAID_LOGIT
+from vrag_ray.policies.llm.chat_model import BANNED_LOGIT
 from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.trainer.batch import Batch
 from vrag_ray.training.trainer.mrope import Positions
@@ -111,14 +111,14 @@ class Scorer:
 
 
 def bias(model: PreTrainedModel) -> Tensor:
-    """[vocabulary]: ``UNSAID_LOGIT`` for the tokens that stand for pictures and videos, 0 for the others.
+    """[vocabulary]: ``BANNED_LOGIT`` for the tokens that stand for pictures and videos, 0 for the others.
 
     The sampler has the same: a reply that held one would be read as a picture that is not there.
     """
     import torch
 
     bias = torch.zeros(model.lm_head.weight.shape[0])
-    bias[[model.config.image_token_id, model.config.video_token_id]] = UNSAID_LOGIT
+    bias[[model.config.image_token_id, model.config.video_token_id]] = BANNED_LOGIT
     return bias
 
 

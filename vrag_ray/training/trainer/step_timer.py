@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Clock:
-    """Seconds by phase since the last ``taken``."""
+class StepTimer:
+    """Seconds by phase since the last ``elapsed``."""
 
     def __init__(self) -> None:
         self._spent: dict[str, float] = defaultdict(float)
@@ -23,7 +23,7 @@ class Clock:
         finally:
             self._spent[name] += time.perf_counter() - begun
 
-    def taken(self) -> dict[str, float]:
+    def elapsed(self) -> dict[str, float]:
         """``seconds/<phase>`` of each phase, ``seconds/other`` of what lay between, ``seconds/step`` of all."""
         now = time.perf_counter()
         whole = now - self._begun

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrag_ray.training.collectives import Ranks
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import TrainConfig
 from vrag_ray.training.run.folder import FINAL
 from vrag_ray.training.run.storage import RunStorage
@@ -37,7 +37,7 @@ class Worker:
     scorer: Scorer
     processor: ProcessorMixin
     optimizer: Optimizer
-    ranks: Ranks
+    ranks: Collectives
 
     @property
     def model(self) -> PreTrainedModel:
@@ -102,7 +102,7 @@ def start_worker(
 
     torch.set_num_threads(config.workers.threads)
     torch.manual_seed(seed)
-    ranks = Ranks()
+    ranks = Collectives()
     read: Callable[[str], ProcessorMixin] = AutoProcessor.from_pretrained
     try:
         processor = read(source)
@@ -141,7 +141,7 @@ def reference_of(worker: Worker, temperature: float) -> Reference:
     return unadapted
 
 
-def state_file(config: TrainConfig, ranks: Ranks) -> str:
+def state_file(config: TrainConfig, ranks: Collectives) -> str:
     """What holds the trainer's own state in a checkpoint: of a sharded model, a file for each rank."""
     return f"trainer-{ranks.rank}-of-{ranks.size}.pt" if config.model.sharded else "trainer.pt"
 
