@@ -14,7 +14,7 @@ from benchmarks.hunt.rollout import Rollouts, play, step_logp
 from benchmarks.hunt.variants import Plan, Variant, plan
 from benchmarks.hunt.world import HuntConfig, draw_questions
 from vrag_ray.training.advantages import ancestors
-from vrag_ray.training.algorithms.masks import first_finds
+from vrag_ray.training.algorithms.ggpo import first_finds
 from vrag_ray.training.losses import Ratio, policy_loss
 
 if TYPE_CHECKING:

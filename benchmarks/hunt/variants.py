@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from benchmarks.hunt.graphs import Run
 from benchmarks.hunt.policy import TOKENS
+from benchmarks.hunt.shuffled_mask import shuffled_keep
 from vrag_ray.training.advantages import STD_FLOOR, ggpo_keep, group_advantages
-from vrag_ray.training.algorithms.masks import first_finds, shuffled_keep
+from vrag_ray.training.algorithms.ggpo import first_finds
 from vrag_ray.training.algorithms.progress import progress_advantages
 
 if TYPE_CHECKING:

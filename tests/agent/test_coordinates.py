@@ -16,9 +16,9 @@ from vrag_ray.imaging.coordinates import (
     Size,
     View,
     model_size,
-    page_fractions,
     raw_pixels,
     snapped_to_words,
+    whole_page,
     with_margin,
 )
 from vrag_ray.types import FULL_PAGE, Box, Word
@@ -125,7 +125,7 @@ def test_raw_pixels_cover_the_box_and_stay_on_the_page(box: Box, size: Size) -> 
     x0, y0, x1, y1 = raw_pixels(box, size)
     assert 0 <= x0 < x1 <= size.width
     assert 0 <= y0 < y1 <= size.height
-    assert covers(page_fractions((x0, y0, x1, y1), size), box)
+    assert covers(whole_page(size).to_page((x0, y0, x1, y1)), box)
 
 
 @given(SIZES, st.sampled_from([14, 28, 32]), st.integers(1, 400), st.integers(400, 2000))

@@ -10,6 +10,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
+from vrag_ray.corpus.model import DecodedUnit, DecodeOptions, WorkItem
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+
 ASS_HEADER = (
     b"[Script Info]\nScriptType: v4.00+\n\n[V4+ Styles]\nFormat: Name, Fontname, Fontsize\nStyle: Default,Arial,16\n\n"
     b"[Events]\nFormat: Layer, Start, End, Style, Name, MarginL, MarginR, MarginV, Effect, Text\n"
@@ -135,3 +138,8 @@ def ink_box(image: Image.Image) -> tuple[int, int, int, int]:
     box = image.convert("L").point(lambda level: 255 if level < 128 else 0).getbbox()
     assert box is not None
     return box
+
+
+def decoded(sandbox: Sandbox, path: Path, item: WorkItem, options: DecodeOptions) -> list[DecodedUnit]:
+    """All units of ``item``; raises what ends the stream."""
+    return list(sandbox.stream(path, item, options))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.corpus.hostile import HOSTILE, nested_forms_pdf
-from tests.corpus.samples import open_png, text_pdf
+from tests.corpus.samples import decoded, open_png, text_pdf
 from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, KilledError, WorkItem
 from vrag_ray.corpus.sandbox.isolate import decode_isolating
@@ -37,7 +37,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 def first_unit(sandbox: Sandbox, path: Path, name: str) -> DecodedUnit:
     kind = sandbox.probe(path, name).kind
-    return sandbox.decode(path, WorkItem("doc", kind, 0, 1, name), OPTIONS)[0]
+    return decoded(sandbox, path, WorkItem("doc", kind, 0, 1, name), OPTIONS)[0]
 
 
 def test_all_ten_have_their_promise() -> None:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.corpus.samples import image_bytes, open_png, picture_of
+from tests.corpus.samples import decoded, image_bytes, open_png, picture_of
 from vrag_ray.corpus.model import DecodeError, WorkItem
 from vrag_ray.types import Box, DocumentKind, Locator, PassageKind
 
@@ -66,7 +66,7 @@ def test_transparency_is_laid_on_white_and_16_bit_grey_keeps_its_levels(sandbox,
 
 def test_text_in_a_picture_is_read_with_boxes(sandbox, put, options):
     path = put("chart.png", image_bytes(picture_of(["Revenue by quarter", "Q3 1250 units"]), "PNG"))
-    (unit,) = sandbox.decode(path, item("chart.png"), options)
+    (unit,) = decoded(sandbox, path, item("chart.png"), options)
     assert unit.kind is PassageKind.IMAGE
     assert unit.ocr
     assert unit.text == "Revenue by quarter\nQ3 1250 units"
@@ -74,12 +74,12 @@ def test_text_in_a_picture_is_read_with_boxes(sandbox, put, options):
     crop = open_png(sandbox.render(path, IMAGE, PAGE, dpi=150, box=box.padded(0.02, 0.05), max_pixels=LOTS))
     assert np.asarray(crop.convert("L")).min() < 100
     again = put("crop.png", image_bytes(crop.convert("RGB"), "PNG"))
-    assert "1250" in sandbox.decode(again, item("crop.png"), options)[0].text
+    assert "1250" in decoded(sandbox, again, item("crop.png"), options)[0].text
 
 
 def test_a_picture_without_text_is_found_by_its_name_and_says_so(sandbox, put, options):
     path = put("harbour_at-night.png", image_bytes(Image.new("RGB", (200, 100), "navy"), "PNG"))
-    (unit,) = sandbox.decode(path, item("harbour_at-night.png"), options)
+    (unit,) = decoded(sandbox, path, item("harbour_at-night.png"), options)
     assert (unit.text, unit.meta, unit.words) == ("harbour at night", {"text_from_name": True}, ())
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.corpus.hostile import pdf_of, stream_of
-from tests.corpus.samples import ink_box, open_png, scanned_pdf, text_pdf
+from tests.corpus.samples import decoded, ink_box, open_png, scanned_pdf, text_pdf
 from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.model import DecodeError, OutlineEntry, WorkItem
 from vrag_ray.corpus.passages import passages_of
@@ -24,7 +24,7 @@ def test_pages_come_back_in_order_with_text_title_and_outline(sandbox, put, opti
     probe = sandbox.probe(path, "report.pdf")
     assert (probe.kind, probe.units, probe.title) == (PDF, 5, "Annual report")
     assert probe.outline[4] == OutlineEntry(1, "Part 5", 5)
-    units = sandbox.decode(path, item(1, 4), options)
+    units = decoded(sandbox, path, item(1, 4), options)
     assert [(unit.unit, unit.locator.page, unit.text.strip()) for unit in units] == [
         (n, n + 1, f"Page number {n}") for n in (1, 2, 3)
     ]
@@ -55,7 +55,7 @@ def test_hyphens_at_line_ends_are_joined_and_ligatures_come_apart(sandbox, put, 
     writer.append((50, 80), "the e\ufb03cient work\ufb02ow needs a docu-", font=pymupdf.Font("cjk"))
     writer.append((50, 94), "ment store", font=pymupdf.Font("cjk"))
     writer.write_text(page)
-    (unit,) = sandbox.decode(put("x", document.tobytes()), item(0, 1), options)
+    (unit,) = decoded(sandbox, put("x", document.tobytes()), item(0, 1), options)
     assert " ".join(unit.text.split()) == "the efficient workflow needs a document store"
 
 
@@ -87,7 +87,7 @@ def test_the_box_of_each_window_covers_the_ink_of_its_own_lines(sandbox, put, op
         page.insert_text((72, 60 + 20 * number), f"Line {number} of the page holds docu-" * (number < 29) or "end")
     page.set_rotation(rotation)
     path = put("r.pdf", document.tobytes())
-    (unit,) = sandbox.decode(path, item(0, 1), options)
+    (unit,) = decoded(sandbox, path, item(0, 1), options)
     first, second = passages_of("d" * 64, unit, CorpusConfig(window_words=120), {})
     image = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=72, box=None, max_pixels=LOTS))
     ink = ink_box(image)
@@ -125,7 +125,7 @@ def test_a_rendering_never_has_more_pixels_than_allowed(sandbox, put):
 
 def test_a_scanned_page_is_read_by_ocr_with_a_box_for_each_word(sandbox, put, options, no_ocr):
     path = put("scan.pdf", scanned_pdf(["Invoice number 4711", "Total amount due 93.50"]))
-    (unit,) = sandbox.decode(path, item(0, 1, "scan.pdf"), options)
+    (unit,) = decoded(sandbox, path, item(0, 1, "scan.pdf"), options)
     assert unit.ocr
     assert unit.text.splitlines() == ["Invoice number 4711", "Total amount due 93.50"]
     assert [word.text for word in unit.words] == unit.text.split()
@@ -134,12 +134,12 @@ def test_a_scanned_page_is_read_by_ocr_with_a_box_for_each_word(sandbox, put, op
     assert first.y1 < total.y0
     assert first.x0 < total.x0
     assert sandbox.page_text(path, PDF, Locator(page=1), options).words == unit.words
-    (unread,) = sandbox.decode(path, item(0, 1, "scan.pdf"), no_ocr)
+    (unread,) = decoded(sandbox, path, item(0, 1, "scan.pdf"), no_ocr)
     assert (unread.text, unread.ocr, unread.words) == ("", False, ())
 
 
 def test_a_blank_page_is_empty_and_costs_no_ocr(sandbox, put, options):
-    (unit,) = sandbox.decode(put("b.pdf", text_pdf([""])), item(0, 1), options)
+    (unit,) = decoded(sandbox, put("b.pdf", text_pdf([""])), item(0, 1), options)
     assert (unit.text, unit.ocr, unit.error) == ("", False, "")
 
 
@@ -147,7 +147,7 @@ def test_a_page_that_is_not_there_is_an_error(sandbox, put, options):
     path = put("r.pdf", text_pdf(["Hello"]))
     with pytest.raises(DecodeError, match="has 1 pages and no page 2"):
         sandbox.render(path, PDF, Locator(page=2), dpi=72, box=None, max_pixels=LOTS)
-    (unit,) = sandbox.decode(path, item(1, 2), options)
+    (unit,) = decoded(sandbox, path, item(1, 2), options)
     assert unit.error.startswith("report.pdf: page 2 is damaged")
 
 
@@ -164,7 +164,7 @@ def test_a_damaged_page_is_an_error_of_its_own_and_the_others_go_on(sandbox, put
             b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
         ]
     )
-    units = sandbox.decode(put("d.pdf", data), item(0, 3), options)
+    units = decoded(sandbox, put("d.pdf", data), item(0, 3), options)
     assert [unit.text.strip() for unit in units] == ["still readable", "", "still readable"]
     assert [unit.locator.page for unit in units] == [1, 2, 3]
     assert units[1].error.startswith("report.pdf: page 2 is damaged: ")
@@ -174,7 +174,7 @@ def test_a_damaged_page_is_an_error_of_its_own_and_the_others_go_on(sandbox, put
 def test_text_of_a_page_is_cut_at_the_limit_and_says_so(put, options):
     path = put("long.pdf", text_pdf(["a rather long line of text"]))
     with Sandbox(DecodeLimits(max_text_chars_per_page=10)) as small:
-        (unit,) = small.decode(path, item(0, 1), options)
+        (unit,) = decoded(small, path, item(0, 1), options)
     assert (unit.text, unit.meta) == ("a rather l", {"text_cut": True})
 
 
@@ -186,4 +186,6 @@ def test_more_pages_than_allowed_are_refused_with_the_setting_to_change(put):
 
 def test_equal_bytes_and_options_give_equal_units(sandbox, put, options):
     path = put("r.pdf", text_pdf(["Same again"]))
-    assert sandbox.decode(path, item(0, 1), options) == sandbox.decode(path, item(0, 1), replace(options, ocr=False))
+    assert decoded(sandbox, path, item(0, 1), options) == decoded(
+        sandbox, path, item(0, 1), replace(options, ocr=False)
+    )

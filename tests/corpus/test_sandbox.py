@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.corpus.hostile import giant_png, nested_forms_pdf
-from tests.corpus.samples import text_pdf
+from tests.corpus.samples import decoded, text_pdf
 from tests.processes import children_called
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodeError, KilledError, KillReason, WorkItem
@@ -29,7 +29,7 @@ def child_of_this_process() -> psutil.Process:
 
 
 def decode(sandbox: Sandbox, path: Path, options, stop: int = 1):
-    return sandbox.decode(path, WorkItem("doc", PDF, 0, stop, "a.pdf"), options)
+    return decoded(sandbox, path, WorkItem("doc", PDF, 0, stop, "a.pdf"), options)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from tests.corpus.samples import decoded
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator, PassageKind
@@ -16,7 +17,7 @@ def test_markdown_is_titled_by_its_heading_and_cited_by_characters(sandbox: Sand
     path = put("notes.md", text.encode())
     probe = sandbox.probe(path, "notes.md")
     assert (probe.kind, probe.title, probe.units) == (DocumentKind.TEXT, "Field notes", 3)
-    units = sandbox.decode(path, item(3, "notes.md"), options)
+    units = decoded(sandbox, path, item(3, "notes.md"), options)
     for unit in units:
         assert unit.kind is PassageKind.TEXT
         assert text[unit.locator.span_start : unit.locator.span_end] == unit.text
@@ -27,7 +28,7 @@ def test_markdown_is_titled_by_its_heading_and_cited_by_characters(sandbox: Sand
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
 def test_unicode_files_with_and_without_byte_order_mark_read_alike(sandbox, put, options, encoding):
     path = put("a.txt", "größe 大きさ".encode(encoding))
-    assert sandbox.decode(path, item(1, "a.txt"), options)[0].text == "größe 大きさ"
+    assert decoded(sandbox, path, item(1, "a.txt"), options)[0].text == "größe 大きさ"
 
 
 def test_another_encoding_is_an_error_that_names_the_byte_and_the_remedy(sandbox, put):
@@ -47,7 +48,7 @@ def test_json_lines_become_a_unit_a_row_with_uid_and_scalar_metadata(sandbox, pu
     ]
     path = put("rows.jsonl", ("\n" + "\n\n".join(map(json.dumps, rows)) + "\n").encode())
     assert sandbox.probe(path, "rows.jsonl").units == 2
-    first, second = sandbox.decode(path, item(2, "rows.jsonl"), options)
+    first, second = decoded(sandbox, path, item(2, "rows.jsonl"), options)
     assert (first.text, first.meta) == (
         "first row",
         {"year": 2024, "score": 0.5, "ok": True, "uid": "r1", "line": 2},
@@ -69,7 +70,7 @@ def test_json_lines_become_a_unit_a_row_with_uid_and_scalar_metadata(sandbox, pu
 def test_a_bad_json_line_names_its_line_and_costs_only_itself(sandbox, put, options, line, reason):
     good = json.dumps({"uid": "a", "text": "fine \ud800"})
     path = put("rows.jsonl", f"{good}\n{line}\n{good}\n".encode())
-    before, bad, after = sandbox.decode(path, item(3, "rows.jsonl"), options)
+    before, bad, after = decoded(sandbox, path, item(3, "rows.jsonl"), options)
     assert bad.error.startswith(f"rows.jsonl: {reason}")
     assert (before.error, before.text, after.error) == ("", "fine ?", "")
 

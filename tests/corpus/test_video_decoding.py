@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.corpus.hostile import streamable_mp4_cut_short
-from tests.corpus.samples import open_png, picture_of, turned, video
+from tests.corpus.samples import decoded, open_png, picture_of, turned, video
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.video_frames import AvReader, DecordReader, open_reader
 from vrag_ray.corpus.model import (
@@ -62,7 +62,7 @@ def test_captions_become_the_text_of_the_clips_they_are_heard_in(sandbox, tmp_pa
     short = replace(options, clip_seconds=10.0)
     probe = sandbox.probe(path, name, short)
     assert (probe.kind, probe.units, probe.title, probe.duration) == (VIDEO, 2, "talk", 20.0)
-    first, second = sandbox.decode(path, item(2, name), short)
+    first, second = decoded(sandbox, path, item(2, name), short)
     assert first.text.splitlines() == ["talk", "Welcome to the harbour", "The crane lifts 40 tonnes"]
     assert second.text.splitlines() == ["talk", "The crane lifts 40 tonnes", "Bye"]
     assert (second.kind, second.locator) == (PassageKind.CLIP, Locator(t_start=10.0, t_end=20.0))
@@ -79,7 +79,7 @@ def test_captions_become_the_text_of_the_clips_they_are_heard_in(sandbox, tmp_pa
 def test_without_captions_the_frames_are_read_and_each_line_is_kept_once(sandbox, tmp_path, options):
     slides = [picture_of(["Agenda", "Budget 2031"], size=(640, 240)), picture_of(["Thank you"], size=(640, 240))]
     path = video(tmp_path / "slides.mp4", 8, pictures=slides)
-    (unit,) = sandbox.decode(path, item(1, "slides.mp4"), options)
+    (unit,) = decoded(sandbox, path, item(1, "slides.mp4"), options)
     assert unit.text.splitlines() == ["slides", "Agenda", "Budget 2031", "Thank you"]
     assert unit.ocr
     assert unit.words == ()
@@ -153,7 +153,7 @@ def test_a_video_filmed_upright_is_shown_upright(sandbox, tmp_path, no_ocr):
 
 def test_a_video_that_ends_before_its_index_says_which_moments_are_lost(sandbox, put, no_ocr):
     path = put("cut.mp4", streamable_mp4_cut_short())
-    (unit,) = sandbox.decode(path, item(1, "cut.mp4"), no_ocr)
+    (unit,) = decoded(sandbox, path, item(1, "cut.mp4"), no_ocr)
     assert unit.error.startswith("cut.mp4: no frame at ")
     assert unit.error.endswith(" s: the video is cut short")
     assert unit.text == "cut"

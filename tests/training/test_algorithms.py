@@ -10,7 +10,9 @@ import torch
 from pydantic import ValidationError
 
 from tests.training.test_losses import fixture
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm, Counts, Credit, LossParts, loss
+from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm, Credit
+from vrag_ray.training.algorithms.ggpo import masks
+from vrag_ray.training.algorithms.loss import Counts, LossParts, loss
 from vrag_ray.training.losses import Denominator, Ratio
 from vrag_ray.types import VragError
 
@@ -95,7 +97,7 @@ def test_settings_that_mean_nothing_are_refused(wrong: dict[str, float], says: s
 
 
 def test_each_half_of_the_mask_has_its_own_verdict():
-    masked = {(credit, success) for credit in Credit for success in (True, False) if credit.masks(success)}
+    masked = {(credit, success) for credit in Credit for success in (True, False) if masks(credit, success)}
     assert masked == {
         (Credit.GGPO, True),
         (Credit.GGPO, False),

@@ -7,8 +7,9 @@ from random import Random
 import pytest
 import torch
 
+from benchmarks.hunt.shuffled_mask import shuffled_keep
 from vrag_ray.training.advantages import STD_FLOOR, group_advantages
-from vrag_ray.training.algorithms.masks import first_finds, shuffled_keep
+from vrag_ray.training.algorithms.ggpo import first_finds
 from vrag_ray.training.algorithms.progress import CreditInput, progress_advantages, state_values
 from vrag_ray.types import VragError
 

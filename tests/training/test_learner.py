@@ -27,8 +27,9 @@ from tests.training.mosaic import (
     taught,
 )
 from tests.training.test_ranks import on_two_ranks
-from vrag_ray.training.algorithms.algorithm import Algorithm, Counts, loss
+from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
+from vrag_ray.training.algorithms.loss import Counts, loss
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
 from vrag_ray.training.trainer.batch import collate

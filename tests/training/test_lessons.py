@@ -9,8 +9,8 @@ import torch
 
 from tests.training.mosaic import Groups, recipe, taught
 from vrag_ray.training.advantages import group_advantages
-from vrag_ray.training.algorithms.credit_assignment import TrainSample, credit_input, train_samples
-from vrag_ray.training.algorithms.progress import progress_advantages
+from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_samples
+from vrag_ray.training.algorithms.progress import credit_input, progress_advantages
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
 from vrag_ray.training.trajectory import Call, Trajectory

@@ -91,11 +91,6 @@ def raw_pixels(box: Box, size: Size) -> tuple[int, int, int, int]:
     return (x0, y0, x1, y1)
 
 
-def page_fractions(rectangle: Rectangle, size: Size) -> Box:
-    """Raw pixels on a rendering of ``size`` to page fractions."""
-    return whole_page(size).to_page(rectangle)
-
-
 class BoxCodec(Protocol):
     """How a family of models writes a rectangle of the picture it was shown."""
 

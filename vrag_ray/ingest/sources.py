@@ -50,10 +50,5 @@ def list_sources(paths: Sequence[str | Path | Source]) -> tuple[list[Source], li
     return list(sources.values()), ignored
 
 
-def public_uri(uri: str) -> str:
-    """The uri as others may see it: of a local file only its name, because its folder is the server's business."""
-    return uri.rsplit("/", 1)[-1] if uri.startswith("file:") else uri
-
-
 def _is_hidden(path: Path, below: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(below).parts)

@@ -85,15 +85,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             # A title is looked for on the first page. A page that kills must cost itself, not its document.
             return self._probe(path, name, options, cautious=True)
 
-    def decode(self, path: Path, item: WorkItem, options: DecodeOptions) -> list[DecodedUnit]:
-        """The units of ``item``. A unit that cannot be read carries its error; one that kills the child loses all.
-
-        See ``isolate.decode_isolating`` for a decode that loses the killing unit only.
-        """
-        return list(self.stream(path, item, options))
-
     def stream(self, path: Path, item: WorkItem, options: DecodeOptions) -> Iterator[DecodedUnit]:
-        """The units of ``item`` one by one as they are decoded; each has the whole CPU and wall limit to itself."""
+        """The units of ``item`` one by one as they are decoded; each has the whole CPU and wall limit to itself.
+
+        A unit that cannot be read carries its error; one that kills the child ends the stream with KilledError. See
+        ``isolate.decode_isolating`` for a decode that loses the killing unit only.
+        """
         request = DecodeRequest(path=path, item=item, options=options)
         name = item.name or path.name
         with closing(self._exchange(path, name, request)) as replies:

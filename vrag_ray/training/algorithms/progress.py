@@ -11,12 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.advantages import STD_FLOOR, group_advantages
+from vrag_ray.training.algorithms.algorithm import RECALL_WEIGHT, TRACE, Algorithm
+from vrag_ray.training.algorithms.segment_credit import SegmentCredit, graded
+from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-TRACE, RECALL_WEIGHT = 0.8, 1.0
 RIDGE = 3.0
 STALE = 3
 """From so many segments without a new gold page on, a run's standstill counts the same."""
@@ -45,6 +48,42 @@ class CreditInput:
                 known |= set(self.found.get(node, ()))
             counts.append(self.gold - len(known))
         return counts
+
+
+def assign(
+    groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, ranks: Collectives
+) -> list[list[SegmentCredit]]:
+    """An advantage of its own for each segment of this rank's runs; nothing is masked, and ungraded runs have none.
+
+    Runs are compared with the groups of all ranks: every rank must call this at the same time.
+    """
+    everywhere = ranks.gathered([[credit_input(run) for run in graded(group)] for group in groups])
+    # As ``Collectives.share`` dealt them out, so that the number of ranks changes nothing.
+    places = sorted((row, rank) for rank, own in enumerate(everywhere) for row in range(len(own)))
+    # Values are compared within groups of one size: where the engine cut runs short, groups differ.
+    sizes = {len(everywhere[rank][row]) for row, rank in places} - {0}
+    own: dict[int, list[list[float]]] = {}
+    for size in sorted(sizes):
+        alike = [(row, rank) for row, rank in places if len(everywhere[rank][row]) == size]
+        found = progress_advantages(
+            [everywhere[rank][row] for row, rank in alike],
+            trace=algorithm.trace,
+            recall_weight=algorithm.recall_weight,
+            normalize_std=algorithm.normalize_std,
+        )
+        for (row, rank), group in zip(alike, found, strict=True):
+            if rank == ranks.rank:
+                own[row] = [advantages.tolist() for advantages in group]
+    return [
+        [] if run.engine_limited else [SegmentCredit(advantage) for advantage in own[row].pop(0)]
+        for row, group in enumerate(groups)
+        for run in group
+    ]
+
+
+def credit_input(run: Trajectory) -> CreditInput:
+    """What progress credit knows of a run."""
+    return CreditInput(run.reward.total, tuple(segment.node for segment in run.segments), run.found, run.gold)
 
 
 def progress_advantages(

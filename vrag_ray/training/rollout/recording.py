@@ -105,24 +105,6 @@ class ExpertPolicy:
         return done
 
 
-class ReplayPolicy:
-    """One run that says again what was said before."""
-
-    reads_pages = True
-    sees_pictures = True
-
-    def __init__(self, calls: Sequence[Call]) -> None:
-        self.calls: list[Call] = []
-        self._left = list(calls)
-
-    async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  nothing is decided here
-        if not self._left:
-            raise VragError("the run goes on where it ended when it was recorded: the collection has changed")
-        call = self._left.pop(0)
-        self.calls.append(call)
-        return Completion(text=call.text, finish=call.finish, weights=call.weights)
-
-
 def call_of(form: ChatFormat, expand_image_tokens: ExpandImageTokens, messages: Sequence[Message], reply: str) -> Call:
     """``reply`` to ``messages`` as the model of ``form`` would have read and said it.
 

@@ -26,7 +26,6 @@ from vrag_ray.training.rollout.backend import TokenModel
 from vrag_ray.training.rollout.recording import (
     ExpandImageTokens,
     ExpertPolicy,
-    ReplayPolicy,
     SamplingPolicy,
     derive_seed,
 )
@@ -105,11 +104,6 @@ async def expert_runs(
         return ExpertPolicy(expert(task, sample), form, stage.protocol, expand_image_tokens)
 
     return await _all(stage, tasks, group, recorder)
-
-
-async def replayed(stage: RolloutContext, task: Task, run: Trajectory) -> Trajectory:
-    """``run`` again from its replies alone, over the same collection: the same graph, nodes and reward."""
-    return await _run(stage, task, run.sample, ReplayPolicy(run.calls))
 
 
 def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[Task]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from vrag_ray.agent.events import CropEvent, RunStatus, SearchDoneEvent
 from vrag_ray.training.advantages import ancestors, ggpo_keep
 from vrag_ray.training.algorithms.algorithm import Algorithm
-from vrag_ray.training.algorithms.credit_assignment import kept
+from vrag_ray.training.algorithms.ggpo import mask
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trajectory import Trajectory
 
@@ -94,6 +94,6 @@ def _of_graph(run: Trajectory, algorithm: Algorithm) -> Iterator[Mean]:
     nodes = [segment.node for segment in run.segments]
     sign = "positive" if run.reward.success else "negative"
     published = ggpo_keep(parents, answer, run.reward.success, run.valuable, nodes)
-    own = kept(run, nodes, algorithm.credit)
+    own = mask(run, algorithm.credit)
     yield f"masked/{sign}", published.count(False), len(nodes)
     yield f"kept/{sign}", own.count(True), len(nodes)

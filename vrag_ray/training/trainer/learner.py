@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from vrag_ray.training.algorithms.algorithm import Algorithm, Counts, loss
+from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
+from vrag_ray.training.algorithms.loss import Counts, loss
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trainer.batch import Batch, collate, parts
 from vrag_ray.training.trainer.dummy_forward import Reference, dummy_forward, passes_behind

@@ -1,25 +1,9 @@
-"""Masks beside the published one, to tell what in it does what. All are lists of "keeps its gradient" by segment."""
+"""The control of a mask: as many segments, others."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from random import Random
-
-
-def first_finds(found: Mapping[str, Set[int]], segment_nodes: Sequence[str | None]) -> frozenset[str]:
-    """The nodes whose search brought a gold page that no node before them had brought.
-
-    ``found`` holds the gold pages by node. As ``valuable`` of ``advantages.ggpo_keep`` it spares, in a failure, the
-    find and not its repetition: searching again for what is there already keeps its price.
-    """
-    known: set[int] = set()
-    first: set[str] = set()
-    for node in segment_nodes:
-        new = set(found.get(node, ())) - known if node is not None else set()
-        if new and node is not None:
-            first.add(node)
-        known |= new
-    return frozenset(first)
 
 
 def shuffled_keep(

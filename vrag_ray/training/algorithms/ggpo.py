@@ -1,0 +1,57 @@
+"""GGPO: the segments that the memory graph denies a share in the outcome are masked (VimRAG, arXiv 2602.12735, eq. 11).
+
+The mask itself is ``advantages.ggpo_keep``; its halves and ``ggpo_first_find`` are variants (docs/research/ggpo.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from vrag_ray.training.advantages import ggpo_keep
+from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
+from vrag_ray.training.algorithms.segment_credit import SegmentCredit, run_advantages
+from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.trajectory import Trajectory
+
+
+def assign(
+    groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm, _ranks: Collectives
+) -> list[list[SegmentCredit]]:
+    """The run's advantage for each of its segments; those that the mask takes out are not kept."""
+    runs = [run for group in groups for run in group]
+    return [
+        [SegmentCredit(advantage, keep) for keep in mask(run, algorithm.credit)]
+        for run, advantage in zip(runs, run_advantages(groups, algorithm), strict=True)
+    ]
+
+
+def mask(run: Trajectory, credit: Credit) -> list[bool]:
+    """Which segments of a run keep their gradient; all of them, for a credit that masks none of its kind."""
+    nodes = [segment.node for segment in run.segments]
+    if not masks(credit, run.reward.success):
+        return [True] * len(nodes)
+    valuable = first_finds(run.found, nodes) if credit is Credit.GGPO_FIRST_FIND else run.valuable
+    return ggpo_keep(run.parents, run.answer_id, run.reward.success, valuable, nodes)
+
+
+def masks(credit: Credit, success: bool) -> bool:
+    """Whether the mask applies to a trajectory of this verdict; else all its segments are kept."""
+    if credit in (Credit.GGPO, Credit.GGPO_FIRST_FIND):
+        return True
+    return credit is (Credit.GGPO_POSITIVE if success else Credit.GGPO_NEGATIVE)
+
+
+def first_finds(found: Mapping[str, Set[int]], segment_nodes: Sequence[str | None]) -> frozenset[str]:
+    """The nodes whose search brought a gold page that no node before them had brought.
+
+    ``found`` holds the gold pages by node. As ``valuable`` of ``advantages.ggpo_keep`` it spares, in a failure, the
+    find and not its repetition: searching again for what is there already keeps its price.
+    """
+    known: set[int] = set()
+    first: set[str] = set()
+    for node in segment_nodes:
+        new = set(found.get(node, ())) - known if node is not None else set()
+        if new and node is not None:
+            first.add(node)
+        known |= new
+    return frozenset(first)
