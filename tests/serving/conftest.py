@@ -26,7 +26,7 @@ async def http(
     backend: StandIn, folder: Path, config: ServingConfig | None = None, security: Security | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the gateway over ``backend``, served by uvicorn on a free loopback port."""
-    api = create_api(backend, config or ServingConfig(), security or Security(), folder / "uploads")
+    api = create_api(backend.backends, config or ServingConfig(), security or Security(), folder / "uploads")
     settings = uvicorn.Config(api, host="127.0.0.1", port=0, log_level="error")
     settings.load()
     server = uvicorn.Server(settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,14 +20,22 @@ from vrag_ray.client.schemas import (
     Feedback,
     IngestJob,
     JobState,
-    PartState,
     RatedRun,
     RunRequest,
     RunsPage,
     RunSummary,
 )
 from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.serving.backends import AgentState, FetchedRun, Found, LoggedEvent, Original, RetrieverState, UploadedFile
+from vrag_ray.serving.backends import (
+    AgentState,
+    Backends,
+    FetchedRun,
+    Found,
+    LoggedEvent,
+    Original,
+    RetrieverState,
+    UploadedFile,
+)
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
@@ -103,7 +111,9 @@ class ScriptedRun:
 
 
 class StandIn:
-    """``Backend`` of one document and scripted runs. ``fault``, when set, is raised by every search.
+    """``DocumentBackend`` of one document, and, with what stands beside it, ``backends`` for a gateway.
+
+    ``fault``, when set, is raised by every search.
 
     ``ending`` are the last events of every run. ``reply`` is what the bare model says: an exception in it is raised,
     an event is waited for. ``started``, ``chats`` and ``embedded`` are the requests so far; ``asked`` is set by one.
@@ -114,7 +124,7 @@ class StandIn:
         self.go = asyncio.Event()
         self.submitted: list[tuple[Sequence[UploadedFile], Meta]] = []
         self.drawn: list[tuple[object, ...]] = []
-        self.ready = True
+        self.retriever_ready = True
         self.embedder_id = EMBEDDER_ID
         self.known_agents = ("extractive", "vimrag", "vrag")
         self.ending: Sequence[Event] = ()
@@ -132,85 +142,11 @@ class StandIn:
             default_deadline_s=30.0,
         )
 
-    async def search(
-        self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
-    ) -> Found:
-        if self.fault is not None:
-            raise self.fault
-        hits = tuple(_hit(number) for number in range(min(top_k, 3)))
-        answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, mode, 7, ("one shard is down",))
-        return Found(answer, "embedded")
+    @property
+    def backends(self) -> Backends:
+        return Backends(StandInSearch(self), StandInRuns(self), StandInModel(self), self)
 
-    async def retriever_state(self) -> RetrieverState:
-        notices = () if self.embedder_id else ("lexical search only: embedder.name is none",)
-        return RetrieverState(
-            ready=True,
-            collection="papers",
-            version=7,
-            shards_ok=1,
-            shards_total=2,
-            documents=1,
-            notices=notices,
-            embedder_id=self.embedder_id,
-        )
-
-    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
-        self.embedded.append((list(texts), queries))
-        return np.asarray([[0.6, 0.8] if len(text) % 2 else [1.0, 0.0] for text in texts], np.float32)
-
-    async def agent_state(self) -> AgentState:
-        return self.runs.state()
-
-    async def readiness(self) -> Mapping[str, PartState]:
-        return {"retriever": PartState(ready=self.ready, why="" if self.ready else "starting")}
-
-    async def start_run(self, request: RunRequest) -> str:
-        self.started.append(request)
-        self.asked.set()
-        return self.runs.start(request)
-
-    async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
-        async for events in self.runs.read(run_id, after):
-            for event in events:
-                yield event
-
-    async def run_summary(self, run_id: str) -> RunSummary:
-        return self.runs.summary(run_id)
-
-    async def fetch_run(self, run_id: str) -> FetchedRun:
-        return self.runs.fetch(run_id)
-
-    async def list_runs(self, limit: int) -> RunsPage:
-        return self.runs.list(limit)
-
-    async def cancel_run(self, run_id: str) -> FetchedRun:
-        return await self.runs.cancel(run_id)
-
-    async def rate_run(self, run_id: str, feedback: Feedback) -> RatedRun:
-        return self.feedback.put(self.runs.finished(run_id), feedback)
-
-    async def rating(self, run_id: str) -> RatedRun:
-        return self.feedback.get(run_id)
-
-    async def rated_runs(self) -> list[RatedRun]:
-        return self.feedback.all()
-
-    async def agents(self) -> tuple[str, ...]:
-        return self.known_agents
-
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
-        self.chats.append(request)
-        self.asked.set()
-        try:
-            for piece in self.reply:
-                if isinstance(piece, Exception):
-                    raise piece
-                if isinstance(piece, asyncio.Event):
-                    await piece.wait()
-                else:
-                    yield piece
-        finally:
-            self.reply_closed.set()
+    async def ready(self) -> None: ...
 
     async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
         return DocumentsPage(documents=[INFO][offset : offset + limit], total=1, collection_version=7)
@@ -246,6 +182,108 @@ class StandIn:
 
     async def job(self, job_id: str) -> IngestJob:
         raise NotFoundError(f"no job {job_id}")
+
+
+class StandInSearch:
+    """``SearchBackend``."""
+
+    def __init__(self, of: StandIn) -> None:
+        self._of = of
+
+    async def search(
+        self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
+    ) -> Found:
+        if self._of.fault is not None:
+            raise self._of.fault
+        hits = tuple(_hit(number) for number in range(min(top_k, 3)))
+        answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, mode, 7, ("one shard is down",))
+        return Found(answer, "embedded")
+
+    async def state(self) -> RetrieverState:
+        notices = () if self._of.embedder_id else ("lexical search only: embedder.name is none",)
+        return RetrieverState(
+            ready=self._of.retriever_ready,
+            why="" if self._of.retriever_ready else "starting",
+            collection="papers",
+            version=7,
+            shards_ok=1,
+            shards_total=2,
+            documents=1,
+            notices=notices,
+            embedder_id=self._of.embedder_id,
+        )
+
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        self._of.embedded.append((list(texts), queries))
+        return np.asarray([[0.6, 0.8] if len(text) % 2 else [1.0, 0.0] for text in texts], np.float32)
+
+
+class StandInRuns:
+    """``RunBackend`` over the real ``RunService``."""
+
+    def __init__(self, of: StandIn) -> None:
+        self._of = of
+
+    async def state(self) -> AgentState:
+        return self._of.runs.state()
+
+    async def start(self, request: RunRequest) -> str:
+        self._of.started.append(request)
+        self._of.asked.set()
+        return self._of.runs.start(request)
+
+    async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
+        async for events in self._of.runs.read(run_id, after):
+            for event in events:
+                yield event
+
+    async def summary(self, run_id: str) -> RunSummary:
+        return self._of.runs.summary(run_id)
+
+    async def fetch(self, run_id: str) -> FetchedRun:
+        return self._of.runs.fetch(run_id)
+
+    async def list_runs(self, limit: int) -> RunsPage:
+        return self._of.runs.list(limit)
+
+    async def cancel(self, run_id: str) -> FetchedRun:
+        return await self._of.runs.cancel(run_id)
+
+    async def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
+        return self._of.feedback.put(self._of.runs.finished(run_id), feedback)
+
+    async def rating(self, run_id: str) -> RatedRun:
+        return self._of.feedback.get(run_id)
+
+    async def rated(self) -> list[RatedRun]:
+        return self._of.feedback.all()
+
+
+class StandInModel:
+    """``ModelBackend``."""
+
+    def __init__(self, of: StandIn) -> None:
+        self._of = of
+
+    async def ready(self) -> bool:
+        return False
+
+    async def agents(self) -> tuple[str, ...]:
+        return self._of.known_agents
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        self._of.chats.append(request)
+        self._of.asked.set()
+        try:
+            for piece in self._of.reply:
+                if isinstance(piece, Exception):
+                    raise piece
+                if isinstance(piece, asyncio.Event):
+                    await piece.wait()
+                else:
+                    yield piece
+        finally:
+            self._of.reply_closed.set()
 
 
 INFO = DocumentInfo(

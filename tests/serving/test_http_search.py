@@ -154,7 +154,7 @@ async def test_a_body_beyond_the_limit_is_413(client: httpx.AsyncClient):
 async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient, backend: StandIn):
     assert (await client.get("/healthz")).json() == {"status": "ok"}
     assert (await client.get("/readyz")).status_code == 200
-    backend.ready = False
+    backend.retriever_ready = False
     not_ready = await client.get("/readyz")
     assert not_ready.status_code == 503
     assert not_ready.json()["parts"]["retriever"] == {"ready": False, "why": "starting"}

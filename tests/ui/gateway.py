@@ -125,7 +125,7 @@ def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[To
 
     async def serve() -> None:
         backend = ToldGateway(folder / "runs", stage, told_run)
-        api = create_api(backend, ServingConfig(), Security(), folder / "uploads")
+        api = create_api(backend.backends, ServingConfig(), Security(), folder / "uploads")
         settings = uvicorn.Config(api, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
         settings.load()
         server = uvicorn.Server(settings)

@@ -142,10 +142,9 @@ class Library:
             position += len(chunk)
             yield chunk
 
-    async def ready(self) -> str:
-        """Empty when the collection can be read, else why not."""
+    async def ready(self) -> None:
+        """Raises VragError where the collection cannot be read."""
         await self._collection()
-        return ""
 
     def close(self) -> None:
         self._pages.close()

@@ -15,7 +15,7 @@ from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.policies.registry import ready_settings
 from vrag_ray.serving.deployments.agent import AgentService
-from vrag_ray.serving.deployments.handles import HandleBackend
+from vrag_ray.serving.deployments.handles import handle_backends
 from vrag_ray.serving.deployments.library import LibraryService
 from vrag_ray.serving.deployments.retriever import RetrieverService
 from vrag_ray.serving.http.gateway import create_api
@@ -46,11 +46,11 @@ class Gateway:
     ) -> None:
         self._settings = settings
         self._security = security
-        self._backend = HandleBackend(retriever, agent, library)
+        self._backends = handle_backends(retriever, agent, library)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         uploads = ServingPaths.of(self._settings).uploads
-        return create_api(self._backend, self._settings.serving, self._security, uploads)
+        return create_api(self._backends, self._settings.serving, self._security, uploads)
 
 
 def build(args: Settings) -> serve.Application:

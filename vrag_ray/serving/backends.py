@@ -13,7 +13,6 @@ from vrag_ray.client.schemas import (
     DocumentsPage,
     Feedback,
     IngestJob,
-    PartState,
     RatedRun,
     RunRequest,
     RunsPage,
@@ -105,8 +104,8 @@ class UploadedFile:
     doc_id: str
 
 
-class Backend(Protocol):
-    """The parts behind the gateway. Every method may raise VragError; ``status_of`` gives its HTTP status."""
+class SearchBackend(Protocol):
+    """Searching the collection, and the embedder it is searched with."""
 
     async def search(
         self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
@@ -115,11 +114,15 @@ class Backend(Protocol):
         """L2-normalised vectors, shape ``(len(texts), dim)``. Raises VragError where there is no embedder."""
         ...
 
-    async def retriever_state(self) -> RetrieverState: ...
-    async def agent_state(self) -> AgentState: ...
-    async def readiness(self) -> Mapping[str, PartState]: ...
+    async def state(self) -> RetrieverState: ...
 
-    async def start_run(self, request: RunRequest) -> str:
+
+class RunBackend(Protocol):
+    """Runs of agents, under way and finished, and what readers thought of them."""
+
+    async def state(self) -> AgentState: ...
+
+    async def start(self, request: RunRequest) -> str:
         """The id of the run: a new one, or ``request.run_id`` where that run exists with the same question."""
         ...
 
@@ -127,12 +130,12 @@ class Backend(Protocol):
         """Every event above ``after``, until the run ends."""
         ...
 
-    async def run_summary(self, run_id: str) -> RunSummary: ...
-    async def fetch_run(self, run_id: str) -> FetchedRun: ...
+    async def summary(self, run_id: str) -> RunSummary: ...
+    async def fetch(self, run_id: str) -> FetchedRun: ...
     async def list_runs(self, limit: int) -> RunsPage: ...
-    async def cancel_run(self, run_id: str) -> FetchedRun: ...
+    async def cancel(self, run_id: str) -> FetchedRun: ...
 
-    async def rate_run(self, run_id: str, feedback: Feedback) -> RatedRun:
+    async def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
         """Raises NotFoundError for a run that is not here, ConflictError for one that goes on."""
         ...
 
@@ -140,7 +143,15 @@ class Backend(Protocol):
         """Raises NotFoundError for a run that is not here or that nobody rated."""
         ...
 
-    async def rated_runs(self) -> list[RatedRun]: ...
+    async def rated(self) -> list[RatedRun]: ...
+
+
+class ModelBackend(Protocol):
+    """The language model, and the agents that can be asked because it is there."""
+
+    async def ready(self) -> bool:
+        """False where no model belongs to this service. Raises VragError for one that is not ready."""
+        ...
 
     async def agents(self) -> tuple[str, ...]:
         """The agents that can be asked here; without a language model, those that need one are not among them."""
@@ -148,6 +159,14 @@ class Backend(Protocol):
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         """As ``ChatModel.chat``, by the bare language model. Raises InvalidError where there is none."""
+        ...
+
+
+class DocumentBackend(Protocol):
+    """Documents, their pages as pictures, and uploads on their way into the collection."""
+
+    async def ready(self) -> None:
+        """Raises VragError where the collection cannot be read."""
         ...
 
     async def list_documents(self, limit: int, offset: int) -> DocumentsPage: ...
@@ -163,3 +182,13 @@ class Backend(Protocol):
 
     async def submit_files(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob: ...
     async def job(self, job_id: str) -> IngestJob: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """The parts behind the gateway. Every method may raise VragError; ``status_of`` gives its HTTP status."""
+
+    search: SearchBackend
+    runs: RunBackend
+    model: ModelBackend
+    documents: DocumentBackend

@@ -1,9 +1,9 @@
-"""The gateway's ``Backend`` over Serve handles."""
+"""The gateway's four backends over Serve handles."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.client.schemas import (
@@ -12,18 +12,25 @@ from vrag_ray.client.schemas import (
     DocumentsPage,
     Feedback,
     IngestJob,
-    PartState,
     RatedRun,
     RunRequest,
     RunsPage,
     RunSummary,
 )
-from vrag_ray.serving.backends import AgentState, FetchedRun, Found, LoggedEvent, Original, RetrieverState, UploadedFile
+from vrag_ray.serving.backends import (
+    AgentState,
+    Backends,
+    FetchedRun,
+    Found,
+    LoggedEvent,
+    Original,
+    RetrieverState,
+    UploadedFile,
+)
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.ray_faults import call, stream
-from vrag_ray.types import Box, Meta, SearchMode, VragError
+from vrag_ray.types import Box, Meta, SearchMode
 from vrag_ray.types.filters import SearchFilter
-from vrag_ray.types.redaction import scrub
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,15 +46,16 @@ STATE_TIMEOUT_S = 5.0
 """A part that does not tell its state in this time counts as not ready."""
 
 
-class HandleBackend:
-    """``Backend`` (see there) over the three deployments behind the gateway."""
+def handle_backends(retriever: DeploymentHandle, agent: DeploymentHandle, library: DeploymentHandle) -> Backends:
+    """The three deployments behind the gateway, as the four things that it asks of them."""
+    return Backends(HandleSearch(retriever), HandleRuns(agent), HandleModel(agent), HandleDocuments(library))
 
-    def __init__(self, retriever: DeploymentHandle, agent: DeploymentHandle, library: DeploymentHandle) -> None:
+
+class HandleSearch:
+    """``SearchBackend`` over the retriever."""
+
+    def __init__(self, retriever: DeploymentHandle) -> None:
         self._retriever = retriever
-        self._agent = agent
-        self._library = library
-        self._agent_stream = agent.options(stream=True)
-        self._library_stream = library.options(stream=True)
 
     async def search(
         self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
@@ -57,63 +65,83 @@ class HandleBackend:
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         return await call(self._retriever.embed.remote(list(texts), queries), "retriever")
 
-    async def retriever_state(self) -> RetrieverState:
+    async def state(self) -> RetrieverState:
         return await _soon(self._retriever.state.remote(), "retriever")
 
-    async def agent_state(self) -> AgentState:
+
+class HandleRuns:
+    """``RunBackend`` over the agent."""
+
+    def __init__(self, agent: DeploymentHandle) -> None:
+        self._agent = agent
+        self._stream = agent.options(stream=True)
+
+    async def state(self) -> AgentState:
         return await _soon(self._agent.state.remote(), "agent")
 
-    async def readiness(self) -> Mapping[str, PartState]:
-        asked: dict[str, Awaitable[RetrieverState | AgentState | str | bool]] = {
-            "retriever": self.retriever_state(),
-            "agent": self.agent_state(),
-            "library": _soon(self._library.ready.remote(), "library"),
-            "policy": _soon(self._agent.model_ready.remote(), "policy"),
-        }
-        states = await asyncio.gather(*map(_part_state, asked.values()))
-        return {part: state for part, state in zip(asked, states, strict=True) if state is not None}
-
-    async def start_run(self, request: RunRequest) -> str:
+    async def start(self, request: RunRequest) -> str:
         return await call(self._agent.start.remote(request), "agent")
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
-        lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(self._agent_stream.events.remote(run_id, after), "agent")
+        lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(self._stream.events.remote(run_id, after), "agent")
         async for events in lots:
             for event in events:
                 yield event
 
-    async def run_summary(self, run_id: str) -> RunSummary:
+    async def summary(self, run_id: str) -> RunSummary:
         return await call(self._agent.summary.remote(run_id), "agent")
 
-    async def fetch_run(self, run_id: str) -> FetchedRun:
+    async def fetch(self, run_id: str) -> FetchedRun:
         return await call(self._agent.fetch.remote(run_id), "agent")
 
     async def list_runs(self, limit: int) -> RunsPage:
         return await call(self._agent.list_runs.remote(limit), "agent")
 
-    async def cancel_run(self, run_id: str) -> FetchedRun:
+    async def cancel(self, run_id: str) -> FetchedRun:
         return await call(self._agent.cancel.remote(run_id), "agent")
 
-    async def rate_run(self, run_id: str, feedback: Feedback) -> RatedRun:
+    async def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
         return await call(self._agent.rate.remote(run_id, feedback), "agent")
 
     async def rating(self, run_id: str) -> RatedRun:
         return await call(self._agent.rating.remote(run_id), "agent")
 
-    async def rated_runs(self) -> list[RatedRun]:
+    async def rated(self) -> list[RatedRun]:
         return await call(self._agent.rated.remote(), "agent")
+
+
+class HandleModel:
+    """``ModelBackend`` over the agent, which has the model's handle."""
+
+    def __init__(self, agent: DeploymentHandle) -> None:
+        self._agent = agent
+        self._stream = agent.options(stream=True)
+
+    async def ready(self) -> bool:
+        return await _soon(self._agent.model_ready.remote(), "policy")
 
     async def agents(self) -> tuple[str, ...]:
         return await call(self._agent.agents.remote(), "agent")
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
-        responses = self._agent_stream.chat.remote(request)
+        responses = self._stream.chat.remote(request)
         try:
             async for piece in stream(responses, "agent"):
                 yield piece
         finally:
             # A reader who leaves ends the generation; a reply that is whole is not changed by it.
             responses.cancel()
+
+
+class HandleDocuments:
+    """``DocumentBackend`` over the library."""
+
+    def __init__(self, library: DeploymentHandle) -> None:
+        self._library = library
+        self._stream = library.options(stream=True)
+
+    async def ready(self) -> None:
+        await _soon(self._library.ready.remote(), "library")
 
     async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
         return await call(self._library.list_documents.remote(limit, offset), "library")
@@ -134,7 +162,7 @@ class HandleBackend:
         return await call(self._library.original.remote(doc_id), "library")
 
     def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
-        return stream(self._library_stream.original_bytes.remote(doc_id, start, stop), "library")
+        return stream(self._stream.original_bytes.remote(doc_id, start, stop), "library")
 
     async def submit_files(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
         return await call(self._library.submit.remote(job_id, list(files), dict(meta)), "library")
@@ -148,17 +176,3 @@ async def _soon(response: Awaitable[T], part: str) -> T:
         return await asyncio.wait_for(call(response, part), STATE_TIMEOUT_S)
     except TimeoutError:
         raise NotReadyError(f"the {part} did not answer within {STATE_TIMEOUT_S:g} s") from None
-
-
-async def _part_state(asked: Awaitable[RetrieverState | AgentState | str | bool]) -> PartState | None:
-    """Ready, unless the part answers with a fault; the retriever also tells of itself that it is not, and notices.
-
-    None for a part that is not there and need not be: False is its answer.
-    """
-    try:
-        state = await asked
-    except VragError as error:
-        return PartState(ready=False, why=scrub(str(error)))
-    if isinstance(state, RetrieverState):
-        return PartState(ready=state.ready, why="; ".join(note for note in (state.why, *state.notices) if note))
-    return None if state is False else PartState(ready=True)

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from vrag_ray import __version__
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving import error_body as envelope
-from vrag_ray.serving.backends import Backend
+from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.metrics import Metrics
 from vrag_ray.serving.http.middleware import Guard, LimitBody, Observe
 from vrag_ray.serving.http.routes import (
@@ -33,7 +33,7 @@ _MULTIPART_OVERHEAD = 1 << 20
 """Boundaries, headers and the meta field beside the files of an upload."""
 
 
-def create_api(backend: Backend, config: ServingConfig, security: Security, uploads: Path) -> FastAPI:
+def create_api(backends: Backends, config: ServingConfig, security: Security, uploads: Path) -> FastAPI:
     """The gateway of one replica. ``uploads`` must be visible to the part that ingests."""
     api = FastAPI(
         title="vrag_ray",
@@ -44,8 +44,8 @@ def create_api(backend: Backend, config: ServingConfig, security: Security, uplo
         redoc_url=None,
     )
     metrics = Metrics()
-    api.state.gate = Gate(backend, config, metrics, uploads)
-    api.state.pictures = Pictures(backend)
+    api.state.gate = Gate(backends, config, metrics, uploads)
+    api.state.pictures = Pictures(backends.documents)
     for module in (search, runs, feedback, documents, openai_chat, openai_models, openai_embeddings, system):
         api.include_router(module.router)
     envelope.install(api)

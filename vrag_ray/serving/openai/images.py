@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import DecodeLimits
-from vrag_ray.serving.backends import Backend
+from vrag_ray.serving.backends import DocumentBackend
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.references import DocumentPlace, InlinePicture
 from vrag_ray.types import DocumentKind, Locator
@@ -27,8 +27,8 @@ LIMITS = DecodeLimits(max_pixels=32_000_000)
 class Pictures:
     """Sent files are decoded in one killable child process, started at the first of them."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+    def __init__(self, documents: DocumentBackend) -> None:
+        self._documents = documents
         self._sandbox: Sandbox | None = None
         # A sandbox serves one thread.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="chat-pictures")
@@ -38,8 +38,8 @@ class Pictures:
         if isinstance(picture, InlinePicture):
             return await asyncio.get_running_loop().run_in_executor(self._thread, self._decode, picture.data, param)
         if picture.t is not None:
-            return await self._backend.frame_png(picture.doc_id, picture.t)
-        return await self._backend.page_png(picture.doc_id, picture.page or 1, DPI, None)
+            return await self._documents.frame_png(picture.doc_id, picture.t)
+        return await self._documents.page_png(picture.doc_id, picture.page or 1, DPI, None)
 
     def _decode(self, data: bytes, param: str) -> bytes:
         """Upright RGB on white, as PNG. Blocking."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vrag_ray.policies.registry import AgentName
-from vrag_ray.serving.backends import Backend, RetrieverState
+from vrag_ray.serving.backends import ModelBackend, RetrieverState, SearchBackend
 from vrag_ray.serving.errors import ApiError, NotReadyError
 
 POLICY = "policy"
@@ -25,9 +25,9 @@ class ModelNotFoundError(ApiError):
         super().__init__(message, param="model")
 
 
-async def chat_models(backend: Backend) -> tuple[str, ...]:
+async def chat_models(model: ModelBackend) -> tuple[str, ...]:
     """The models that chat: agents, and the bare model where there is one."""
-    agents = await backend.agents()
+    agents = await model.agents()
     return (*agents, POLICY) if AgentName.VIMRAG in agents else agents
 
 
@@ -40,9 +40,9 @@ def check_chat_model(name: str, known: Sequence[str]) -> None:
     raise ModelNotFoundError(f"there is no model {name[:80]!r}: use one of {', '.join(known)}")
 
 
-async def embedder_id(backend: Backend, name: str) -> str:
+async def embedder_id(search: SearchBackend, name: str) -> str:
     """The id of the embedder that ``name`` stands for. Raises ModelNotFoundError, or NotReadyError."""
-    state = await backend.retriever_state()
+    state = await search.state()
     if not state.ready and not state.embedder_id:
         raise NotReadyError(f"the retriever is not ready: {state.why}")
     if not state.embedder_id:

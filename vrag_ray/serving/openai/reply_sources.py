@@ -15,7 +15,7 @@ from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, Usa
 from vrag_ray.client.event_text import Narrator
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
-from vrag_ray.serving.backends import Backend
+from vrag_ray.serving.backends import ModelBackend, RunBackend
 from vrag_ray.serving.errors import ApiError, NotReadyError, UpstreamError
 from vrag_ray.serving.openai.citations import evidence_of, marked
 from vrag_ray.serving.openai.detached import detached
@@ -45,7 +45,7 @@ class RunFailedError(ApiError):
     default_code = "run_failed"
 
 
-async def from_run(backend: Backend, request: RunRequest, base_url: str) -> AsyncGenerator[Piece | Ending]:
+async def from_run(runs: RunBackend, request: RunRequest, base_url: str) -> AsyncGenerator[Piece | Ending]:
     """Start the run ``request.run_id``, tell its progress as thoughts and its answer once that is validated.
 
     Raises RunFailedError where the run ends without an answer, and what ``Backend.start_run`` raises.
@@ -56,9 +56,9 @@ async def from_run(backend: Backend, request: RunRequest, base_url: str) -> Asyn
     usage: Counter[str] = Counter()
     over = False
     try:
-        await backend.start_run(request)
+        await runs.start(request)
         yield Piece()
-        async for logged in backend.events(run_id, -1):
+        async for logged in runs.events(run_id, -1):
             event = EVENT.validate_json(logged.data)
             if isinstance(event, AnswerEvent):
                 over = True
@@ -74,16 +74,16 @@ async def from_run(backend: Backend, request: RunRequest, base_url: str) -> Asyn
             raise NotReadyError(f"the connection to the run was lost: fetch /v1/runs/{run_id}")
     finally:
         if not over:
-            detached(backend.cancel_run(run_id), f"run {run_id} cannot be cancelled")
+            detached(runs.cancel(run_id), f"run {run_id} cannot be cancelled")
 
 
-async def from_model(backend: Backend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
+async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
     """The model's reply as it comes. Raises NotReadyError for a lost model, else what ``Backend.chat`` raises."""
     speech = ReasoningParser(calls_functions=bool(request.tools))
     heard = ""
     thought = False
     try:
-        async with aclosing(backend.chat(request)) as said:
+        async with aclosing(model.chat(request)) as said:
             async for delta in said:
                 if isinstance(delta, Completion):
                     yield _ending(delta, speech, heard, thought=thought)

@@ -10,7 +10,7 @@ from fastapi import Depends, Path, Request
 
 from vrag_ray.client.schemas import ErrorBody
 from vrag_ray.config import ServingConfig
-from vrag_ray.serving.backends import Backend
+from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.metrics import Metrics
 
 
@@ -18,7 +18,7 @@ from vrag_ray.serving.http.metrics import Metrics
 class Gate:
     """Everything a route may use."""
 
-    backend: Backend
+    backends: Backends
     config: ServingConfig
     metrics: Metrics
     uploads: FilePath

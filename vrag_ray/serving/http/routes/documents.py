@@ -73,7 +73,7 @@ async def upload(request: Request, response: Response, gate: GateDep) -> IngestJ
         sources = [(part.filename or "", part.file) for part in parts]
         files = await asyncio.to_thread(save_files, gate.uploads / job_id, sources)
     try:
-        job = await gate.backend.submit_files(job_id, files, meta)
+        job = await gate.backends.documents.submit_files(job_id, files, meta)
     except VragError:
         await asyncio.to_thread(shutil.rmtree, gate.uploads / job_id, ignore_errors=True)
         raise
@@ -84,7 +84,7 @@ async def upload(request: Request, response: Response, gate: GateDep) -> IngestJ
 @router.get("/jobs/{job_id}", response_model=IngestJob)
 async def job(job_id: str, gate: GateDep) -> IngestJob:
     """How far an ingest job is."""
-    return await gate.backend.job(job_id)
+    return await gate.backends.documents.job(job_id)
 
 
 @router.get("/documents", response_model=DocumentsPage)
@@ -94,18 +94,18 @@ async def list_documents(
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
 ) -> DocumentsPage:
     """The documents of the collection by name, broken ones with their error included."""
-    return await gate.backend.list_documents(limit, offset)
+    return await gate.backends.documents.list_documents(limit, offset)
 
 
 @router.get("/documents/{doc_id}", response_model=DocumentInfo)
 async def document(doc_id: DocId, gate: GateDep) -> DocumentInfo:
-    return await gate.backend.document(doc_id)
+    return await gate.backends.documents.document(doc_id)
 
 
 @router.delete("/documents/{doc_id}", response_model=DocumentDeleted)
 async def delete_document(doc_id: DocId, gate: GateDep) -> DocumentDeleted:
     """Delete a document. No search that starts after the reply finds it."""
-    return await gate.backend.delete_document(doc_id)
+    return await gate.backends.documents.delete_document(doc_id)
 
 
 @router.get("/documents/{doc_id}/pages/{n}.png", response_class=Response, responses={200: _PNG, 304: {}})
@@ -122,7 +122,7 @@ async def page_png(
     tag = _tag(doc_id, f"p{n}", f"{dpi:g}", str(box))
     if await _unchanged(request, gate, doc_id, tag):
         return Response(status_code=304, headers={"ETag": tag})
-    return _png(await gate.backend.page_png(doc_id, n, dpi, box), tag)
+    return _png(await gate.backends.documents.page_png(doc_id, n, dpi, box), tag)
 
 
 @router.get("/documents/{doc_id}/frames/{t}.png", response_class=Response, responses={200: _PNG, 304: {}})
@@ -136,7 +136,7 @@ async def frame_png(
     tag = _tag(doc_id, f"t{t:.3f}")
     if await _unchanged(request, gate, doc_id, tag):
         return Response(status_code=304, headers={"ETag": tag})
-    return _png(await gate.backend.frame_png(doc_id, t), tag)
+    return _png(await gate.backends.documents.frame_png(doc_id, t), tag)
 
 
 @router.get("/documents/{doc_id}/original", response_class=StreamingResponse, responses={206: {}, 416: {}})
@@ -149,7 +149,7 @@ async def original(
     ),
 ) -> StreamingResponse:
     """The bytes as they were taken in. One byte range is honoured, so that videos can be sought."""
-    file = await gate.backend.original(doc_id)
+    file = await gate.backends.documents.original(doc_id)
     headers = {
         "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(file.name, safe='')}",
         # Whatever a browser is talked into, the bytes run no script and load nothing.
@@ -163,7 +163,7 @@ async def original(
         status = 206
         headers["Content-Range"] = f"bytes {start}-{stop - 1}/{file.size}"
     headers["Content-Length"] = str(stop - start)
-    body = gate.backend.original_bytes(file.doc_id, start, stop)
+    body = gate.backends.documents.original_bytes(file.doc_id, start, stop)
     return StreamingResponse(body, status, headers, file.media_type)
 
 
@@ -210,7 +210,7 @@ async def _unchanged(request: Request, gate: Gate, doc_id: str, tag: str) -> boo
     if request.headers.get("if-none-match") != tag:
         return False
     # A full id names the content; a prefix may come to name another document.
-    return (await gate.backend.document(doc_id)).doc_id == doc_id
+    return (await gate.backends.documents.document(doc_id)).doc_id == doc_id
 
 
 def _png(data: bytes, tag: str) -> Response:

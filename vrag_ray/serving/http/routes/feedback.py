@@ -16,12 +16,12 @@ _LINES = {"content": {"application/jsonl": {}}, "description": "One example a li
 @router.get("/feedback", response_model=RatedRuns)
 async def rated_runs(gate: GateDep) -> RatedRuns:
     """Every rated run, newest first."""
-    return RatedRuns(runs=await gate.backend.rated_runs())
+    return RatedRuns(runs=await gate.backends.runs.rated())
 
 
 @router.get("/feedback.jsonl", response_class=Response, responses={200: _LINES})
 async def export(gate: GateDep) -> Response:
     """The rated runs whose right answer is known: liked ones, and those for which a reader gave it."""
-    lines = "".join(unified_lines(await gate.backend.rated_runs()))
+    lines = "".join(unified_lines(await gate.backends.runs.rated()))
     headers = {"Content-Disposition": 'attachment; filename="feedback.jsonl"'}
     return Response(lines, media_type="application/jsonl", headers=headers)

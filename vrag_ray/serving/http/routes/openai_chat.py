@@ -35,7 +35,7 @@ async def chat_completions(body: ChatCompletionRequest, request: Request, gate: 
 
     ``X-Run-ID`` names the run of an agent, to be fetched at ``/v1/runs/{id}``. A reader who hangs up ends it.
     """
-    check_chat_model(body.model, await chat_models(gate.backend))
+    check_chat_model(body.model, await chat_models(gate.backends.model))
     name = uuid.uuid4().hex
     head = Head(id=f"chatcmpl-{name}", created=int(time.time()), model=body.model)
     source = await _source(body, name, request, gate)
@@ -60,7 +60,7 @@ async def _source(
     body: ChatCompletionRequest, name: str, request: Request, gate: Gate
 ) -> AsyncGenerator[Piece | Ending]:
     if body.model != POLICY:
-        return from_run(gate.backend, run_request(body, name), str(request.base_url).rstrip("/"))
+        return from_run(gate.backends.runs, run_request(body, name), str(request.base_url).rstrip("/"))
     pictures = request.app.state.pictures
     assert isinstance(pictures, Pictures)
-    return from_model(gate.backend, await chat_request(body, pictures))
+    return from_model(gate.backends.model, await chat_request(body, pictures))

@@ -14,8 +14,8 @@ router = APIRouter(prefix="/v1/models", tags=["openai"], responses=ERRORS)
 @router.get("", response_model=ModelList)
 async def list_models(gate: GateDep) -> ModelList:
     """The agents that can be asked, the bare model where there is one, and the embedder."""
-    chat = await chat_models(gate.backend)
-    embedder = (await gate.backend.retriever_state()).embedder_id
+    chat = await chat_models(gate.backends.model)
+    embedder = (await gate.backends.search.state()).embedder_id
     return ModelList(data=tuple(Model(id=name) for name in (*chat, *([embedder] if embedder else []))))
 
 

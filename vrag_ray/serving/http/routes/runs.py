@@ -26,14 +26,14 @@ async def start_run(body: RunRequest, gate: GateDep, last_event_id: LastEventId 
     With ``run_id`` the request may be repeated: where that run exists with the same question, the stream joins it
     after ``Last-Event-ID``. Closing the stream does not end the run; its deadline or DELETE does.
     """
-    run_id = await gate.backend.start_run(body)
+    run_id = await gate.backends.runs.start(body)
     return _stream(gate, run_id, -1 if last_event_id is None else last_event_id)
 
 
 @router.get("", response_model=RunsPage)
 async def list_runs(gate: GateDep, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> RunsPage:
     """Live runs first, then finished ones, newest first."""
-    return await gate.backend.list_runs(limit)
+    return await gate.backends.runs.list_runs(limit)
 
 
 @router.get(
@@ -43,7 +43,7 @@ async def list_runs(gate: GateDep, limit: Annotated[int, Query(ge=1, le=1000)] =
 )
 async def fetch_run(run_id: RunId, gate: GateDep) -> Response:
     """The finished run: answer, citations, graph, steps, timings. 202 while it runs."""
-    return _fetched(await gate.backend.fetch_run(run_id))
+    return _fetched(await gate.backends.runs.fetch(run_id))
 
 
 @router.get("/{run_id}/events", response_class=StreamingResponse, responses={200: _STREAM, 204: {}})
@@ -54,7 +54,7 @@ async def follow_run(run_id: RunId, gate: GateDep, last_event_id: LastEventId = 
     """
     after = -1 if last_event_id is None else last_event_id
     # Also so that an unknown id is a 404: once the stream has begun, it is too late for a status.
-    summary = await gate.backend.run_summary(run_id)
+    summary = await gate.backends.runs.summary(run_id)
     if last_event_id is not None and summary.status != "running" and summary.last_event_id <= after:
         return Response(status_code=204)
     return _stream(gate, run_id, after)
@@ -63,23 +63,23 @@ async def follow_run(run_id: RunId, gate: GateDep, last_event_id: LastEventId = 
 @router.put("/{run_id}/feedback", response_model=RatedRun)
 async def rate_run(run_id: RunId, body: Feedback, gate: GateDep) -> RatedRun:
     """Say what you think of a finished run; saying it again replaces it. It outlives the run."""
-    return await gate.backend.rate_run(run_id, body)
+    return await gate.backends.runs.rate(run_id, body)
 
 
 @router.get("/{run_id}/feedback", response_model=RatedRun)
 async def rating(run_id: RunId, gate: GateDep) -> RatedRun:
     """What was said of a run; 404 where nobody said anything."""
-    return await gate.backend.rating(run_id)
+    return await gate.backends.runs.rating(run_id)
 
 
 @router.delete("/{run_id}", response_class=Response, responses={200: {"description": "The record of the ended run."}})
 async def cancel_run(run_id: RunId, gate: GateDep) -> Response:
     """End a run now; its readers get an error event. A run that has already ended stays as it is."""
-    return _fetched(await gate.backend.cancel_run(run_id))
+    return _fetched(await gate.backends.runs.cancel(run_id))
 
 
 def _stream(gate: Gate, run_id: str, after: int) -> StreamingResponse:
-    events = gate.backend.events(run_id, after)
+    events = gate.backends.runs.events(run_id, after)
     headers = {
         "X-Run-ID": run_id,
         "Location": f"/v1/runs/{run_id}",

@@ -82,7 +82,7 @@ async def _search(
     gate: Gate, queries: Sequence[str], top_k: int, mode: SearchMode, filter: SearchFilter | None
 ) -> Found:
     started = time.perf_counter()
-    found = await gate.backend.search(queries, top_k=top_k, mode=mode, filter=filter)
+    found = await gate.backends.search.search(queries, top_k=top_k, mode=mode, filter=filter)
     gate.metrics.observe_search(time.perf_counter() - started)
     return found
 
