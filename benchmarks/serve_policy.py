@@ -171,8 +171,8 @@ def shared(one: Units, other: Units) -> int:
 
 async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
     """Tokens cached, shareable and read in all turns of one scripted VimRAG run."""
-    from tests.agent.pages import library
-    from tests.agent.scripted import ticking
+    from tests.support.agent_pages import library
+    from tests.support.scripted_agent import ticking
     from vrag_ray.agent.driver import Run
     from vrag_ray.policies.llm.vllm_prompt import ChatFormat
     from vrag_ray.policies.registry import agent_spec

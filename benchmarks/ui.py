@@ -20,9 +20,9 @@ from playwright.sync_api import Page, sync_playwright
 # The folder of this script comes first otherwise, and it holds another module of the app's name: this one.
 sys.path[0] = str(Path(__file__).parent.parent)
 
-from tests.ui.browser import CHROMIUM, app_server, free_port
-from tests.ui.gateway import Stage, ToldRun, told_gateway
-from tests.ui.stories import item, story
+from tests.support.browser import CHROMIUM, app_server, free_port
+from tests.support.ui_gateway import Stage, ToldRun, told_gateway
+from tests.support.ui_stories import item, story
 from vrag_ray.agent.events import Event, MemorizeEvent, ThinkEvent, stamped
 
 NODES, MARKS = 20, 60

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-JOBS = Path(__file__).parents[1] / "jobs"
+from tests.support.paths import ROOT
+
+JOBS = ROOT / "jobs"
 COMMANDS = {
     "construct": ["train", "construct"],
     "ingest": ["ingest"],

@@ -9,9 +9,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 
 import pytest
 
-from tests.agent.pages import Shelf, library
-from tests.agent.scripted import Script, run_to_end, ticking
 from tests.agent.test_episode import ANSWER, KEEP, SEARCH
+from tests.support.agent_pages import Shelf, library
+from tests.support.scripted_agent import Script, run_to_end, ticking
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.driver import Run, RunRecord

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.agent.pages import Shelf, library
-from tests.agent.scripted import Script, run_to_end
+from tests.support.agent_pages import Shelf, library
+from tests.support.scripted_agent import Script, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.agent.pages import library
-from tests.agent.scripted import Watcher, run_to_end
+from tests.support.agent_pages import library
+from tests.support.scripted_agent import Watcher, run_to_end
 from vrag_ray.agent.events import AnswerEvent, CorrectionEvent, RunStatus
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol

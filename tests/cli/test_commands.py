@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import material
+from tests.support import material
 
 VRAG = [sys.executable, "-m", "vrag_ray.cli"]
 TIMEOUT_S = 240

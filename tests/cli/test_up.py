@@ -14,7 +14,7 @@ import httpx
 import psutil
 import pytest
 
-from tests.serving import material
+from tests.support import material
 from tests.support.signals import heeding_interrupts
 from vrag_ray.cli.commands.up import collection_beside, free_port, with_model
 from vrag_ray.config import Settings

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.corpus.samples import picture_of, spaced_picture
+from tests.support.documents import picture_of, spaced_picture
 from vrag_ray.corpus.model import clean
 from vrag_ray.corpus.ocr import OcrEngine, OcrLine, OcrText, Quad, assemble, glyph_quads
 

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.documentation.blocks import Block, blocks, commands, indented_code
-from tests.documentation.stranger import Stranger
+from tests.support.documentation_blocks import Block, blocks, commands, indented_code
+from tests.support.paths import ROOT
+from tests.support.stranger import Stranger
 
-ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 REASONS = (
     "needs a GPU",

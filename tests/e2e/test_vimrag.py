@@ -19,7 +19,8 @@ import httpx
 import pytest
 from PIL import Image, ImageChops
 
-from tests.policies.openai_stub import Body, Say, Stub, images_of, openai_stub, texts_of
+from tests.support.openai_stub import Body, Say, Stub, images_of, openai_stub, texts_of
+from tests.support.paths import ROOT
 from vrag_ray import VRAG, VimRAG
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.events import BudgetEvent, ContentEvent, CropEvent, PruneEvent, RunStatus
@@ -298,7 +299,7 @@ except StopIteration as end:
     action, content, raw_content = end.value
     print(content)
 """
-AGENTS_PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+AGENTS_PAGE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
 DOCUMENTED = [text for text in re.findall(r"```python\n(.*?)```", AGENTS_PAGE, re.DOTALL) if "RAG(" in text]
 ADDRESSES = re.compile(r"https?://[\w.:]+/(?:compatible-mode/)?v1|http://[\w.:]+/search")
 

@@ -13,7 +13,7 @@ import pymupdf
 import pytest
 import yaml
 
-from tests.corpus import hostile
+from tests.support import hostile_files as hostile
 from vrag_ray.config import CorpusConfig, DecodeLimits, EmbedderConfig, IngestConfig, Settings
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
@@ -23,7 +23,7 @@ from vrag_ray.ingest import Progress, Source, ingest
 from vrag_ray.types import DocumentStatus, VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
-PLANTED = EmbedderConfig(name="tests.index.planted:make_planted")
+PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
 KILLS = 10
 RUN_LIMIT_S = 120
 
@@ -183,7 +183,7 @@ def test_killed_at_ten_random_points_and_resumed_it_ends_with_the_content_of_an_
 
     config = tmp_path / "config.yaml"
     config.write_text(yaml.safe_dump(settings_for(root).model_dump(mode="json")))
-    command = [sys.executable, "-m", "tests.ingest.driver", ray.get_runtime_context().gcs_address, str(config)]
+    command = [sys.executable, "-m", "tests.support.ingest_driver", ray.get_runtime_context().gcs_address, str(config)]
     chance, kills, committed = random.Random(11), 0, 0
     while True:
         process = subprocess.Popen([*command, str(folder)], stdout=subprocess.PIPE, text=True)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 import uvicorn
 
-from tests.serving.stand_in import StandIn
+from tests.support.stand_in import StandIn
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security

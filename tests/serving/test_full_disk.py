@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 
 from tests.serving.conftest import http
-from tests.serving.stand_in import StandIn
-from tests.serving.test_jobs import Ingest, _ended, _file
+from tests.serving.ingest_jobs.test_queue import Ingest, _ended, _file
 from tests.support.disks import SmallDisk, needs_mounts, small_disk
+from tests.support.stand_in import StandIn
 from vrag_ray.agent.events import ErrorEvent
 from vrag_ray.client.schemas import JobState, RunSummary
 from vrag_ray.index.storage.errors import StorageError

@@ -17,12 +17,12 @@ import httpx
 import pytest
 import yaml
 
-from tests.index.planted import plant
+from tests.support.paths import ROOT
+from tests.support.planted import plant
 from vrag_ray.config import Settings
 from vrag_ray.serving.app import build
 from vrag_ray.types import NotFoundError, VragError
 
-ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "serve_configs" / "embedded.yaml"
 KEY = "a-key-of-the-test"
 WAIT_S = 120.0
@@ -53,7 +53,7 @@ def _environment(**more: str) -> dict[str, str]:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("head")
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.serving.cluster"],
+        [sys.executable, "-m", "tests.support.bare_cluster"],
         cwd=folder,
         env=_environment(),
         stdin=subprocess.PIPE,

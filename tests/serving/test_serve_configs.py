@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.paths import ROOT
 from vrag_ray.config import Settings
 
-CONFIGS = sorted((Path(__file__).parents[2] / "serve_configs").glob("*.yaml"))
+CONFIGS = sorted((ROOT / "serve_configs").glob("*.yaml"))
 
 
 def test_there_is_a_config_for_every_way_to_run() -> None:

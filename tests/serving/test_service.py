@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from tests.processes import children_called
-from tests.serving import material
-from tests.serving.sse_client import events_of
+from tests.support import material
+from tests.support.processes import children_called
+from tests.support.sse_client import events_of
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.http import Client

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 from setup_plan import ACCELERATORS, one_faiss, wanted_extras
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.paths import ROOT
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 PATHS = re.compile(r"(?:vrag-ray|['\" ]\.)\[([a-z]+(?:,[a-z]+)*)\]")
 """The extras of ``pip install 'vrag-ray[a,b]'`` and ``pip install -e '.[a,b]'``."""

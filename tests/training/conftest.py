@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.mosaic.model import save_mosaic_model
-from tests.training.mosaic import TINY, Groups, played, sampled
+from tests.support.mosaic_runs import TINY, Groups, played, sampled
 from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.types import FamilyName
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from tests.agent.pages import library
-from tests.agent.scripted import Watcher, run_to_end, ticking
+from tests.support.agent_pages import library
+from tests.support.scripted_agent import Watcher, run_to_end, ticking
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import AnswerEvent, ErrorEvent, Event, RunStatus, SearchEvent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.gateway import Stage, Told, told_gateway
+from tests.support.ui_gateway import Stage, Told, told_gateway
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
-from tests.ui.browser import CHROMIUM, app_server, needs_browser
-from tests.ui.gateway import Stage, Told, told_gateway
-from tests.ui.journey import SOON_MS, Browser, ask, expect, launched, picture_of_graph, visit
-from tests.ui.stories import story
+from tests.support.browser import CHROMIUM, app_server, needs_browser
+from tests.support.ui_gateway import Stage, Told, told_gateway
+from tests.support.ui_journey import SOON_MS, Browser, ask, expect, launched, picture_of_graph, visit
+from tests.support.ui_stories import story
 
 pytestmark = needs_browser
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.ui.gateway import Stage, Told
-from tests.ui.stories import DOC, story
+from tests.support.paths import ROOT
+from tests.support.ui_gateway import Stage, Told
+from tests.support.ui_stories import DOC, story
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 
-APP = str(Path(__file__).parents[2] / "ui" / "app.py")
+APP = str(ROOT / "ui" / "app.py")
 RUN = "run-0001"
 
 

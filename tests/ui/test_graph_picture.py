@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.ui.stories import story
+from tests.support.ui_stories import story
 from ui.graph_picture import DARK, GAP, LIGHT, WIDTH, described, megapixels, node_energy, svg
 from ui.layers import layers, places
 from ui.run_view import RunView, view_of

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.browser import CHROMIUM, app_server, free_port, needs_browser
-from tests.ui.gateway import Stage, Told, told_gateway
-from tests.ui.journey import (
+from tests.support.browser import CHROMIUM, app_server, free_port, needs_browser
+from tests.support.ui_gateway import Stage, Told, told_gateway
+from tests.support.ui_journey import (
     NARROW,
     SOON_MS,
     Browser,
@@ -22,7 +22,7 @@ from tests.ui.journey import (
     picture_of_graph,
     visit,
 )
-from tests.ui.stories import story
+from tests.support.ui_stories import story
 
 pytestmark = needs_browser
 SLOW_MS = 60_000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.ui.stories import story
+from tests.support.ui_stories import story
 from ui.run_view import RunView, StepState, moments, view_of
 from vrag_ray.agent.events import ErrorEvent, SearchEvent, ThinkEvent, stamped
 from vrag_ray.agent.memory.graph import NodeKind

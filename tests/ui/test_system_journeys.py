@@ -11,9 +11,9 @@ import pymupdf
 import pytest
 from PIL import Image
 
-from tests.serving import material
-from tests.ui.browser import CHROMIUM, app_server, needs_browser
-from tests.ui.journey import ask, expect, keep, launched, picture_of_graph, visible, visit
+from tests.support import material
+from tests.support.browser import CHROMIUM, app_server, needs_browser
+from tests.support.ui_journey import ask, expect, keep, launched, picture_of_graph, visible, visit
 from ui.boxes import OUTLINE
 from ui.options import EXAMPLES
 from vrag_ray.config import Settings

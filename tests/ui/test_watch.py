@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.ui.gateway import Stage, told_gateway
-from tests.ui.stories import story
+from tests.support.ui_gateway import Stage, told_gateway
+from tests.support.ui_stories import story
 from ui.run_view import RunView
 from ui.watch import Watched, watch
 from vrag_ray.client.http import Client

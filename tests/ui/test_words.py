@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.ui.stories import citation, found, item, story
+from tests.support.ui_stories import citation, found, item, story
 from ui.run_view import view_of
 from ui.words import NO_MODEL_NOTE, clock, step_title, where, where_item
 from vrag_ray.agent.events import AnswerEvent, RunStatus

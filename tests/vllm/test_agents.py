@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.pages import library
-from tests.agent.scripted import ticking
-from tests.vllm.tiny import needs_vllm, served
+from tests.support.agent_pages import library
+from tests.support.scripted_agent import ticking
+from tests.support.tiny_vllm import needs_vllm, served
 from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.agent.chat import Delta, ImagePart
 from vrag_ray.agent.driver import Run

@@ -6,16 +6,15 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import TypedDict
 
 import pytest
 
+from tests.support.paths import ROOT
+from tests.support.tiny_vllm import needs_vllm
 from tests.vllm.test_tiny_vllm import VLLM_ENVIRONMENT
-from tests.vllm.tiny import needs_vllm
 
 pytestmark = needs_vllm
-ROOT = Path(__file__).parents[2]
 
 
 class Talks(TypedDict):
@@ -51,7 +50,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 
     model = tmp_path_factory.mktemp("model")
     save_tiny_model(model, seed=0)
-    script = Path(__file__).with_name("run_colocated.py")
+    script = ROOT / "tests/support/run_colocated.py"
     done = subprocess.run(
         [sys.executable, str(script), str(model)],
         env=os.environ | VLLM_ENVIRONMENT | {"PYTHONPATH": os.pathsep.join((str(ROOT), *sys.path))},

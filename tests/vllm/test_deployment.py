@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vllm.tiny import needs_vllm, save_adapter
+from tests.support.tiny_vllm import needs_vllm, save_adapter
 from vrag_ray.config import Settings, VllmConfig
 from vrag_ray.policies.llm.vllm_setup import CPU_ENVIRONMENT, engine_arguments, prepare_process, quieten
 from vrag_ray.serving.deployments.policy import policy_deployment, with_absolute_folders

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.vllm.tiny import QUESTION, ask, chatted, needs_vllm, png, served
+from tests.support.tiny_vllm import QUESTION, ask, chatted, needs_vllm, png, served
 from vrag_ray.agent.chat import ImagePart
 from vrag_ray.serving.deployments.policy import ServedModel
 

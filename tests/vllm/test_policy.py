@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.processes import children_called
-from tests.vllm.tiny import QUESTION, ask, chatted, generated, needs_vllm, png, save_adapter, served, until
+from tests.support.processes import children_called
+from tests.support.tiny_vllm import QUESTION, ask, chatted, generated, needs_vllm, png, save_adapter, served, until
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.policies.llm.chat_model import ModelLostError, Sampling, TokenRequest

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-HERE = Path(__file__).parent
+from tests.support.paths import ROOT
+
+SCRIPT = ROOT / "tests/support/run_vllm.py"
 TOKENS = 24
 QUESTION = "Which colour is the cell in the first row?"
 VLLM_ENVIRONMENT = {
@@ -66,7 +68,14 @@ def generation(tmp_path_factory: pytest.TempPathFactory) -> Generation:
     picture.save(folder / "picture.png")
     prompt = image_prompt(QUESTION)
     done = subprocess.run(
-        [sys.executable, HERE / "run_vllm.py", folder / "model", folder / "picture.png", prompt, str(TOKENS)],
+        [
+            sys.executable,
+            ROOT / "tests/support/run_vllm.py",
+            folder / "model",
+            folder / "picture.png",
+            prompt,
+            str(TOKENS),
+        ],
         env=os.environ | VLLM_ENVIRONMENT,
         capture_output=True,
         text=True,

@@ -14,7 +14,7 @@ from benchmarks.mosaic.exercises import Reading, reading_exercise
 from benchmarks.mosaic.practice import drawing_of
 from benchmarks.mosaic.processor import SPECIAL_TOKENS, mosaic_processor
 from benchmarks.mosaic.vocabulary import cut
-from tests.worlds.mosaic.stage import play
+from tests.support.mosaic_stage import play
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat

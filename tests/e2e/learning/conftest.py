@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.mosaic.model import save_mosaic_model
-from tests.e2e.learning.place import Place, pixels_of
-from tests.e2e.learning.sizes import SHAPE, SIZE
+from tests.support.learning_place import Place, pixels_of
+from tests.support.learning_sizes import SHAPE, SIZE
+from tests.support.paths import ROOT
 from vrag_ray.cluster import start_ray
 from vrag_ray.config import Settings
 from vrag_ray.ingest import ingest
@@ -40,7 +41,7 @@ def own_ray() -> Iterator[None]:
     folder = Path(tempfile.mkdtemp(prefix="vrag-ray-"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_worker_niceness", "0")
-        patch.setenv("PYTHONPATH", str(Path(__file__).parents[3]), prepend=os.pathsep)
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         start_ray(folder)
         yield
         ray.shutdown()

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.e2e.learning.place import Place
-from tests.vllm.tiny import needs_vllm
+from tests.support.learning_place import Place
+from tests.support.tiny_vllm import needs_vllm
 from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.training.rollout.environment import open_evidence
 from vrag_ray.types import Locator, VragError

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.e2e.learning.place import SOURCES, Place, alike, metrics, pixels_of, weights
-from tests.e2e.learning.scorers import KILLED, earned_until_killed
-from tests.e2e.learning.sizes import GROUP, RUNS_A_WORKER, STEPS, WORKERS
+from tests.support.learning_place import SOURCES, Place, alike, metrics, pixels_of, weights
+from tests.support.learning_scorers import KILLED, earned_until_killed
+from tests.support.learning_sizes import GROUP, RUNS_A_WORKER, STEPS, WORKERS
 from tests.support.object_store import Bucket
-from tests.vllm.tiny import needs_vllm
+from tests.support.tiny_vllm import needs_vllm
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.launch import train_rl
 from vrag_ray.training.rollout.trajectory_store import read_trajectories

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.learning.place import Place, alike, metrics, weights
-from tests.e2e.learning.sizes import WORKERS
-from tests.processes import children_called
-from tests.vllm.tiny import needs_vllm
+from tests.support.learning_place import Place, alike, metrics, weights
+from tests.support.learning_sizes import WORKERS
+from tests.support.processes import children_called
+from tests.support.tiny_vllm import needs_vllm
 from vrag_ray.training.config import SFTConfig
 from vrag_ray.training.launch import train_sft
 from vrag_ray.training.rollout.trajectory_store import read_calls

@@ -16,14 +16,14 @@ import pytest
 import yaml
 
 from benchmarks.mosaic.model import save_mosaic_model
-from tests.e2e.learning.place import metrics
-from tests.e2e.learning.sizes import SHAPE
 from tests.support.cluster import path_with_environment, ray_cluster
+from tests.support.learning_place import metrics
+from tests.support.learning_sizes import SHAPE
 from tests.support.object_store import Bucket
+from tests.support.paths import ROOT
 from vrag_ray.training.rollout.trajectory_store import write_calls
 from vrag_ray.training.trajectory import Call
 
-ROOT = Path(__file__).parents[3]
 WRITTEN = {"README.md", "config.yaml", "metrics.jsonl", "progress.log", "tensorboard", "final"}
 
 

@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.support.documents import decoded, image_bytes, open_png, picture_of
+from vrag_ray.corpus.model import DecodeError, WorkItem
+from vrag_ray.types import Box, DocumentKind, Locator, PassageKind
+
+IMAGE = DocumentKind.IMAGE
+PAGE = Locator(page=1)
+LOTS = 10_000_000
+
+
+def item(name: str) -> WorkItem:
+    return WorkItem("doc", IMAGE, 0, 1, name)
+
+
+@pytest.mark.parametrize(
+    ("format_", "suffix"), [("JPEG", "jpg"), ("PNG", "png"), ("WEBP", "webp"), ("TIFF", "tif"), ("GIF", "gif")]
+)
+def test_every_picture_format_is_probed_and_rendered(sandbox, put, format_, suffix):
+    name = f"blue-sky.{suffix}"
+    path = put(name, image_bytes(Image.new("RGB", (60, 40), "blue"), format_))
+    probe = sandbox.probe(path, name)
+    assert (probe.kind, probe.units, probe.title) == (IMAGE, 1, "blue sky")
+    assert probe.meta == {"width": 60, "height": 40, "format": format_}
+    image = open_png(sandbox.render(path, IMAGE, PAGE, dpi=150, box=None, max_pixels=LOTS))
+    assert image.size == (60, 40)
+    assert image.convert("RGB").getpixel((30, 20)) == pytest.approx((0, 0, 255), abs=8)
+
+
+def test_a_gif_shows_its_first_frame_and_says_how_many_it_has(sandbox, put):
+    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "lime", "blue")]
+    import io
+
+    buffer = io.BytesIO()
+    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
+    path = put("a.gif", buffer.getvalue())
+    assert sandbox.probe(path, "a.gif").meta["frames"] == 3
+    image = open_png(sandbox.render(path, IMAGE, PAGE, dpi=150, box=None, max_pixels=LOTS))
+    assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+
+
+def test_exif_orientation_is_applied_to_size_pixels_and_boxes(sandbox, put, no_ocr):
+    picture = Image.new("RGB", (60, 40), "white")
+    picture.paste("red", (0, 0, 10, 10))
+    path = put("t.jpg", image_bytes(picture, "JPEG", orientation=6))
+    probe = sandbox.probe(path, "t.jpg")
+    assert (probe.meta["width"], probe.meta["height"]) == (40, 60)
+    page = sandbox.page_text(path, IMAGE, PAGE, no_ocr)
+    assert (page.width, page.height, page.text) == (40, 60, "")
+    corner = Box(0.75, 0.0, 1.0, 10 / 60)
+    image = open_png(sandbox.render(path, IMAGE, PAGE, dpi=150, box=corner, max_pixels=LOTS))
+    assert image.size == (10, 10)
+    assert image.convert("RGB").getpixel((5, 5)) == pytest.approx((254, 0, 0), abs=10)
+
+
+def test_transparency_is_laid_on_white_and_16_bit_grey_keeps_its_levels(sandbox, put):
+    clear = put("c.png", image_bytes(Image.new("RGBA", (8, 8), (0, 0, 0, 0)), "PNG"))
+    image = open_png(sandbox.render(clear, IMAGE, PAGE, dpi=150, box=None, max_pixels=LOTS))
+    assert image.convert("RGB").getpixel((1, 1)) == (255, 255, 255)
+    deep = put("d.png", image_bytes(Image.fromarray(np.full((8, 8), 32768, np.uint16)), "PNG"))
+    image = open_png(sandbox.render(deep, IMAGE, PAGE, dpi=150, box=None, max_pixels=LOTS))
+    assert image.convert("RGB").getpixel((1, 1)) == (127, 127, 127)
+
+
+def test_text_in_a_picture_is_read_with_boxes(sandbox, put, options):
+    path = put("chart.png", image_bytes(picture_of(["Revenue by quarter", "Q3 1250 units"]), "PNG"))
+    (unit,) = decoded(sandbox, path, item("chart.png"), options)
+    assert unit.kind is PassageKind.IMAGE
+    assert unit.ocr
+    assert unit.text == "Revenue by quarter\nQ3 1250 units"
+    box = next(word.box for word in unit.words if word.text == "1250")
+    crop = open_png(sandbox.render(path, IMAGE, PAGE, dpi=150, box=box.padded(0.02, 0.05), max_pixels=LOTS))
+    assert np.asarray(crop.convert("L")).min() < 100
+    again = put("crop.png", image_bytes(crop.convert("RGB"), "PNG"))
+    assert "1250" in decoded(sandbox, again, item("crop.png"), options)[0].text
+
+
+def test_a_picture_without_text_is_found_by_its_name_and_says_so(sandbox, put, options):
+    path = put("harbour_at-night.png", image_bytes(Image.new("RGB", (200, 100), "navy"), "PNG"))
+    (unit,) = decoded(sandbox, path, item("harbour_at-night.png"), options)
+    assert (unit.text, unit.meta, unit.words) == ("harbour at night", {"text_from_name": True}, ())
+
+
+def test_a_picture_is_never_enlarged_and_shrinks_to_the_limit(sandbox, put):
+    path = put("a.png", image_bytes(Image.new("RGB", (600, 400)), "PNG"))
+    assert open_png(sandbox.render(path, IMAGE, PAGE, dpi=600, box=None, max_pixels=LOTS)).size == (600, 400)
+    assert open_png(sandbox.render(path, IMAGE, PAGE, dpi=75, box=None, max_pixels=LOTS)).size == (300, 200)
+    small = open_png(sandbox.render(path, IMAGE, PAGE, dpi=150, box=None, max_pixels=6_000))
+    assert small.width * small.height <= 6_000
+    assert small.width / small.height == pytest.approx(1.5, rel=0.03)
+
+
+def test_a_second_page_of_a_picture_is_an_error(sandbox, put):
+    path = put("a.png", image_bytes(Image.new("RGB", (6, 4)), "PNG"))
+    with pytest.raises(DecodeError, match="single picture and has no page 2"):
+        sandbox.render(path, IMAGE, Locator(page=2), dpi=72, box=None, max_pixels=LOTS)

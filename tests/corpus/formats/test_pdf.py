@@ -1,0 +1,191 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.documents import decoded, ink_box, open_png, scanned_pdf, text_pdf
+from tests.support.hostile_files import pdf_of, stream_of
+from vrag_ray.config import CorpusConfig, DecodeLimits
+from vrag_ray.corpus.model import DecodeError, OutlineEntry, WorkItem
+from vrag_ray.corpus.passages import passages_of
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.types import Box, DocumentKind, Locator
+
+PDF = DocumentKind.PDF
+LOTS = 10_000_000
+
+
+def item(start: int, stop: int, name: str = "report.pdf") -> WorkItem:
+    return WorkItem("doc", PDF, start, stop, name)
+
+
+def test_pages_come_back_in_order_with_text_title_and_outline(sandbox, put, options):
+    path = put("report.pdf", text_pdf([f"Page number {n}" for n in range(5)], title="Annual report"))
+    probe = sandbox.probe(path, "report.pdf")
+    assert (probe.kind, probe.units, probe.title) == (PDF, 5, "Annual report")
+    assert probe.outline[4] == OutlineEntry(1, "Part 5", 5)
+    units = decoded(sandbox, path, item(1, 4), options)
+    assert [(unit.unit, unit.locator.page, unit.text.strip()) for unit in units] == [
+        (n, n + 1, f"Page number {n}") for n in (1, 2, 3)
+    ]
+    assert not any(unit.ocr or unit.words or unit.error for unit in units)
+
+
+def test_a_pdf_is_told_by_content_even_without_a_suffix(sandbox, put):
+    assert sandbox.probe(put("x", text_pdf(["Hi"])), "scan-of_monday").title == "scan of monday"
+
+
+def test_a_page_without_stated_title_is_titled_by_its_largest_type(sandbox, put):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((50, 50), "small print", fontsize=8)
+    page.insert_text((50, 90), "Grand Title", fontsize=30)
+    document.set_metadata({"title": "Microsoft Word - draft3.doc"})
+    assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Grand Title"
+
+
+def test_hyphens_at_line_ends_are_joined_and_ligatures_come_apart(sandbox, put, options):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    writer = pymupdf.TextWriter(page.rect)
+    writer.append((50, 80), "the e\ufb03cient work\ufb02ow needs a docu-", font=pymupdf.Font("cjk"))
+    writer.append((50, 94), "ment store", font=pymupdf.Font("cjk"))
+    writer.write_text(page)
+    (unit,) = decoded(sandbox, put("x", document.tobytes()), item(0, 1), options)
+    assert " ".join(unit.text.split()) == "the efficient workflow needs a document store"
+
+
+@pytest.mark.parametrize("crop", [False, True])
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+def test_word_boxes_cover_the_ink_of_the_upright_page(sandbox, put, options, rotation, crop):
+    path = put("r.pdf", text_pdf(["Turnaround"], rotation=rotation, crop=crop))
+    page = sandbox.page_text(path, PDF, Locator(page=1), options)
+    (word,) = page.words
+    assert word.text == page.text.strip() == "Turnaround"
+    image = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=72, box=None, max_pixels=LOTS))
+    assert image.size == (round(page.width), round(page.height))
+    x0, y0, x1, y1 = ink_box(image)
+    assert word.box.x0 * image.width - 1 <= x0 < x1 <= word.box.x1 * image.width + 1
+    assert word.box.y0 * image.height - 1 <= y0 < y1 <= word.box.y1 * image.height + 1
+    crop_image = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=72, box=word.box, max_pixels=LOTS))
+    ink = np.asarray(crop_image.convert("L")) < 128
+    whole_ink = np.asarray(image.convert("L")) < 128
+    assert ink.sum() == pytest.approx(whole_ink.sum(), rel=0.2)
+
+
+@pytest.mark.parametrize("rotation", [0, 90])
+def test_the_box_of_each_window_covers_the_ink_of_its_own_lines(sandbox, put, options, rotation):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page(width=612, height=792)
+    for number in range(30):
+        page.insert_text((72, 60 + 20 * number), f"Line {number} of the page holds docu-" * (number < 29) or "end")
+    page.set_rotation(rotation)
+    path = put("r.pdf", document.tobytes())
+    (unit,) = decoded(sandbox, path, item(0, 1), options)
+    first, second = passages_of("d" * 64, unit, CorpusConfig(window_words=120), {})
+    image = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=72, box=None, max_pixels=LOTS))
+    ink = ink_box(image)
+    whole = first.box.union(second.box)
+    edges = (whole.x0 * image.width, whole.y0 * image.height, whole.x1 * image.width, whole.y1 * image.height)
+    assert edges[0] - 1 <= ink[0] and edges[1] - 1 <= ink[1] and ink[2] <= edges[2] + 1 and ink[3] <= edges[3] + 1
+    along = "y" if rotation == 0 else "x"
+    first_end, second_start = (first.box.y1, second.box.y0) if along == "y" else (first.box.x0, second.box.x1)
+    assert abs(first_end - second_start) * 792 < 25
+
+
+def test_a_crop_is_drawn_from_the_vectors_and_shows_what_enlarging_cannot(sandbox, put):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page(width=600, height=800)
+    for line in range(60):
+        page.draw_line((100 + line * 0.5, 100), (100 + line * 0.5, 130), width=0.2)
+    path = put("fine.pdf", document.tobytes())
+    box = Box(100 / 600, 100 / 800, 130 / 600, 130 / 800)
+    crop = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=1440, box=box, max_pixels=LOTS)).convert("L")
+    whole = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=72, box=None, max_pixels=LOTS)).convert("L")
+    enlarged = whole.crop((100, 100, 130, 130)).resize(crop.size)
+    real, blown_up = (np.asarray(image, dtype=float)[crop.height // 2] for image in (crop, enlarged))
+    assert np.sum(np.abs(np.diff(real)) > 100) >= 2 * 55
+    assert np.sum(np.abs(np.diff(blown_up)) > 100) == 0
+
+
+def test_a_rendering_never_has_more_pixels_than_allowed(sandbox, put):
+    path = put("r.pdf", text_pdf(["Hello"]))
+    for limit in (1_000, 54_321, 1_000_000):
+        image = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=1200, box=None, max_pixels=limit))
+        assert 0.9 * limit <= image.width * image.height <= limit
+
+
+def test_a_scanned_page_is_read_by_ocr_with_a_box_for_each_word(sandbox, put, options, no_ocr):
+    path = put("scan.pdf", scanned_pdf(["Invoice number 4711", "Total amount due 93.50"]))
+    (unit,) = decoded(sandbox, path, item(0, 1, "scan.pdf"), options)
+    assert unit.ocr
+    assert unit.text.splitlines() == ["Invoice number 4711", "Total amount due 93.50"]
+    assert [word.text for word in unit.words] == unit.text.split()
+    total = next(word.box for word in unit.words if word.text == "93.50")
+    first = unit.words[0].box
+    assert first.y1 < total.y0
+    assert first.x0 < total.x0
+    assert sandbox.page_text(path, PDF, Locator(page=1), options).words == unit.words
+    (unread,) = decoded(sandbox, path, item(0, 1, "scan.pdf"), no_ocr)
+    assert (unread.text, unread.ocr, unread.words) == ("", False, ())
+
+
+def test_a_blank_page_is_empty_and_costs_no_ocr(sandbox, put, options):
+    (unit,) = decoded(sandbox, put("b.pdf", text_pdf([""])), item(0, 1), options)
+    assert (unit.text, unit.ocr, unit.error) == ("", False, "")
+
+
+def test_a_page_that_is_not_there_is_an_error(sandbox, put, options):
+    path = put("r.pdf", text_pdf(["Hello"]))
+    with pytest.raises(DecodeError, match="has 1 pages and no page 2"):
+        sandbox.render(path, PDF, Locator(page=2), dpi=72, box=None, max_pixels=LOTS)
+    (unit,) = decoded(sandbox, path, item(1, 2), options)
+    assert unit.error.startswith("report.pdf: page 2 is damaged")
+
+
+def test_a_damaged_page_is_an_error_of_its_own_and_the_others_go_on(sandbox, put, options):
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 200 200]/Contents 6 0 R/Resources<</Font<</F 7 0 R>>>>>>"
+    data = pdf_of(
+        [
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            b"<</Type/Pages/Kids[3 0 R 4 0 R 5 0 R]/Count 3>>",
+            page,
+            b"42",
+            page,
+            stream_of(b"BT /F 12 Tf 20 100 Td (still readable) Tj ET"),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        ]
+    )
+    units = decoded(sandbox, put("d.pdf", data), item(0, 3), options)
+    assert [unit.text.strip() for unit in units] == ["still readable", "", "still readable"]
+    assert [unit.locator.page for unit in units] == [1, 2, 3]
+    assert units[1].error.startswith("report.pdf: page 2 is damaged: ")
+    assert (units[0].error, units[2].error) == ("", "")
+
+
+def test_text_of_a_page_is_cut_at_the_limit_and_says_so(put, options):
+    path = put("long.pdf", text_pdf(["a rather long line of text"]))
+    with Sandbox(DecodeLimits(max_text_chars_per_page=10)) as small:
+        (unit,) = decoded(small, path, item(0, 1), options)
+    assert (unit.text, unit.meta) == ("a rather l", {"text_cut": True})
+
+
+def test_more_pages_than_allowed_are_refused_with_the_setting_to_change(put):
+    path = put("long.pdf", text_pdf(["x"] * 4))
+    with Sandbox(DecodeLimits(max_pages=3)) as small, pytest.raises(DecodeError, match=r"corpus\.limits\.max_pages"):
+        small.probe(path, "long.pdf")
+
+
+def test_equal_bytes_and_options_give_equal_units(sandbox, put, options):
+    path = put("r.pdf", text_pdf(["Same again"]))
+    assert decoded(sandbox, path, item(0, 1), options) == decoded(
+        sandbox, path, item(0, 1), replace(options, ocr=False)
+    )

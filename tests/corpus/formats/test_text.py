@@ -1,0 +1,104 @@
+import json
+
+import pytest
+
+from tests.support.documents import decoded
+from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.types import DocumentKind, Locator, PassageKind
+
+
+def item(stop: int, name: str) -> WorkItem:
+    return WorkItem("doc", DocumentKind.TEXT, 0, stop, name)
+
+
+def test_markdown_is_titled_by_its_heading_and_cited_by_characters(sandbox: Sandbox, put, options: DecodeOptions):
+    text = "# Field notes #\n\n" + "\n\n".join(f"Paragraph {n}: " + "word " * 400 for n in range(5))
+    path = put("notes.md", text.encode())
+    probe = sandbox.probe(path, "notes.md")
+    assert (probe.kind, probe.title, probe.units) == (DocumentKind.TEXT, "Field notes", 3)
+    units = decoded(sandbox, path, item(3, "notes.md"), options)
+    for unit in units:
+        assert unit.kind is PassageKind.TEXT
+        assert text[unit.locator.span_start : unit.locator.span_end] == unit.text
+        assert sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options).text == unit.text
+    assert units[2].text.startswith("Paragraph 4")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_unicode_files_with_and_without_byte_order_mark_read_alike(sandbox, put, options, encoding):
+    path = put("a.txt", "größe 大きさ".encode(encoding))
+    assert decoded(sandbox, path, item(1, "a.txt"), options)[0].text == "größe 大きさ"
+
+
+def test_another_encoding_is_an_error_that_names_the_byte_and_the_remedy(sandbox, put):
+    with pytest.raises(DecodeError, match=r"a\.txt: is not UTF-8: .* at byte 2; convert it, for example with iconv"):
+        sandbox.probe(put("a.txt", "größe".encode("latin-1")), "a.txt")
+
+
+def test_binary_data_under_a_text_name_is_an_error(sandbox, put):
+    with pytest.raises(DecodeError, match="binary data"):
+        sandbox.probe(put("a.txt", b"abc\x00\x01"), "a.txt")
+
+
+def test_json_lines_become_a_unit_a_row_with_uid_and_scalar_metadata(sandbox, put, options):
+    rows = [
+        {"uid": "r1", "content": "first row", "year": 2024, "score": 0.5, "ok": True, "nested": {"x": 1}},
+        {"id": 7, "text": "second row\nof two lines"},
+    ]
+    path = put("rows.jsonl", ("\n" + "\n\n".join(map(json.dumps, rows)) + "\n").encode())
+    assert sandbox.probe(path, "rows.jsonl").units == 2
+    first, second = decoded(sandbox, path, item(2, "rows.jsonl"), options)
+    assert (first.text, first.meta) == (
+        "first row",
+        {"year": 2024, "score": 0.5, "ok": True, "uid": "r1", "line": 2},
+    )
+    assert (second.text, second.meta) == ("second row\nof two lines", {"id": 7, "uid": "7", "line": 4})
+    assert sandbox.page_text(path, DocumentKind.TEXT, second.locator, options).text == second.text
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{broken", "line 2 is not JSON"),
+        ("[1]", "line 2 is not a JSON object"),
+        ('{"uid": "x"}', "line 2 has no text"),
+        ('{"text": "x"}', "line 2 has no uid"),
+        ('{"uid": "x", "text": ' + "[" * 100_000, "line 2 is not JSON"),
+    ],
+)
+def test_a_bad_json_line_names_its_line_and_costs_only_itself(sandbox, put, options, line, reason):
+    good = json.dumps({"uid": "a", "text": "fine \ud800"})
+    path = put("rows.jsonl", f"{good}\n{line}\n{good}\n".encode())
+    before, bad, after = decoded(sandbox, path, item(3, "rows.jsonl"), options)
+    assert bad.error.startswith(f"rows.jsonl: {reason}")
+    assert (before.error, before.text, after.error) == ("", "fine ?", "")
+
+
+def test_a_text_has_no_picture(sandbox, put):
+    with pytest.raises(DecodeError, match="has no picture"):
+        locator = Locator(span_start=0, span_end=1)
+        sandbox.render(put("a.txt", b"a"), DocumentKind.TEXT, locator, dpi=72, box=None, max_pixels=100)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.txt", b"", "is empty"),
+        ("a.docx", b"PK\x03\x04", "of no supported kind; supported are PDF"),
+        ("a.png", b"just text", "is named .png but holds no PNG"),
+        ("a.mp4", b"#EXTM3U\nhttp://example.org/x.ts", "is named .mp4 but holds no video"),
+        ("a.txt", b"%PDF-1.4", "is a PDF although it is named .txt: rename it"),
+        ("a.jpg", b"\x00\x00\x00\x18ftypheic", "is a HEIF or AVIF picture"),
+        ("a.pdf", b"no pdf at all", "PDF|readable"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_name_and_reason(sandbox, put, name, data, reason):
+    with pytest.raises(DecodeError, match=reason) as caught:
+        sandbox.probe(put(name, data), name)
+    assert str(caught.value).startswith(f"{name}: ")
+
+
+def test_a_missing_file_is_an_error_by_name(sandbox, tmp_path):
+    with pytest.raises(DecodeError, match=r"gone\.txt: cannot be opened: No such file"):
+        sandbox.probe(tmp_path / "gone", "gone.txt")

@@ -1,0 +1,229 @@
+"""What the parent promises whatever the child does."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.support.documents import decoded, text_pdf
+from tests.support.hostile_files import giant_png, nested_forms_pdf
+from tests.support.processes import children_called
+from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.model import DecodeError, KilledError, KillReason, WorkItem
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.corpus.sandbox.wire import HEAD, ReplyBuffer
+from vrag_ray.types import DocumentKind, Locator
+
+PDF = DocumentKind.PDF
+
+
+def child_of_this_process() -> psutil.Process:
+    """The youngest decoding child; other tests may keep one of their own."""
+    return max(children_called("vrag_ray.corpus.sandbox.child"), key=lambda child: (child.create_time(), child.pid))
+
+
+def decode(sandbox: Sandbox, path: Path, options, stop: int = 1):
+    return decoded(sandbox, path, WorkItem("doc", PDF, 0, stop, "a.pdf"), options)
+
+
+@pytest.fixture
+def good(put) -> Path:
+    return put("a.pdf", text_pdf(["still here"]))
+
+
+def test_a_child_that_hangs_is_killed_in_time_and_the_next_decode_works(good, options):
+    with Sandbox(DecodeLimits(wall_seconds=2.0)) as sandbox:
+        assert decode(sandbox, good, options)[0].text.strip() == "still here"
+        hung = child_of_this_process()
+        hung.suspend()
+        started = time.monotonic()
+        with pytest.raises(KilledError, match=r"^a\.pdf: was not decoded within 2 s") as caught:
+            decode(sandbox, good, options)
+        assert time.monotonic() - started < 5
+        assert caught.value.reason is KillReason.WALL
+        assert not hung.is_running()
+        assert decode(sandbox, good, options)[0].text.strip() == "still here"
+
+
+def test_a_child_that_burns_cpu_is_ended_by_the_kernel(put, good, options):
+    bomb = put("bomb.pdf", nested_forms_pdf())
+    with Sandbox(DecodeLimits(cpu_seconds=1, wall_seconds=60.0)) as sandbox:
+        with pytest.raises(
+            KilledError, match=r"took more than 1 s of CPU .limit corpus\.limits\.cpu_seconds"
+        ) as caught:
+            decode(sandbox, bomb, options)
+        assert caught.value.reason is KillReason.CPU
+        assert decode(sandbox, good, options)[0].text.strip() == "still here"
+
+
+def test_a_child_that_wants_too_much_memory_is_told_no(put, good, options):
+    picture = put("big.png", giant_png(7000))
+    with Sandbox(DecodeLimits(memory_mb=300)) as sandbox:
+        with pytest.raises(KilledError, match=r"needed more than 300 MB of memory") as caught:
+            sandbox.render(picture, DocumentKind.IMAGE, Locator(page=1), dpi=150, box=None, max_pixels=10**8)
+        assert caught.value.reason is KillReason.MEMORY
+        assert sandbox.peak_memory_mb < 300
+        assert sandbox.probe(good, "a.pdf").units == 1
+
+
+def test_a_child_that_crashes_is_an_error_and_the_next_decode_works(put, good, options):
+    bomb = put("bomb.pdf", nested_forms_pdf())
+    with Sandbox(DecodeLimits(cpu_seconds=60, wall_seconds=60.0)) as sandbox:
+        decode(sandbox, good, options)
+        child = child_of_this_process()
+        busy_since = sum(child.cpu_times()[:2])
+
+        def crash_when_busy() -> None:
+            while sum(child.cpu_times()[:2]) < busy_since + 0.2:
+                time.sleep(0.01)
+            os.kill(child.pid, signal.SIGSEGV)
+
+        crasher = threading.Thread(target=crash_when_busy)
+        crasher.start()
+        with pytest.raises(KilledError, match=r"^a\.pdf: crashed the decoder .SIGSEGV") as caught:
+            decode(sandbox, bomb, options)
+        crasher.join()
+        assert caught.value.reason is KillReason.CRASH
+        assert decode(sandbox, good, options)[0].text.strip() == "still here"
+
+
+def test_a_child_that_died_between_two_calls_is_replaced_unseen(good, options):
+    with Sandbox(DecodeLimits()) as sandbox:
+        decode(sandbox, good, options)
+        dead = child_of_this_process()
+        dead.kill()
+        # Its first thread is a zombie before the last one has closed the pipe; this waits for the last.
+        os.waitid(os.P_PID, dead.pid, os.WEXITED | os.WNOWAIT)
+        assert decode(sandbox, good, options)[0].text.strip() == "still here"
+
+
+def test_a_stream_that_is_left_early_does_not_confuse_the_next_call(put, no_ocr):
+    path = put("a.pdf", text_pdf(["one", "two", "three"]))
+    with Sandbox(DecodeLimits()) as sandbox:
+        for unit in sandbox.stream(path, WorkItem("doc", PDF, 0, 3, "a.pdf"), no_ocr):
+            assert unit.text.strip() == "one"
+            break
+        assert [unit.text.strip() for unit in decode(sandbox, path, no_ocr, 3)] == ["one", "two", "three"]
+
+
+def test_the_child_ends_with_its_parent(good):
+    program = (
+        "import sys, os, psutil; from pathlib import Path; from vrag_ray.config import DecodeLimits\n"
+        "from vrag_ray.corpus.sandbox.sandbox import Sandbox\n"
+        "s = Sandbox(DecodeLimits()); s.probe(Path(sys.argv[1]), 'a.pdf')\n"
+        "print(psutil.Process().children()[0].pid, flush=True); os.kill(os.getpid(), 9)"
+    )
+    parent = subprocess.run([sys.executable, "-c", program, str(good)], stdout=subprocess.PIPE, check=False)
+    assert parent.returncode == -signal.SIGKILL
+    try:
+        orphan = psutil.Process(int(parent.stdout))
+    except psutil.NoSuchProcess:
+        return
+    orphan.wait(timeout=30)
+
+
+def test_a_relative_path_is_the_parents(good, monkeypatch):
+    monkeypatch.chdir(good.parent)
+    with Sandbox(DecodeLimits()) as sandbox:
+        assert sandbox.probe(Path(good.name), "a.pdf").units == 1
+
+
+def test_closing_leaves_no_process_behind(good):
+    sandbox = Sandbox(DecodeLimits())
+    sandbox.probe(good, "a.pdf")
+    child = child_of_this_process()
+    sandbox.close()
+    sandbox.close()
+    assert not child.is_running()
+
+
+def test_the_child_sees_no_secret_and_writes_no_file(good, monkeypatch, tmp_path):
+    monkeypatch.setenv("SOME_API_KEY", "secret")
+    with Sandbox(DecodeLimits()) as sandbox:
+        sandbox.probe(good, "a.pdf")
+        child = child_of_this_process()
+        assert "SOME_API_KEY" not in child.environ()
+        assert child.rlimit(psutil.RLIMIT_FSIZE) == (0, 0)
+        assert child.rlimit(psutil.RLIMIT_CORE) == (0, 0)
+        assert child.rlimit(psutil.RLIMIT_AS) == (2048 << 20, 2048 << 20)
+
+
+def test_a_text_child_does_not_load_the_heavy_libraries(put):
+    with Sandbox(DecodeLimits()) as sandbox:
+        sandbox.probe(put("a.txt", b"hello"), "a.txt")
+        maps = Path(f"/proc/{child_of_this_process().pid}/maps").read_text()
+    assert not [name for name in ("mupdf", "onnxruntime", "libav", "decord", "numpy") if name in maps]
+
+
+def test_a_file_larger_than_allowed_is_not_even_opened(put):
+    path = put("a.txt", b"x" * (2**20 + 1))
+    with (
+        Sandbox(DecodeLimits(max_file_mb=1)) as sandbox,
+        pytest.raises(DecodeError, match=r"corpus\.limits\.max_file_mb"),
+    ):
+        sandbox.probe(path, "a.txt")
+
+
+LIAR = """#!{python}
+import sys
+from vrag_ray.corpus.model import DecodedUnit
+from vrag_ray.corpus.sandbox.wire import DoneReply, PictureReply, UnitReply, pack, read_request, read_start
+from vrag_ray.types import Locator, PassageKind
+read_start(sys.stdin.buffer)
+read_request(sys.stdin.buffer)
+sys.stdout.buffer.write({lie})
+sys.stdout.buffer.flush()
+sys.stdin.buffer.read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("lie", "reason"),
+    [
+        ("pack(UnitReply(unit=DecodedUnit(5, PassageKind.PAGE, Locator(page=1))))", "out of turn at unit 0"),
+        ("pack(UnitReply(unit=DecodedUnit(0, PassageKind.TEXT, Locator(page=1))))", "out of turn at unit 0"),
+        ("pack(PictureReply(), b'GIF89a')", "out of turn at unit 0"),
+        ("pack(DoneReply())", "out of turn at unit 0"),
+        ("pack(UnitReply(unit=DecodedUnit(0, PassageKind.PAGE, Locator(page=1)))) * 2", "more than was asked"),
+        ("b'\\xff' * 8", "longer than allowed"),
+        ("b'\\0\\0\\0\\2\\0\\0\\0\\0{{]'", "malformed"),
+        ("b'\\x80\\x04\\x95 a pickle, perhaps'", "longer than allowed"),
+    ],
+)
+def test_a_child_that_lies_is_found_out_and_replaced(good, options, tmp_path, monkeypatch, lie, reason):
+    script = tmp_path / "liar"
+    script.write_text(LIAR.format(python=sys.executable, lie=lie))
+    script.chmod(0o700)
+    with Sandbox(DecodeLimits(wall_seconds=20.0)) as sandbox:
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "executable", str(script))
+            with pytest.raises(DecodeError, match=reason):
+                decode(sandbox, good, options)
+        assert decode(sandbox, good, options)[0].text.strip() == "still here"
+
+
+def test_a_box_outside_the_page_is_not_believed():
+    bad = b'{"reply":"unit","unit":{"unit":0,"kind":"page","locator":{"page":1},"words":[{"text":"x","box":%s}]}}'
+    buffer = ReplyBuffer(100)
+    body = bad % b'{"x0":0,"y0":0,"x1":2,"y1":1}'
+    buffer.feed(HEAD.pack(len(body), 0) + body)
+    with pytest.raises(DecodeError, match="malformed"):
+        buffer.take()
+
+
+def test_replies_may_arrive_in_any_cut():
+    body = b'{"reply":"picture","t":1.5}'
+    frame = HEAD.pack(len(body), 3) + body + b"png"
+    buffer = ReplyBuffer(100)
+    seen = []
+    for byte in frame * 2:
+        buffer.feed(bytes([byte]))
+        if (reply := buffer.take()) is not None:
+            seen.append(reply[1])
+    assert seen == [b"png", b"png"]

@@ -1,0 +1,110 @@
+"""The library over a real collection: what many askers share, and that they see what has changed."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support import material
+from tests.support.planted import EMBEDDER
+from vrag_ray.agent.chat import PictureRequest
+from vrag_ray.config import CorpusConfig, Settings
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.writer import CollectionWriter, now_utc
+from vrag_ray.library.library import Library
+from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator, NotFoundError, PageText
+
+pytestmark = pytest.mark.anyio
+ASKERS = 40
+
+
+def add(root: Path, name: str, content: bytes) -> str:
+    """The id of a PDF of three pages, in a new version of the collection."""
+    path = root.parent / name
+    path.write_bytes(content)
+    with CollectionWriter(root) as writer:
+        doc_id, size = writer.files.add_blob(path)
+        writer.commit_documents(
+            [
+                Document(
+                    doc_id=doc_id,
+                    uris=(name,),
+                    title=name,
+                    kind=DocumentKind.PDF,
+                    status=DocumentStatus.READY,
+                    units=3,
+                    size_bytes=size,
+                    embedder_id=EMBEDDER,
+                    added_at=now_utc(),
+                )
+            ]
+        )
+        writer.publish(f"{name} added")
+    return doc_id
+
+
+def library_of(root: Path) -> Library:
+    async def refresh() -> int:
+        return Collection.open(root).version
+
+    return Library(Settings(collection=str(root), corpus=CorpusConfig(ocr=False)), refresh)
+
+
+class Counted:
+    """How often a method was called, while the method goes on as it was."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, owner: type, name: str) -> None:
+        self.calls = 0
+        real = getattr(owner, name)
+
+        def counting(*args: object, **named: object) -> object:
+            self.calls += 1
+            return real(*args, **named)
+
+        monkeypatch.setattr(owner, name, counting)
+
+
+async def test_many_who_ask_at_once_open_the_collection_once_and_read_each_page_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    root = tmp_path / "c"
+    doc_id = add(root, "a.pdf", material.pdf())
+    library = library_of(root)
+    opened = Counted(monkeypatch, Collection, "open")
+    read, drawn = Counted(monkeypatch, Sandbox, "page_text"), Counted(monkeypatch, Sandbox, "render")
+    wanted = [(doc_id, Locator(page=page)) for page in (1, 2)]
+    picture = PictureRequest(doc_id, Locator(page=2), None, None, 28, 28 * 28, 100 * 28 * 28)
+    try:
+        texts = await asyncio.gather(*(library.page_texts(wanted) for _ in range(ASKERS)))
+        pictures = await asyncio.gather(*(library.pictures([picture]) for _ in range(ASKERS)))
+    finally:
+        library.close()
+    for first, second in texts:
+        assert isinstance(first, PageText) and "Annual report" in first.text
+        assert isinstance(second, PageText) and "Dredging" in second.text
+    assert len({shown for (shown,) in pictures}) == 1
+    assert (opened.calls, read.calls, drawn.calls) == (1, 2, 1)
+
+
+async def test_what_was_added_or_deleted_a_moment_ago_is_seen_by_all_who_ask_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    root = tmp_path / "c"
+    old = add(root, "a.pdf", material.pdf())
+    library = library_of(root)
+    try:
+        assert [one.doc_id for one in (await library.documents())[0]] == [old]
+        new = add(root, "b.pdf", material.pdf() + b"%\n")
+        opened = Counted(monkeypatch, Collection, "open")
+        listings = await asyncio.gather(*(library.documents() for _ in range(ASKERS)))
+        assert {frozenset(one.doc_id for one in listed) for listed, _ in listings} == {frozenset({old, new})}
+        assert opened.calls == 1
+        await library.delete(old)
+        with pytest.raises(NotFoundError):
+            await library.page_text(old, Locator(page=1))
+        assert isinstance(await library.page_text(new, Locator(page=1)), PageText)
+    finally:
+        library.close()

@@ -1,0 +1,138 @@
+"""Cells, captions and spans: the small rules that find the shortest answer."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.agent_pages import HEIGHT, WIDTH, put, table
+from vrag_ray.policies.extractive.answer_spans import shortest_answer
+from vrag_ray.policies.extractive.captions import captions
+from vrag_ray.policies.extractive.grid import crossings
+from vrag_ray.policies.extractive.layout import rows, sentences, text_sentences
+from vrag_ray.policies.extractive.lexicon import terms
+from vrag_ray.policies.extractive.questions import parts
+from vrag_ray.types import Box, Locator, PageText, Word
+
+
+def page(words: list[Word]) -> PageText:
+    return PageText("d", Locator(page=1), " ".join(word.text for word in words), tuple(words), WIDTH, HEIGHT)
+
+
+SALES = table(50, 170, (0, 150, 250, 350), ("Region", "2021", "2022", "2023"), ("North", "12", "15", "18"))
+
+
+def values(words: list[Word], question: str) -> list[str]:
+    wanted = terms(question)
+    found = crossings(rows(page(words)), wanted)
+    return [one.value for one in found if len(one.aligned) == len(wanted)]
+
+
+def test_row_and_column_meet_in_one_cell() -> None:
+    assert values(SALES, "North 2022") == ["15"]
+
+
+def test_a_transposed_table_gives_the_same() -> None:
+    turned = table(50, 170, (0, 150, 250), ("Year", "North", "South"), ("2021", "12", "21"), ("2022", "15", "24"))
+    assert values(turned, "North 2022") == ["15"]
+
+
+def test_figures_set_close_together_are_still_cells() -> None:
+    words = [*put(50, 100, "Region 2021 2022 2023"), *put(50, 120, "North_ 12.0 15.0 18.0")]
+    assert values(words, "North 2022") == ["15.0"]
+
+
+def test_right_aligned_figures_stand_under_their_header() -> None:
+    words = table(50, 100, (0, 150, 250), ("Part", "Total cost", "Weight"))
+    words += [*put(50, 120, "Mast"), *put(252, 120, "7"), *put(330, 120, "9")]
+    assert values(words, "Mast cost") == ["7"]
+
+
+def test_a_bar_is_read_by_the_label_beneath_it() -> None:
+    words = [*put(100, 300, "410"), *put(200, 260, "520"), *table(100, 500, (0, 100), ("Mon", "Tue"))]
+    assert values(words, "Tue") == ["520"]
+
+
+def test_two_series_over_one_label_give_no_value() -> None:
+    words = [*put(100, 300, "410"), *put(100, 350, "380"), *table(100, 500, (0, 100), ("Mon", "Tue"))]
+    assert values(words, "Mon") == []
+
+
+def test_two_columns_of_prose_are_two_cells_of_a_row() -> None:
+    words = [*put(50, 100, "left column words here"), *put(350, 100, "right column words here")]
+    assert [cell.text for cell in rows(page(words))[0].cells] == ["left column words here", "right column words here"]
+
+
+def test_sentences_follow_reading_order_and_keep_abbreviations_whole() -> None:
+    words = [*put(50, 100, "See fig. 3 for the mast."), *put(50, 114, "It is tall, e.g. 9 m."), *put(50, 200, "Title")]
+    assert [one.text for one in sentences(page(words))] == [
+        "See fig. 3 for the mast.",
+        "It is tall, e.g. 9 m.",
+        "Title",
+    ]
+    assert [one.text for one in text_sentences("One two.\nThree\nfour. Five\n\nSix")] == [
+        "One two.",
+        "Three four.",
+        "Five",
+        "Six",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[30.0-39.5] Damage found", [("Damage found", 30.0, 39.5)]),
+        ("<12.0 seconds> a\n<15.0 seconds> b", [("a", 12.0, 15.0), ("b", 15.0, 60.0)]),
+        ("1\n00:00:30,500 --> 00:00:39,000\nDamage\nfound\n", [("Damage found", 30.5, 39.0)]),
+        ("01:10 late words", [("late words", 70.0, 70.0)]),
+        ("30.0-39.5 s: Damage", [("Damage", 30.0, 39.5)]),
+        ("180 photographs were taken\nno stamp", []),
+    ],
+)
+def test_stamped_lines_are_captions(text: str, expected: list[tuple[str, float, float]]) -> None:
+    found = captions(text, Locator(t_start=0.0, t_end=60.0))
+    assert [(one.text, one.start, one.end) for one in found] == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "quote", "answer"),
+    [
+        ("How long does it take?", "Delivery takes 14 weeks on average.", "14 weeks"),
+        ("How much did the mast cost in 2022?", "In 2022 the mast cost 1.5 million euros.", "1.5 million euros"),
+        ("What is the price of the mast?", "In 2019 the mast of type T4 came in CO2.", ""),
+        ("When was the workshop founded?", "The workshop was founded on 3 May 1987 in Harlow.", "3 May 1987"),
+        ("Who founded the workshop?", "The workshop was founded by Maria Lund in 1987.", "Maria Lund"),
+        ("What share is wind?", "Wind has a share of 45.2 % of all.", "45.2 %"),
+        ("Why is oak oiled?", "Oak is oiled so that it lasts.", ""),
+    ],
+)
+def test_the_shortest_answer_is_a_part_of_the_quote(question: str, quote: str, answer: str) -> None:
+    (part,) = parts(question, limit=3)
+    assert shortest_answer(part, quote) == answer
+    assert answer in quote
+
+
+COORDINATE = st.floats(0, 0.9)
+WORDS = st.lists(
+    st.builds(
+        lambda text, x, y, w, h: Word(text, Box(x, y, x + w, y + h)),
+        st.sampled_from(["North", "2022", "12", "15.5", "mast", "the", "•", "."]),
+        COORDINATE,
+        COORDINATE,
+        st.floats(0.001, 0.1),
+        st.floats(0.001, 0.1),
+    ),
+    max_size=25,
+)
+
+
+@given(WORDS)
+def test_any_scatter_of_words_can_be_laid_out(words: list[Word]) -> None:
+    sheet = page(words)
+    laid = rows(sheet)
+    assert sorted(word.text for row in laid for cell in row.cells for word in cell.words) == sorted(
+        w.text for w in words
+    )
+    assert sum(len(one.words) for one in sentences(sheet)) == len(words)
+    crossings(laid, terms("North mast 2022"))

@@ -1,0 +1,244 @@
+"""``OpenAiModel`` and ``ChatPolicy`` against a scripted server over real HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import io
+import time
+from contextlib import aclosing
+
+import pytest
+from PIL import Image
+
+from tests.support.agent_pages import library
+from tests.support.openai_stub import AgentSpec, Body, Say, images_of, openai_stub, texts_of
+from tests.support.scripted_agent import run_to_end, ticking
+from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
+from vrag_ray.agent.driver import Run
+from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus, ThinkEvent
+from vrag_ray.agent.ports import PromptRefusedError
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, Sampling
+from vrag_ray.policies.llm.openai_api import OpenAiModel
+from vrag_ray.policies.registry import UnknownAgentError, agent_spec, agents
+from vrag_ray.types import Completion, VragError
+
+GRAPH = GraphProtocol()
+SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")
+KEEP = SummarizeAndMemorize(
+    summarize="North sold 15", memorize=(MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=4),)
+)
+ANSWER = AddAnswerNode(parent_ids=("a",), answer="15 [1]", citations=("a#1",))
+HELLO = ChatRequest((Message.of(Role.USER, "hello"),))
+
+
+def config(base_url: str, **more: object) -> OpenAiConfig:
+    return OpenAiConfig.model_validate({"base_url": base_url, "model": "stub", "retries": 2, "timeout_s": 10} | more)
+
+
+def hear(request: ChatRequest, settings: OpenAiConfig) -> tuple[list[Delta], Completion]:
+    async def listen() -> list[Delta | Completion]:
+        async with aclosing(OpenAiModel(settings)) as model:
+            return [piece async for piece in model.chat(request)]
+
+    *deltas, last = asyncio.run(listen())
+    assert isinstance(last, Completion)
+    return [delta for delta in deltas if isinstance(delta, Delta)], last
+
+
+def png(colour: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("L", (28, 28), colour).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def test_deltas_put_together_are_the_completion_with_its_thoughts_and_usage() -> None:
+    with openai_stub(lambda _, __: Say("the answer is in the harbour", "let me think about it")) as stub:
+        deltas, whole = hear(HELLO, config(stub.base_url))
+    assert len(deltas) > 3
+    assert "".join(delta.content for delta in deltas) == whole.text == "the answer is in the harbour"
+    assert "".join(delta.think for delta in deltas) == whole.reasoning == "let me think about it"
+    assert whole.usage == {"prompt_tokens": 100, "completion_tokens": 10, "cached_tokens": 64}
+
+
+def test_what_is_sent_is_what_was_asked() -> None:
+    request = ChatRequest(
+        (Message.of(Role.SYSTEM, "be brief"), Message.of(Role.USER, "see", ImagePart(png(9)), "this")),
+        sampling=Sampling(max_tokens=77, temperature=0.5, seed=3, stop=("END",)),
+        thinking=False,
+    )
+    with openai_stub(lambda _, __: "ok") as stub:
+        hear(request, config(stub.base_url, api_key="secret"))
+        [body] = stub.requests
+        assert stub.keys == ["secret"]
+    assert (body["model"], body["max_tokens"], body["temperature"]) == ("stub", 77, 0.5)
+    assert (body["seed"], body["stop"], body["stream"]) == (3, ["END"], True)
+    assert (body["enable_thinking"], body["chat_template_kwargs"]) == (False, {"enable_thinking": False})
+    assert [message["role"] for message in body["messages"]] == ["system", "user"]
+    assert texts_of(body) == ["be brief", "seethis"]
+    [url] = images_of(body)
+    assert base64.b64decode(url.partition(",")[2]) == png(9)
+
+
+def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HARBOUR_KEY", "from outside")
+    with openai_stub(lambda _, __: "ok") as stub:
+        hear(HELLO, config(stub.base_url, api_key_env="HARBOUR_KEY"))
+        assert stub.keys == ["from outside"]
+
+
+def test_a_key_is_never_shown() -> None:
+    assert "hush" not in repr(config("http://x/v1", api_key="hush"))
+
+
+def test_more_pictures_than_the_model_takes_are_refused_before_anything_is_sent() -> None:
+    pictures = [ImagePart(png(number)) for number in range(3)]
+    with openai_stub(lambda _, __: "ok") as stub:
+        with pytest.raises(PromptRefusedError, match=r"3 pictures and model stub takes 2.*raise openai\.max_images"):
+            hear(ChatRequest((Message.of(Role.USER, *pictures),)), config(stub.base_url, max_images=2))
+        assert stub.requests == []
+
+
+def test_a_refusal_for_the_moment_is_tried_again() -> None:
+    with openai_stub(lambda _, number: Say(status=503) if number == 0 else "ok") as stub:
+        _, whole = hear(HELLO, config(stub.base_url))
+        assert (whole.text, len(stub.requests)) == ("ok", 2)
+
+
+@pytest.mark.parametrize(("status", "tries"), [(401, 1), (400, 1), (503, 3)])
+def test_a_refusal_for_good_is_told_with_the_reason(status: int, tries: int) -> None:
+    with openai_stub(lambda _, __: Say(status=status)) as stub:
+        with pytest.raises(VragError, match=f"stub refuses \\({status}\\).*the stub refuses"):
+            hear(HELLO, config(stub.base_url))
+        assert len(stub.requests) == tries
+
+
+def test_no_server_is_told_with_the_setting_to_check() -> None:
+    with pytest.raises(VragError, match=r"cannot be reached.*openai\.base_url"):
+        hear(HELLO, config("http://127.0.0.1:9/v1", retries=0))
+
+
+@pytest.mark.parametrize("cut_after", [1, 3])
+def test_a_reply_that_breaks_off_is_lost_not_short(cut_after: int) -> None:
+    with (
+        openai_stub(lambda _, __: Say("a long answer that never ends", cut_after=cut_after)) as stub,
+        pytest.raises(ModelLostError),
+    ):
+        hear(HELLO, config(stub.base_url))
+
+
+def test_leaving_the_stream_ends_the_generation() -> None:
+    async def leave(base_url: str) -> None:
+        async with aclosing(OpenAiModel(config(base_url))) as model, aclosing(model.chat(HELLO)) as pieces:
+            await anext(pieces)
+
+    with openai_stub(lambda _, __: Say("word " * 2000, delay_s=0.002)) as stub:
+        asyncio.run(leave(stub.base_url))
+        # The server notices when it writes on; it writes to the end where it does not.
+        while stub.busy:
+            time.sleep(0.001)
+        assert stub.left == 1
+
+
+def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = False) -> tuple[Run, list[Event]]:
+    model = OpenAiModel(config(base_url))
+    made = agent_spec(agent, AgentConfig(), CorpusConfig(), model, session="r1", native_tools=native_tools)
+    run = Run(
+        "r1",
+        "What was North in 2022?",
+        policy=made.policy,
+        protocol=made.protocol,
+        source=library(),
+        config=AgentConfig(),
+        clock=ticking(),
+        agent=agent,
+    )
+
+    async def collect() -> list[Event]:
+        async with aclosing(model):
+            return [event async for event in run.events()]
+
+    return run, asyncio.run(collect())
+
+
+def script(*lines: Say | str) -> AgentSpec:
+    def say(_: Body, number: int) -> Say | str:
+        return lines[min(number, len(lines) - 1)]
+
+    return say
+
+
+def test_vimrag_runs_over_an_endpoint_and_its_words_are_told_as_they_come() -> None:
+    turns = [Say(GRAPH.render(action), "hm, I think") for action in (SEARCH, KEEP, ANSWER)]
+    with openai_stub(script(*turns)) as stub:
+        run, events = run_agent(stub.base_url)
+        assert [len(images_of(body)) for body in stub.requests] == [0, 1, 1]
+    record = run.record()
+    assert (record.status, record.answer, record.citations[0].title) == (RunStatus.ANSWERED, "15 [1]", "Annual report")
+    said = {
+        step: "".join(event.content for event in events if isinstance(event, ContentEvent) and event.step == step)
+        for step in (1, 2, 3)
+    }
+    assert said[1] == GRAPH.render(SEARCH)
+    thought = [event.content for event in events if isinstance(event, ThinkEvent) and event.step == 2]
+    assert "".join(thought) == "hm, I think"
+    assert record.usage["cached_tokens"] == 3 * 64
+
+
+def test_functions_called_natively_do_the_same() -> None:
+    def call(action: AddSearchNode | SummarizeAndMemorize | AddAnswerNode) -> Say:
+        return Say(calls=((action.name, action.model_dump_json(exclude={"name"})),), finish="tool_calls")
+
+    with openai_stub(script(call(SEARCH), call(KEEP), call(ANSWER))) as stub:
+        run, _ = run_agent(stub.base_url, native_tools=True)
+        tools = [tool["function"]["name"] for tool in stub.requests[0]["tools"]]
+    assert tools == ["add_search_node", "summarize_and_memorize", "crop", "add_answer_node"]
+    assert (run.record().status, run.record().corrections) == (RunStatus.ANSWERED, 0)
+
+
+def test_vrag_runs_over_an_endpoint_with_one_picture_a_turn() -> None:
+    turns = ("<think>a</think><search>units sold</search>", "<think>b</think><answer>15</answer>")
+    with openai_stub(script(*turns)) as stub:
+        run, _ = run_agent(stub.base_url, "vrag")
+        assert [len(images_of(body)) for body in stub.requests] == [0, 1]
+    assert run.record().answer == "15"
+
+
+def test_a_reply_that_was_lost_begins_anew_and_says_so() -> None:
+    turns = (
+        Say(GRAPH.render(SEARCH), cut_after=3),
+        *(Say(GRAPH.render(action)) for action in (SEARCH, KEEP, ANSWER)),
+    )
+    with openai_stub(script(*turns)) as stub:
+        run, events = run_agent(stub.base_url)
+    errors = [event for event in events if isinstance(event, ErrorEvent)]
+    assert ["begins anew" in error.message for error in errors] == [True]
+    after = [event for event in events if isinstance(event, ContentEvent) and event.seq > errors[0].seq]
+    assert "".join(event.content for event in after if event.step == 1) == GRAPH.render(SEARCH)
+    assert (run.record().status, run.record().corrections) == (RunStatus.ANSWERED, 0)
+
+
+def test_a_model_that_refuses_ends_the_run_with_its_reason() -> None:
+    with openai_stub(lambda _, __: Say(status=401)) as stub:
+        run, events = run_agent(stub.base_url)
+    assert run.record().status is RunStatus.ERROR
+    last = events[-1]
+    assert isinstance(last, ErrorEvent) and last.terminal and "401" in last.message
+
+
+def test_agents_that_need_a_model_are_offered_only_with_one() -> None:
+    assert agents(has_model=False) == ("extractive",)
+    assert agents(has_model=True) == ("extractive", "vimrag", "vrag")
+    with pytest.raises(UnknownAgentError, match="needs a language model"):
+        agent_spec("vimrag", AgentConfig(), CorpusConfig(), None)
+    with pytest.raises(UnknownAgentError, match="no agent"):
+        agent_spec("wizard", AgentConfig(), CorpusConfig(), None)
+
+
+def test_the_extractive_policy_needs_no_model() -> None:
+    made = agent_spec("extractive", AgentConfig(), CorpusConfig(), None)
+    run, _ = run_to_end(made.policy, library(), "How many units did North sell in 2022?")
+    assert run.record().status is RunStatus.ANSWERED

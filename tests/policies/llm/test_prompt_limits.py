@@ -1,0 +1,207 @@
+"""Numbers that cannot fit a model are refused with their sum, and runs of fitting ones never exceed it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.agent.images.test_budget import films, keep, search
+from tests.support.agent_pages import Shelf, library
+from tests.support.openai_stub import Body, images_of, openai_stub, texts_of
+from tests.support.paths import ROOT
+from vrag_ray.agent.actions import AddAnswerNode
+from vrag_ray.agent.driver import Run
+from vrag_ray.agent.events import CropEvent
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.client.schemas import RunRequest
+from vrag_ray.compat.agents import VimRAG
+from vrag_ray.config import AgentConfig, Auth, CorpusConfig, OpenAiConfig, ServingConfig, Settings, VllmConfig
+from vrag_ray.policies.llm.openai_api import OpenAiModel
+from vrag_ray.policies.llm.prompt_limits import ModelLimits, PromptBudgetError, limits_of
+from vrag_ray.policies.registry import AgentName, offered, ready_settings, wire_protocol
+from vrag_ray.serving.errors import InvalidError
+from vrag_ray.serving.runs.factory import make_run
+from vrag_ray.types import FamilyName, VragError
+
+CONFIGS = sorted((ROOT / "serve_configs").glob("*.yaml"))
+GRAPH = GraphProtocol()
+
+
+def endpoint(base_url: str = "http://127.0.0.1:9/v1", **agent: object) -> Settings:
+    return Settings(openai=OpenAiConfig(base_url=base_url, model="stub"), agent=AgentConfig.model_validate(agent))
+
+
+def run_of(settings: Settings, shelf: Shelf, agent: str, **wanted: object) -> Run:
+    assert settings.openai is not None
+    request = RunRequest.model_validate({"question": "What is in the harbour?", "agent": agent, **wanted})
+    return make_run("r1", request, settings, shelf, OpenAiModel(settings.openai))
+
+
+def test_remembered_frames_reach_the_endpoint_when_videos_are_found() -> None:
+    lines = [GRAPH.render(one) for one in (search("a"), keep(10.0, 50.0), search("b", "a"))]
+    lines.append(GRAPH.render(AddAnswerNode(parent_ids=("b",), answer="boats")))
+    with openai_stub(lambda _, number: lines[number]) as stub:
+        record = asyncio.run(run_of(endpoint(stub.base_url), films(3), "vimrag").finish())
+    assert (record.status, record.error) == ("answered", "")
+    assert [len(images_of(body)) for body in stub.requests] == [0, 25, 2, 2 + 25]
+    assert not any("left out" in text for body in stub.requests for text in texts_of(body))
+
+
+def test_tags_of_a_qwen3_model_count_in_thousandths_whatever_the_pictures_size() -> None:
+    lines = ["<search>units sold by region</search>", "<bbox>[0, 0, 500, 500]</bbox>", "<answer>15</answer>"]
+    with openai_stub(lambda _, number: lines[number]) as stub:
+        run = run_of(endpoint(stub.base_url, family=FamilyName.QWEN3_VL), library(), "vrag")
+        record = asyncio.run(run.finish())
+    [crop] = [event for event in record.events if isinstance(event, CropEvent)]
+    # The margin of every crop, and words that are not cut.
+    assert crop.place.bbox == pytest.approx((0, 0, 0.5, 0.5), abs=0.06)
+    assert "thousandths of that picture's width and height, 0 to 1000" in texts_of(stub.requests[0])[0]
+
+
+def instruction(body: Body) -> str:
+    return texts_of(body)[0]
+
+
+def test_tags_of_the_released_checkpoint_are_byte_for_byte_what_it_was_trained_on() -> None:
+    lines = ["<search>units sold by region</search>", "<bbox>[1, 2, 3]</bbox>", "<answer>15</answer>"]
+    with openai_stub(lambda _, number: lines[number]) as stub:
+        asyncio.run(run_of(endpoint(stub.base_url), library(), "vrag").finish())
+    assert instruction(stub.requests[0]) == (
+        "Answer the question from pages of a document collection. You see no page until you search. Each reply thinks "
+        "inside <think></think> and then takes exactly one action: <search>query</search>, "
+        "<bbox>[x1, y1, x2, y2]</bbox> or <answer>answer</answer>. A search shows you a page that may help. A bbox "
+        "shows you that part of the last picture enlarged, in pixels of that picture. Whenever you see something new, "
+        "think about it first. Search and look as often as you need; once you know the answer, give it in few words, "
+        "for example <answer>42 tonnes</answer>.\nQuestion: What is in the harbour?"
+    )
+    assert texts_of(stub.requests[2])[-1] == (
+        "a bbox is four numbers, <bbox>[x1, y1, x2, y2]</bbox>, in pixels of the last picture"
+    )
+
+
+def test_an_endpoint_without_eyes_is_told_in_words() -> None:
+    settings = endpoint()
+    assert settings.openai is not None
+    lines = [GRAPH.render(search("a")), GRAPH.render(AddAnswerNode(parent_ids=("a",), answer="boats"))]
+    with openai_stub(lambda _, number: lines[number]) as stub:
+        blind = settings.openai.model_copy(update={"base_url": stub.base_url, "max_images": 0})
+        record = asyncio.run(run_of(Settings(openai=blind), films(2), "vimrag").finish())
+    assert record.status == "answered"
+    assert [images_of(body) for body in stub.requests] == [[], []]
+    assert sum(text.count("(not to be seen) harbour film") for text in texts_of(stub.requests[1])) == 2
+
+
+def test_pictures_that_cannot_fit_are_refused_with_their_sum() -> None:
+    settings = endpoint(search_top_k=26)
+    with pytest.raises(
+        PromptBudgetError,
+        match=r"the agent vimrag cannot be served: memory 5 \(agent\.memory_top_k\) \+ crops 2 \+ results 26 "
+        r"\(agent\.search_top_k\) = 33 pictures in a prompt > openai\.max_images 32: raise openai\.max_images or lower",
+    ):
+        ready_settings(settings)
+    assert ready_settings(endpoint(search_top_k=25)).agent.search_top_k == 25
+
+
+def test_tokens_that_cannot_fit_are_refused_with_their_sum(tmp_path: Path) -> None:
+    model = folder(tmp_path, "qwen3_vl")
+    with pytest.raises(
+        PromptBudgetError,
+        match=r"agent\.search_top_k 3: memory 1280 \(agent\.memory_pixels\) \+ 2 pages x 980 \(agent\.picture_pixels\)"
+        r" \+ 23 frames x 128 \(agent\.frame_pixels\) \+ 2 crops x 980 \+ reply 2048 \(agent\.max_reply_tokens\)"
+        r" \+ text 1024 \(1/4 of the context\) = 11216 tokens > vllm\.max_model_len 4096: raise vllm\.max_model_len",
+    ):
+        ready_settings(Settings(vllm=VllmConfig(model=model, max_model_len=4096)))
+    assert ready_settings(Settings(vllm=VllmConfig(model=model))).agent.family is FamilyName.QWEN3_VL
+    with pytest.raises(PromptBudgetError, match=r"max_model_len 4096"):
+        ready_settings(Settings(vllm=VllmConfig(model=model, engine_args={"max_model_len": 4096})))
+
+
+def test_vrag_whose_pictures_have_a_size_of_their_own_is_not_offered_where_they_cannot_fit(tmp_path: Path) -> None:
+    small = AgentConfig(picture_pixels=12544, frame_pixels=12544, memory_pixels=0, max_reply_tokens=48)
+    settings = Settings(vllm=VllmConfig(model=folder(tmp_path, "qwen2_5_vl"), max_model_len=1024), agent=small)
+    assert offered(ready_settings(settings), has_model=True) == ("extractive", "vimrag")
+    assert offered(Settings(), has_model=False) == ("extractive",)
+    request = RunRequest(question="What?", agent="vrag")
+    model = OpenAiModel(OpenAiConfig(base_url="http://127.0.0.1:9/v1", model="stub"))
+    with pytest.raises(
+        InvalidError,
+        match=r"agent: agent\.tags_results 1: 1 pages x 512 \(of a fixed size\) .* > vllm\.max_model_len 1024",
+    ):
+        make_run("r1", request, ready_settings(settings), library(), model)
+
+
+def test_a_request_for_more_results_than_fit_is_refused() -> None:
+    with pytest.raises(InvalidError, match=r"top_k: .*results 40 .*> openai\.max_images 32"):
+        run_of(endpoint(), library(), "vimrag", top_k=40)
+    assert run_of(endpoint(), library(), "extractive", top_k=40)
+
+
+def test_a_program_is_refused_where_it_makes_its_agent() -> None:
+    with pytest.raises(PromptBudgetError, match=r"results 30 \(agent\.search_top_k\) = 37 pictures"):
+        VimRAG("http://127.0.0.1:9/v1", "http://127.0.0.1:8", "a-model", search_top_k=30)
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_shipped_configurations_fit(path: Path, tmp_path: Path) -> None:
+    [application] = yaml.safe_load(path.read_text(encoding="utf-8"))["applications"]
+    settings = Settings.model_validate(application["args"])
+    if path.stem == "tiny-cpu":
+        assert settings.vllm is not None
+        tiny = settings.vllm.model_copy(update={"model": folder(tmp_path, "qwen2_5_vl")})
+        settings = settings.model_copy(update={"vllm": tiny})
+    ready = ready_settings(settings)
+    for agent in (AgentName.VIMRAG, AgentName.VRAG) if path.stem != "embedded" else ():
+        assert wire_protocol(agent, ready.agent, ready.corpus, limits_of(ready)).limits is not None
+
+
+def folder(root: Path, model_type: str) -> str:
+    (root / "config.json").write_text(json.dumps({"model_type": model_type}), encoding="utf-8")
+    return str(root)
+
+
+@pytest.mark.parametrize(
+    ("model_type", "family"),
+    [("qwen2_5_vl", "qwen2_5_vl"), ("qwen3_vl", "qwen3_vl"), ("qwen3_vl_moe", "qwen3_vl")],
+)
+def test_the_family_is_that_of_the_served_model_for_every_agent(model_type: str, family: str, tmp_path: Path) -> None:
+    settings = ready_settings(Settings(vllm=VllmConfig(model=folder(tmp_path, model_type))))
+    assert settings.agent.family == family
+    for agent in (AgentName.VIMRAG, AgentName.VRAG):
+        assert wire_protocol(agent, settings.agent, settings.corpus, None).family.name == family
+
+
+def test_a_family_that_is_not_the_served_models_is_refused_with_both_names(tmp_path: Path) -> None:
+    from vrag_ray.serving.app import build
+
+    model = VllmConfig(model=folder(tmp_path, "qwen3_vl"))
+    with pytest.raises(VragError, match=r"agent\.family is qwen2_5_vl, but vllm\.model .* of the family qwen3_vl"):
+        build(
+            Settings(
+                collection=str(tmp_path),
+                serving=ServingConfig(auth=Auth.LOOPBACK),
+                vllm=model,
+                agent=AgentConfig(family=FamilyName.QWEN2_5_VL),
+            )
+        )
+
+
+def test_a_model_of_no_known_family_needs_to_be_told_one(tmp_path: Path) -> None:
+    model = VllmConfig(model=folder(tmp_path, "llava"))
+    with pytest.raises(VragError, match=r"model_type is 'llava'.*set agent\.family to qwen2_5_vl or qwen3_vl"):
+        ready_settings(Settings(vllm=model))
+    told = ready_settings(Settings(vllm=model, agent=AgentConfig(family=FamilyName.QWEN3_VL)))
+    assert told.agent.family is FamilyName.QWEN3_VL
+    nowhere = VllmConfig(model="nobody/no-such-model")
+    with pytest.raises(VragError, match=r"config\.json cannot be read here.*set agent\.family"):
+        ready_settings(Settings(vllm=nowhere))
+    assert ready_settings(Settings(vllm=nowhere, agent=told.agent)).agent == told.agent
+
+
+def test_behind_an_endpoint_each_agent_has_the_family_that_it_was_made_for() -> None:
+    config, limits = AgentConfig(), ModelLimits(32)
+    assert wire_protocol(AgentName.VIMRAG, config, CorpusConfig(), limits).family.name is FamilyName.QWEN3_VL
+    assert wire_protocol(AgentName.VRAG, config, CorpusConfig(), limits).family.name is FamilyName.QWEN2_5_VL

@@ -1,0 +1,164 @@
+import hashlib
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serving.conftest import http
+from tests.support.stand_in import DOC_ID, ORIGINAL, StandIn
+from vrag_ray.config import ServingConfig
+from vrag_ray.types import Box
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_documents_are_listed_fetched_by_prefix_and_deleted(client: httpx.AsyncClient):
+    assert (await client.get("/v1/documents", params={"limit": 1})).json()["total"] == 1
+    assert (await client.get(f"/v1/documents/{DOC_ID[:8]}")).json()["doc_id"] == DOC_ID
+    assert (await client.delete(f"/v1/documents/{DOC_ID}")).json() == {"doc_id": DOC_ID, "collection_version": 8}
+
+
+@pytest.mark.parametrize("doc_id", ["cd" * 32, "..%2f..%2fblobs", "%2e%2e", "a%00b", "ab", "%ef%bc%8e%ef%bc%8e", "~"])
+@pytest.mark.parametrize("rest", ["", "/pages/1.png", "/frames/0.png", "/original"])
+async def test_unknown_and_hostile_document_ids_are_404(client: httpx.AsyncClient, doc_id: str, rest: str):
+    reply = await client.get(f"/v1/documents/{doc_id}{rest}")
+    assert reply.status_code == 404
+    assert set(reply.json()) == {"error"}
+
+
+async def test_a_page_is_drawn_as_asked_and_not_sent_twice(client: httpx.AsyncClient, backend: StandIn):
+    url = f"/v1/documents/{DOC_ID}/pages/3.png"
+    reply = await client.get(url, params={"dpi": 300, "bbox": "0.1,0.2,0.5,0.6"})
+    assert reply.headers["content-type"] == "image/png"
+    assert backend.drawn == [(DOC_ID, 3, 300.0, Box(0.1, 0.2, 0.5, 0.6))]
+    again = await client.get(
+        url, params={"dpi": 300, "bbox": "0.1,0.2,0.5,0.6"}, headers={"if-none-match": reply.headers["etag"]}
+    )
+    other = await client.get(url, headers={"if-none-match": reply.headers["etag"]})
+    assert (again.status_code, other.status_code) == (304, 200)
+
+
+async def test_a_frame_is_addressed_by_seconds(client: httpx.AsyncClient, backend: StandIn):
+    assert (await client.get(f"/v1/documents/{DOC_ID}/frames/12.5.png")).status_code == 200
+    assert backend.drawn == [(DOC_ID, 12.5)]
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("pages/0.png", "n"),
+        ("pages/x.png", "n"),
+        ("pages/1.png?dpi=0", "dpi"),
+        ("pages/1.png?dpi=inf", "dpi"),
+        ("pages/1.png?dpi=1e9", "dpi"),
+        ("pages/1.png?bbox=0,0,1", "bbox"),
+        ("pages/1.png?bbox=0,0,2,1", "bbox"),
+        ("pages/1.png?bbox=.5,.5,.5,.5", "bbox"),
+        ("pages/1.png?bbox=nan,0,1,1", "bbox"),
+        ("frames/-1.png", "t"),
+        ("frames/nan.png", "t"),
+        ("frames/x.png", "t"),
+    ],
+)
+async def test_a_wrong_page_frame_dpi_or_box_is_422(client: httpx.AsyncClient, path: str, field: str):
+    reply = await client.get(f"/v1/documents/{DOC_ID}/{path}")
+    assert (reply.status_code, reply.json()["error"]["param"]) == (422, field)
+
+
+async def test_the_original_is_a_download_that_runs_nothing(client: httpx.AsyncClient):
+    reply = await client.get(f"/v1/documents/{DOC_ID}/original")
+    assert reply.content == ORIGINAL
+    assert reply.headers["content-disposition"].startswith("attachment; filename*=UTF-8''a%20%22quoted%22%0D%0A")
+    assert reply.headers["content-security-policy"] == "default-src 'none'; sandbox"
+    assert reply.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_the_original_can_be_shown_by_a_browser_and_runs_nothing_there_either(client: httpx.AsyncClient):
+    reply = await client.get(f"/v1/documents/{DOC_ID}/original", params={"disposition": "inline"})
+    assert reply.headers["content-disposition"].startswith("inline; filename*=UTF-8''a%20%22quoted%22")
+    assert reply.headers["content-security-policy"].startswith("default-src 'none';")
+    assert "script-src" not in reply.headers["content-security-policy"]
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    wrong = await client.get(f"/v1/documents/{DOC_ID}/original", params={"disposition": "run"})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (422, "disposition")
+
+
+@pytest.mark.parametrize(
+    ("header", "status", "start", "stop"),
+    [
+        ("bytes=0-99", 206, 0, 100),
+        ("bytes=1000-", 206, 1000, 1024),
+        ("bytes=-24", 206, 1000, 1024),
+        ("bytes=0-999999", 200, 0, 1024),
+        ("bytes=5-2", 416, 0, 0),
+        ("bytes=2000-", 416, 0, 0),
+        ("bytes=0-1,5-6", 200, 0, 1024),
+        ("pages=1-2", 200, 0, 1024),
+    ],
+)
+async def test_a_byte_range_is_honoured(client: httpx.AsyncClient, header: str, status: int, start: int, stop: int):
+    reply = await client.get(f"/v1/documents/{DOC_ID}/original", headers={"Range": header})
+    assert reply.status_code == status
+    if status != 416:
+        assert reply.content == ORIGINAL[start:stop]
+
+
+async def test_uploads_are_streamed_to_disk_under_safe_names(
+    client: httpx.AsyncClient, backend: StandIn, tmp_path: Path
+):
+    names = [
+        "../../etc/passwd",
+        "C:\\secret\\a.pdf",
+        "..",
+        "a\x1b[2J.txt",
+        "übér.PDF",
+        "x" * 400 + ".pdf",
+        "a.pdf",
+        "a.pdf",
+    ]
+    files = [("files", (name, f"bytes of {number}".encode())) for number, name in enumerate(names)]
+    reply = await client.post("/v1/documents", files=files, data={"meta": json.dumps({"team": "x", "year": 2026})})
+    assert reply.status_code == 202
+    assert reply.headers["location"] == reply.json()["url"]
+    [(saved, meta)] = backend.submitted
+    assert meta == {"team": "x", "year": 2026}
+    assert [file.name for file in saved[:5]] == ["passwd", "a.pdf", "upload", "a[2J.txt", "übér.PDF"]
+    assert len(saved[5].name.encode()) <= 200
+    for number, file in enumerate(saved):
+        assert file.path.resolve().is_relative_to(tmp_path / "uploads")
+        assert file.path.read_bytes() == f"bytes of {number}".encode()
+        assert file.doc_id == hashlib.sha256(file.path.read_bytes()).hexdigest()
+    assert len({file.path for file in saved}) == len(names)
+
+
+async def test_an_upload_beyond_the_limit_is_413_and_leaves_nothing(tmp_path: Path):
+    backend = StandIn(tmp_path / "runs")
+    async with http(backend, tmp_path, ServingConfig(max_upload_mb=1)) as client:
+        fits = await client.post("/v1/documents", files={"files": ("a.pdf", b"x" * (1 << 20))})
+        large = await client.post("/v1/documents", files={"files": ("a.pdf", b"x" * (3 << 20))})
+    assert (fits.status_code, large.status_code) == (202, 413)
+    assert len(list((tmp_path / "uploads").iterdir())) == 1
+
+
+@pytest.mark.parametrize("meta", ["{", "[]", '{"a": [1]}', '{"a": null}'])
+async def test_meta_that_is_no_object_of_plain_values_is_422(client: httpx.AsyncClient, meta: str):
+    reply = await client.post("/v1/documents", files={"files": ("a.txt", b"x")}, data={"meta": meta})
+    assert (reply.status_code, reply.json()["error"]["param"]) == (422, "meta")
+
+
+async def test_an_upload_without_files_is_422(client: httpx.AsyncClient):
+    for reply in (
+        await client.post("/v1/documents", json={"path": "/etc/passwd"}),
+        await client.post("/v1/documents", data={"files": "text"}),
+    ):
+        assert (reply.status_code, reply.json()["error"]["param"]) == (422, "files")
+    broken = await client.post(
+        "/v1/documents", content=b"--x\r\nbroken", headers={"content-type": "multipart/form-data; boundary=x"}
+    )
+    assert broken.status_code in (400, 422)
+
+
+async def test_an_unknown_job_is_404(client: httpx.AsyncClient):
+    assert (await client.get("/v1/jobs/..%2fx")).status_code == 404
+    assert (await client.get("/v1/jobs/none")).status_code == 404

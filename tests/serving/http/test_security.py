@@ -1,0 +1,109 @@
+from pathlib import Path
+
+import pytest
+
+from tests.serving.conftest import http
+from tests.support.stand_in import StandIn
+from vrag_ray.config import Auth, ServingConfig
+from vrag_ray.serving.http.security import Security
+from vrag_ray.types import VragError
+from vrag_ray.types.redaction import public_uri, scrub
+
+LOCAL = {"host": "127.0.0.1:8000"}
+
+
+@pytest.mark.anyio
+async def test_with_keys_only_a_known_bearer_passes_and_probes_stay_open(tmp_path: Path):
+    security = Security.from_environment(ServingConfig(), {"VRAG_API_KEYS": "first-key, second-key"})
+    async with http(StandIn(tmp_path / "runs"), tmp_path, security=security) as client:
+        for header in (
+            {},
+            {"Authorization": "Bearer nope"},
+            {"Authorization": "Basic first-key"},
+            {"Authorization": "Bearer"},
+        ):
+            reply = await client.get("/v1/documents", headers=header)
+            assert reply.status_code == 401
+            assert reply.headers["www-authenticate"] == "Bearer"
+            assert reply.json()["error"]["code"] == "invalid_api_key"
+        for key in ("first-key", "second-key"):
+            assert (await client.get("/v1/documents", headers={"Authorization": f"Bearer {key}"})).status_code == 200
+        assert (await client.get("/metrics")).status_code == 401
+        assert (await client.get("/healthz")).status_code == 200
+        assert (await client.get("/readyz")).status_code == 200
+
+
+@pytest.mark.anyio
+async def test_without_keys_a_rebound_name_and_a_foreign_page_are_refused(tmp_path: Path):
+    async with http(StandIn(tmp_path / "runs"), tmp_path) as client:
+        rebound = await client.get("/v1/documents", headers={"Host": "evil.example"})
+        foreign = await client.post("/v1/search", json={"query": "a"}, headers={"Origin": "https://evil.example"})
+        own = await client.post("/v1/search", json={"query": "a"}, headers={"Origin": str(client.base_url).rstrip("/")})
+    assert (rebound.status_code, foreign.status_code, own.status_code) == (403, 403, 200)
+
+
+def test_a_public_host_without_keys_is_refused_at_start():
+    with pytest.raises(VragError, match="VRAG_API_KEYS"):
+        Security.from_environment(ServingConfig(host="0.0.0.0"), {})
+    Security.from_environment(ServingConfig(host="0.0.0.0"), {"VRAG_API_KEYS": "k"})
+    Security.from_environment(ServingConfig(host="0.0.0.0", auth=Auth.OPEN), {})
+    for host in ("127.0.0.1", "::1", "localhost"):
+        Security.from_environment(ServingConfig(host=host), {})
+
+
+def test_keys_that_may_have_been_lost_on_the_way_to_a_cluster_do_not_open_the_service():
+    with pytest.raises(VragError, match=r"VRAG_API_KEYS is not set.*runtime_env: env_vars.*loopback"):
+        Security.from_environment(ServingConfig(), {}, callers_own=False)
+    with pytest.raises(VragError, match=r"serving\.auth is keys"):
+        Security.from_environment(ServingConfig(auth=Auth.KEYS), {})
+    assert not Security.from_environment(ServingConfig(auth=Auth.LOOPBACK), {}, callers_own=False).allow_open
+    with pytest.raises(VragError, match="other machines can reach"):
+        Security.from_environment(ServingConfig(host="0.0.0.0", auth=Auth.LOOPBACK), {})
+
+
+def test_keys_that_are_set_are_asked_for_whatever_the_configuration_says():
+    for auth in (None, *Auth):
+        security = Security.from_environment(ServingConfig(auth=auth), {"VRAG_API_KEYS": "k"}, callers_own=False)
+        assert security.refuse("GET", "/v1/documents", LOCAL, "127.0.0.1") is not None
+
+
+def test_the_former_name_of_an_open_service_is_still_taken(caplog: pytest.LogCaptureFixture):
+    assert ServingConfig.model_validate({"allow_open": True}).auth is Auth.OPEN
+    assert "serving.auth" in caplog.text
+
+
+def test_without_keys_a_request_on_a_public_address_is_refused_even_if_the_port_was_opened_by_mistake():
+    assert Security().refuse("GET", "/v1/documents", LOCAL, "192.0.2.7") is not None
+    assert Security().refuse("GET", "/v1/documents", LOCAL, "127.0.0.1") is None
+    assert Security(allow_open=True).refuse("GET", "/v1/documents", {"host": "vrag.example"}, "192.0.2.7") is None
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("cannot read /srv/data/blobs/abc: gone", "cannot read abc: gone"),
+        ("no collection at '/srv/my data/c': run vrag ingest", "no collection at 'c': run vrag ingest"),
+        ("file:///srv/a/b.pdf is broken", "b.pdf is broken"),
+        (
+            "see https://example.org/a/b and GET /v1/documents/{id}",
+            "see https://example.org/a/b and GET /v1/documents/{id}",
+        ),
+        ("hit 3/4 of s3://bucket/key/x", "hit 3/4 of s3://bucket/key/x"),
+    ],
+)
+def test_messages_lose_paths_and_keep_urls(message: str, shown: str):
+    assert scrub(message) == shown
+
+
+@pytest.mark.parametrize(
+    ("uri", "shown"),
+    [
+        ("file:///srv/private/a%20b.pdf", "a b.pdf"),
+        ("/srv/private/a.pdf", "a.pdf"),
+        ("C:\\private\\a.pdf", "a.pdf"),
+        ("s3://key:secret@bucket/x/a.pdf?token=1", "s3://bucket/x/a.pdf"),
+        ("upload:1234-0/a.pdf", "upload:1234-0/a.pdf"),
+    ],
+)
+def test_a_documents_uri_is_shown_without_folders_and_secrets(uri: str, shown: str):
+    assert public_uri(uri) == shown

@@ -1,0 +1,233 @@
+"""The agents as OpenAI-compatible models, over stand-ins: what maps to what, and what a hang-up ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serving.conftest import http
+from tests.support.openai_calls import (
+    CHAT,
+    CITED,
+    PAGE,
+    TOOL,
+    ask,
+    chunks_of,
+    data_lines,
+    data_url,
+    image_part,
+    joined,
+    refused,
+)
+from tests.support.stand_in import DOC_ID, StandIn
+from vrag_ray.agent.events import ErrorEvent, RunStatus, SearchEvent, UsageEvent
+from vrag_ray.client.schemas import RunRequest
+from vrag_ray.config import ServingConfig
+from vrag_ray.types import PassageKind
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_answer_has_marks_with_their_places_and_evidence_with_its_box(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.go.set()
+    backend.ending = (UsageEvent(usage={"prompt_tokens": 7, "completion_tokens": 2, "cached_tokens": 4}), CITED)
+    reply = await client.post(CHAT, json=ask("vimrag"))
+    body = reply.json()
+    [choice] = body["choices"]
+    message = choice["message"]
+    assert (body["object"], body["model"], choice["finish_reason"]) == ("chat.completion", "vimrag", "stop")
+    assert message["content"] == CITED.answer
+    assert "thought 0" in message["reasoning_content"]
+    assert message["notices"] == ["one shard is down"]
+    marks = [annotation["url_citation"] for annotation in message["annotations"]]
+    shown = [message["content"][mark["start_index"] : mark["end_index"]] for mark in marks]
+    assert shown == ["[1]", "[1, 2]", "[1, 2]"]
+    assert marks[0]["url"] == f"{client.base_url}/v1/documents/{DOC_ID}/pages/2.png?bbox=0.1,0.2,0.5,0.25"
+    assert marks[2]["url"].endswith("/frames/60.000.png")
+    assert (await client.get(marks[0]["url"])).content == b"\x89PNG"
+    page, clip = message["evidence"]
+    assert (page["document"], page["page"], page["box"]) == (DOC_ID, 2, [0.1, 0.2, 0.5, 0.25])
+    assert (page["score"], page["node"], page["quote"]) == (0.5, "a", "cost 4.7 million")
+    assert (clip["t_start"], clip["t_end"]) == (60.0, 90.0)
+    assert body["usage"] == {
+        "prompt_tokens": 7,
+        "completion_tokens": 2,
+        "total_tokens": 9,
+        "prompt_tokens_details": {"cached_tokens": 4},
+    }
+
+
+async def test_the_run_behind_an_answer_can_be_fetched(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    reply = await client.post(CHAT, json=ask())
+    run_id = reply.headers["x-run-id"]
+    assert reply.json()["id"] == f"chatcmpl-{run_id}"
+    assert (await client.get(f"/v1/runs/{run_id}")).json()["answer"] == "42"
+
+
+async def test_a_citation_without_a_mark_is_annotated_at_the_end(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    backend.ending = (CITED.model_copy(update={"answer": "Much [9].", "citations": (PAGE,)}),)
+    message = (await client.post(CHAT, json=ask())).json()["choices"][0]["message"]
+    [mark] = [annotation["url_citation"] for annotation in message["annotations"]]
+    assert (mark["start_index"], mark["end_index"]) == (9, 9)
+
+
+async def test_a_stream_tells_progress_as_reasoning_and_the_answer_once_it_is_certain(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.ending = (SearchEvent(node_id="a", parent_ids=("root",), query="crane"), CITED)
+    async with client.stream("POST", CHAT, json=ask("vrag", stream=True)) as response:
+        data = data_lines(response)
+        first = json.loads(await anext(data))
+        assert first["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+        thought = json.loads(await anext(data))
+        assert thought["choices"][0]["delta"] == {"reasoning_content": "thought 0\u2028next"}
+        assert response.headers["x-run-id"] == first["id"].removeprefix("chatcmpl-")
+        backend.go.set()
+        *rest, end = [one async for one in data]
+    assert end == "[DONE]"
+    chunks = [first, thought, *map(json.loads, rest)]
+    assert len({chunk["id"] for chunk in chunks}) == 1
+    assert "Search: crane\n" in joined(chunks, "reasoning_content")
+    *_, answer, last = chunks
+    assert answer["choices"][0]["delta"]["content"] == joined(chunks, "content") == CITED.answer
+    assert len(answer["choices"][0]["delta"]["annotations"]) == 3
+    assert len(answer["choices"][0]["delta"]["evidence"]) == 2
+    assert last["choices"] == [{"index": 0, "delta": {}, "finish_reason": "stop"}]
+
+
+async def test_usage_comes_last_and_only_where_it_was_asked_for(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    plain = await chunks_of(client, ask())
+    assert not any("usage" in chunk for chunk in plain)
+    wanted = await chunks_of(client, ask(stream_options={"include_usage": True}))
+    assert wanted[-1]["choices"] == []
+    assert wanted[-1]["usage"] == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+
+
+async def test_an_answer_at_the_end_of_the_budget_says_length(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    backend.ending = (CITED.model_copy(update={"status": RunStatus.MAX_STEPS}),)
+    assert (await client.post(CHAT, json=ask())).json()["choices"][0]["finish_reason"] == "length"
+
+
+async def test_a_run_that_fails_is_one_error_that_the_sdk_does_not_repeat(client: httpx.AsyncClient, backend: StandIn):
+    reply = await client.post(CHAT, json=ask(content="crash"))
+    assert refused(reply) == (500, None, "run_failed")
+    assert reply.headers["x-should-retry"] == "false"
+    assert "secret" not in reply.text
+    assert (await client.get(f"/v1/runs/{reply.headers['x-run-id']}")).json()["status"] == "error"
+
+
+async def test_a_run_that_fails_in_mid_stream_is_an_error_event_and_then_the_end(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.go.set()
+    backend.ending = (ErrorEvent(message="the model /srv/x/weights.bin is gone", terminal=True),)
+    async with client.stream("POST", CHAT, json=ask(stream=True)) as response:
+        *_, last = [json.loads(data) async for data in data_lines(response)]
+    assert last["error"]["message"] == "the model weights.bin is gone"
+    assert last["error"]["code"] == "run_failed"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_reader_who_hangs_up_ends_the_run(client: httpx.AsyncClient, backend: StandIn, stream: bool):
+    if stream:
+        async with client.stream("POST", CHAT, json=ask(stream=True)) as response:
+            await anext(data_lines(response))
+    else:
+        asking = asyncio.create_task(client.post(CHAT, json=ask()))
+        await backend.asked.wait()
+        asking.cancel()
+    run_id = backend.started[0].run_id
+    # The stream of its events ends with the run.
+    await client.get(f"/v1/runs/{run_id}/events")
+    assert (await client.get(f"/v1/runs/{run_id}")).json()["status"] == "cancelled"
+
+
+async def test_a_silent_reply_is_kept_alive(tmp_path: Path):
+    backend = StandIn(tmp_path / "runs")
+    async with http(backend, tmp_path, ServingConfig(heartbeat_s=0.05)) as client:
+        async with client.stream("POST", CHAT, json=ask(stream=True)) as response:
+            comments = 0
+            async for line in response.aiter_lines():
+                comments += line.startswith(":")
+                if comments == 3:
+                    backend.go.set()
+        assert comments >= 3
+
+
+async def test_a_full_server_refuses_a_stream_with_a_status(client: httpx.AsyncClient, backend: StandIn):
+    for number in range(4):
+        backend.runs.start(RunRequest(question=f"q{number}"))
+    for stream in (True, False):
+        reply = await client.post(CHAT, json=ask(stream=stream))
+        assert (reply.status_code, reply.headers["retry-after"]) == (429, "1")
+
+
+async def test_the_question_is_the_last_user_message_and_a_model_is_told_the_rest(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.go.set()
+    messages = [
+        {"role": "system", "content": "Answer in French."},
+        {"role": "user", "content": "Who runs\nthe harbour?"},
+        {"role": "assistant", "content": "The authority [1]."},
+        {"role": "user", "content": "Since when?"},
+    ]
+    for model in ("vimrag", "extractive"):
+        await client.post(CHAT, json={"model": model, "messages": messages})
+    told, alone = (request.question for request in backend.started)
+    assert told.splitlines() == [
+        "Since when?",
+        "",
+        "Earlier in this conversation:",
+        "system: Answer in French.",
+        "user: Who runs the harbour?",
+        "assistant: The authority [1].",
+    ]
+    assert alone == "Since when?"
+
+
+async def test_a_long_conversation_keeps_its_rules_and_its_newest_turns(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    turns = [{"role": "user", "content": f"turn {number} " + "word " * 400} for number in range(30)]
+    messages = [{"role": "system", "content": "Be brief."}, *turns, {"role": "user", "content": "And now?"}]
+    await client.post(CHAT, json={"model": "vimrag", "messages": messages})
+    question = backend.started[0].question
+    assert len(question) <= 4096
+    assert question.startswith("And now?")
+    assert "system: Be brief." in question
+    kept = [number for number in range(30) if f"turn {number} " in question]
+    assert kept == list(range(30 - len(kept), 30))
+    assert len(kept) >= 4
+
+
+async def test_extension_fields_and_attached_documents_bound_the_run(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    content = [
+        {"type": "file", "file": {"file_id": f"file-{DOC_ID}"}},
+        {"type": "image_url", "image_url": {"url": f"{DOC_ID[:12]}#page=2"}},
+        {"type": "text", "text": "q"},
+    ]
+    extra = {"max_steps": 5, "top_k": 2, "thinking": True, "filter": {"kinds": ["page"]}, "verbosity": "low"}
+    assert (await client.post(CHAT, json=ask("vrag", content, **extra))).status_code == 200
+    [run] = backend.started
+    assert (run.max_steps, run.top_k, run.thinking, run.agent) == (5, 2, True, "vrag")
+    assert run.filter is not None
+    assert (run.filter.doc_ids, run.filter.kinds) == ([DOC_ID, DOC_ID[:12]], [PassageKind.PAGE])
+
+
+async def test_agents_refuse_pictures_and_functions_in_words(client: httpx.AsyncClient, backend: StandIn):
+    picture = await client.post(CHAT, json=ask("vimrag", image_part(data_url())))
+    assert refused(picture) == (422, "messages.0.content.1", "invalid_value")
+    assert "policy" in picture.json()["error"]["message"]
+    assert refused(await client.post(CHAT, json=ask("vimrag", tools=[TOOL])))[:2] == (422, "tools")
+    assert not backend.started

@@ -1,0 +1,79 @@
+"""A gateway's search and pages over real HTTP, from the pages of ``tests.support.agent_pages``."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs, urlsplit
+
+from PIL import Image
+
+from tests.support.agent_pages import HEIGHT, WIDTH, Shelf, library
+from vrag_ray.client.schemas import SearchRequest, SearchResponse
+from vrag_ray.serving.hits import search_hit
+from vrag_ray.types import PassageKind
+
+
+def paper() -> Shelf:
+    """The library without clips and texts: what has pages."""
+    shelf = library()
+    shelf.hits = [hit for hit in shelf.hits if hit.passage.kind in (PassageKind.PAGE, PassageKind.IMAGE)]
+    return shelf
+
+
+@contextmanager
+def evidence_stub() -> Iterator[str]:
+    """The base URL."""
+    shelf = paper()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            request = SearchRequest.model_validate_json(body)
+            [query] = request.all_queries()
+            found = asyncio.run(shelf.search(query, top_k=request.top_k, filter=None))
+            response = SearchResponse(
+                results=[[search_hit(hit) for hit in hits] for hits in found.results],
+                shards_ok=1,
+                shards_total=1,
+                mode=found.mode,
+                retrieval_profile="stub",
+                collection_version=1,
+            )
+            self._send(response.model_dump_json().encode(), "application/json")
+
+        def do_GET(self) -> None:
+            asked = parse_qs(urlsplit(self.path).query)
+            x0, y0, x1, y1 = map(float, asked.get("bbox", ["0,0,1,1"])[0].split(","))
+            dots = float(asked["dpi"][0]) / 72
+            size = (max(1, round(WIDTH * dots * (x1 - x0))), max(1, round(HEIGHT * dots * (y1 - y0))))
+            buffer = io.BytesIO()
+            Image.new("L", size, 200).save(buffer, "PNG")
+            self._send(buffer.getvalue(), "image/png")
+
+        def _send(self, content: bytes, kind: str) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()

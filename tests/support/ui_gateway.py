@@ -1,0 +1,153 @@
+"""A gateway of one document and told runs, on a real port in a thread of its own: the app talks to it in tests."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import threading
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import uvicorn
+from PIL import Image, ImageDraw
+
+from tests.support.stand_in import DOC_ID, StandIn
+from tests.support.ui_stories import story
+from ui.run_view import view_of
+from vrag_ray.agent.events import AnswerEvent, Event, RunStatus
+from vrag_ray.agent.record import RunRecord, Timings
+from vrag_ray.client.schemas import RunRequest
+from vrag_ray.config import ServingConfig
+from vrag_ray.serving.http.gateway import create_api
+from vrag_ray.serving.http.security import Security
+from vrag_ray.serving.runs.service import RunService
+from vrag_ray.serving.runs.store import RunStore
+from vrag_ray.types import Box
+
+PAGE_SIZE = (400, 500)
+
+
+@dataclass
+class Stage:
+    """What the gateway will tell: ``events`` of every run, which waits at ``pause`` (an index) until ``go`` is set.
+
+    A run may note in ``left`` when it let an event go (Unix time).
+    """
+
+    events: Sequence[Event] = field(default_factory=story)
+    pause: int | None = None
+    go: threading.Event = field(default_factory=threading.Event)
+    left: dict[str, float] = field(default_factory=dict)
+
+
+class ToldRun:
+    """A run whose events are known before."""
+
+    def __init__(self, run_id: str, request: RunRequest, stage: Stage) -> None:
+        first = stage.events[0].model_copy(update={"run_id": run_id, "question": request.question})
+        self._events = [first, *stage.events[1:]]
+        self._told: list[Event] = []
+        self._request, self._run_id, self._stage = request, run_id, stage
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        for number, event in enumerate(self._events):
+            if number == self._stage.pause:
+                await asyncio.to_thread(self._stage.go.wait)
+            self._told.append(event)
+            yield event
+
+    def record(self) -> RunRecord:
+        end = next((event for event in self._told if isinstance(event, AnswerEvent)), None)
+        view = view_of(self._told)
+        return RunRecord(
+            run_id=self._run_id,
+            question=self._request.question,
+            agent=self._request.agent,
+            status=end.status if end is not None else RunStatus.CANCELLED,
+            answer=end.answer if end is not None else "",
+            abstained=end.abstained if end is not None else False,
+            citations=end.citations if end is not None else (),
+            notices=end.notices if end is not None else (),
+            graph=view.graph,
+            steps=len(view.steps),
+            corrections=0,
+            events=tuple(self._told),
+            timings=Timings(total=1.0),
+            usage={},
+        )
+
+
+class ToldGateway(StandIn):
+    """The stand-in with told runs and pages that are pictures."""
+
+    def __init__(self, folder: Path, stage: Stage, told_run: type[ToldRun]) -> None:
+        super().__init__(folder)
+        self.runs = RunService(
+            RunStore(folder, keep=50),
+            lambda run_id, request: told_run(run_id, request, stage),
+            max_concurrent=8,
+            default_deadline_s=60.0,
+        )
+
+    async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
+        await self.document(doc_id)
+        self.drawn.append((doc_id, page, dpi, box))
+        return page_picture(page)
+
+    async def frame_png(self, doc_id: str, t: float) -> bytes:
+        return await self.page_png(doc_id, 1, 40.0, None)
+
+
+def page_picture(page: int) -> bytes:
+    image = Image.new("RGB", PAGE_SIZE, "white")
+    ImageDraw.Draw(image).text((40, 40), f"page {page}", fill="black", font_size=40)
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+@dataclass
+class Told:
+    """A running gateway."""
+
+    url: str
+    backend: ToldGateway
+    stage: Stage
+
+
+@contextmanager
+def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[ToldRun] = ToldRun) -> Iterator[Told]:
+    """Serves until the block ends, in mid-run where a run is waiting; then connections are refused."""
+    up, down, closed = threading.Event(), threading.Event(), threading.Event()
+    told: list[Told] = []
+
+    async def serve() -> None:
+        backend = ToldGateway(folder / "runs", stage, told_run)
+        api = create_api(backend.backends, ServingConfig(), Security(), folder / "uploads")
+        settings = uvicorn.Config(api, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
+        settings.load()
+        server = uvicorn.Server(settings)
+        server.lifespan = settings.lifespan_class(settings)
+        await server.startup()
+        bound = server.servers[0].sockets[0].getsockname()[1]
+        told.append(Told(f"http://127.0.0.1:{bound}", backend, stage))
+        up.set()
+        await asyncio.to_thread(down.wait)
+        await server.shutdown()
+        closed.set()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
+    thread.start()
+    assert up.wait(20)
+    try:
+        yield told[0]
+    finally:
+        down.set()
+        assert closed.wait(20)
+        stage.go.set()
+        thread.join(20)
+
+
+__all__ = ["DOC_ID", "PAGE_SIZE", "Stage", "Told", "ToldGateway", "page_picture", "told_gateway"]

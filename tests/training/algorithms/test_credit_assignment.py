@@ -1,0 +1,98 @@
+"""From graded runs to lessons: what is credited with what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from tests.support.mosaic_runs import Groups, recipe, taught
+from vrag_ray.training.advantages import group_advantages
+from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_samples
+from vrag_ray.training.algorithms.progress import credit_input, progress_advantages
+from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
+from vrag_ray.training.trajectory import Call, Trajectory
+
+GGPO = recipe("ggpo")
+
+
+def test_a_lesson_is_a_segment_or_a_whole_run(runs: Groups):
+    whole = taught(runs, recipe("grpo"))
+    assert [one.calls for one in whole] == [run.calls for group in runs for run in group]
+    cut = taught(runs, recipe("gspo_segments"))
+    assert [one.calls for one in cut] == [part.calls for group in runs for run in group for part in run.segments]
+    assert all(one.keep for one in (*whole, *cut))
+
+
+# property 13: advantages are of runs; splitting one into more segments changes none of them.
+def test_an_advantage_does_not_depend_on_how_many_segments_a_run_has(runs: Groups):
+    rewards = torch.tensor([[run.reward.total for run in group] for group in runs], dtype=torch.float64)
+    wanted = group_advantages(rewards).flatten().tolist()
+    assert [one.advantage for one in taught(runs, recipe("grpo"))] == wanted
+    segments = [len(run.segments) for group in runs for run in group]
+    assert len(set(segments)) > 2
+    found = iter(taught(runs, GGPO))
+    assert [[next(found).advantage for _ in range(count)] for count in segments] == [
+        [advantage] * count for advantage, count in zip(wanted, segments, strict=True)
+    ]
+    split = [[replace(run, nodes=(None,) * len(run.calls)) for run in group] for group in runs]
+    assert {one.advantage for one in taught(split, GGPO)} == set(wanted)
+
+
+def test_ggpo_keeps_what_the_answer_rests_on_and_spares_useful_failures(runs: Groups):
+    for group in runs:
+        for run in group:
+            keep = dict(
+                zip([part.node for part in run.segments], (one.keep for one in taught([[run]], GGPO)), strict=True)
+            )
+            searches = [node for node in keep if node != "answer"]
+            assert keep.get("answer", True)
+            if run.reward.success:
+                assert {node for node in searches if keep[node]} == _ancestors(run)
+            else:
+                assert {node for node in searches if not keep[node]} == run.valuable & set(searches)
+    assert {one.keep for one in taught(runs, GGPO)} == {True, False}
+
+
+def test_a_find_is_spared_in_a_failure_only_the_first_time(runs: Groups):
+    failure = next(run for group in runs for run in group if not run.reward.success and len(run.record.graph.nodes) > 3)
+    searches = [part.node for part in failure.segments if part.node not in (None, "answer")][:2]
+    again = replace(failure, found=dict.fromkeys(searches, frozenset({0})), gold=1)
+
+    def masked(name: str) -> list[str | None]:
+        kept = [one.keep for one in taught([[again]], recipe(name, kl=0.0))]
+        return [part.node for part, keep in zip(again.segments, kept, strict=True) if not keep]
+
+    assert masked("ggpo") == searches
+    assert masked("ggpo_first_find") == searches[:1]
+
+
+def _ancestors(run: Trajectory) -> set[str]:
+    open_nodes, found = list(run.parents["answer"]), set()
+    while open_nodes:
+        node = open_nodes.pop()
+        found.add(node)
+        open_nodes.extend(run.parents[node])
+    return found - {"root"}
+
+
+def test_progress_credits_each_segment_of_a_run_with_what_it_brought(runs: Groups):
+    found = train_samples(runs, recipe("progress"), Collectives())
+    wanted = progress_advantages([[credit_input(run) for run in group] for group in runs])
+    assert [[one.advantage for one in run] for run in found] == [run.tolist() for group in wanted for run in group]
+    assert all(one.keep for run in found for one in run)
+    assert max(len({one.advantage for one in run}) for run in found) > 2
+
+
+# property 9: masks are a pure function of what is stored.
+def test_lessons_can_be_made_again_from_what_was_stored(runs: Groups, tmp_path: Path):
+    write_trajectories(tmp_path / "step.parquet", [run for group in runs for run in group])
+    stored = list(read_trajectories(tmp_path / "step.parquet"))
+    again = [stored[start : start + 2] for start in range(0, len(stored), 2)]
+    assert taught(again, GGPO) == taught(runs, GGPO)
+
+
+def test_a_lesson_counts_the_tokens_of_its_replies():
+    assert TrainSample((Call((1, 2), (), (3,)), Call((1,), (), (4, 5))), 0.5, keep=True).completion_tokens == 3

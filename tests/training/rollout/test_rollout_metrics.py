@@ -1,0 +1,170 @@
+"""Runs in numbers: hand-made runs of known numbers, and ranks that met different things."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.mosaic_runs import Groups, recipe
+from tests.training.test_collectives import on_two_ranks
+from tests.training.test_trajectory import ANSWER, CLOSER, KEEP, MUSEUM, SALES, record_of
+from vrag_ray.agent.actions import Action
+from vrag_ray.config import AgentConfig
+from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.rewards.reward import UNGRADED, Reward
+from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
+from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
+
+GGPO = recipe("ggpo")
+PAID, UNPAID = Reward(0.9, 1.0, 0.5, 1.0, success=True), Reward(0.0, 0.0, 0.5, 0.0, success=False)
+
+
+def run_of(
+    *lines: Action | str, reward: Reward, replies: Sequence[int], valuable: Sequence[str] = (), steps: int = 10
+) -> Trajectory:
+    """``replies`` are the lengths of what was said; each prompt has ten tokens, and every second one a picture."""
+    record = record_of(*lines, config=AgentConfig(max_steps=steps))
+    assert record.steps == len(replies)
+    calls = tuple(
+        Call((1,) * 10, (b"png",) * (place % 2), (2,) * length, finish="length" if length > 5 else "stop")
+        for place, length in enumerate(replies)
+    )
+    nodes = nodes_of_calls(record.events, len(calls))
+    return Trajectory("u", 0, calls, nodes, record, reward, {node: frozenset({0}) for node in valuable}, 1)
+
+
+def success() -> Trajectory:
+    """Its second search leads nowhere."""
+    return run_of(SALES, KEEP, MUSEUM, KEEP, ANSWER, reward=PAID, replies=(3, 2, 3, 2, 1), valuable=["sales"])
+
+
+def failure() -> Trajectory:
+    """Finds the gold page, crops it, says something else in between, and answers wrongly."""
+    lines = (SALES, "what?", CLOSER, KEEP, ANSWER)
+    return run_of(*lines, reward=UNPAID, replies=(3, 9, 4, 2, 1), valuable=["sales"])
+
+
+def endless() -> Trajectory:
+    return run_of(SALES, KEEP, MUSEUM, reward=UNPAID, replies=(1, 1, 1), steps=3)
+
+
+def test_every_number_is_what_it_says():
+    found = rollout_metrics([[success(), failure()]], Collectives(), GGPO)
+    assert found == pytest.approx(
+        {
+            "reward/mean": 0.45,
+            "reward/success": 0.5,
+            "reward/answer": 0.5,
+            "reward/retrieval": 0.5,
+            "reward/format": 0.5,
+            "reward/equal_groups": 0.0,
+            "reward/solved_once": 1.0,
+            "run/turns": 5.0,
+            "run/searches": 1.5,
+            "run/crops": 0.5,
+            "run/invalid": 1 / 10,
+            "run/answered": 1.0,
+            "run/pictures": 4 / 10,
+            "length/prompt": 10.0,
+            "length/reply": 30 / 10,
+            "length/reply_max": 9.0,
+            "length/cut_off": 1 / 10,
+            "graph/parents_of_answer": 1.0,
+            # Root, search and answer: of four nodes in the one run, of three in the other.
+            "graph/ancestors_share": (3 / 4 + 3 / 3) / 2,
+            # Of the success the search that led nowhere, of the failure the one that found the gold page.
+            "masked/positive": 1 / 3,
+            "masked/negative": 1 / 3,
+            "kept/positive": 2 / 3,
+            "kept/negative": 2 / 3,
+            "rollout/engine_limited": 0.0,
+            "rollout/engine_limited_share": 0.0,
+        }
+    )
+
+
+def test_what_the_mask_would_take_is_told_of_algorithms_without_one_too():
+    found = rollout_metrics([[success(), failure()]], Collectives(), recipe("gspo_segments"))
+    assert (found["masked/positive"], found["masked/negative"]) == pytest.approx((1 / 3, 1 / 3))
+    assert (found["kept/positive"], found["kept/negative"]) == (1.0, 1.0)
+    half = rollout_metrics([[success(), failure()]], Collectives(), recipe("ggpo", credit="ggpo_positive"))
+    assert (half["kept/positive"], half["kept/negative"]) == pytest.approx((2 / 3, 1.0))
+
+
+def test_groups_that_teach_nothing_are_counted():
+    found = rollout_metrics([[success(), failure()], [endless(), endless()]], Collectives(), GGPO)
+    assert found["reward/equal_groups"] == 0.5
+    assert found["reward/solved_once"] == 0.5
+    assert found["run/answered"] == 0.5
+    assert found["run/invalid"] == pytest.approx((0 + 1 + 1 + 1) / (5 + 5 + 3 + 3))
+
+
+def test_a_mean_of_nothing_is_left_out():
+    found = rollout_metrics([[endless()]], Collectives(), GGPO)
+    assert not {"graph/parents_of_answer", "graph/ancestors_share", "masked/positive", "kept/positive"} & set(found)
+    assert found["masked/negative"] == 0.0
+    assert rollout_metrics([], Collectives(), GGPO) == {"length/reply_max": 0.0, "rollout/engine_limited": 0.0}
+
+
+def test_runs_that_the_engine_cut_short_are_counted_and_in_no_mean_of_rewards():
+    cut = endless()
+    cut = replace(cut, record=cut.record.model_copy(update={"engine_limited": True}), reward=UNGRADED)
+    found = rollout_metrics([[success(), cut], [cut, cut]], Collectives(), GGPO)
+    assert (found["rollout/engine_limited"], found["rollout/engine_limited_share"]) == (3.0, 0.75)
+    assert (found["reward/mean"], found["reward/success"]) == (PAID.total, 1.0)
+    assert (found["reward/solved_once"], found["run/turns"]) == (1.0, (5 + 3 * 3) / 4)
+    assert "masked/negative" not in found
+    nothing = rollout_metrics([[cut, cut]], Collectives(), GGPO)
+    assert not any(name.startswith("reward/") for name in nothing)
+
+
+def test_runs_of_an_expert_have_every_number(groups: Groups):
+    found = rollout_metrics(groups, Collectives(), GGPO)
+    runs = [run for group in groups for run in group]
+    assert found["run/turns"] == pytest.approx(sum(len(run.calls) for run in runs) / len(runs))
+    assert found["reward/success"] == pytest.approx(sum(run.reward.success for run in runs) / len(runs))
+    assert 0 < found["kept/positive"] < 1
+    assert found["run/crops"] > 0
+
+
+def of_source(name: str, *runs: Trajectory) -> list[Trajectory]:
+    return [replace(run, data_source=name) for run in runs]
+
+
+def test_success_and_reward_are_told_of_each_set_that_the_examples_come_from():
+    slides, books = of_source("slidevqa_test", success(), success(), failure()), of_source("mmlongdoc", failure())
+    found = rollout_metrics([slides, books, [endless()]], Collectives(), GGPO)
+    assert found["success/slidevqa_test"] == pytest.approx(2 / 3)
+    assert found["mean_reward/slidevqa_test"] == pytest.approx(0.6)
+    assert (found["success/mmlongdoc"], found["mean_reward/mmlongdoc"]) == (0.0, 0.0)
+    assert found["reward/success"] == pytest.approx(2 / 5), "what names no set counts here"
+    assert sum(name.startswith("success/") for name in found) == 2
+
+
+def test_a_kind_of_the_same_name_as_a_set_is_another_number():
+    runs = [replace(success(), kind="slides"), *of_source("slides", failure())]
+    found = rollout_metrics([runs], Collectives(), GGPO)
+    assert (found["success_by_kind/slides"], found["success/slides"]) == (1.0, 0.0)
+
+
+FIRST_RANK = [of_source("slides", success(), failure())]
+SECOND_RANK = [of_source("books", endless(), endless()), [endless(), endless()]]
+
+
+def share(_: Path) -> dict[str, float]:
+    """The first rank has met a success and a failure of one set, the second only runs of others without an answer."""
+    return rollout_metrics(FIRST_RANK if Collectives().rank == 0 else SECOND_RANK, Collectives(), GGPO)
+
+
+def test_ranks_that_met_different_things_agree_on_the_numbers_of_all(tmp_path: Path):
+    first, second = on_two_ranks(share, tmp_path)
+    assert first == second == pytest.approx(rollout_metrics(FIRST_RANK + SECOND_RANK, Collectives(), GGPO))
+    assert (first["success/slides"], first["success/books"]) == (0.5, 0.0)
+
+
+def test_a_failure_that_found_nothing_is_learnt_from_as_a_whole():
+    lost = replace(failure(), found={})
+    assert rollout_metrics([[lost]], Collectives(), GGPO)["kept/negative"] == 1.0

@@ -1,0 +1,135 @@
+"""What supervised fine-tuning reads: the tokens that serving would ask with, whatever the form of the data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agent_pages import library
+from tests.support.scripted_agent import Watcher, run_to_end
+from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.chat import ImagePart, Message, Role
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.protocols.tags import TagsProtocol
+from vrag_ray.agent.wire_protocol import WireProtocol
+from vrag_ray.imaging.coordinates import FAMILIES
+from vrag_ray.imaging.fitting import size_of
+from vrag_ray.policies.llm.chat_model import ChatRequest
+from vrag_ray.training.data.write_sharegpt import Exchange, write_sharegpt
+from vrag_ray.training.rollout.trajectory_store import write_calls
+from vrag_ray.training.sft_replies import Replies, read_replies, within
+from vrag_ray.training.trajectory import Call
+from vrag_ray.types import FamilyName, VragError
+
+pytest.importorskip("transformers", reason="NO TRANSFORMERS: what fine-tuning reads is not tested here")
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+from vrag_ray.training.trainer.image_processing import Pixels
+
+SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")
+ANSWER = AddAnswerNode(parent_ids=("a",), answer="15")
+KEEP = SummarizeAndMemorize(
+    summarize="North sold 15", memorize=(MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=4),)
+)
+LONG = 100_000
+
+
+@pytest.fixture(scope="module", params=FamilyName, ids=str)
+def form(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ChatFormat:
+    from tiny_model import Family, save_tiny_model
+
+    folder = tmp_path_factory.mktemp("model")
+    save_tiny_model(folder, Family(request.param.value))
+    form = ChatFormat(str(folder))
+    # As in the published models: no picture of the agent is too large.
+    edges = form.processor.image_processor.size
+    form.processor.image_processor.size = {"shortest_edge": edges["shortest_edge"], "longest_edge": 1 << 24}
+    return form
+
+
+def family_of(form: ChatFormat) -> FamilyName:
+    return FamilyName.QWEN2_5_VL if form.processor.image_processor.patch_size == 14 else FamilyName.QWEN3_VL
+
+
+def exchanges_of(protocol: WireProtocol, *actions: Action) -> list[Exchange]:
+    policy = Watcher(*actions, protocol=protocol)
+    run_to_end(policy, library())
+    return [Exchange(chat, policy.lines[place]) for place, chat in enumerate(policy.chats)]
+
+
+@pytest.mark.parametrize("agent", ["tags", "graph"])
+def test_an_exported_run_is_learnt_in_the_tokens_and_pictures_of_serving(
+    agent: str, form: ChatFormat, tmp_path: Path
+) -> None:
+    family, expand_image_tokens = FAMILIES[family_of(form)], Pixels(form.processor).expand_image_tokens
+    if agent == "tags":
+        exchanges = exchanges_of(TagsProtocol(family=family), SEARCH, Crop(bbox=(10, 20, 300, 200)), ANSWER)
+    else:
+        crop = Crop(information_id="Picture 1", bbox=(0, 0, 500, 500))
+        exchanges = exchanges_of(GraphProtocol(family=family), SEARCH, crop, KEEP, ANSWER)
+    write_sharegpt(tmp_path, [exchanges])
+    found = read_replies(tmp_path, form, expand_image_tokens, LONG)
+    assert [call.text for call in found.calls] == [exchange.reply for exchange in exchanges]
+    assert any(call.images for call in found.calls)
+    for call, exchange in zip(found.calls, exchanges, strict=True):
+        shown = [part.png for message in exchange.messages for part in message.parts if isinstance(part, ImagePart)]
+        served = form.prompt(ChatRequest(exchange.messages))
+        assert call.images == tuple(shown)
+        assert call.prompt_ids == expand_image_tokens(served.ids, call.images)
+        # Nothing is resized on the way: a visual token is a patch of the picture that the agent was shown.
+        assert call.prompt_ids.count(form.image_token_id) == sum(family.tokens(size_of(png).pixels) for png in shown)
+        assert call.completion_ids == form.reply_tokens(exchange.reply)
+        assert call.logprobs == ()
+
+
+def test_a_folder_of_recorded_runs_is_read_as_before(form: ChatFormat, tmp_path: Path) -> None:
+    calls = [Call((1, 2), (), (3,)), Call((1,), (), (2, 3))]
+    write_calls(tmp_path / "runs.parquet", calls)
+    expand_image_tokens = Pixels(form.processor).expand_image_tokens
+    for path in (tmp_path, tmp_path / "runs.parquet"):
+        assert read_replies(path, form, expand_image_tokens, 3) == Replies(tuple(calls), 3, left_out=0, longest=3)
+    write_sharegpt(tmp_path, [])
+    with pytest.raises(VragError, match=r"holds recorded runs \(\*\.parquet\) and conversations \(sft\.json\)"):
+        read_replies(tmp_path, form, expand_image_tokens, 3)
+
+
+def test_what_is_too_long_is_left_out_whole_and_counted() -> None:
+    calls = [Call((1,) * prompt, (), (2, 3)) for prompt in (6, 9, 8, 20)]
+    found = within(calls, 10)
+    assert found == Replies((calls[0], calls[2]), 10, left_out=2, longest=22)
+    assert str(found) == (
+        "2 replies to learn from; 2 are left out, because with their prompts they have more than 10 tokens "
+        "(the longest 22)"
+    )
+    assert str(within(calls, 22)) == "4 replies to learn from"
+
+
+def test_where_nothing_is_left_to_learn_it_says_why(form: ChatFormat, tmp_path: Path) -> None:
+    expand_image_tokens = Pixels(form.processor).expand_image_tokens
+    write_calls(tmp_path / "runs.parquet", [Call((1,) * 20, (), (2,))])
+    with pytest.raises(VragError, match=r"all 1 replies have more than 10 tokens .* \(the longest 21\)"):
+        read_replies(tmp_path, form, expand_image_tokens, 10)
+    write_sharegpt(tmp_path / "none", [])
+    with pytest.raises(VragError, match="none holds no replies to learn from"):
+        read_replies(tmp_path / "none", form, expand_image_tokens, 10)
+    with pytest.raises(VragError, match=r"missing.* holds no trajectories"):
+        read_replies(tmp_path / "missing", form, expand_image_tokens, 10)
+
+
+def test_a_constructions_own_folder_is_refused_because_wrong_runs_are_in_it(form: ChatFormat, tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "failures.json").write_text("{}")
+    for path in (tmp_path, tmp_path / "runs"):
+        with pytest.raises(VragError, match="give the folder of its --export"):
+            read_replies(path, form, Pixels(form.processor).expand_image_tokens, LONG)
+
+
+def test_a_reply_that_the_model_cannot_be_asked_for_is_named_with_its_row(tmp_path: Path) -> None:
+    from tiny_model import save_tiny_model
+
+    save_tiny_model(tmp_path / "model")
+    form = ChatFormat(str(tmp_path / "model"))
+    form.processor.chat_template = "{{ raise_exception('no system prompt') }}"
+    write_sharegpt(tmp_path / "sft", [[Exchange((Message.of(Role.USER, "q"),), "a")]])
+    with pytest.raises(VragError, match=r"sft\.json: row 1: the reply in message 2: .*no system prompt"):
+        read_replies(tmp_path / "sft", form, Pixels(form.processor).expand_image_tokens, LONG)
