@@ -18,6 +18,26 @@ os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")
 os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "tests")
 
 
+TOGETHER = ("tests/vllm", "tests/e2e/learning", "tests/documentation", "tests/training")
+"""Folders whose tests share what is dear to start: an engine, a Ray with a trained model. One process runs them all.
+
+In the order in which they begin: the longest first, so that two processes end at about the same time.
+"""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Deal tests out to processes (``-n``) by file, or by folder where a folder shares more than that."""
+
+    def place(item: pytest.Item) -> tuple[int, str]:
+        file = item.nodeid.partition("::")[0]
+        rank = next((rank for rank, folder in enumerate(TOGETHER) if file.startswith(folder)), len(TOGETHER))
+        return (rank, TOGETHER[rank] if rank < len(TOGETHER) else file)
+
+    for item in items:
+        item.add_marker(pytest.mark.xdist_group(place(item)[1]))
+    items.sort(key=lambda item: place(item)[0])
+
+
 @pytest.fixture(scope="session")
 def local_ray() -> Iterator[None]:
     """Ray with more logical CPUs than the machine has, because actors here ask for fractions of one."""
