@@ -5,20 +5,23 @@ BIN := .venv/bin
 SETUP := $(PYTHON) tools/setup_env.py --accelerator $(ACCELERATOR)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types bench bench-training clean
+.PHONY: help setup demo test test-all lint types bench bench-training clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile | expand -t 22
 	@echo "  PYTHON=python3.12 names another Python; ACCELERATOR=cpu or gpu overrules the look for an NVIDIA driver."
 
-demo: ## Ingest a small corpus, serve it, ask three questions; sets up the base install first
+demo: ## Ingest a small corpus, serve it, ask three questions; sets up the base install with FAISS and the web interface
 	@$(SETUP) demo
 	@$(BIN)/vrag demo
 
 setup: ## Set up for development: vLLM, the tools of lint and test, the user interface
 	@$(SETUP) test
 
-test: lint types ## Set up, lint, check types, run all tests
+test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (a quarter of an hour)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not exhaustive"
+
+test-all: lint types ## The same with every test (three quarters of an hour)
 	$(BIN)/python -m pytest
 
 lint: setup ## ruff: rules and format; import-linter: the directions of imports

@@ -31,7 +31,7 @@ class Variant(StrEnum):
     the memorise turn; ``random_mask`` takes as many segments, but others; ``ggpo_first_find`` spares a gold page in a
     failure only the first time. ``gigpo`` (arXiv 2505.10978) compares segments of a group that start with the same
     gold pages found. ``gspo_recall`` adds the share of gold pages found to the reward and masks nothing.
-    ``progress`` is ``credit.progress_advantages``; ``progress_bare`` the same without recall in the reward, and
+    ``progress`` is ``progress.progress_advantages``; ``progress_bare`` the same without recall in the reward, and
     ``progress_unbiased`` without recall and with trace 1: a baseline that knows the graph, and nothing else.
     """
 

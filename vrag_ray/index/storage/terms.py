@@ -2,7 +2,7 @@
 
 Every word is indexed twice: as it stands, and as its stem with a ``~`` before it. BM25 then prefers the exact
 form and still finds the inflected one. On octave.pdf's 513 outline titles this gave hit@1 .74 where stems alone
-gave .68 (`docs/retrieval.md`). Lance indexes the result with its whitespace tokenizer, so query and passage meet
+gave .68 (`docs/results/search.md`). Lance indexes the result with its whitespace tokenizer, so query and passage meet
 the same rules, here.
 """
 

@@ -18,7 +18,7 @@ class Credit(StrEnum):
     ``ggpo`` is VimRAG's mask, ``ggpo_positive`` that mask on successes alone, ``ggpo_negative`` on failures alone.
     ``ggpo_first_find`` spares a gold page in a failure only when it is found for the first time: searching again for
     what is there keeps its price.
-    ``progress`` masks nothing: each segment has an advantage of its own (``credit.progress_advantages``).
+    ``progress`` masks nothing: each segment has an advantage of its own (``progress.progress_advantages``).
     """
 
     TRAJECTORY = "trajectory"
@@ -79,7 +79,7 @@ ALGORITHMS = {
     "gspo_segments": _GSPO.model_copy(update={"credit": Credit.SEGMENTS}),
     # VimRAG's eq. 12, divided by all segments; it states neither ratio nor clip, so those of its baseline.
     "ggpo": _GSPO.model_copy(update={"credit": Credit.GGPO}),
-    # Ours (docs/ggpo.md). The mask without its cost; and the graph's credit for what each segment changed, no mask.
+    # Ours (docs/research/ggpo.md): the mask without its cost; the graph's credit for each segment's change, no mask.
     "ggpo_first_find": _GSPO.model_copy(update={"credit": Credit.GGPO_FIRST_FIND}),
     "progress": _GSPO.model_copy(update={"credit": Credit.PROGRESS}),
 }

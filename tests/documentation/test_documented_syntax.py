@@ -1,0 +1,146 @@
+"""What the documentation shows is what the programs take: every command's options, every YAML file's settings, every
+import. Nothing is run; ``test_documented_commands`` does that.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+import yaml
+from typer.core import TyperCommand, TyperGroup
+
+from tests.support.documentation_blocks import Block, blocks, commands
+from tests.support.paths import ROOT
+from vrag_ray.cli.main import make_app
+from vrag_ray.config import Settings, load_settings
+from vrag_ray.training.config import RLConfig, SFTConfig, load_training
+from vrag_ray.training.construct.config import ConstructConfig
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ALL = [block for page in PAGES for block in blocks(page)]
+_ASSIGNED = re.compile(r"\w+=")
+_SHELL = {"|", ">", ">>", "<", "&&", "||", ";", "&", "2>", "2>&1"}
+
+
+def words_of(command: str) -> list[str]:
+    """The first simple command, without variables before it and without what the shell does with its output."""
+    words = shlex.split(command, comments=True)
+    while words and _ASSIGNED.match(words[0]):
+        words.pop(0)
+    end = next((place for place, word in enumerate(words) if word in _SHELL), len(words))
+    return words[:end]
+
+
+def documented(program: str) -> Iterator[tuple[str, list[str]]]:
+    for block in ALL:
+        if block.language == "sh":
+            for command in commands(block.text):
+                words = words_of(command)
+                if words and words[0].removeprefix(".venv/bin/") == program:
+                    yield f"{block.page}:{block.line}: {command}", words[1:]
+
+
+def parse(command: TyperGroup | TyperCommand, name: str, arguments: list[str]) -> None:
+    """Raises TyperException for what the command line does not take; files need not be there."""
+    try:
+        context = command.make_context(name, list(arguments))
+    except typer.Exit:  # --help, --version
+        return
+    except typer.TyperException as error:
+        if "does not exist" in error.format_message():
+            return
+        raise
+    if isinstance(command, TyperGroup):
+        chosen, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+        assert isinstance(found, TyperGroup | TyperCommand)
+        parse(found, str(chosen), rest)
+
+
+def app() -> TyperGroup:
+    group = typer.main.get_command(make_app())
+    assert isinstance(group, TyperGroup)
+    return group
+
+
+def test_every_vrag_command_is_one_that_the_command_line_takes():
+    wrong = []
+    shown = list(documented("vrag"))
+    for where, arguments in shown:
+        try:
+            parse(app(), "vrag", arguments)
+        except typer.TyperException as error:
+            wrong.append(f"{where}\n  {error.format_message()}")
+    assert wrong == []
+    assert {arguments[0] for _, arguments in shown} >= {"up", "ingest", "search", "ask", "serve", "ui", "train"}
+
+
+@pytest.mark.parametrize("wrong", [["serch", "x"], ["search", "x", "--colection", "c"], ["train", "sft"], ["ask"]])
+def test_a_command_that_the_command_line_does_not_take_is_found(wrong: list[str]):
+    with pytest.raises(typer.TyperException):
+        parse(app(), "vrag", wrong)
+
+
+def test_every_script_that_is_run_is_there():
+    scripts = {
+        word
+        for block in ALL
+        if block.language == "sh"
+        for command in commands(block.text)
+        for word in shlex.split(command, comments=True)
+        if re.fullmatch(r"(jobs|benchmarks|tools)/\w+\.py", word)
+    }
+    assert [script for script in sorted(scripts) if not (ROOT / script).is_file()] == []
+    assert {"jobs/ingest.py", "jobs/train_rl.py", "jobs/train_sft.py"} <= scripts
+
+
+def test_every_settings_file_is_one_that_is_read(tmp_path: Path):
+    read = []
+    for block in ALL:
+        if block.language != "yaml":
+            continue
+        values = yaml.safe_load(block.text)
+        if block.file is None or not isinstance(values, dict):
+            continue
+        file = tmp_path / Path(block.file).name
+        file.write_text(block.text, encoding="utf-8")
+        try:
+            _load(file, values)
+        except Exception as error:
+            raise AssertionError(f"{block.page}:{block.line}: {block.file}: {error}") from error
+        read.append(block.file)
+    assert read
+
+
+def _load(file: Path, values: dict[str, object]) -> None:
+    applications = values.get("applications")
+    if isinstance(applications, list):
+        for application in applications:
+            Settings.model_validate(application.get("args", {}))
+    elif "environment" in values:
+        load_training(file, RLConfig)
+    elif "trajectories" in values:
+        load_training(file, SFTConfig)
+    elif "planner" in values:
+        load_training(file, ConstructConfig)
+    else:
+        load_settings(file)
+
+
+def python_blocks() -> list[Block]:
+    return [block for block in ALL if block.language == "python"]
+
+
+@pytest.mark.parametrize("block", python_blocks(), ids=lambda block: f"{block.page}:{block.line}")
+def test_every_program_imports_what_there_is(block: Block):
+    for node in ast.walk(ast.parse(block.text)):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in ("vrag_ray", "tests"):
+            module = importlib.import_module(node.module)
+            for name in node.names:
+                assert hasattr(module, name.name), f"{node.module} has no {name.name}"
