@@ -39,6 +39,11 @@ def test_sloppy_but_clear_calls_are_understood(text: str) -> None:
     assert reply.action == SEARCH
 
 
+def test_a_comma_too_many_is_left_out_and_those_in_strings_stay() -> None:
+    body = BODY.replace('"cost of boats"', '"a, ] b, } c",')
+    assert PARSE(f"<tool_call>{body}</tool_call>").action == SEARCH.model_copy(update={"query": "a, ] b, } c"})
+
+
 def test_thoughts_are_kept_apart_from_the_call() -> None:
     assert PARSE(f"<think>one</think> two <tool_call>{BODY}</tool_call>").think == "one\n two"
 

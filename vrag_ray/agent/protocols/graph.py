@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import json5
@@ -36,7 +36,6 @@ _ESCAPED = "\\u003c"
 _THINK = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
 _CALL = re.compile(r"<tool_call>(.*?)(?:</tool_call>|\Z)", re.DOTALL)
 _FENCE = re.compile(r"^```[a-z]*\s*|\s*```$")
-_TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 _JSON = json.JSONDecoder(strict=False)
 _ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
@@ -148,7 +147,8 @@ def _first_object(text: str, start: int) -> object:
 def _loose_json(text: str) -> object:
     """The JSON or Python value in ``text``, None where there is none."""
     bare = _FENCE.sub("", text.strip()).strip()
-    for candidate in _mended(bare):
+    braced = _braces(bare)
+    for candidate in (bare, braced):
         if candidate is None:
             continue
         try:
@@ -158,7 +158,7 @@ def _loose_json(text: str) -> object:
         return value
     if len(bare) <= MAX_LOOSE_CHARS:
         try:
-            loose: object = json5.loads(_braces(bare) or bare)
+            loose: object = json5.loads(braced or bare)
         except (ValueError, RecursionError):
             pass
         else:
@@ -168,13 +168,6 @@ def _loose_json(text: str) -> object:
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
     return literal
-
-
-def _mended(text: str) -> Iterator[str | None]:
-    """``text`` as it is, and with what models add to JSON taken away; the next is made only if the last is none."""
-    yield text
-    yield _TRAILING_COMMA.sub(r"\1", text)
-    yield _braces(text)
 
 
 def _braces(text: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from vrag_ray.policies.extractive.layout import MAX_CELL_WORDS, Row, Span, joined
+from vrag_ray.policies.extractive.layout import MAX_CELL_WORDS, Row, Span, box_of
 from vrag_ray.policies.extractive.lexicon import Term
 from vrag_ray.types import Box
 
@@ -95,7 +95,7 @@ def _crossing(
     return Crossing(
         value.cell.text,
         quote,
-        joined(word for cell in (*shown, value.cell) for word in cell.words),
+        box_of([word for cell in (*shown, value.cell) for word in cell.words]),
         aligned,
         1.0 - apart / (MAX_ROWS_APART + 1),
         value.row,

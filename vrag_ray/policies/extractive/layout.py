@@ -9,7 +9,7 @@ from functools import cached_property
 from statistics import fmean
 
 from vrag_ray.policies.extractive.lexicon import stems
-from vrag_ray.types import Box, PageText, Word
+from vrag_ray.types import Box, PageText, Word, around
 
 CELL_GAP = 0.9
 """Words further apart than this share of the row's height stand in different cells."""
@@ -36,12 +36,12 @@ class Span:
 
     @cached_property
     def box(self) -> Box | None:
-        return union(word.box for word in self.words)
+        return around([word.box for word in self.words])
 
     @cached_property
     def area(self) -> Box:
         """The box of a span that has words, as every cell has."""
-        return joined(self.words)
+        return box_of(self.words)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Row:
 
     @cached_property
     def box(self) -> Box:
-        return joined(word for cell in self.cells for word in cell.words)
+        return box_of([word for cell in self.cells for word in cell.words])
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -67,20 +67,11 @@ class Row:
         return any(len(cell.words) > MAX_CELL_WORDS for cell in self.cells)
 
 
-def union(boxes: Iterable[Box]) -> Box | None:
-    """The smallest box around all of ``boxes``, None for none."""
-    whole: Box | None = None
-    for box in boxes:
-        whole = box if whole is None else whole.union(box)
-    return whole
-
-
-def joined(words: Iterable[Word]) -> Box:
+def box_of(words: Sequence[Word]) -> Box:
     """The smallest box around ``words``, of which there is at least one."""
-    first, *rest = (word.box for word in words)
-    for box in rest:
-        first = first.union(box)
-    return first
+    box = around([word.box for word in words])
+    assert box is not None
+    return box
 
 
 def is_numeric(text: str) -> bool:
