@@ -6,10 +6,15 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.object_store import Bucket, served_bucket
+
+if TYPE_CHECKING:
+    from tests.support.stubbed_service import StubbedService
 
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -59,6 +64,23 @@ def local_ray() -> Iterator[None]:
     if started:
         ray.shutdown()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def demo_collection(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The collection of the demo corpus."""
+    from tests.support.stubbed_service import demo_collection
+
+    return demo_collection(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.fixture(scope="module")
+def stubbed_service(demo_collection: Path) -> Iterator[StubbedService]:
+    """A service over the demo corpus; one a module, because Ray has one Serve and other modules start their own."""
+    from tests.support.stubbed_service import serving_from_a_script
+
+    with serving_from_a_script(demo_collection) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 
 import pytest
 
-from tests.agent.test_episode import ANSWER, KEEP, SEARCH
 from tests.support.agent_pages import Shelf, library
+from tests.support.library_script import ANSWER, KEEP, SEARCH
 from tests.support.scripted_agent import Script, run_to_end, ticking
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Delta

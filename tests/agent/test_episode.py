@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.agent_pages import Shelf, library
+from tests.support.library_script import ANSWER, KEEP, SEARCH
 from tests.support.scripted_agent import Script, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.episode import Episode
@@ -27,13 +28,6 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.types import VragError
-
-SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="North units region")
-KEEP = SummarizeAndMemorize(
-    summarize="the table",
-    memorize=(MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=4, quote="North 12 15 18"),),
-)
-ANSWER = AddAnswerNode(parent_ids=("a",), answer="15 [1]", citations=("a#1",))
 
 
 def corrections(events: object) -> list[str]:

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.ingest.test_ingest import content, make_pdf, settings_for
 from tests.support.disks import needs_mounts, small_disk
+from tests.support.ingest_material import content, make_pdf, settings_for
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import StorageError, StorageFault
 from vrag_ray.index.storage.verify import verify

@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-import pymupdf
 import pytest
 import yaml
 
 from tests.support import hostile_files as hostile
-from vrag_ray.config import CorpusConfig, DecodeLimits, EmbedderConfig, IngestConfig, Settings
+from tests.support.ingest_material import content, make_pdf, settings_for
+from vrag_ray.config import EmbedderConfig
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
@@ -23,37 +23,8 @@ from vrag_ray.ingest import Progress, Source, ingest
 from vrag_ray.types import DocumentStatus, VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
-PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
 KILLS = 10
 RUN_LIMIT_S = 120
-
-
-def settings_for(root: Path, *, embedder: EmbedderConfig = PLANTED, **ingest_options: int | bool) -> Settings:
-    return Settings(
-        collection=str(root),
-        embedder=embedder,
-        corpus=CorpusConfig(pages_per_item=4, limits=DecodeLimits(cpu_seconds=5, wall_seconds=10.0)),
-        ingest=IngestConfig.model_validate({"commit_pages": 8, "concurrency": 2} | ingest_options),
-    )
-
-
-def make_pdf(path: Path, pages: int, topic: str) -> Path:
-    document = pymupdf.open()
-    for number in range(1, pages + 1):
-        lines = "\n".join(f"{topic} line {line} of page {number}" for line in range(30))
-        document.new_page().insert_text((72, 72), lines, fontsize=9)
-    document.save(path)
-    return path
-
-
-def content(root: Path) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    """All rows of both tables at the newest version, without the time of adding and the sum over it."""
-    collection = Collection.open(root)
-    passages = sorted(collection.table("passages").to_table().to_pylist(), key=lambda row: str(row["id"]))
-    documents = sorted(collection.table("documents").to_table().to_pylist(), key=lambda row: str(row["doc_id"]))
-    for row in documents:
-        del row["added_at"], row["checksum"]
-    return passages, documents
 
 
 def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path) -> None:

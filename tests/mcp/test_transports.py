@@ -15,7 +15,7 @@ import httpx
 import pytest
 from mcp import Client
 
-from tests.serving.conftest import http
+from tests.support.http_gateway import http
 from tests.support.mcp_processes import listening, open_door, stdio, text_of
 from tests.support.sse_client import events_of
 from tests.support.stand_in import StandIn

@@ -1,42 +1,20 @@
-"""The HTTP layer over stand-ins, on a real loopback port: httpx's in-process transport would buffer event streams."""
+"""A stand-in for what is behind the gateway, and a client of the gateway over it."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-import uvicorn
 
+from tests.support.http_gateway import http
 from tests.support.stand_in import StandIn
-from vrag_ray.config import ServingConfig
-from vrag_ray.serving.http.gateway import create_api
-from vrag_ray.serving.http.security import Security
 
 
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-@asynccontextmanager
-async def http(
-    backend: StandIn, folder: Path, config: ServingConfig | None = None, security: Security | None = None
-) -> AsyncIterator[httpx.AsyncClient]:
-    """A client of the gateway over ``backend``, served by uvicorn on a free loopback port."""
-    api = create_api(backend.backends, config or ServingConfig(), security or Security(), folder / "uploads")
-    settings = uvicorn.Config(api, host="127.0.0.1", port=0, log_level="error")
-    settings.load()
-    server = uvicorn.Server(settings)
-    server.lifespan = settings.lifespan_class(settings)
-    # startup and shutdown themselves: `serve` looks for its end only every 100 ms.
-    await server.startup()
-    port = server.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
-        yield client
-    await server.shutdown()
 
 
 @pytest.fixture

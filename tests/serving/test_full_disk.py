@@ -8,9 +8,9 @@ from pathlib import Path
 
 import httpx
 
-from tests.serving.conftest import http
-from tests.serving.ingest_jobs.test_queue import Ingest, _ended, _file
 from tests.support.disks import SmallDisk, needs_mounts, small_disk
+from tests.support.http_gateway import http
+from tests.support.ingest_queue import Ingest, ended, uploaded_file
 from tests.support.stand_in import StandIn
 from vrag_ray.agent.events import ErrorEvent
 from vrag_ray.client.schemas import JobState, RunSummary
@@ -73,8 +73,8 @@ def test_the_queue_of_ingest_jobs_goes_on_when_a_job_cannot_be_noted(tmp_path: P
         ingest = Ingest()
         queue = JobQueue(disk.folder / "jobs", ingest, max_waiting=9, keep=9)
         for job_id in ("a", "b"):
-            queue.submit(job_id, [_file(disk.folder / "jobs", job_id)], {})
-        third = _file(disk.folder / "jobs", "c")
+            queue.submit(job_id, [uploaded_file(disk.folder / "jobs", job_id)], {})
+        third = uploaded_file(disk.folder / "jobs", "c")
         disk.leave_free(0)
         try:
             queue.submit("c", [third], {})
@@ -83,8 +83,8 @@ def test_the_queue_of_ingest_jobs_goes_on_when_a_job_cannot_be_noted(tmp_path: P
         else:
             raise AssertionError("a job that cannot be kept was accepted")
         ingest.go.set()
-        assert (await _ended(queue, "a")).state is JobState.DONE
-        assert (await _ended(queue, "b")).state is JobState.DONE
+        assert (await ended(queue, "a")).state is JobState.DONE
+        assert (await ended(queue, "b")).state is JobState.DONE
         await queue.close()
 
     on_a_small_disk(tmp_path, work)

@@ -26,6 +26,15 @@ needs_vllm = [
         reason="vLLM IS NOT INSTALLED: nothing about model serving is tested here; run `make setup`",
     ),
 ]
+VLLM_ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_CPU_CI_ENV": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+    "HF_HUB_OFFLINE": "1",
+}
 QUESTION = "Which colour is the cell in the first row?"
 HIDDEN = 128
 RANK = 8

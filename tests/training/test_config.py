@@ -7,18 +7,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from tests.support.training_configs import RL, SFT
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS
 from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig, load_training
 from vrag_ray.types import VragError
-
-RL: dict[str, object] = {
-    "name": "run",
-    "model": {"path": "some/model"},
-    "examples": "questions.jsonl",
-    "steps": 4,
-    "environment": {"collection": "pages"},
-}
-SFT: dict[str, object] = {"name": "run", "model": {"path": "some/model"}, "trajectories": "expert"}
 
 
 def rl(**values: object) -> RLConfig:

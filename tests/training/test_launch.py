@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.support.object_store import Bucket
-from tests.training.test_config import RL, SFT
+from tests.support.training_configs import RL, SFT
 from vrag_ray.training.config import RLConfig, SFTConfig
 from vrag_ray.training.launch import train_rl, train_sft
 from vrag_ray.training.rollout.environment import with_family

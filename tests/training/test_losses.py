@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.support.golden_losses import GOLDEN_LOSSES, golden_batch
 from vrag_ray.training.losses import (
     Denominator,
     clipped,
@@ -15,50 +16,16 @@ from vrag_ray.training.losses import (
     truncated_weights,
 )
 
-ROLLOUTS = [
-    (1, [([0, 1], True), ([2], False), ([0], True)]),
-    (0, [([1, 2, 0], False), ([1], True)]),
-    (0, [([2, 2], True)]),
-]
-"""Reward and segments (tokens, whether the graph keeps it) of three trajectories of one question."""
-GOLDEN = {
-    (True, "geo", "all"): (0.22110924, [0.22670394, -0.05734100, -0.16936294]),
-    (True, "geo", "kept"): (0.33166385, [0.34005591, -0.08601150, -0.25404441]),
-    (True, "raw", "all"): (0.22079035, [0.28699230, 0.00928793, -0.29628023]),
-    (True, "token", "all"): (0.22206909, [0.23643793, -0.06675610, -0.16968183]),
-    (False, "geo", "all"): (0.31701417, [0.15952266, -0.11813925, -0.04138341]),
-    (False, "raw", "all"): (0.31733199, [0.22623572, -0.05772454, -0.16851117]),
-    (False, "token", "all"): (0.31765406, [0.16601199, -0.12441599, -0.04159600]),
-}
 
-
-def fixture(theta: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The rollouts as the arguments of ``policy_loss``, three tokens wide, for a policy that is one logit vector."""
-    from vrag_ray.training.advantages import group_advantages
-
-    rewards = torch.tensor([[reward for reward, _ in ROLLOUTS]], dtype=torch.float64)
-    advantage = group_advantages(rewards)[0]
-    segments = [(tokens, kept, advantage[g]) for g, (_, parts) in enumerate(ROLLOUTS) for tokens, kept in parts]
-    new, old = torch.log_softmax(theta, 0), torch.log_softmax(torch.zeros(3, dtype=torch.float64), 0)
-    padded = torch.tensor([tokens + [0] * (3 - len(tokens)) for tokens, *_ in segments])
-    return {
-        "logp_new": new[padded],
-        "logp_old": old[padded],
-        "advantages": torch.stack([one for *_, one in segments]),
-        "token_mask": torch.tensor([[1] * len(tokens) + [0] * (3 - len(tokens)) for tokens, *_ in segments]),
-        "keep": torch.tensor([kept for _, kept, _ in segments]),
-    }
-
-
-@pytest.mark.parametrize(("masked", "ratio", "denominator"), GOLDEN)
+@pytest.mark.parametrize(("masked", "ratio", "denominator"), GOLDEN_LOSSES)
 def test_value_and_gradient_of_a_hand_made_group(masked: bool, ratio: str, denominator: str):
     theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64, requires_grad=True)
-    given = fixture(theta)
+    given = golden_batch(theta)
     if not masked:
         given["keep"] = torch.ones(6, dtype=torch.bool)
     loss = policy_loss(**given, ratio=ratio, clip_low=0.2, clip_high=0.2, denominator=denominator)
     loss.backward()
-    value, gradient = GOLDEN[masked, ratio, denominator]
+    value, gradient = GOLDEN_LOSSES[masked, ratio, denominator]
     assert -loss.item() == pytest.approx(value, abs=1e-6)
     assert theta.grad is not None
     assert (-theta.grad).tolist() == pytest.approx(gradient, abs=1e-6)
@@ -70,7 +37,7 @@ def test_value_and_gradient_of_a_hand_made_group(masked: bool, ratio: str, denom
 def test_what_is_masked_is_inert(junk: float, ratio: str, denominator: str):
     def outcome(*, spoil: bool) -> tuple[float, list[float]]:
         theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64, requires_grad=True)
-        given = fixture(theta)
+        given = golden_batch(theta)
         if spoil:
             out = ~given["keep"].unsqueeze(1) | ~given["token_mask"].bool()
             for name in ("logp_new", "logp_old"):
@@ -85,7 +52,7 @@ def test_what_is_masked_is_inert(junk: float, ratio: str, denominator: str):
 
 def test_on_policy_all_ratios_agree_and_the_value_is_the_mean_advantage():
     theta = torch.zeros(3, dtype=torch.float64)
-    given = fixture(theta)
+    given = golden_batch(theta)
     values = {
         policy_loss(**given, ratio=ratio, clip_low=0.2, clip_high=0.2).item() for ratio in ("token", "geo", "raw")
     }
@@ -105,7 +72,7 @@ def test_for_segments_of_one_token_the_ratios_are_the_same():
 
 def test_micro_batches_that_share_a_count_add_up_to_the_batch():
     theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64)
-    given = fixture(theta)
+    given = golden_batch(theta)
     whole = policy_loss(**given, ratio="geo", clip_low=0.2, clip_high=0.2)
     for size in (1, 2, 4):
         parts = [
@@ -123,7 +90,7 @@ def test_micro_batches_that_share_a_count_add_up_to_the_batch():
 
 def test_a_batch_without_anything_kept_is_zero_with_zero_gradient():
     theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64, requires_grad=True)
-    given = fixture(theta) | {"keep": torch.zeros(6)}
+    given = golden_batch(theta) | {"keep": torch.zeros(6)}
     loss = policy_loss(**given, ratio="geo", clip_low=0.2, clip_high=0.2, denominator="kept")
     loss.backward()
     assert loss.item() == 0

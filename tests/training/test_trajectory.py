@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from tests.support.agent_pages import library
-from tests.support.scripted_agent import Watcher, run_to_end, ticking
-from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
+from tests.support.recorded_runs import ANSWER, CLOSER, KEEP, MUSEUM, SALES, record_of
+from tests.support.scripted_agent import Watcher, ticking
+from vrag_ray.agent.actions import Action, Crop
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import AnswerEvent, ErrorEvent, Event, RunStatus, SearchEvent
 from vrag_ray.agent.observation import Prompt
@@ -18,19 +19,7 @@ from vrag_ray.training.rewards.reward import Reward
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
 from vrag_ray.types import Completion
 
-SALES = AddSearchNode(id="sales", parent_ids=("root",), query="units sold by region")
-MUSEUM = AddSearchNode(id="museum", parent_ids=("root",), query="visitors of the boat museum")
-KEEP = SummarizeAndMemorize(
-    summarize="", memorize=(MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=3),)
-)
-CLOSER = Crop(information_id="Picture 1", bbox=(10, 10, 200, 200))
-ANSWER = AddAnswerNode(parent_ids=("sales",), answer="15")
 NOT_GRADED = Reward(0.0, 0.0, 0.0, 0.0, success=False)
-
-
-def record_of(*lines: Action | str, config: AgentConfig | None = None) -> RunRecord:
-    run, _ = run_to_end(Watcher(*lines), library(), config=config)
-    return run.record()
 
 
 def nodes(*lines: Action | str, config: AgentConfig | None = None) -> tuple[str | None, ...]:

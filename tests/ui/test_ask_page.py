@@ -7,6 +7,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.support.paths import ROOT
 from tests.support.ui_gateway import Stage, Told
+from tests.support.ui_pages import RUN, finished, texts
 from tests.support.ui_stories import DOC, story
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.client.http import Client
@@ -14,7 +15,6 @@ from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 
 APP = str(ROOT / "ui" / "app.py")
-RUN = "run-0001"
 
 
 def opened(**query: str) -> AppTest:
@@ -33,21 +33,10 @@ def asked(question: str = "How many?") -> AppTest:
     return app
 
 
-def texts(app: AppTest) -> str:
-    """What can be read, without what keeps it from being more than words."""
-    shown = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info, *app.text]
-    return "\n".join(str(element.value) for element in shown).replace("\\", "").replace("\N{WORD JOINER}", "")
-
-
 def runs_of(app: AppTest) -> list[str]:
     """The runs that the address names."""
     named = app.query_params["run"]
     return [named] if isinstance(named, str) else list(named)
-
-
-def finished(told: Told, run_id: str = RUN, question: str = "How many?") -> None:
-    with Client(told.url) as client:
-        list(client.ask(RunRequest(question=question, run_id=run_id)))
 
 
 def test_a_question_is_answered_with_its_steps_its_source_and_its_graph(told: Told):

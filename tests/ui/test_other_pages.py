@@ -6,8 +6,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.support.ui_gateway import Told
+from tests.support.ui_pages import finished, texts
 from tests.support.ui_stories import DOC
-from tests.ui.test_ask_page import finished, texts
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import Feedback, FileProblem, IngestJob, JobState, Rating
 

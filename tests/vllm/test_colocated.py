@@ -11,8 +11,7 @@ from typing import TypedDict
 import pytest
 
 from tests.support.paths import ROOT
-from tests.support.tiny_vllm import needs_vllm
-from tests.vllm.test_tiny_vllm import VLLM_ENVIRONMENT
+from tests.support.tiny_vllm import VLLM_ENVIRONMENT, needs_vllm
 
 pytestmark = needs_vllm
 

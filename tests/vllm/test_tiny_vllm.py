@@ -14,19 +14,11 @@ import pytest
 from PIL import Image
 
 from tests.support.paths import ROOT
+from tests.support.tiny_vllm import VLLM_ENVIRONMENT
 
 SCRIPT = ROOT / "tests/support/run_vllm.py"
 TOKENS = 24
 QUESTION = "Which colour is the cell in the first row?"
-VLLM_ENVIRONMENT = {
-    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_CPU_CI_ENV": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "VLLM_LOGGING_LEVEL": "ERROR",
-    "HF_HUB_OFFLINE": "1",
-}
 
 pytestmark = [
     pytest.mark.vllm,

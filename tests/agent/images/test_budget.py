@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.agent_pages import Shelf, prose
+from tests.support.agent_pages import Shelf
+from tests.support.harbour_films import SECONDS, films, keep, search
 from tests.support.scripted_agent import Watcher, pictures_in, run_to_end
-from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.images.budget import LEFT_OUT, even_shares
 from vrag_ray.agent.wire_protocol import WireProtocol
@@ -18,35 +19,13 @@ from vrag_ray.config import AgentConfig, CorpusConfig
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import AgentName, wire_protocol
-from vrag_ray.types import Locator, PassageKind
 
 CONFIG = AgentConfig(picture_pixels=16 * 32 * 32, frame_pixels=4 * 32 * 32, memory_pixels=20 * 32 * 32)
-SECONDS = 60.0
 ANSWER = AddAnswerNode(parent_ids=("root",), answer="42")
-
-
-def films(count: int, pages: int = 0) -> Shelf:
-    """Clips of a minute, 32 frames each, and pages; any search for the word harbour finds them all."""
-    shelf = Shelf()
-    for number in range(pages):
-        shelf.add(f"Page {number}", prose(50, f"harbour harbour page {number}"))
-    for number in range(count):
-        where = Locator(t_start=0.0, t_end=SECONDS)
-        shelf.add(f"Film {number}", text=f"harbour film {number}", kind=PassageKind.CLIP, locator=where)
-    return shelf
 
 
 def protocol_of(max_images: int, agent: AgentName = AgentName.VIMRAG, config: AgentConfig = CONFIG) -> WireProtocol:
     return wire_protocol(agent, config, CorpusConfig(), ModelLimits(max_images))
-
-
-def search(name: str, parent: str = "root") -> AddSearchNode:
-    return AddSearchNode(id=name, parent_ids=(parent,), query=f"harbour {name}")
-
-
-def keep(*stamps: float) -> SummarizeAndMemorize:
-    entry = MemorizeEntry(information_id="Video 1", is_useful=True, priority_score=5, key_timestamp=stamps)
-    return SummarizeAndMemorize(summarize="seen", memorize=(entry,))
 
 
 def crop(timestamp: float) -> Crop:

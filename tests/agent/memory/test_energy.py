@@ -6,24 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.memory_graphs import GOLDEN_GRAPH, graph_of
 from vrag_ray.agent.memory.energy import energies, pixel_budgets, strongest
-from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
-from vrag_ray.types import Locator, PassageKind, VragError
-
-
-def graph_of(*nodes: tuple[str, tuple[str, ...], tuple[int, ...]], kind: PassageKind = PassageKind.PAGE) -> MemoryGraph:
-    graph = MemoryGraph.start("q")
-    for node_id, parents, priorities in nodes:
-        items = tuple(MemoryItem(doc_id="d", locator=Locator(page=1), kind=kind, priority=p) for p in priorities)
-        graph = graph.add_search(node_id, parents, f"query {node_id}").memorize(node_id, "", items)
-    return graph
-
-
-GOLDEN = graph_of(("v1", ("root",), (5, 3)), ("v2", ("v1",), (4,)), ("v3", ("root",), (2,)), ("v4", ("v1", "v2"), (5,)))
+from vrag_ray.agent.memory.graph import MemoryGraph
+from vrag_ray.types import PassageKind, VragError
 
 
 def test_intrinsic_and_reinforced_energies_match_the_golden_vectors() -> None:
-    found = energies(GOLDEN, decay=0.1, feedback=0.3)
+    found = energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3)
     assert [(one.node_id, one.index) for one in found] == [("v1", 0), ("v1", 1), ("v2", 0), ("v3", 0), ("v4", 0)]
     assert [one.intrinsic for one in found] == pytest.approx([2.222455, 1.333473, 1.309969, 0.361935, 1.0], abs=1e-6)
     assert [one.energy for one in found] == pytest.approx([3.005445, 2.116464, 1.609969, 0.361935, 1.0], abs=1e-6)
@@ -34,7 +24,7 @@ def test_intrinsic_and_reinforced_energies_match_the_golden_vectors() -> None:
     [(5, [486704, 342742, 260719, 161940, 58612]), (3, [585170, 412082, 313466])],
 )
 def test_pixel_budgets_match_the_golden_vectors(k: int, pixels: list[int]) -> None:
-    best = strongest(energies(GOLDEN, decay=0.1, feedback=0.3), k)
+    best = strongest(energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3), k)
     assert [one.pixels for one in pixel_budgets(best, 1_310_720)] == pixels
 
 

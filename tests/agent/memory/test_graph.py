@@ -6,28 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
-from vrag_ray.types import Box, Locator, PassageKind
-
-
-def item(priority: int = 3) -> MemoryItem:
-    return MemoryItem(
-        doc_id="d" * 64,
-        locator=Locator(page=2),
-        kind=PassageKind.PAGE,
-        box=Box(0.1, 0.2, 0.3, 0.4),
-        priority=priority,
-        quote="as it stands",
-    )
-
-
-def diamond() -> MemoryGraph:
-    graph = MemoryGraph.start("why?")
-    graph = graph.add_search("a", ("root",), "first")
-    graph = graph.add_search("b", ("a",), "left")
-    graph = graph.add_search("c", ("a",), "right")
-    graph = graph.add_search("d", ("root",), "aside")
-    return graph.add_answer(("b", "c"), "because")
+from tests.support.memory_graphs import diamond, item
+from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, NodeKind
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.agent.memory.test_graph import diamond, item
+from tests.support.memory_graphs import diamond, item
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.memory.graph_dot import MAX_CHARS, dot
 

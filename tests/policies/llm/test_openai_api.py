@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import io
 import time
 from contextlib import aclosing
 
 import pytest
-from PIL import Image
 
 from tests.support.agent_pages import library
 from tests.support.openai_stub import AgentSpec, Body, Say, images_of, openai_stub, texts_of
+from tests.support.pictures import grey_png
 from tests.support.scripted_agent import run_to_end, ticking
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
@@ -49,12 +48,6 @@ def hear(request: ChatRequest, settings: OpenAiConfig) -> tuple[list[Delta], Com
     return [delta for delta in deltas if isinstance(delta, Delta)], last
 
 
-def png(colour: int) -> bytes:
-    buffer = io.BytesIO()
-    Image.new("L", (28, 28), colour).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
 def test_deltas_put_together_are_the_completion_with_its_thoughts_and_usage() -> None:
     with openai_stub(lambda _, __: Say("the answer is in the harbour", "let me think about it")) as stub:
         deltas, whole = hear(HELLO, config(stub.base_url))
@@ -66,7 +59,7 @@ def test_deltas_put_together_are_the_completion_with_its_thoughts_and_usage() ->
 
 def test_what_is_sent_is_what_was_asked() -> None:
     request = ChatRequest(
-        (Message.of(Role.SYSTEM, "be brief"), Message.of(Role.USER, "see", ImagePart(png(9)), "this")),
+        (Message.of(Role.SYSTEM, "be brief"), Message.of(Role.USER, "see", ImagePart(grey_png(9)), "this")),
         sampling=Sampling(max_tokens=77, temperature=0.5, seed=3, stop=("END",)),
         thinking=False,
     )
@@ -80,7 +73,7 @@ def test_what_is_sent_is_what_was_asked() -> None:
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert texts_of(body) == ["be brief", "seethis"]
     [url] = images_of(body)
-    assert base64.b64decode(url.partition(",")[2]) == png(9)
+    assert base64.b64decode(url.partition(",")[2]) == grey_png(9)
 
 
 def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +88,7 @@ def test_a_key_is_never_shown() -> None:
 
 
 def test_more_pictures_than_the_model_takes_are_refused_before_anything_is_sent() -> None:
-    pictures = [ImagePart(png(number)) for number in range(3)]
+    pictures = [ImagePart(grey_png(number)) for number in range(3)]
     with openai_stub(lambda _, __: "ok") as stub:
         with pytest.raises(PromptRefusedError, match=r"3 pictures and model stub takes 2.*raise openai\.max_images"):
             hear(ChatRequest((Message.of(Role.USER, *pictures),)), config(stub.base_url, max_images=2))

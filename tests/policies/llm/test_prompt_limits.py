@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.agent.images.test_budget import films, keep, search
 from tests.support.agent_pages import Shelf, library
+from tests.support.harbour_films import films, keep, search
 from tests.support.openai_stub import Body, images_of, openai_stub, texts_of
 from tests.support.paths import ROOT
 from vrag_ray.agent.actions import AddAnswerNode

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving.conftest import http
+from tests.support.http_gateway import http
 from tests.support.stand_in import DOC_ID, ORIGINAL, StandIn
 from vrag_ray.config import ServingConfig
 from vrag_ray.types import Box

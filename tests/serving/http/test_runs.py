@@ -4,7 +4,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving.conftest import http
+from tests.support.http_gateway import http
 from tests.support.sse_client import Received, events_of
 from tests.support.stand_in import StandIn
 from vrag_ray.agent.record import RunRecord

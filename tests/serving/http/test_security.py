@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving.conftest import http
+from tests.support.http_gateway import http
 from tests.support.stand_in import StandIn
 from vrag_ray.config import Auth, ServingConfig
 from vrag_ray.serving.http.security import Security

@@ -3,63 +3,26 @@ from pathlib import Path
 
 import pytest
 
-from vrag_ray.client.schemas import IngestJob, JobState
-from vrag_ray.serving.backends import UploadedFile
+from tests.support.ingest_queue import Ingest, ended, uploaded_file
+from vrag_ray.client.schemas import JobState
 from vrag_ray.serving.errors import OverloadedError
-from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
+from vrag_ray.serving.ingest_jobs.queue import JobQueue
 from vrag_ray.types import NotFoundError, VragError
 
 pytestmark = pytest.mark.anyio
-
-
-def _file(folder: Path, job_id: str) -> UploadedFile:
-    path = folder / job_id / "0" / "a.txt"
-    path.parent.mkdir(parents=True)
-    path.write_text("x")
-    return UploadedFile(path, "a.txt", "ab" * 32)
-
-
-async def _ended(queue: JobQueue, job_id: str) -> IngestJob:
-    async with asyncio.timeout(5):
-        while not queue.job(job_id).finished:  # noqa: ASYNC110  polled over HTTP, so polled here
-            await asyncio.sleep(0.01)
-    return queue.job(job_id)
-
-
-class Ingest:
-    """Waits for ``go``, reports once, and fails for jobs named in ``faults``."""
-
-    def __init__(self, **faults: Exception) -> None:
-        self.go = asyncio.Event()
-        self.reported = asyncio.Event()
-        self.faults = faults
-        self.running = self.most = 0
-
-    async def __call__(self, job: StoredJob, report: Report) -> IngestJob:
-        self.running += 1
-        self.most = max(self.most, self.running)
-        report(job.public.model_copy(update={"done_pages": 1}))
-        self.reported.set()
-        try:
-            await self.go.wait()
-            if job.public.job_id in self.faults:
-                raise self.faults[job.public.job_id]
-        finally:
-            self.running -= 1
-        return job.public.model_copy(update={"state": JobState.DONE})
 
 
 async def test_jobs_run_one_at_a_time_report_progress_and_remove_their_files(tmp_path: Path):
     ingest = Ingest()
     queue = JobQueue(tmp_path, ingest, max_waiting=9, keep=9)
     for job_id in ("a", "b", "c"):
-        assert queue.submit(job_id, [_file(tmp_path, job_id)], {}).state is JobState.QUEUED
+        assert queue.submit(job_id, [uploaded_file(tmp_path, job_id)], {}).state is JobState.QUEUED
     await asyncio.wait_for(ingest.reported.wait(), 5)
     assert queue.job("a").done_pages == 1
     assert queue.job("b").state is JobState.QUEUED
     ingest.go.set()
     for job_id in ("a", "b", "c"):
-        assert (await _ended(queue, job_id)).state is JobState.DONE
+        assert (await ended(queue, job_id)).state is JobState.DONE
     await queue.close()
     assert ingest.most == 1
     assert not (tmp_path / "a" / "0").exists()
@@ -70,8 +33,8 @@ async def test_a_job_that_breaks_says_why_and_the_next_one_runs(tmp_path: Path):
     ingest.go.set()
     queue = JobQueue(tmp_path, ingest, max_waiting=9, keep=9)
     for job_id in ("a", "b", "c"):
-        queue.submit(job_id, [_file(tmp_path, job_id)], {})
-    first, second, third = [await _ended(queue, job_id) for job_id in ("a", "b", "c")]
+        queue.submit(job_id, [uploaded_file(tmp_path, job_id)], {})
+    first, second, third = [await ended(queue, job_id) for job_id in ("a", "b", "c")]
     await queue.close()
     assert (first.state, first.error) == (JobState.FAILED, "no space on x")
     assert second.state is JobState.FAILED
@@ -82,15 +45,15 @@ async def test_a_job_that_breaks_says_why_and_the_next_one_runs(tmp_path: Path):
 async def test_a_restarted_service_goes_on_with_unfinished_jobs_and_knows_the_finished(tmp_path: Path):
     first = Ingest()
     queue = JobQueue(tmp_path, first, max_waiting=9, keep=9)
-    queue.submit("a", [_file(tmp_path, "a")], {"year": 2026})
-    queue.submit("b", [_file(tmp_path, "b")], {})
+    queue.submit("a", [uploaded_file(tmp_path, "a")], {"year": 2026})
+    queue.submit("b", [uploaded_file(tmp_path, "b")], {})
     await asyncio.wait_for(first.reported.wait(), 5)
     await queue.close()
     second = Ingest()
     second.go.set()
     again = JobQueue(tmp_path, second, max_waiting=9, keep=9)
     for job_id in ("a", "b"):
-        assert (await _ended(again, job_id)).state is JobState.DONE
+        assert (await ended(again, job_id)).state is JobState.DONE
     await again.close()
     third = JobQueue(tmp_path, Ingest(), max_waiting=9, keep=9)
     assert third.job("a").state is JobState.DONE
@@ -100,15 +63,15 @@ async def test_a_restarted_service_goes_on_with_unfinished_jobs_and_knows_the_fi
 async def test_the_queue_is_bounded_and_old_jobs_are_forgotten(tmp_path: Path):
     ingest = Ingest()
     queue = JobQueue(tmp_path, ingest, max_waiting=2, keep=3)
-    queue.submit("a", [_file(tmp_path, "a")], {})
+    queue.submit("a", [uploaded_file(tmp_path, "a")], {})
     await asyncio.wait_for(ingest.reported.wait(), 5)
-    queue.submit("b", [_file(tmp_path, "b")], {})
-    queue.submit("c", [_file(tmp_path, "c")], {})
+    queue.submit("b", [uploaded_file(tmp_path, "b")], {})
+    queue.submit("c", [uploaded_file(tmp_path, "c")], {})
     with pytest.raises(OverloadedError):
-        queue.submit("d", [_file(tmp_path, "d")], {})
+        queue.submit("d", [uploaded_file(tmp_path, "d")], {})
     ingest.go.set()
-    await _ended(queue, "c")
-    queue.submit("e", [_file(tmp_path, "e")], {})
+    await ended(queue, "c")
+    queue.submit("e", [uploaded_file(tmp_path, "e")], {})
     with pytest.raises(NotFoundError):
         queue.job("a")
     await queue.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.serving.conftest import http
+from tests.support.http_gateway import http
 from tests.support.openai_calls import (
     CHAT,
     CITED,

@@ -26,7 +26,7 @@ def test_a_lesson_is_a_segment_or_a_whole_run(runs: Groups):
     assert all(one.keep for one in (*whole, *cut))
 
 
-# property 13: advantages are of runs; splitting one into more segments changes none of them.
+# Advantages are of runs; splitting one into more segments changes none of them.
 def test_an_advantage_does_not_depend_on_how_many_segments_a_run_has(runs: Groups):
     rewards = torch.tensor([[run.reward.total for run in group] for group in runs], dtype=torch.float64)
     wanted = group_advantages(rewards).flatten().tolist()
@@ -86,7 +86,7 @@ def test_progress_credits_each_segment_of_a_run_with_what_it_brought(runs: Group
     assert max(len({one.advantage for one in run}) for run in found) > 2
 
 
-# property 9: masks are a pure function of what is stored.
+# Masks are a pure function of what is stored.
 def test_lessons_can_be_made_again_from_what_was_stored(runs: Groups, tmp_path: Path):
     write_trajectories(tmp_path / "step.parquet", [run for group in runs for run in group])
     stored = list(read_trajectories(tmp_path / "step.parquet"))

@@ -1,15 +1,10 @@
-"""The 26 properties of ``reference/algorithms.md``, section 4, by number: ``grep "property 13"``.
-
-``ELSEWHERE`` names tests in other files that show a property, or the part of it that is not repeated here.
-"""
+"""GGPO from graphs to the loss, and the energy of its memory; ``test_properties.py`` lists all that it promises."""
 
 from __future__ import annotations
 
 import io
 import math
 import random
-import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -17,12 +12,11 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.agent.memory.test_energy import GOLDEN as MEMORY
-from tests.agent.memory.test_energy import graph_of
 from tests.support.agent_pages import library
+from tests.support.golden_losses import GOLDEN_LOSSES, golden_batch
+from tests.support.loss_batches import RATIOS, outcome, random_batch, wide
+from tests.support.memory_graphs import GOLDEN_GRAPH, graph_of
 from tests.support.scripted_agent import Watcher, run_to_end
-from tests.training.algorithms.test_loss import RATIOS, outcome, random_batch, wide
-from tests.training.test_losses import GOLDEN, fixture
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.memory.energy import ItemEnergy, energies, pixel_budgets, strongest
@@ -38,59 +32,13 @@ from vrag_ray.training.losses import Denominator, policy_loss
 from vrag_ray.training.rewards.reward import RewardWeights, mixed, pages_by_node
 from vrag_ray.types import FamilyName
 
-ELSEWHERE = {
-    1: ["training/test_advantages.py::test_the_answer_rests_on_all_its_ancestors_and_on_nothing_else"],
-    2: [
-        "training/test_advantages.py::test_renaming_nodes_and_ordering_parents_change_nothing",
-        "training/test_advantages.py::test_parents_that_are_none_have_no_effect",
-    ],
-    4: ["training/test_advantages.py::test_an_answer_on_the_root_alone_keeps_only_itself"],
-    12: ["training/test_losses.py::test_what_is_masked_is_inert"],
-    14: [
-        "training/test_algorithms.py::test_dividing_by_kept_segments_only_rescales",
-        "training/test_algorithms.py::test_workers_that_share_their_counts_have_the_gradient_of_one",
-    ],
-    15: ["training/test_algorithms.py::test_on_policy_no_ratio_differs_and_nothing_is_clipped"],
-    16: ["training/test_losses.py::test_clipping_stops_only_what_has_gone_far_enough"],
-    18: [
-        "training/test_algorithms.py::test_the_kl_term_is_masked_and_vanishes_where_policies_agree",
-        "training/test_losses.py::test_k3_is_never_negative_and_flat_where_policies_agree",
-    ],
-    19: ["training/test_algorithms.py::test_the_order_of_a_batch_does_not_matter"],
-    20: ["training/test_losses.py::test_for_segments_of_one_token_the_ratios_are_the_same"],
-    22: [
-        "agent/test_energy.py::test_intrinsic_and_reinforced_energies_match_the_golden_vectors",
-        "agent/test_energy.py::test_pixel_budgets_match_the_golden_vectors",
-    ],
-    23: ["agent/test_energy.py::test_without_feedback_only_the_intrinsic_energy_is_left"],
-    24: [
-        "agent/test_energy.py::test_budgets_never_exceed_the_total_and_lose_less_than_a_pixel_an_item",
-        "agent/test_energy.py::test_nothing_remembered_means_no_budget",
-    ],
-    26: [
-        "agent/test_coordinates.py::test_a_model_size_is_whole_patches_within_the_budget",
-        "agent/test_graph_chat.py::test_only_the_strongest_pictures_stay_in_view_each_within_its_share",
-        "e2e/test_vimrag.py::test_a_whole_vimrag_run_searches_crops_memorises_prunes_and_answers_exactly",
-    ],
-}
-
 Graph = dict[str, list[str]]
 NAMES = "abcdefgh"
 names = st.sampled_from(NAMES)
 graphs = st.dictionaries(names, st.lists(names, max_size=4), min_size=1, max_size=8)
 
 
-def test_every_property_has_its_test():
-    here = Path(__file__)
-    marked = {int(number) for number in re.findall(r"^# property (\d+)", here.read_text(), re.MULTILINE)}
-    for places in ELSEWHERE.values():
-        for place in places:
-            file, name = place.split("::")
-            assert f"def {name}(" in (here.parents[1] / file).read_text(), f"{place} is no more"
-    assert marked | set(ELSEWHERE) == set(range(1, 27))
-
-
-# property 2: invariant to the order of segments and to edges that are none; cycles end.
+# The mask is invariant to the order of segments and to edges that are none; cycles end.
 @settings(deadline=None)
 @given(graphs, st.booleans(), st.sets(names), st.randoms())
 def test_edges_that_are_none_and_the_order_of_segments_change_nothing(
@@ -108,7 +56,7 @@ def test_edges_that_are_none_and_the_order_of_segments_change_nothing(
     assert ancestors(dict.fromkeys(nodes, nodes), answer) == set(nodes)
 
 
-# property 3: an edge into P_ans adds its parent's ancestors and nothing else; no edge changes a failure's mask.
+# An edge into the answer's ancestors adds its parent's ancestors and nothing else; no edge changes a failure's mask.
 @settings(deadline=None)
 @given(graphs, st.integers(0, 7), st.integers(0, 7), st.sets(names))
 def test_an_edge_can_only_shrink_the_mask_of_a_success(graph: Graph, one: int, other: int, valuable: set[str]):
@@ -122,7 +70,7 @@ def test_an_edge_can_only_shrink_the_mask_of_a_success(graph: Graph, one: int, o
     assert ggpo_keep(more, answer, False, valuable, nodes) == ggpo_keep(graph, answer, False, valuable, nodes)
 
 
-# property 4: a chain masks nothing of a success.
+# A chain masks nothing of a success.
 @settings(deadline=None)
 @given(st.integers(1, 8))
 def test_a_chain_that_succeeded_is_learnt_whole(length: int):
@@ -131,7 +79,7 @@ def test_a_chain_that_succeeded_is_learnt_whole(length: int):
     assert all(ggpo_keep(chain, "answer", True, set(), list(chain)[1:]))
 
 
-# property 5: the answer is never masked, and a mask takes whole segments.
+# The answer is never masked, and a mask takes whole segments.
 @settings(deadline=None)
 @given(graphs, st.booleans(), st.sets(names))
 def test_the_answer_is_always_learnt(graph: Graph, success: bool, valuable: set[str]):
@@ -139,14 +87,14 @@ def test_the_answer_is_always_learnt(graph: Graph, success: bool, valuable: set[
     assert ggpo_keep(graph, answer, success, valuable | {answer}, [answer, None, answer])[::2] == [True, True]
 
 
-# property 5
+# A mask takes whole segments.
 def test_a_masked_segment_is_masked_in_every_token_and_a_kept_one_in_none():
     batch = random_batch()
     _, gradient = outcome(batch, wide(clip_low=0.99, clip_high=9.0))
     assert torch.equal(gradient != 0, batch["token_mask"] & batch["keep"].bool().unsqueeze(1))
 
 
-# property 6: the two terms of eq. 11, each of them blind to what the other looks at.
+# The two terms of VimRAG's eq. 11 are each of them blind to what the other looks at.
 @settings(deadline=None)
 @given(graphs, graphs, st.sets(names), st.sets(names))
 def test_a_success_is_judged_by_its_graph_and_a_failure_by_what_it_found(
@@ -161,7 +109,7 @@ def test_a_success_is_judged_by_its_graph_and_a_failure_by_what_it_found(
     assert ggpo_keep(other, answer, False, valuable, nodes) == [not one for one in masked[False]]
 
 
-# property 7: a failure's mask is node by node.
+# A failure's mask is node by node.
 @settings(deadline=None)
 @given(graphs, st.sets(names), names)
 def test_masking_a_search_leaves_its_parents_and_children_alone(graph: Graph, valuable: set[str], node: str):
@@ -175,7 +123,7 @@ def test_masking_a_search_leaves_its_parents_and_children_alone(graph: Graph, va
     )
 
 
-# property 8: the verdict decides, not the shaped reward.
+# The verdict decides the mask, not the shaped reward.
 def test_other_weights_of_the_reward_leave_the_mask():
     graph = {"root": [], "a": ["root"], "b": ["root"], "answer": ["a"]}
     weights = [RewardWeights(), RewardWeights(0.1, 0.8, 0.1), RewardWeights(0.0, 0.0, 1.0)]
@@ -185,7 +133,7 @@ def test_other_weights_of_the_reward_leave_the_mask():
         assert {tuple(ggpo_keep(graph, "answer", one.success, {"a"}, list(graph)[1:])) for one in rewards} == {expected}
 
 
-# property 9: a pure function of what the log of the rollout holds, without a gradient.
+# The mask is a pure function of what the log of the rollout holds, without a gradient.
 @pytest.mark.parametrize("success", [True, False])
 def test_the_mask_is_recomputed_from_a_stored_run(success: bool):
     policy = Watcher(
@@ -210,7 +158,7 @@ def test_the_mask_is_recomputed_from_a_stored_run(success: bool):
     assert flags.grad is None
 
 
-# property 10: a mask that takes nothing is the segment-level baseline bit for bit.
+# With a mask that takes nothing the loss is the segment-level baseline bit for bit.
 def test_without_anything_to_mask_ggpo_is_gspo_over_segments():
     chain = {"root": [], "a": ["root"], "b": ["a"], "answer": ["b"]}
     segments = ["a", "b", "answer"]
@@ -223,7 +171,7 @@ def test_without_anything_to_mask_ggpo_is_gspo_over_segments():
     assert outcome(batch, ALGORITHMS["ggpo"])[0] != baseline[0]
 
 
-# property 11: one segment a trajectory is GSPO's eq. 5 and, with a token's ratio, GRPO, k3 included.
+# With one segment a trajectory the loss is GSPO's eq. 5 and, with a token's ratio, GRPO, k3 included.
 @pytest.mark.parametrize(("ratio", "kl"), [("geo", 0.0), ("token", 0.0), ("token", 0.04), ("geo", 0.04)])
 def test_without_graph_and_mask_the_plain_algorithms_are_left(ratio: str, kl: float):
     batch = random_batch() | {"keep": torch.ones(9)}
@@ -243,7 +191,7 @@ def test_without_graph_and_mask_the_plain_algorithms_are_left(ratio: str, kl: fl
     assert torch.allclose(gradient, -new.grad, rtol=0, atol=1e-12)
 
 
-# property 12: tokens, log-probs and length of a masked segment are nothing to the loss.
+# Tokens, log-probs and length of a masked segment are nothing to the loss.
 @pytest.mark.parametrize("denominator", list(Denominator))
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_a_masked_segment_may_be_of_any_length(ratio: str, denominator: Denominator):
@@ -259,7 +207,7 @@ def test_a_masked_segment_may_be_of_any_length(ratio: str, denominator: Denomina
     assert not wider[:, 5:].any()
 
 
-# property 13: cutting a trajectory into more segments changes no advantage; equal rewards move nothing.
+# Cutting a trajectory into more segments changes no advantage; equal rewards move nothing.
 def test_advantages_are_of_trajectories_however_they_are_cut():
     rewards = torch.tensor([[1.0, 0.0, 0.0]], dtype=torch.float64)
     for cuts in ([1, 1, 1], [5, 1, 2]):
@@ -273,7 +221,7 @@ def test_advantages_are_of_trajectories_however_they_are_cut():
         assert not gradient.any()
 
 
-# property 17: what the policy did not say is nothing to the loss.
+# What the policy did not say is nothing to the loss.
 @pytest.mark.parametrize("ratio", RATIOS)
 @pytest.mark.parametrize("junk", [3.0, math.nan, math.inf])
 def test_tokens_of_others_are_nothing_to_the_loss(ratio: str, junk: float):
@@ -284,7 +232,7 @@ def test_tokens_of_others_are_nothing_to_the_loss(ratio: str, junk: float):
     assert torch.equal(spoilt_gradient, gradient)
 
 
-# property 17: a prompt is kept as it was at its step, graph and pictures included.
+# A prompt is kept as it was at its step, graph and pictures included.
 def test_a_prompt_does_not_change_when_the_run_goes_on():
     keep = MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=3)
     search = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")
@@ -297,7 +245,7 @@ def test_a_prompt_does_not_change_when_the_run_goes_on():
     assert len(set(map(repr, policy.chats))) == 5
 
 
-# property 21: the log-prob of a winner's dead end and of a loser's good search, after one step.
+# One step moves the log-prob neither of a winner's dead end nor of a loser's good search.
 def test_dead_ends_of_winners_are_not_reinforced_nor_good_searches_of_losers_punished():
     winner = ({"root": [], "good": ["root"], "dead": ["root"], "answer": ["good"]}, True, ["good", "dead", "answer"])
     loser = ({"root": [], "vague": ["root"], "gold": ["vague"], "answer": ["gold"]}, False, ["vague", "gold", "answer"])
@@ -320,8 +268,8 @@ def test_dead_ends_of_winners_are_not_reinforced_nor_good_searches_of_losers_pun
     assert ggpo[0, 0] == baseline[0, 0] > 0
 
 
-# golden fixture of section 4.3, from graphs and verdicts to value and gradient
-@pytest.mark.parametrize(("masked", "ratio", "denominator"), GOLDEN)
+# The golden group, from graphs and verdicts to value and gradient.
+@pytest.mark.parametrize(("masked", "ratio", "denominator"), GOLDEN_LOSSES)
 def test_the_golden_group_from_its_graphs(masked: bool, ratio: str, denominator: str):
     runs = [
         ({"root": [], "a": ["root"], "b": ["root"], "answer": ["a"]}, True, ["a", "b", "answer"]),
@@ -330,17 +278,17 @@ def test_the_golden_group_from_its_graphs(masked: bool, ratio: str, denominator:
     ]
     keep = [not masked or one for graph, r, nodes in runs for one in ggpo_keep(graph, "answer", r, {"s"}, nodes)]
     theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64, requires_grad=True)
-    batch = fixture(theta) | {"keep": torch.tensor(keep)}
+    batch = golden_batch(theta) | {"keep": torch.tensor(keep)}
     counts = Counts.of(batch["token_mask"], batch["keep"])
     total = loss(**batch, algorithm=wide(ratio, denominator=denominator), counts=counts).total
     total.backward()
-    value, gradient = GOLDEN[masked, ratio, denominator]
+    value, gradient = GOLDEN_LOSSES[masked, ratio, denominator]
     assert -total.item() == pytest.approx(value, abs=1e-6)
     assert theta.grad is not None
     assert (-theta.grad).tolist() == pytest.approx(gradient, abs=1e-6)
 
 
-# property 23: energy rises with score, with recency, and with each child, which need not hold a picture.
+# Energy rises with score, with recency, and with each child, which need not hold a picture.
 def test_energy_rises_with_score_age_and_children():
     def energy(memory: MemoryGraph, node: str = "a", **rates: float) -> float:
         found = energies(memory, **({"decay": 0.1, "feedback": 0.3} | rates))
@@ -362,7 +310,7 @@ def test_energy_rises_with_score_age_and_children():
     assert family("a", "a", held=(2,)) > family("a", "a", held=())
 
 
-# property 24: one picture gets all; no energy gives no budget.
+# One picture gets all pixels; no energy gives no budget.
 def test_one_picture_gets_all_pixels_and_no_energy_none():
     assert [
         one.pixels for one in pixel_budgets(energies(graph_of(("a", ("root",), (1,))), decay=0.1, feedback=0.3), 999)
@@ -370,7 +318,7 @@ def test_one_picture_gets_all_pixels_and_no_energy_none():
     assert pixel_budgets((ItemEnergy("a", 0, 0.0, 0.0), ItemEnergy("a", 1, 0.0, 0.0)), 999) == ()
 
 
-# property 25: budgets are shares, and equals keep the order of nodes and items.
+# Budgets are shares, and equals keep the order of nodes and items.
 @settings(deadline=None)
 @given(st.lists(st.floats(0.01, 10.0), min_size=1, max_size=6), st.floats(0.1, 10.0))
 def test_scaling_every_score_leaves_the_budgets(values: list[float], scale: float):
@@ -381,21 +329,21 @@ def test_scaling_every_score_leaves_the_budgets(values: list[float], scale: floa
     assert all(abs(one.pixels - other.pixels) <= 1 for one, other in zip(plain, scaled, strict=True))
 
 
-# property 25
+# Equals keep the order of nodes and items.
 def test_of_equals_the_earlier_node_and_item_is_kept():
     memory = graph_of(("b", ("root",), (3, 3)), ("a", ("root",), (3, 3)))
     best = strongest(energies(memory, decay=0.0, feedback=0.3), 3)
     assert [(one.node_id, one.index) for one in best] == [("b", 0), ("b", 1), ("a", 0)]
 
 
-# property 26: what is sent has whole patches and at most its budget; no minimum enlarges it after the cut.
+# What is sent has whole patches and at most its budget; no minimum enlarges it after the cut.
 @pytest.mark.parametrize("family", list(FamilyName))
 @pytest.mark.parametrize("total", [0, 2_000, 30_000, 500_000])
 def test_the_pixels_that_are_sent_are_within_budget(family: FamilyName, total: int):
     patch = FAMILIES[family].patch
-    kept = pixel_budgets(strongest(energies(MEMORY, decay=0.1, feedback=0.3), 5), total)
+    kept = pixel_budgets(strongest(energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3), 5), total)
     budgets = {f"{one.node_id}#{one.index + 1}": one.pixels for one in kept}
-    views = kept_views(MEMORY, kept, FAMILIES[family])
+    views = kept_views(GOLDEN_GRAPH, kept, FAMILIES[family])
     assert set(views) == {name for name, pixels in budgets.items() if pixels >= patch**2}
     for raw in ((40, 30), (700, 500), (90, 1500)):
         png = io.BytesIO()

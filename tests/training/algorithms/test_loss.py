@@ -9,7 +9,8 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from tests.training.test_losses import fixture
+from tests.support.golden_losses import golden_batch
+from tests.support.loss_batches import RATIOS, Batch, outcome, random_batch, wide
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm, Credit
 from vrag_ray.training.algorithms.ggpo import masks
 from vrag_ray.training.algorithms.loss import Counts, LossParts, loss
@@ -17,19 +18,17 @@ from vrag_ray.training.losses import Denominator, Ratio
 from vrag_ray.types import VragError
 
 # Two replies of 3 and 1 tokens; each token's ratio, its k3 (of reference over new: 2 and 4) and its entropy are known.
-RATIOS = torch.tensor([[1.1, 1.3, 1.0], [0.7, 9.0, 9.0]], dtype=torch.float64)
+TOKEN_RATIOS = torch.tensor([[1.1, 1.3, 1.0], [0.7, 9.0, 9.0]], dtype=torch.float64)
 MASK = torch.tensor([[1, 1, 1], [1, 0, 0]])
 ADVANTAGES = torch.tensor([2.0, -1.0], dtype=torch.float64)
 OLD = torch.full((2, 3), -1.0, dtype=torch.float64)
-NEW = OLD + RATIOS.log()
+NEW = OLD + TOKEN_RATIOS.log()
 REFERENCE = NEW + torch.tensor([[2.0, 2.0, 2.0], [4.0, 1.0, 1.0]], dtype=torch.float64).log()
 K3 = (2 - math.log(2) - 1, 4 - math.log(4) - 1)
 ENTROPY = torch.tensor([[1.0, 2.0, 3.0], [5.0, 7.0, 7.0]], dtype=torch.float64)
 GEO = (1.1 * 1.3) ** (1 / 3)
 BOTH = torch.ones(2)
 WIDE = {"clip_low": 0.2, "clip_high": 0.2}
-RATIOS = ("token", "geo", "raw")
-Batch = dict[str, torch.Tensor]
 
 
 def preset(name: str, **changes: object) -> Algorithm:
@@ -277,50 +276,21 @@ def test_a_micro_batch_without_anything_to_learn_takes_part_with_zero(name: str)
     assert new.grad is not None and not new.grad.any()
 
 
-def wide(ratio: str = "geo", **changes: object) -> Algorithm:
-    """GGPO with clips wide enough that some segments are clipped and some are not."""
-    given = ALGORITHMS["ggpo"].model_dump() | {"ratio": ratio, "clip_low": 0.2, "clip_high": 0.2}
-    return Algorithm.model_validate(given | changes)
-
-
-def random_batch(seed: int = 0, rows: int = 9, width: int = 5) -> Batch:
-    made = torch.Generator().manual_seed(seed)
-    old = torch.randn((rows, width), generator=made, dtype=torch.float64)
-    return {
-        "logp_new": old + 0.15 * torch.randn((rows, width), generator=made, dtype=torch.float64),
-        "logp_old": old,
-        "advantages": torch.randn(rows, generator=made, dtype=torch.float64),
-        "token_mask": torch.arange(width) < torch.randint(1, width + 1, (rows, 1), generator=made),
-        "keep": torch.tensor([1, 1, 0, 1, 1, 0, 1, 1, 1])[:rows],
-        "logp_reference": old + 0.3 * torch.randn((rows, width), generator=made, dtype=torch.float64),
-    }
-
-
-def outcome(batch: Batch, algorithm: Algorithm, counts: Counts | None = None) -> tuple[float, torch.Tensor]:
-    """The loss and its gradient by ``logp_new``."""
-    new = batch["logp_new"].clone().requires_grad_()
-    whole = counts or Counts.of(batch["token_mask"], batch["keep"])
-    total = loss(**(batch | {"logp_new": new}), algorithm=algorithm, counts=whole).total
-    total.backward()
-    assert new.grad is not None
-    return total.item(), new.grad
-
-
 def rows_of(batch: Batch, rows: slice | torch.Tensor) -> Batch:
     return {key: value[rows] for key, value in batch.items()}
 
 
-# property 14: kept over all is the number of all segments over those kept, 9/7 and 6/4 here.
+# Dividing by the kept segments scales by all over kept, 9/7 and 6/4 here.
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_dividing_by_kept_segments_only_rescales(ratio: str):
     theta = torch.tensor([0.1, -0.1, 0.0], dtype=torch.float64)
-    for batch, scale in ((random_batch(), 9 / 7), (fixture(theta), 6 / 4)):
+    for batch, scale in ((random_batch(), 9 / 7), (golden_batch(theta), 6 / 4)):
         _, of_all = outcome(batch, wide(ratio))
         _, of_kept = outcome(batch, wide(ratio, denominator="kept"))
         assert torch.allclose(of_kept, scale * of_all, rtol=1e-12, atol=0)
 
 
-# property 14: workers and micro-batches divide by the sizes of the global batch.
+# Workers and micro-batches divide by the sizes of the global batch.
 @pytest.mark.parametrize("denominator", list(Denominator))
 @pytest.mark.parametrize("ratio", RATIOS)
 def test_workers_that_share_their_counts_have_the_gradient_of_one(ratio: str, denominator: Denominator):
@@ -340,7 +310,7 @@ def test_workers_that_share_their_counts_have_the_gradient_of_one(ratio: str, de
     assert not torch.allclose(alone, gradient, rtol=0, atol=1e-3), "the mean of workers' means is another loss"
 
 
-# property 15: on-policy the ratios have one gradient, the value is the mean advantage, and nothing is clipped.
+# On-policy the ratios have one gradient, the value is the mean advantage, and nothing is clipped.
 def test_on_policy_no_ratio_differs_and_nothing_is_clipped():
     batch = random_batch()
     batch["logp_new"] = batch["logp_old"]
@@ -352,7 +322,7 @@ def test_on_policy_no_ratio_differs_and_nothing_is_clipped():
     assert (parts.clip_low.item(), parts.clip_high.item()) == (0.0, 0.0)
 
 
-# property 18: k3 of a masked segment adds nothing; where the policies agree it is 0 and flat.
+# The k3 of a masked segment adds nothing; where the policies agree it is 0 and flat.
 def test_the_kl_term_is_masked_and_vanishes_where_policies_agree():
     batch = random_batch()
     nothing_kept = batch | {"keep": torch.zeros(9), "advantages": torch.zeros(9)}
@@ -364,7 +334,7 @@ def test_the_kl_term_is_masked_and_vanishes_where_policies_agree():
     assert torch.equal(gradient, plain_gradient)
 
 
-# property 19: the order of trajectories and groups is nothing to the loss.
+# The order of trajectories and groups is nothing to the loss.
 def test_the_order_of_a_batch_does_not_matter():
     batch, order = random_batch(), torch.randperm(9, generator=torch.Generator().manual_seed(1))
     (value, gradient), (other, shuffled) = (outcome(one, wide(kl=0.1)) for one in (batch, rows_of(batch, order)))

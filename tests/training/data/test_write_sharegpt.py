@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from tests.support.agent_pages import library
+from tests.support.pictures import grey_png
 from tests.support.scripted_agent import Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Role
@@ -132,12 +132,6 @@ def test_the_same_picture_is_one_file(tmp_path: Path) -> None:
     assert len(list((tmp_path / "images").iterdir())) == 1
 
 
-def png(colour: int) -> bytes:
-    buffer = io.BytesIO()
-    Image.new("L", (28, 28), colour).save(buffer, "PNG")
-    return buffer.getvalue()
-
-
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
@@ -153,7 +147,7 @@ def test_words_forge_no_placeholder_and_no_special_token(text: str, kept: str) -
 
 
 pieces = st.lists(
-    st.sampled_from(["<", "<ima", "ge>", "<image>", "image>", ">", "< image>", "x", "<|im_", "end|>", png(1)]),
+    st.sampled_from(["<", "<ima", "ge>", "<image>", "image>", ">", "< image>", "x", "<|im_", "end|>", grey_png(1)]),
     max_size=8,
 )
 
@@ -168,7 +162,7 @@ def test_there_are_as_many_placeholders_as_pictures_however_text_is_cut(parts: l
 
 
 def test_a_reply_forges_none_either(tmp_path: Path) -> None:
-    exchanges = [Exchange((Message.of(Role.USER, "see", ImagePart(png(3))),), "the <image> shows it")]
+    exchanges = [Exchange((Message.of(Role.USER, "see", ImagePart(grey_png(3))),), "the <image> shows it")]
     [row], _ = written(tmp_path, exchanges)
     assert [message["content"] for message in row["messages"]] == ["see<image>", "the < image> shows it"]
 
@@ -180,8 +174,8 @@ def test_turns_that_do_not_alternate_are_refused_and_not_dropped_later(tmp_path:
 
 
 def test_a_context_that_only_looks_alike_begins_a_chat_of_its_own() -> None:
-    first = Exchange((Message.of(Role.USER, "q", ImagePart(png(1))),), "one")
-    other = Exchange((Message.of(Role.USER, "q", ImagePart(png(2))), Message.of(Role.ASSISTANT, "one")), "two")
+    first = Exchange((Message.of(Role.USER, "q", ImagePart(grey_png(1))),), "one")
+    other = Exchange((Message.of(Role.USER, "q", ImagePart(grey_png(2))), Message.of(Role.ASSISTANT, "one")), "two")
     assert len(conversations([first, other])) == 2
     goes_on = Exchange((*first.messages, Message.of(Role.ASSISTANT, "one"), Message.of(Role.USER, "more")), "two")
     assert [len(chat) for chat in conversations([first, goes_on])] == [4]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.mosaic_runs import Groups, recipe
-from tests.training.test_collectives import on_two_ranks
-from tests.training.test_trajectory import ANSWER, CLOSER, KEEP, MUSEUM, SALES, record_of
+from tests.support.recorded_runs import ANSWER, CLOSER, KEEP, MUSEUM, SALES, record_of
+from tests.support.two_ranks import on_two_ranks
 from vrag_ray.agent.actions import Action
 from vrag_ray.config import AgentConfig
 from vrag_ray.training.collectives import Collectives

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.mosaic_runs import Album, Groups, pad_of, pixels_of, stage, tasks, world
+from tests.support.pictures import noise_png
 from tests.support.scripted_agent import Watcher
-from tests.training.trainer.test_image_processing import png
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
@@ -44,7 +44,7 @@ def test_a_call_is_its_prompt_and_its_reply_padded_on_the_right(calls: list[Call
         assert batch.attention_mask[row].tolist() == [1] * call.tokens + [0] * (len(ids) - call.tokens)
 
 
-# property 17: the mask is made of the token ids that the sampler gave, never of anything decoded.
+# The mask is made of the token ids that the sampler gave, never of anything decoded.
 def test_what_is_scored_are_the_samplers_tokens_and_no_others(calls: list[Call], model: Path):
     batch = batch_of(calls, model)
     assert batch.labels.tolist() == [token for call in calls for token in call.completion_ids]
@@ -83,7 +83,7 @@ def test_calls_without_pictures_have_none(model: Path):
 
 
 def test_a_literal_image_token_in_a_text_stands_for_no_picture(model: Path):
-    form, pixels, seen = ChatFormat(str(model)), pixels_of(model), png(112, 112)
+    form, pixels, seen = ChatFormat(str(model)), pixels_of(model), noise_png(112, 112)
 
     def call(before: str, after: str) -> Call:
         chat = ChatRequest((Message.of(Role.USER, before, ImagePart(seen), after),))

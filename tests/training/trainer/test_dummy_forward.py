@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mosaic_runs import Groups, pad_of, pixels_of, recipe, sampled, scorer_of, taught
-from tests.training.test_collectives import on_two_ranks
+from tests.support.two_ranks import on_two_ranks
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import OptimizerConfig
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories

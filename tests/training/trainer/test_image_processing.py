@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import random
 from pathlib import Path
 
 import pytest
@@ -11,19 +10,13 @@ import torch
 from PIL import Image
 from transformers import AutoProcessor
 
+from tests.support.pictures import noise_png
 from vrag_ray.training.trainer import image_processing as module
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.types import VragError
 
 SIZES = ((112, 112), (128, 128), (56, 224), (300, 40), (33, 71), (640, 480))
 BOTH = pytest.mark.parametrize("family", ["model", "qwen3"])
-
-
-def png(width: int, height: int, seed: int = 0) -> bytes:
-    data = io.BytesIO()
-    noise = random.Random(f"{width} {height} {seed}").randbytes(width * height * 3)
-    Image.frombytes("RGB", (width, height), noise).save(data, "PNG")
-    return data.getvalue()
 
 
 @pytest.fixture
@@ -40,7 +33,7 @@ def fresh(folder: Path) -> Pixels:
 @BOTH
 @pytest.mark.parametrize("size", SIZES)
 def test_a_picture_is_cut_up_by_the_models_own_processor(folder: Path, size: tuple[int, int]):
-    picture = png(*size)
+    picture = noise_png(*size)
     own = AutoProcessor.from_pretrained(str(folder)).image_processor
     wanted = own(images=[Image.open(io.BytesIO(picture)).convert("RGB")], return_tensors="pt")
     patches = fresh(folder).patches(picture)
@@ -53,7 +46,7 @@ def test_a_prompt_is_widened_as_the_models_own_processor_widens_it(folder: Path)
     processor = AutoProcessor.from_pretrained(str(folder))
     picture = "<|vision_start|><|image_pad|><|vision_end|>"
     text = f"<|im_start|>user\nWhat {picture}{picture} and {picture}?<|im_end|>\n"
-    pngs = tuple(png(*size) for size in SIZES[2:5])
+    pngs = tuple(noise_png(*size) for size in SIZES[2:5])
     images = [Image.open(io.BytesIO(one)).convert("RGB") for one in pngs]
     wanted = processor(text=[text], images=images)["input_ids"][0]
     pixels = fresh(folder)
@@ -71,23 +64,23 @@ def test_every_picture_has_its_one_token_or_the_prompt_is_refused(model: Path, m
     pixels = fresh(model)
     ids = (1, *[pixels.image_token_id] * marks, 2)
     with pytest.raises(VragError, match=f"{count} pictures and {marks} image tokens"):
-        pixels.expand_image_tokens(ids, tuple(png(56, 56, seed) for seed in range(count)))
+        pixels.expand_image_tokens(ids, tuple(noise_png(56, 56, seed) for seed in range(count)))
 
 
 def test_a_picture_is_cut_up_once(model: Path):
     pixels = fresh(model)
-    assert pixels.patches(png(112, 112)) is pixels.patches(png(112, 112))
-    assert pixels.patches(png(112, 112)) is not pixels.patches(png(112, 112, seed=1))
+    assert pixels.patches(noise_png(112, 112)) is pixels.patches(noise_png(112, 112))
+    assert pixels.patches(noise_png(112, 112)) is not pixels.patches(noise_png(112, 112, seed=1))
 
 
 def test_only_so_many_bytes_of_pictures_are_kept_and_all_are_still_read(model: Path, monkeypatch: pytest.MonkeyPatch):
-    size = fresh(model).patches(png(112, 112)).values.nbytes
+    size = fresh(model).patches(noise_png(112, 112)).values.nbytes
     monkeypatch.setattr(module, "KEPT_BYTES", 2 * size)
     pixels = fresh(model)
-    first, _, third, last = [pixels.patches(png(112, 112, seed)) for seed in range(4)]
-    assert pixels.patches(png(112, 112, 2)) is third
-    assert pixels.patches(png(112, 112, 3)) is last
-    again = pixels.patches(png(112, 112, 0))
+    first, _, third, last = [pixels.patches(noise_png(112, 112, seed)) for seed in range(4)]
+    assert pixels.patches(noise_png(112, 112, 2)) is third
+    assert pixels.patches(noise_png(112, 112, 3)) is last
+    again = pixels.patches(noise_png(112, 112, 0))
     assert again is not first
     assert torch.equal(again.values, first.values)
 

@@ -26,7 +26,7 @@ from tests.support.mosaic_runs import (
     scorer_of,
     taught,
 )
-from tests.training.test_collectives import on_two_ranks
+from tests.support.two_ranks import on_two_ranks
 from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
 from vrag_ray.training.algorithms.loss import Counts, loss
@@ -144,7 +144,7 @@ def test_two_ranks_take_the_steps_of_one(runs: Groups, model: Path, elsewhere: P
             assert apart(one[1], gradients) < 1e-3 if name == "two mini-batches" else CLOSE, name
 
 
-# property 12: a masked segment is inert, whatever it holds.
+# A masked segment is inert, whatever it holds.
 @pytest.mark.parametrize("denominator", ["all", "kept", "tokens"])
 def test_what_a_masked_segment_holds_changes_nothing(runs: Groups, model: Path, denominator: str):
     algorithm = recipe("ggpo", denominator=denominator)
@@ -190,7 +190,7 @@ def test_what_paid_becomes_likelier_and_what_did_not_less_likely(runs: Groups, m
     assert likely(unpaid) < before[1]
 
 
-# property 15: on the weights that sampled every ratio is 1.
+# On the weights that sampled every ratio is 1.
 @EVERY
 def test_the_first_step_on_a_batch_is_on_policy(runs: Groups, model: Path, name: str):
     algorithm = without_kl(name)
@@ -256,7 +256,7 @@ def test_a_kl_term_needs_a_reference(runs: Groups, model: Path):
         one_step(model, taught(runs, recipe("grpo")), recipe("grpo"))
 
 
-# property 18: no KL and no gradient of it where the policies agree.
+# There is no KL and no gradient of it where the policies agree.
 def test_a_reference_of_the_same_weights_pulls_nowhere(runs: Groups, model: Path):
     strong, none = recipe("grpo", kl=1.0), without_kl("grpo")
     found = taught(runs, strong)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from tests.support.model_calls import call, calls_of
 from tests.support.mosaic_runs import pad_of, pixels_of
-from tests.training.trainer.test_image_processing import png
-from tests.training.trainer.test_scorer import call, calls_of
+from tests.support.pictures import noise_png
 from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.trainer.batch import collate
 from vrag_ray.training.trainer.mrope import Positions
@@ -49,7 +49,7 @@ def test_the_model_is_asked_once_for_all_prompts_of_a_layout(model: Path, monkey
 
     monkeypatch.setattr(loaded.model, "get_rope_index", counting)
     positions = Positions(loaded)
-    square, wide = png(112, 112), png(224, 56)
+    square, wide = noise_png(112, 112), noise_png(224, 56)
     alike = [call(model, square, "b2?", reply=reply) for reply in ("red", "amber falcon", "blue")]
     for calls in (alike, [*alike, call(model, wide, "b2?"), call(model, "Look", square, "b2?")]):
         batch = collate(calls, pixels_of(model), pad_of(model))

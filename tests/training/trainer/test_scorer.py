@@ -10,11 +10,10 @@ import pytest
 import torch
 from transformers import AutoProcessor
 
+from tests.support.model_calls import call, calls_of
 from tests.support.mosaic_runs import pad_of, pixels_of, played, scorer_of
-from tests.training.trainer.test_image_processing import png
-from vrag_ray.agent.chat import ImagePart, Message, Role
-from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images, pictures
+from tests.support.pictures import noise_png
+from vrag_ray.policies.llm.vllm_prompt import pictures
 from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.trainer import scorer as module
 from vrag_ray.training.trainer.batch import collate
@@ -23,27 +22,6 @@ from vrag_ray.training.trajectory import Call
 from vrag_ray.types import FamilyName, VragError
 
 NEAR = 1e-5
-
-
-def call(folder: Path, *parts: str | bytes, reply: str = "red") -> Call:
-    """A chat of words and pictures (PNG), and what was said to it."""
-    form = ChatFormat(str(folder))
-    chat = (Message.of(Role.USER, *(part if isinstance(part, str) else ImagePart(part) for part in parts)),)
-    shown = images(chat)
-    ids, _ = form.tokens(ChatRequest(chat))
-    return Call(pixels_of(folder).expand_image_tokens(ids, shown), shown, form.reply_tokens(reply))
-
-
-def calls_of(folder: Path) -> list[Call]:
-    """Texts alone, one picture, several of different sizes, the same one twice in a prompt and in two prompts."""
-    one, wide, small = png(112, 112), png(224, 56), png(56, 56)
-    return [
-        call(folder, "What colour is cell b2?"),
-        call(folder, one, "What colour?", reply="c2 blue"),
-        call(folder, "Look", wide, "and", small, "and", one, reply="amber falcon or calm otter"),
-        call(folder, one, "again", one),
-        call(folder, "none of it"),
-    ]
 
 
 def logps(scorer: Scorer, folder: Path, one: Call, temperature: float = 1.0) -> torch.Tensor:
@@ -95,7 +73,7 @@ def test_runs_of_an_expert_are_scored_alike_too(folder: Path):
 
 def test_what_a_picture_shows_is_felt_in_the_reply(folder: Path):
     scorer = scorer_of(folder)
-    one, other = (call(folder, png(112, 112, seed), "What colour?") for seed in (1, 2))
+    one, other = (call(folder, noise_png(112, 112, seed), "What colour?") for seed in (1, 2))
     assert (scores(scorer, folder, [one]).logp - scores(scorer, folder, [other]).logp).abs().max() > 100 * NEAR
 
 
@@ -136,7 +114,7 @@ def replace_labels(model: Path, one: Call, token: int) -> module.Batch:
     return replace(batch, labels=torch.full_like(batch.labels, token))
 
 
-# property 17: what is not the policy's own has no part in a loss but as the condition of what is.
+# What is not the policy's own has no part in a loss but as the condition of what is.
 def test_only_the_places_before_reply_tokens_carry_a_gradient(folder: Path):
     scorer = scorer_of(folder)
     batch = collate(calls_of(folder), pixels_of(folder), pad_of(folder))

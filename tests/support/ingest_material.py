@@ -1,0 +1,40 @@
+"""What tests of ingest share: settings with the planted embedder, a PDF of a topic, the content of a collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pymupdf
+
+from vrag_ray.config import CorpusConfig, DecodeLimits, EmbedderConfig, IngestConfig, Settings
+from vrag_ray.index.storage.collection import Collection
+
+PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
+
+
+def settings_for(root: Path, *, embedder: EmbedderConfig = PLANTED, **ingest_options: int | bool) -> Settings:
+    return Settings(
+        collection=str(root),
+        embedder=embedder,
+        corpus=CorpusConfig(pages_per_item=4, limits=DecodeLimits(cpu_seconds=5, wall_seconds=10.0)),
+        ingest=IngestConfig.model_validate({"commit_pages": 8, "concurrency": 2} | ingest_options),
+    )
+
+
+def make_pdf(path: Path, pages: int, topic: str) -> Path:
+    document = pymupdf.open()
+    for number in range(1, pages + 1):
+        lines = "\n".join(f"{topic} line {line} of page {number}" for line in range(30))
+        document.new_page().insert_text((72, 72), lines, fontsize=9)
+    document.save(path)
+    return path
+
+
+def content(root: Path) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """All rows of both tables at the newest version, without the time of adding and the sum over it."""
+    collection = Collection.open(root)
+    passages = sorted(collection.table("passages").to_table().to_pylist(), key=lambda row: str(row["id"]))
+    documents = sorted(collection.table("documents").to_table().to_pylist(), key=lambda row: str(row["doc_id"]))
+    for row in documents:
+        del row["added_at"], row["checksum"]
+    return passages, documents

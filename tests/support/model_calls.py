@@ -1,0 +1,33 @@
+"""Calls of a tiny model: chats of words and pictures in its tokens, and what was said to them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.mosaic_runs import pixels_of
+from tests.support.pictures import noise_png
+from vrag_ray.agent.chat import ImagePart, Message, Role
+from vrag_ray.policies.llm.chat_model import ChatRequest
+from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images
+from vrag_ray.training.trajectory import Call
+
+
+def call(folder: Path, *parts: str | bytes, reply: str = "red") -> Call:
+    """A chat of words and pictures (PNG), and what was said to it."""
+    form = ChatFormat(str(folder))
+    chat = (Message.of(Role.USER, *(part if isinstance(part, str) else ImagePart(part) for part in parts)),)
+    shown = images(chat)
+    ids, _ = form.tokens(ChatRequest(chat))
+    return Call(pixels_of(folder).expand_image_tokens(ids, shown), shown, form.reply_tokens(reply))
+
+
+def calls_of(folder: Path) -> list[Call]:
+    """Texts alone, one picture, several of different sizes, the same one twice in a prompt and in two prompts."""
+    one, wide, small = noise_png(112, 112), noise_png(224, 56), noise_png(56, 56)
+    return [
+        call(folder, "What colour is cell b2?"),
+        call(folder, one, "What colour?", reply="c2 blue"),
+        call(folder, "Look", wide, "and", small, "and", one, reply="amber falcon or calm otter"),
+        call(folder, one, "again", one),
+        call(folder, "none of it"),
+    ]
