@@ -16,6 +16,9 @@ from tests.support.object_store import Bucket, served_bucket
 if TYPE_CHECKING:
     from tests.support.stubbed_service import StubbedService
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Two processes whose matrices take all cores each would wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Requests to an object store are signed, in every process of Ray too; the one of the tests takes any key.
@@ -23,13 +26,15 @@ os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")
 os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "tests")
 
 
-TOGETHER = ("tests/vllm", "tests/e2e/learning", "tests/documentation", "tests/training")
+TOGETHER = ("tests/training", "tests/vllm", "tests/e2e/learning", "tests/documentation", "tests/ui")
 """Folders whose tests share what is dear to start: an engine, a Ray with a trained model. One process runs them all.
 
 In the order in which they begin: the longest first, so that two processes end at about the same time.
 """
 
 
+# Before xdist reads the marks.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Deal tests out to processes (``-n``) by file, or by folder where a folder shares more than that."""
 

@@ -75,6 +75,8 @@ def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
             somebody.leave()
 
 
+# Quick form: ``test_documented_syntax``, the same commands parsed and not run; ``cli/test_up`` runs `vrag up`.
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.stem)
 def test_the_page_does_what_it_says(page: Path, stranger: Stranger):
     # From the beginning of the page: commands that start a Ray of their own must not be confused by it.

@@ -23,7 +23,6 @@ from vrag_ray.ingest import Progress, Source, ingest
 from vrag_ray.types import DocumentStatus, VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
-KILLS = 10
 RUN_LIMIT_S = 120
 
 
@@ -136,8 +135,9 @@ def test_a_collection_made_without_an_embedder_gets_its_vectors_on_the_next_inge
     assert len({row["id"] for row in passages}) == len(passages)
 
 
-def test_killed_at_ten_random_points_and_resumed_it_ends_with_the_content_of_an_uninterrupted_run(
-    tmp_path: Path,
+@pytest.mark.parametrize("points", [2, pytest.param(10, marks=pytest.mark.exhaustive)])
+def test_killed_at_random_points_and_resumed_it_ends_with_the_content_of_an_uninterrupted_run(
+    tmp_path: Path, points: int
 ) -> None:
     import ray
 
@@ -160,7 +160,7 @@ def test_killed_at_ten_random_points_and_resumed_it_ends_with_the_content_of_an_
         process = subprocess.Popen([*command, str(folder)], stdout=subprocess.PIPE, text=True)
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
-        if kills == KILLS:
+        if kills == points:
             rest, _ = process.communicate(timeout=RUN_LIMIT_S)
             assert process.returncode == 0
             break

@@ -60,7 +60,10 @@ class FirstScripted:
             yield piece
 
 
-@pytest.fixture(scope="module", params=list(FamilyName))
+# Quick form of the second family: its boxes and patches in ``imaging/test_coordinates`` and ``protocols/``.
+@pytest.fixture(
+    scope="module", params=[FamilyName.QWEN2_5_VL, pytest.param(FamilyName.QWEN3_VL, marks=pytest.mark.exhaustive)]
+)
 def family(request: pytest.FixtureRequest) -> FamilyName:
     return FamilyName(request.param)
 
@@ -121,6 +124,8 @@ async def test_an_agent_runs_on_vllm_and_ends_within_its_budget(model: ServedMod
     assert later["cached_tokens"] > 0.8 * told.replies[0].usage["prompt_tokens"]
 
 
+# Quick form: ``test_policy::test_a_replica_killed_in_mid_stream_is_a_lost_model_and_another_try_succeeds``.
+@pytest.mark.exhaustive
 async def test_a_run_outlives_the_replica_that_was_speaking(model: ServedModel, family: FamilyName):
     if family is not FamilyName.QWEN2_5_VL:
         pytest.skip("the same for every model: shown once")

@@ -11,7 +11,8 @@ from tests.support.tiny_vllm import QUESTION, ask, chatted, needs_vllm, png, ser
 from vrag_ray.agent.chat import ImagePart
 from vrag_ray.serving.deployments.policy import ServedModel
 
-pytestmark = [*needs_vllm, pytest.mark.anyio]
+# Quick form: ``test_policy`` asks the same of Qwen2.5-VL.
+pytestmark = [*needs_vllm, pytest.mark.anyio, pytest.mark.exhaustive]
 
 
 @pytest.fixture(scope="module")

@@ -110,6 +110,8 @@ def timeless(line: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in line.items() if not {"seconds", "speed", "parity"} & set(name.split("/"))}
 
 
+# Quick form: ``trainer/test_optimizer::test_a_restored_optimiser_goes_on_to_the_same_bits``.
+@pytest.mark.exhaustive
 def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happened(
     place: Place, tuned: Path, trained: Path
 ) -> None:
@@ -125,6 +127,8 @@ def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happen
     assert alike(weights(again / "final"), weights(trained / "final"))
 
 
+# Quick form: ``training/run/test_folder`` in an object store, ``trainer/test_lora``.
+@pytest.mark.exhaustive
 def test_adapters_learn_from_what_a_served_policy_says_and_all_of_it_is_in_an_object_store(
     place: Place, tuned: Path, bucket: Bucket, tmp_path: Path
 ) -> None:

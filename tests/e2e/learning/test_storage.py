@@ -99,6 +99,8 @@ def test_a_relative_storage_is_in_the_folder_that_the_command_was_given_in(
     assert yaml.safe_load((folder / "config.yaml").read_text())["model"]["path"] == str(project / "model")
 
 
+# Quick form: the test above; ``run/test_submitted_paths`` for jobs, ``run/test_folder`` for object stores.
+@pytest.mark.exhaustive
 def test_jobs_write_where_later_ones_and_the_command_line_go_on(
     project: Path, environment: dict[str, str], bucket: Bucket, tmp_path: Path
 ) -> None:

@@ -206,6 +206,8 @@ def test_the_job_constructs_and_exports(tmp_path: Path) -> None:
     assert [message["role"] for message in row["messages"]] == ["user", "assistant"] * 3
 
 
+# Quick form: ``test_sft_replies``: conversations as exported, in the model's tokens; the tests above construct them.
+@pytest.mark.exhaustive
 def test_the_model_learns_from_what_the_command_line_constructed(tmp_path: Path) -> None:
     """``vrag train construct``, then ``vrag train sft`` on what it exported: no line of Python between them."""
     pytest.importorskip("transformers", reason="NO TRANSFORMERS: constructed runs are not learnt here")
