@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
 from tests.support.training_configs import RL, SFT
@@ -70,3 +71,14 @@ def test_a_file_that_is_wrong_is_named_with_the_place(text: str, kind: type[Trai
 def test_a_file_that_is_missing_is_named(tmp_path: Path):
     with pytest.raises(VragError, match=r"cannot read the configuration .*nowhere\.yaml"):
         load_training(tmp_path / "nowhere.yaml", SFTConfig)
+
+
+def test_the_former_name_of_the_environment_is_read_with_a_notice(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    path, values = tmp_path / "run.yaml", dict(RL)
+    values["world"] = values.pop("environment")
+    path.write_text(yaml.safe_dump({"preset": "lora-24gb", **values}))
+    assert load_training(path, RLConfig).environment.collection == "pages"
+    assert "world is called environment now" in caplog.text
+    path.write_text(yaml.safe_dump(RL | values))
+    with pytest.raises(VragError, match=r"both environment and world"):
+        load_training(path, RLConfig)
