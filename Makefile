@@ -19,7 +19,7 @@ setup: ## Set up for development: vLLM, the tools of lint and test, the user int
 	@$(SETUP) test
 
 test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (a quarter of an hour)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder -m "not exhaustive"
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder -m "not exhaustive"
 
 test-all: lint types ## The same with every test (three quarters of an hour)
 	$(BIN)/python -m pytest

@@ -14,6 +14,9 @@ import pytest
 from tests.support.object_store import Bucket, served_bucket
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadScopeScheduling
+
     from tests.support.stubbed_service import StubbedService
 
 if "PYTEST_XDIST_WORKER" in os.environ:
@@ -33,19 +36,27 @@ In the order in which they begin: the longest first, so that two processes end a
 """
 
 
-# Before xdist reads the marks.
-@pytest.hookimpl(tryfirst=True)
+def together(nodeid: str) -> str:
+    """What runs in one process: a file, or a folder that shares more than that."""
+    file = nodeid.partition("::")[0]
+    return next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Deal tests out to processes (``-n``) by file, or by folder where a folder shares more than that."""
+    places = {folder: place for place, folder in enumerate(TOGETHER)}
+    items.sort(key=lambda item: places.get(together(item.nodeid), len(places)))
 
-    def place(item: pytest.Item) -> tuple[int, str]:
-        file = item.nodeid.partition("::")[0]
-        rank = next((rank for rank, folder in enumerate(TOGETHER) if file.startswith(folder)), len(TOGETHER))
-        return (rank, TOGETHER[rank] if rank < len(TOGETHER) else file)
 
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(place(item)[1]))
-    items.sort(key=lambda item: place(item)[0])
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """How ``-n`` deals tests out to processes."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByWhatIsShared(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return together(nodeid)
+
+    return ByWhatIsShared(config, log)
 
 
 @pytest.fixture(scope="session")
