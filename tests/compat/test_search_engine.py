@@ -200,7 +200,7 @@ def test_building_again_adds_what_is_new_in_batches_of_bs(
 
 
 def test_a_collection_of_another_model_is_refused(built: dict[str, Any]) -> None:
-    with pytest.raises(VragError, match=r"was embedded by minilm.*not by tests\.index\.planted"):
+    with pytest.raises(VragError, match=r"was embedded by minilm.*not by tests\.support\.planted"):
         SearchEngine(
             "tests.support.planted:make_planted", dataset_dir="search_engine/corpus", node_dir_prefix="image_index"
         )

@@ -131,7 +131,7 @@ def test_a_read_only_collection_is_read_and_refuses_every_change(tmp_path: Path,
         assert "version 1 with 1 document stays in service" in message
         with pytest.raises(StorageError, match="read-only"):
             CollectionWriter(disk.folder / "new")
-        assert cli.main(["delete", document("a").doc_id, "-c", str(root)]) == 1
+        assert cli(["delete", document("a").doc_id, "-c", str(root)]) == 1
         printed = capsys.readouterr().err
         assert printed.count("\n") == 1
         assert f"vrag: the collection {root} is on a read-only file system" in printed
@@ -162,11 +162,11 @@ def test_a_collection_that_cannot_be_opened_for_too_many_open_files_is_not_calle
 ):
     root = tmp_path / "c"
     plant(root, {"a": ["alpha beta"]})
-    assert cli.main(["documents", "-c", str(root)]) == 0  # what is imported late is imported now
+    assert cli(["documents", "-c", str(root)]) == 0  # what is imported late is imported now
     capsys.readouterr()
     for left in range(3):
         with few_files(left):
-            code = cli.main(["documents", "-c", str(root)])
+            code = cli(["documents", "-c", str(root)])
         printed = capsys.readouterr().err
         assert code == 0 or f"vrag: the collection {root} needs more files open" in printed, printed
         assert code == 1 or left
