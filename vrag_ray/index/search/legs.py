@@ -28,7 +28,7 @@ def lexical_leg(collection: Collection, query: str, *, top_k: int, candidates: i
         windows = lexical_search(collection, query, fetch_k, wanted)
         pages = best_windows(windows)
         complete = len(windows) < fetch_k
-        # Long pages have many windows: expand_image_tokens until there are enough pages or no more windows.
+        # Long pages have many windows: widen until there are enough pages or no more windows.
         if len(pages) >= top_k or complete:
             break
         fetch_k *= 4

@@ -265,7 +265,7 @@ class ShardedRetriever:
             found = await self._pool.search(collection.version, vectors, fetch_k, wanted)
             for number, windows in enumerate(found.results):
                 leg = Leg(DENSE, best_windows(windows), len(windows) < fetch_k)
-                # Long pages have many windows: expand_image_tokens until there are enough pages or no more windows.
+                # Long pages have many windows: widen until there are enough pages or no more windows.
                 if len(leg.pages) >= top_k or leg.complete:
                     # The first that suffices counts: what is fused must not depend on the other queries.
                     legs.setdefault(number, leg)
