@@ -6,6 +6,11 @@ import itertools
 import re
 import unicodedata
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import Stemmer
 
 _UNSPACED_LETTER = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{_UNSPACED_LETTER}]+|[^\W\d_{_UNSPACED_LETTER}]+\d*")
@@ -75,23 +80,21 @@ def tokens(text: str) -> list[str]:
     return found
 
 
-def stem(token: str) -> str:  # noqa: PLR0911 - one exit a suffix reads best
-    """A light stem: plural, -ing and -ed go, and a final e; months become three letters. Alike for alike words."""
+@lru_cache(maxsize=1 << 16)
+def stem(token: str) -> str:
+    """Snowball's English stem; months become three letters. What is no plain word stays as it is."""
     if token in _MONTHS:
         return token[:3]
     if len(token) < 4 or not token.isalpha():
         return token
-    if token.endswith("ies") and len(token) > 4:
-        return token[:-3] + "y"
-    if token.endswith(("sses", "ches", "shes", "xes")):
-        return token[:-2]
-    if token.endswith("s") and not token.endswith(("ss", "us", "is")):
-        return stem(token[:-1])
-    if token.endswith("ing") and len(token) > 5:
-        return _undoubled(token[:-3])
-    if token.endswith("ed") and len(token) > 4:
-        return _undoubled(token[:-2])
-    return token[:-1] if token.endswith("e") else token
+    return str(_stemmer().stemWord(token))
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Stemmer.Stemmer:
+    import Stemmer
+
+    return Stemmer.Stemmer("english")
 
 
 def stems(text: str) -> frozenset[str]:
@@ -130,9 +133,3 @@ def _names(question: str) -> frozenset[str]:
     words = re.findall(r"\S+", question)
     inner = [word for before, word in itertools.pairwise(words) if not before.endswith((".", "?", "!", ":"))]
     return frozenset(token for word in inner if word.lstrip("\"'“(")[:1].isupper() for token in tokens(word))
-
-
-def _undoubled(base: str) -> str:
-    if len(base) > 3 and base[-1] == base[-2] and base[-1] not in "lsz":
-        return base[:-1]
-    return base[:-1] if base.endswith("e") and len(base) > 3 else base
