@@ -226,7 +226,7 @@ class Workers:
 
     @classmethod
     def work(cls, texts: Sequence[str]) -> Vectors:
-        return cls.embedder.embed_queries(texts)
+        return cls.embedder.vectors(texts)
 
 
 def in_processes(pool: ProcessPoolExecutor, texts: Sequence[str]) -> Vectors:
@@ -265,8 +265,8 @@ def variants_of(weights: MiniLmWeights, pool: ProcessPoolExecutor) -> list[Varia
         Variant("padded, 2048 tokens a batch, fused operators, 1 thread", padded(fused_session, 2048)),
         Variant("padded, 512 tokens a batch, fused operators, 1 thread", padded(fused_session, 512)),
         Variant("padded, 512 tokens a batch, dynamic int8, 1 thread", padded(int8_session(plain), 512)),
-        Variant(SHIPPED, shipped.embed_queries),
-        Variant("one text a run (shipped), 2 threads", TextEmbedder(weights, threads=2).embed_queries),
+        Variant(SHIPPED, shipped.vectors),
+        Variant("one text a run (shipped), 2 threads", TextEmbedder(weights, threads=2).vectors),
         Variant("one text a run, each spread over 2 threads", spread),
         Variant("one text a run (shipped), 2 processes x 1 thread", partial(in_processes, pool)),
     ]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.recorded_legs import Question
 from vrag_ray.index.search.fusion import Leg
-from vrag_ray.index.search.legs import DENSE, LEAST_READABLE, LEXICAL, lexical_weight, rank
-from vrag_ray.types import SearchMode
+from vrag_ray.index.search.legs import LEAST_READABLE, lexical_weight, rank
+from vrag_ray.types import HYBRID, LEXICAL, TEXT
 
 Fusion = Callable[[Question], list[str]]
 """A question's window ids, best first."""
@@ -29,8 +29,8 @@ def shipped(question: Question) -> list[str]:
     """`vrag_ray.index.search.legs.rank`, as the retriever calls it."""
     best = question.lexical.pages[0][1] if question.lexical.pages else 0.0
     words = question.lexical.leg(LEXICAL, lexical_weight(best, question.ceiling))
-    meaning = question.dense.leg(DENSE) if question.readable >= LEAST_READABLE else None
-    return [item.id for item in rank(SearchMode.HYBRID, meaning, words)]
+    meaning = question.dense.leg(TEXT) if question.readable >= LEAST_READABLE else None
+    return [item.id for item in rank(HYBRID, meaning, words)]
 
 
 def by_rank(k: int) -> Fusion:
@@ -39,7 +39,7 @@ def by_rank(k: int) -> Fusion:
     def fuse(question: Question) -> list[str]:
         total: dict[str, float] = defaultdict(float)
         window: dict[str, str] = {}
-        for leg in (question.lexical.leg(LEXICAL), question.dense.leg(DENSE)):
+        for leg in (question.lexical.leg(LEXICAL), question.dense.leg(TEXT)):
             for n, page in enumerate(leg.pages, start=1):
                 total[page.group] += 1 / (k + n)
                 window.setdefault(page.group, page.id)
@@ -86,7 +86,7 @@ def _summed(question: Question, shares: Shares, weight: float) -> list[str]:
     """Pages that a list was cut before count as its last; a lexical list that is whole gives them 0."""
     total: dict[str, float] = defaultdict(float)
     window: dict[str, str] = {}
-    legs = [(question.lexical.leg(LEXICAL), weight), (question.dense.leg(DENSE), 1 - weight)]
+    legs = [(question.lexical.leg(LEXICAL), weight), (question.dense.leg(TEXT), 1 - weight)]
     legs = [(leg, part) for leg, part in legs if leg.pages]
     given: Sequence[tuple[dict[str, float], Leg, float]] = [(shares(leg), leg, part) for leg, part in legs]
     for leg, _ in legs:

@@ -53,7 +53,7 @@ def make_embed(kind: Loop, cpus: int) -> Callable[[list[str]], object]:
     weights = load_weights(None)
     embedder = TextEmbedder(weights, threads=cpus if kind is Loop.SIDE_BY_SIDE else 1)
     if kind is not Loop.SPREAD:
-        return embedder.embed_passages
+        return embedder.vectors
     session = build_session(weights.tensors, intra_op_threads=cpus)
     return lambda texts: [session.run(None, {INPUT: embedder.token_ids(text)})[0] for text in texts]
 

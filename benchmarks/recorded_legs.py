@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 import vrag_ray
 from vrag_ray.config import DecodeLimits, Settings
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.embedding.base import Content, stacked
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.evaluation.toc import TocQuery, toc_queries
 from vrag_ray.index.search.fusion import Leg, best_windows
@@ -112,7 +113,7 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
     collection = Collection.open(settings.collection)
     index = ShardIndex(*load_rows(collection, embedder.id, 0, 1), threads=2)
     candidates = settings.index.candidates
-    windows = index.search(embedder.embed_queries(texts), candidates)
+    windows = index.search(stacked(embedder.embed_queries([Content(text) for text in texts])), candidates)
     dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]
     collection.documents()  # read here, for the threads below to share
     with ThreadPoolExecutor(2) as pool:

@@ -8,12 +8,21 @@ from __future__ import annotations
 import logging
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from vrag_ray.types import FamilyName, VragError
+from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, FamilyName, VragError
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +74,66 @@ class EmbedderConfig(Section):
     """Texts embedded at once in one process, each on one core."""
     batch_windows: int = Field(default=256, ge=1)
     """Texts that ingest hands to the embedder in one call, at most."""
+
+
+class Engine(StrEnum):
+    """What computes the vectors of a model; both give the same space."""
+
+    TRANSFORMERS = "transformers"
+    VLLM = "vllm"
+    """vLLM's pooling runner: for throughput on GPUs."""
+
+
+class SpaceConfig(Section):
+    """One more vector space of a collection, beside the texts' own: which model, and how it is run and searched."""
+
+    model: str
+    """A hub id, a folder that every node can read, or a dotted path ``package.module:factory``."""
+    revision: str | None = None
+    """Of the hub: a tag or commit. None: the newest."""
+    engine: Engine = Engine.TRANSFORMERS
+    device: str = "auto"
+    """``auto`` (a GPU where this process has one), ``cpu`` or ``cuda``."""
+    dtype: str = "auto"
+    """``auto`` (float32 on a CPU, bfloat16 on a GPU), ``float32``, ``bfloat16`` or ``float16``."""
+    dims: int | None = Field(default=None, ge=1)
+    """Dimensions kept of a model trained for that (MRL: truncated and normalised again). None: all."""
+    max_pixels: int | None = Field(default=None, ge=1)
+    """Of one picture. None: as the model's authors have it."""
+    max_frames: int = Field(default=8, ge=1)
+    """Of one clip, for a model that takes clips."""
+    instruction: str | None = None
+    """Of queries, for a model that is instructed. None: as its authors have it."""
+    batch: int = Field(default=8, ge=1)
+    """Contents embedded in one call, at most."""
+    actors: int = Field(default=1, ge=1)
+    """Embedding actors of an ingest."""
+    num_gpus: float = Field(default=0.0, ge=0.0)
+    """GPU share of one embedding actor."""
+    token_pooling: int = Field(default=1, ge=1, le=8)
+    """Late interaction: neighbouring patches of k x k are averaged into one vector."""
+    binary: bool = False
+    """Late interaction: one bit a dimension of the passages; queries stay as they are."""
+    exhaustive_below: int = Field(default=20_000, ge=0)
+    """Late interaction: a shard with at most so many pages scores all of them; a larger one those whose mean vector is
+    best, ``candidates`` of them."""
+    candidates: int = Field(default=1_000, ge=1)
+    weight: float = Field(default=1.0, ge=0.0)
+    """In hybrid search, of this leg's say among the vector legs."""
+
+
+class RerankerConfig(Section):
+    """A model that reads question and page together, over the first results of a search."""
+
+    model: str
+    """A hub id or a folder: Qwen3-VL-Reranker."""
+    revision: str | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+    top_n: int = Field(default=10, ge=1, le=100)
+    """Results of each query that are read again."""
+    max_pixels: int | None = Field(default=None, ge=1)
+    batch: int = Field(default=4, ge=1)
 
 
 class IngestConfig(Section):
@@ -239,6 +308,11 @@ class Settings(BaseSettings):
     collection: str = "vrag-collection"
     corpus: CorpusConfig = CorpusConfig()
     embedder: EmbedderConfig = EmbedderConfig()
+    spaces: dict[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")], SpaceConfig] = {}
+    """Vector spaces beside that of the texts, by name: ingest fills them, and search has a leg for each. A space that a
+    collection has is searched without being named here, by the settings that it was made with."""
+    reranker: RerankerConfig | None = None
+    """None: results stay in the order of the search."""
     ingest: IngestConfig = IngestConfig()
     index: IndexConfig = IndexConfig()
     agent: AgentConfig = AgentConfig()
@@ -247,6 +321,14 @@ class Settings(BaseSettings):
     vllm: VllmConfig | None = None
     """None: no model is served here."""
     serving: ServingConfig = ServingConfig()
+
+    @field_validator("spaces")
+    @classmethod
+    def _no_mode_as_a_name(cls, spaces: dict[str, SpaceConfig]) -> dict[str, SpaceConfig]:
+        for name in (HYBRID, LEXICAL, TEXT, DENSE):
+            if name in spaces:
+                raise ValueError(f"a space cannot be called {name}, which is a mode of search: choose another name")
+        return spaces
 
     @classmethod
     def settings_customise_sources(  # the signature is pydantic's

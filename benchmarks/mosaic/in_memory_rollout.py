@@ -12,13 +12,13 @@ from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.types import (
+    LEXICAL,
     Completion,
     Hit,
     Locator,
     Passage,
     PassageKind,
     SearchAnswer,
-    SearchMode,
     VragError,
     passage_id,
 )
@@ -63,7 +63,7 @@ def _found(query: str, top_k: int, pages: Sequence[Page]) -> SearchAnswer:
     words = set(query.split())
     shared = sorted((-len(words & set(page.name.split())), page.name) for page in pages)
     hits = tuple(_hit(name, float(-count)) for count, name in shared[:top_k] if count)
-    return SearchAnswer((hits,), 1, 1, SearchMode.LEXICAL, 1)
+    return SearchAnswer((hits,), 1, 1, LEXICAL, 1)
 
 
 def _hit(name: str, score: float) -> Hit:

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import av
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support import material
 from tests.support.planted import PlantedEmbedder
 from vrag_ray import SearchEngine
 from vrag_ray.config import EmbedderConfig
+from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.types import NotFoundError, VragError
@@ -157,10 +156,10 @@ class CountingEmbedder(PlantedEmbedder):
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
         with (self._folder / "calls").open("a") as file:
-            file.write(f"{len(texts)}\n")
-        return super().embed_passages(texts)
+            file.write(f"{len(contents)}\n")
+        return super().embed_passages(contents)
 
 
 def counting(config: EmbedderConfig) -> CountingEmbedder:

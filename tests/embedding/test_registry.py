@@ -43,7 +43,7 @@ def test_dotted_factory_gets_the_configuration_and_is_used() -> None:
     loaded = load_embedder(config)
     assert isinstance(loaded.embedder, factories.LetterEmbedder)
     assert loaded.embedder.config is config
-    assert loaded.embedder.embed_queries(["ab"]).dtype == np.float32
+    assert loaded.embedder.vectors(["ab"]).dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_dotted_factory_gets_the_configuration_and_is_used() -> None:
         (f"{HERE}:NOT_A_FACTORY", "cannot be called"),
         (
             f"{HERE}:not_an_embedder",
-            "made a dict, which lacks id, dim, modalities, readable, embed_",
+            "made a dict, which lacks id, dim, multi_vector, modalities, pictures, readable, embed_",
         ),
         (f"{HERE}:nameless", "no id or a dim below 1"),
     ],

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from vrag_ray.embedding.base import Embedder
+from vrag_ray.embedding.base import Embedder, Modality
 from vrag_ray.embedding.text import TextEmbedder
 from vrag_ray.embedding.weights import MiniLmWeights
-from vrag_ray.types import PassageKind, VragError
+from vrag_ray.types import VragError
 
 
 def transformers_vectors(texts: list[str]) -> NDArray[np.float32]:
@@ -39,57 +39,57 @@ def transformers_vectors(texts: list[str]) -> NDArray[np.float32]:
 
 
 def test_vectors_are_those_of_the_fp32_transformers_model(embedder: TextEmbedder, texts: list[str]) -> None:
-    cosines = np.sum(transformers_vectors(texts) * embedder.embed_queries(texts), axis=1)
+    cosines = np.sum(transformers_vectors(texts) * embedder.vectors(texts), axis=1)
     assert cosines.min() >= 0.9999, dict(zip(texts, cosines, strict=True))
 
 
 def test_passage_vectors_stored_in_half_precision_keep_the_promised_cosine(
     embedder: TextEmbedder, texts: list[str]
 ) -> None:
-    passages, queries = embedder.embed_passages(texts), embedder.embed_queries(texts)
-    assert passages.dtype == np.float16
-    assert queries.dtype == np.float32
-    assert np.sum(passages.astype(np.float32) * queries, axis=1).min() >= 0.9999
+    vectors = embedder.vectors(texts)
+    assert vectors.dtype == np.float32
+    stored = vectors.astype(np.float16).astype(np.float32)
+    assert np.sum(stored * vectors, axis=1).min() >= 0.9999
 
 
 def test_every_vector_has_unit_length_and_the_stated_dim(embedder: TextEmbedder, texts: list[str]) -> None:
-    vectors = embedder.embed_queries(texts)
+    vectors = embedder.vectors(texts)
     assert vectors.shape == (len(texts), embedder.dim) == (len(texts), 384)
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
 
 
 def test_order_is_the_callers_and_neighbours_change_no_bit(embedder: TextEmbedder, texts: list[str]) -> None:
-    alone = np.concatenate([embedder.embed_queries([text]) for text in texts])
+    alone = np.concatenate([embedder.vectors([text]) for text in texts])
     order = list(range(len(texts)))
     random.Random(1).shuffle(order)
-    shuffled = embedder.embed_queries([texts[index] for index in order])
+    shuffled = embedder.vectors([texts[index] for index in order])
     np.testing.assert_array_equal(shuffled, alone[order])
 
 
 def test_thread_count_changes_no_bit(embedder: TextEmbedder, weights: MiniLmWeights, texts: list[str]) -> None:
-    np.testing.assert_array_equal(TextEmbedder(weights, threads=2).embed_queries(texts), embedder.embed_queries(texts))
+    np.testing.assert_array_equal(TextEmbedder(weights, threads=2).vectors(texts), embedder.vectors(texts))
 
 
 def test_one_embedder_serves_many_threads_at_once(embedder: TextEmbedder, texts: list[str]) -> None:
-    expected = embedder.embed_queries(texts)
+    expected = embedder.vectors(texts)
     with ThreadPoolExecutor(4) as pool:
-        for got in pool.map(embedder.embed_queries, [texts] * 4):
+        for got in pool.map(embedder.vectors, [texts] * 4):
             np.testing.assert_array_equal(got, expected)
 
 
 def test_text_beyond_256_wordpieces_is_cut_there(embedder: TextEmbedder) -> None:
     head = " ".join(["matrix"] * 254)
     assert len(embedder.token_ids(head)) == len(embedder.token_ids(head + " tail" * 500)) == 256
-    np.testing.assert_array_equal(*embedder.embed_queries([head, head + " tail" * 500]))
+    np.testing.assert_array_equal(*embedder.vectors([head, head + " tail" * 500]))
 
 
 def test_no_texts_make_no_vectors(embedder: TextEmbedder) -> None:
-    assert embedder.embed_passages([]).shape == (0, 384)
+    assert embedder.vectors([]).shape == (0, 384)
 
 
 def test_meaning_beats_shared_letters(embedder: TextEmbedder) -> None:
-    query = embedder.embed_queries(["how do I solve a system of linear equations?"])
-    passages = embedder.embed_passages(["Use the backslash operator: x = A \\ b", "The soup is served cold in summer"])
+    query = embedder.vectors(["how do I solve a system of linear equations?"])
+    passages = embedder.vectors(["Use the backslash operator: x = A \\ b", "The soup is served cold in summer"])
     near, far = (query @ passages.T.astype(np.float32))[0]
     assert near > far + 0.1
 
@@ -97,14 +97,14 @@ def test_meaning_beats_shared_letters(embedder: TextEmbedder) -> None:
 @settings(max_examples=40, deadline=None)
 @given(text=st.text(alphabet=st.characters(exclude_categories=()), max_size=300))
 def test_any_text_surrogates_included_has_a_finite_unit_vector(embedder: TextEmbedder, text: str) -> None:
-    vector = embedder.embed_queries([text])[0]
+    vector = embedder.vectors([text])[0]
     assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_it_is_an_embedder_of_the_text_of_every_kind(embedder: TextEmbedder) -> None:
     assert isinstance(embedder, Embedder)
     assert embedder.id == "minilm-l6-v2/onnx/53aa5117"
-    assert embedder.modalities == frozenset(PassageKind)
+    assert embedder.modalities == {Modality.TEXT} and embedder.pictures is None
 
 
 def test_zero_threads_are_refused_by_name(weights: MiniLmWeights) -> None:
@@ -117,7 +117,7 @@ def test_session_keeps_its_own_copy_of_the_weights(weights: MiniLmWeights, embed
     other = TextEmbedder(MiniLmWeights(copies, weights.tokenizer_json, "test"))
     for tensor in copies.values():
         tensor.fill(0.5)
-    np.testing.assert_array_equal(other.embed_queries(["a matrix"]), embedder.embed_queries(["a matrix"]))
+    np.testing.assert_array_equal(other.vectors(["a matrix"]), embedder.vectors(["a matrix"]))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.types import (
     FULL_PAGE,
+    HYBRID,
     Box,
     Hit,
     Locator,
@@ -20,7 +21,6 @@ from vrag_ray.types import (
     Passage,
     PassageKind,
     SearchAnswer,
-    SearchMode,
     VragError,
     Word,
     document_id,
@@ -97,7 +97,7 @@ class Shelf:
         ]
         best = sorted((hit for hit in scored if hit.score > 0), key=lambda hit: -hit.score)[:top_k]
         ok, total = self.shards
-        return SearchAnswer((tuple(best),), ok, total, SearchMode.HYBRID, 7, self.notices)
+        return SearchAnswer((tuple(best),), ok, total, HYBRID, 7, self.notices)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return [

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import EmbedderConfig
-from vrag_ray.types import PassageKind
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors, texts_of
 
 NOT_A_FACTORY = 3
 
@@ -17,7 +17,9 @@ class LetterEmbedder:
     """Counts of the letters a to z: enough of an embedder to be told from a broken one."""
 
     dim = 26
-    modalities = frozenset({PassageKind.TEXT})
+    multi_vector = False
+    modalities = frozenset({Modality.TEXT})
+    pictures = None
 
     def __init__(self, config: EmbedderConfig, id: str) -> None:
         self.config = config
@@ -27,14 +29,17 @@ class LetterEmbedder:
         shares = [sum(letter.isascii() for letter in text) / max(1, len(text)) for text in texts]
         return np.array(shares, np.float32)
 
-    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         counts = np.array([[text.count(chr(97 + i)) for i in range(26)] for text in texts], np.float32)
         lengths: NDArray[np.float32] = np.sqrt(np.sum(counts**2, axis=1, keepdims=True))
         vectors: NDArray[np.float32] = counts / np.maximum(lengths, np.float32(1e-9))
         return vectors
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
-        return self.embed_queries(texts).astype(np.float16)
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return single_vectors(self.vectors(texts_of(contents)))
+
+    def embed_queries(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return single_vectors(self.vectors(texts_of(contents)))
 
 
 def letters(config: EmbedderConfig) -> LetterEmbedder:

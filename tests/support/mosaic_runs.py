@@ -34,6 +34,7 @@ from vrag_ray.training.trainer.optimizer import Optimizer
 from vrag_ray.training.trainer.scorer import Scorer, load_model
 from vrag_ray.training.trajectory import Call, Trajectory
 from vrag_ray.types import (
+    LEXICAL,
     Completion,
     FamilyName,
     Hit,
@@ -42,7 +43,6 @@ from vrag_ray.types import (
     Passage,
     PassageKind,
     SearchAnswer,
-    SearchMode,
     VragError,
     passage_id,
 )
@@ -82,7 +82,7 @@ class Album:
         words = set(query.split())
         ranked = sorted((-len(words & set(page.name.split())), page.name) for page in self.pages)
         hits = tuple(_hit(name, -count) for count, name in ranked[:top_k] if count)
-        return SearchAnswer((hits,), 1, 1, SearchMode.LEXICAL, 1)
+        return SearchAnswer((hits,), 1, 1, LEXICAL, 1)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return [PageText(name, place, name, (), 448.0, 448.0) for name, place in pages]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import EmbedderConfig
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors, texts_of
 from vrag_ray.index.storage.rows import StoredPassage
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.types import (
@@ -32,15 +33,20 @@ class PlantedEmbedder:
 
     id = EMBEDDER
     dim = DIM
-    modalities = frozenset({PassageKind.PAGE})
+    multi_vector = False
+    modalities = frozenset({Modality.TEXT})
+    pictures = None
 
     def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return np.ones(len(texts), np.float32)
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
-        return self.embed_queries(texts).astype(np.float16)
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return single_vectors(self.vectors(texts_of(contents)))
 
-    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_queries(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return single_vectors(self.vectors(texts_of(contents)))
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = np.stack([sum((_word_vector(word) for word in text.split()), np.zeros(DIM)) for text in texts])
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(norms == 0, 1, norms)).astype(np.float32)
@@ -62,7 +68,7 @@ def doc_id_of(name: str) -> str:
 def stored(name: str, page: int, text: str, window: int = 0, **meta: MetaValue) -> StoredPassage:
     doc_id, locator = doc_id_of(name), Locator(page=page)
     passage = Passage(passage_id(doc_id, locator, window), doc_id, PassageKind.PAGE, locator, window, text, meta=meta)
-    return StoredPassage(passage, page - 1, PlantedEmbedder().embed_passages([text])[0].tobytes(), EMBEDDER)
+    return StoredPassage(passage, page - 1, PlantedEmbedder().vectors([text])[0].astype(np.float16).tobytes(), EMBEDDER)
 
 
 def document(name: str, uri: str | None = None, units: int = 1) -> Document:

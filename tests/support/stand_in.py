@@ -51,7 +51,6 @@ from vrag_ray.types import (
     Passage,
     PassageKind,
     SearchAnswer,
-    SearchMode,
     VragError,
 )
 from vrag_ray.types.filters import SearchFilter
@@ -190,9 +189,7 @@ class StandInSearch:
     def __init__(self, of: StandIn) -> None:
         self._of = of
 
-    async def search(
-        self, queries: Sequence[str], *, top_k: int, mode: SearchMode, filter: SearchFilter | None
-    ) -> Found:
+    async def search(self, queries: Sequence[str], *, top_k: int, mode: str, filter: SearchFilter | None) -> Found:
         if self._of.fault is not None:
             raise self._of.fault
         hits = tuple(_hit(number) for number in range(min(top_k, 3)))

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
-from vrag_ray.types import DocumentKind, DocumentStatus, MetaValue, PassageKind, SearchMode
+from vrag_ray.types import HYBRID, DocumentKind, DocumentStatus, MetaValue, PassageKind
 from vrag_ray.types.filters import SearchFilter
 
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
@@ -35,7 +35,8 @@ class SearchRequest(Request):
     query: Query | None = None
     queries: list[Query] | None = Field(default=None, max_length=256, validate_default=True)
     top_k: int = Field(default=3, ge=1, le=100)
-    mode: SearchMode = SearchMode.HYBRID
+    mode: str = Field(default=HYBRID, min_length=1, max_length=32)
+    """``hybrid``, or one leg: ``lexical``, ``text``, or the name of a vector space that the collection has."""
     filter: SearchFilter | None = None
 
     @field_validator("queries")
@@ -84,7 +85,7 @@ class SearchResponse(Reply):
     results: list[list[SearchHit]]
     shards_ok: int
     shards_total: int
-    mode: SearchMode
+    mode: str
     retrieval_profile: str
     """What made the evidence, in words a user may quote, for example the embedder's id or ``lexical only``."""
     collection_version: int

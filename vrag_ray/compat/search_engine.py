@@ -23,7 +23,7 @@ from vrag_ray.compat.corpus_records import (
 )
 from vrag_ray.config import load_settings
 from vrag_ray.embedding.registry import named_embedder
-from vrag_ray.types import DocumentKind, Hit, SearchMode, VragError
+from vrag_ray.types import HYBRID, LEXICAL, TEXT, DocumentKind, Hit, VragError
 from vrag_ray.types.redaction import public_uri
 
 if TYPE_CHECKING:
@@ -176,10 +176,10 @@ class SearchEngine:
             raise VragError(f"top_k={top_k}: it must be at least 1")
         if not all(query.strip() for query in queries):
             raise VragError("a query is empty: say what to search for")
-        mode = SearchMode.HYBRID
+        mode = HYBRID
         if len(self._shelves) > 1:
             # Ranks of different collections cannot be compared; cosines can.
-            mode = SearchMode.LEXICAL if self._settings.embedder.name == "none" else SearchMode.DENSE
+            mode = LEXICAL if self._settings.embedder.name == "none" else TEXT
         merged: list[list[tuple[_Shelf, Hit]]] = [[] for _ in queries]
         for shelf in self._shelves:
             answer = self._loop.run(shelf.retriever.search(queries, top_k=top_k, mode=mode))

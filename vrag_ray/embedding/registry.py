@@ -12,7 +12,7 @@ from vrag_ray.embedding.weights import REPOSITORY, WeightsError, load_weights
 from vrag_ray.types import VragError
 
 AVAILABLE = "minilm (all-MiniLM-L6-v2), a folder with its weights, none (words only), or package.module:factory"
-MEMBERS = ("id", "dim", "modalities", "readable", "embed_passages", "embed_queries")
+MEMBERS = ("id", "dim", "multi_vector", "modalities", "pictures", "readable", "embed_passages", "embed_queries")
 """Of ``Embedder``, in the order a reader would write them."""
 
 

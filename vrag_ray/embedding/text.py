@@ -10,9 +10,10 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors, texts_of
 from vrag_ray.embedding.minilm_graph import HIDDEN, INPUT, MAX_TOKENS, build_session
 from vrag_ray.embedding.weights import MODEL_SHA256, MiniLmWeights
-from vrag_ray.types import PassageKind, VragError
+from vrag_ray.types import VragError
 
 
 class TextEmbedder:
@@ -24,8 +25,9 @@ class TextEmbedder:
 
     id = f"minilm-l6-v2/onnx/{MODEL_SHA256[:8]}"
     dim = HIDDEN
-    modalities = frozenset(PassageKind)
-    """Every kind: what is embedded is the passage's text, never its pixels."""
+    multi_vector = False
+    modalities = frozenset({Modality.TEXT})
+    pictures = None
 
     def __init__(self, weights: MiniLmWeights, *, threads: int = 1) -> None:
         """``threads`` is how many texts are embedded at once, each on one core, whoever calls."""
@@ -49,11 +51,11 @@ class TextEmbedder:
         """
         return np.array([self._readable(text) for text in texts], np.float32)
 
-    def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float16]:
-        return self._embed(texts).astype(np.float16)
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return single_vectors(self.vectors(texts_of(contents)))
 
-    def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return self._embed(texts)
+    def embed_queries(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return single_vectors(self.vectors(texts_of(contents)))
 
     def token_ids(self, text: str) -> NDArray[np.int64]:
         """The model's input for ``text``: at most 256 ids, the two markers included."""
@@ -69,7 +71,8 @@ class TextEmbedder:
         counted = words or known
         return sum(counted) / len(counted) if counted else 0.0
 
-    def _embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Vectors of shape ``(len(texts), 384)``, of length 1, in input order."""
         vectors = np.empty((len(texts), HIDDEN), np.float32)
 
         def embed(index: int) -> None:

@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import numpy as np
+
 from vrag_ray.config import Settings
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import passages_of
 from vrag_ray.corpus.sandbox.isolate import decode_isolating, failed_unit
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.embedding.base import Content, stacked
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
@@ -28,7 +31,6 @@ from vrag_ray.index.storage.rows import passage_to_json
 from vrag_ray.ingest.plan import Committed, DocumentPlan, work_items
 
 if TYPE_CHECKING:
-    import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
     from ray.actor import ActorHandle
@@ -168,4 +170,5 @@ class Embed:
         if self._embedder is None:
             return
         for start in range(0, len(texts), self._batch):
-            yield from self._embedder.embed_passages(texts[start : start + self._batch])
+            contents = [Content(text) for text in texts[start : start + self._batch]]
+            yield from stacked(self._embedder.embed_passages(contents)).astype(np.float16)

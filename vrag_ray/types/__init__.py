@@ -19,9 +19,13 @@ from vrag_ray.types.documents import (
 from vrag_ray.types.errors import NotFoundError, VragError
 from vrag_ray.types.geometry import FULL_PAGE, Box, Word, around
 from vrag_ray.types.models import Completion, FamilyName
-from vrag_ray.types.search import Hit, SearchAnswer, SearchMode
+from vrag_ray.types.search import DENSE, HYBRID, LEXICAL, TEXT, Hit, Query, SearchAnswer
 
 __all__ = [
+    "DENSE",
+    "HYBRID",
+    "LEXICAL",
+    "TEXT",
     "FULL_PAGE",
     "Box",
     "Completion",
@@ -37,9 +41,9 @@ __all__ = [
     "PageText",
     "Passage",
     "PassageKind",
+    "Query",
     "Region",
     "SearchAnswer",
-    "SearchMode",
     "VragError",
     "Word",
     "around",

@@ -1,48 +1,66 @@
-"""What a search is asked to do, and what it answers with."""
+"""What a search is asked, and what it answers with."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from vrag_ray.types.documents import Passage
+from vrag_ray.types.errors import VragError
+from vrag_ray.types.geometry import Box
+
+HYBRID = "hybrid"
+"""The mode in which all legs answer and are fused."""
+LEXICAL = "lexical"
+"""The leg that counts words (BM25), and its mode."""
+TEXT = "text"
+"""The leg of the vectors of passage texts, and its mode. Further legs have the names of the collection's spaces."""
+DENSE = "dense"
+"""What ``TEXT`` was called: accepted as a mode, never answered with."""
 
 
-class SearchMode(StrEnum):
-    """Which legs of the retriever answer a query."""
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is looked for: words, a picture (an image file's bytes, of any format that ingest reads), or both."""
 
-    HYBRID = "hybrid"
-    DENSE = "dense"
-    LEXICAL = "lexical"
+    text: str = ""
+    picture: bytes | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.text.strip() and self.picture is None:
+            raise VragError("the query is empty: give words, a picture, or both")
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One result: a passage with its document's title and uri, best first by ``score``.
 
-    ``score`` is the cosine in ``dense`` mode and BM25 in ``lexical`` mode. In ``hybrid`` mode it is in 0..1: the mean
-    of the legs' scores as shares of each leg's best for this query, by the legs' weights, so it does not compare
-    across queries. ``dense_score`` (cosine) and ``lexical_score`` (BM25) are None where the leg did not list the page.
+    ``scores`` has what each leg that lists the page gave it: BM25 of ``lexical``, cosine of a space of single vectors,
+    mean MaxSim of one of several. ``score`` is that of the leg in the mode of a single leg. In ``hybrid`` mode it is
+    in 0..1: the mean of the legs' scores as shares of each leg's best for this query, by the legs' weights, so it does
+    not compare across queries; with a reranker it is the reranker's, 0..1. ``region`` is where on the page the query
+    was seen, as far as a leg can tell. ``duplicate_of`` is the passage id of an earlier hit that looks the same.
     """
 
     passage: Passage
     title: str
     uri: str
     score: float
-    dense_score: float | None = None
-    lexical_score: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    region: Box | None = None
+    duplicate_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """Results per query, and how complete they are. ``notices`` says in words what was degraded.
 
-    A notice about one query of several quotes it.
+    ``mode`` is ``hybrid`` or the name of the one leg that answered. A notice about one query of several quotes it.
     """
 
     results: tuple[tuple[Hit, ...], ...]
     shards_ok: int
     shards_total: int
-    mode: SearchMode
+    mode: str
     collection_version: int
     notices: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from tests.support.chinese_slides import CLOUD_ENTERPRISE_NETWORK, draw_slides
 from vrag_ray.config import CorpusConfig, IndexConfig, Settings
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.ingest import ingest
-from vrag_ray.types import PassageKind, SearchAnswer, SearchMode
+from vrag_ray.types import HYBRID, LEXICAL, TEXT, PassageKind, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -25,9 +25,7 @@ class Slides:
         self._runner = asyncio.Runner()
         self._retriever = self._runner.run(ShardedRetriever.start(settings))
 
-    def search(
-        self, queries: list[str], mode: SearchMode = SearchMode.HYBRID, filter: SearchFilter | None = None
-    ) -> SearchAnswer:
+    def search(self, queries: list[str], mode: str = HYBRID, filter: SearchFilter | None = None) -> SearchAnswer:
         return self._runner.run(self._retriever.search(queries, top_k=3, mode=mode, filter=filter))
 
     def close(self) -> None:
@@ -59,8 +57,8 @@ def test_a_chinese_query_finds_its_slide_first_and_the_reply_says_that_the_embed
 ) -> None:
     answer = slides.search([CHINESE])
     assert first_pages(answer) == [CLOUD_ENTERPRISE_NETWORK]
-    assert answer.mode is SearchMode.HYBRID
-    assert all(hit.dense_score is None for hit in answer.results[0])
+    assert answer.mode == HYBRID
+    assert all(TEXT not in hit.scores for hit in answer.results[0])
     [notice] = answer.notices
     assert 'knows 0% of the query "云企业网": it was searched by words only' in notice
 
@@ -72,7 +70,7 @@ def test_english_queries_on_the_same_slides_are_answered_by_both_legs_in_one_bat
     answer = slides.search(queries)
     assert first_pages(answer) == [CLOUD_ENTERPRISE_NETWORK, 10, 9, CLOUD_ENTERPRISE_NETWORK]
     for hits in answer.results[:3]:
-        assert hits[0].dense_score is not None and hits[0].lexical_score is not None
+        assert {TEXT, LEXICAL} <= hits[0].scores.keys()
     assert len(answer.notices) == 1 and CHINESE in answer.notices[0]
     for number, query in enumerate(queries):
         assert slides.search([query]).results[0] == answer.results[number]
@@ -93,13 +91,13 @@ def test_a_query_that_neither_leg_can_answer_finds_nothing_and_says_why(slides: 
 
 
 def test_dense_search_by_name_is_answered_with_the_notice_that_it_is_noise(slides: Slides) -> None:
-    answer = slides.search([CHINESE], SearchMode.DENSE)
+    answer = slides.search([CHINESE], TEXT)
     assert len(answer.results[0]) == 3
     [notice] = answer.notices
     assert 'knows 0% of the query "云企业网": these results are noise, search by words' in notice
 
 
 def test_lexical_search_asks_no_embedder_and_has_nothing_to_tell(slides: Slides) -> None:
-    answer = slides.search([CHINESE], SearchMode.LEXICAL)
+    answer = slides.search([CHINESE], LEXICAL)
     assert first_pages(answer) == [CLOUD_ENTERPRISE_NETWORK]
     assert answer.notices == ()

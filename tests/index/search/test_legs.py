@@ -9,8 +9,6 @@ import pytest
 from tests.support.planted import plant
 from vrag_ray.index.search.fusion import Leg
 from vrag_ray.index.search.legs import (
-    DENSE,
-    LEXICAL,
     MOST_LEXICAL_WEIGHT,
     lexical_leg,
     lexical_weight,
@@ -20,10 +18,10 @@ from vrag_ray.index.search.legs import (
 from vrag_ray.index.search.lexical import Scored
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
-from vrag_ray.types import SearchMode
+from vrag_ray.types import HYBRID, LEXICAL, TEXT
 
 WORDS = Leg(LEXICAL, [Scored("d:p1:w0", 8.0), Scored("d:p2:w0", 2.0)], complete=True, weight=0.25)
-MEANING = Leg(DENSE, [Scored("d:p2:w0", 0.5), Scored("d:p1:w0", 0.1)], complete=True)
+MEANING = Leg(TEXT, [Scored("d:p2:w0", 0.5), Scored("d:p1:w0", 0.1)], complete=True)
 WORDLESS = Leg(LEXICAL, [], complete=True, weight=0.0)
 
 
@@ -39,7 +37,7 @@ def leg(collection: Collection, query: str) -> Leg:
 
 
 def test_hybrid_gives_the_meaning_what_weight_the_words_leave() -> None:
-    fused = rank(SearchMode.HYBRID, MEANING, WORDS)
+    fused = rank(HYBRID, MEANING, WORDS)
     assert [(item.id, item.score) for item in fused] == [
         ("d:p2:w0", pytest.approx(0.25 * 0.25 + 0.75 * 1.0)),
         ("d:p1:w0", pytest.approx(0.25 * 1.0 + 0.75 * 0.2)),
@@ -48,13 +46,13 @@ def test_hybrid_gives_the_meaning_what_weight_the_words_leave() -> None:
 
 @pytest.mark.parametrize(("dense", "lexical", "first"), [(None, WORDS, "d:p1:w0"), (MEANING, WORDLESS, "d:p2:w0")])
 def test_hybrid_with_one_leg_that_speaks_is_that_legs_order(dense: Leg | None, lexical: Leg, first: str) -> None:
-    fused = rank(SearchMode.HYBRID, dense, lexical)
+    fused = rank(HYBRID, dense, lexical)
     assert (fused[0].id, fused[0].score) == (first, 1.0)
 
 
 def test_a_single_mode_keeps_cosines_and_bm25_scores() -> None:
-    assert [item.score for item in rank(SearchMode.DENSE, MEANING, None)] == [0.5, 0.1]
-    assert [item.score for item in rank(SearchMode.LEXICAL, None, WORDS)] == [8.0, 2.0]
+    assert [item.score for item in rank(TEXT, MEANING, None)] == [0.5, 0.1]
+    assert [item.score for item in rank(LEXICAL, None, WORDS)] == [8.0, 2.0]
 
 
 def test_words_are_trusted_as_far_as_they_cover_the_query_and_never_wholly() -> None:
@@ -79,19 +77,19 @@ def test_a_query_without_a_known_word_leaves_the_lexical_leg_empty(collection: C
     assert leg(collection, "zebra") == leg(collection, "?!") == WORDLESS
 
 
-def told(query: str, mode: SearchMode, readable: float, lexical: Leg | None, *, filtered: bool = False) -> str:
+def told(query: str, mode: str, readable: float, lexical: Leg | None, *, filtered: bool = False) -> str:
     notices = query_notices(query, mode, readable=readable, embedder_id="model/1", lexical=lexical, filtered=filtered)
     return "; ".join(notices)
 
 
 def test_nothing_is_told_where_both_legs_speak_or_only_words_were_asked() -> None:
-    assert told("q", SearchMode.HYBRID, 0.5, WORDS) == ""
-    assert told("q", SearchMode.LEXICAL, 0.0, WORDLESS) == ""
-    assert told("q", SearchMode.DENSE, 1.0, None) == ""
+    assert told("q", HYBRID, 0.5, WORDS) == ""
+    assert told("q", LEXICAL, 0.0, WORDLESS) == ""
+    assert told("q", TEXT, 1.0, None) == ""
 
 
 def test_a_notice_quotes_its_query_on_one_line_and_cut_short() -> None:
-    assert told("a\n b", SearchMode.HYBRID, 0.0, WORDS) == (
+    assert told("a\n b", HYBRID, 0.0, WORDS) == (
         'the embedder model/1 knows 0% of the query "a b": it was searched by words only'
     )
-    assert len(told("word " * 1000, SearchMode.HYBRID, 0.4, WORDS)) < 200
+    assert len(told("word " * 1000, HYBRID, 0.4, WORDS)) < 200

@@ -16,7 +16,7 @@ from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.types import SearchAnswer, SearchMode, VragError
+from vrag_ray.types import HYBRID, LEXICAL, TEXT, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -52,13 +52,13 @@ def test_each_mode_finds_the_planted_page_and_carries_its_scores(tmp_path: Path)
 
     async def check() -> None:
         async with retriever_over(settings_for(tmp_path / "c", shards=2)) as retriever:
-            for mode in SearchMode:
+            for mode in (HYBRID, TEXT, LEXICAL):
                 answer = await retriever.search(["green pear", "plum"], top_k=1, mode=mode)
                 assert texts(answer) == [["green pear"], ["blue plum"]]
                 assert (answer.shards_ok, answer.shards_total, answer.mode) == (2, 2, mode)
                 hit = answer.results[0][0]
-                assert (hit.dense_score is not None) == (mode is not SearchMode.LEXICAL)
-                assert (hit.lexical_score is not None) == (mode is not SearchMode.DENSE)
+                assert (TEXT in hit.scores) == (mode != LEXICAL)
+                assert (LEXICAL in hit.scores) == (mode != TEXT)
                 assert (hit.uri, hit.title, hit.passage.locator.page) == ("a.pdf", "a", 2)
 
     asyncio.run(check())
@@ -73,7 +73,7 @@ def test_a_local_retriever_finds_what_shard_actors_find(tmp_path: Path) -> None:
     async def check() -> None:
         local = await ShardedRetriever.start_local(settings)
         async with retriever_over(settings) as sharded:
-            for mode in SearchMode:
+            for mode in (HYBRID, TEXT, LEXICAL):
                 for wanted in (None, kept):
                     mine = await local.search(queries, top_k=7, mode=mode, filter=wanted)
                     theirs = await sharded.search(queries, top_k=7, mode=mode, filter=wanted)
@@ -94,7 +94,7 @@ def test_a_page_is_returned_once_however_many_of_its_windows_match(tmp_path: Pat
 
     async def check() -> None:
         async with retriever_over(settings_for(tmp_path / "c")) as retriever:
-            for mode in SearchMode:
+            for mode in (HYBRID, TEXT, LEXICAL):
                 answer = await retriever.search(["red"], top_k=5, mode=mode)
                 assert sorted(hit.passage.locator.page or 0 for hit in answer.results[0]) == [1, 2]
 
@@ -120,10 +120,10 @@ def test_without_an_embedder_hybrid_says_that_it_is_lexical_and_dense_is_refused
         async with retriever_over(settings_for(tmp_path / "c", embedder=EmbedderConfig(name="none"))) as retriever:
             answer = await retriever.search(["apple"])
             assert texts(answer) == [["red apple"]]
-            assert answer.mode is SearchMode.LEXICAL
+            assert answer.mode == LEXICAL
             assert any("lexical search only" in notice for notice in answer.notices)
             with pytest.raises(VragError, match="dense search is not available"):
-                await retriever.search(["apple"], mode=SearchMode.DENSE)
+                await retriever.search(["apple"], mode=TEXT)
 
     asyncio.run(check())
 
@@ -151,7 +151,7 @@ def test_a_deleted_document_is_gone_after_refresh_in_every_mode(tmp_path: Path) 
                 writer.delete(doc_id_of("a"))
                 writer.publish("deleted")
             assert await retriever.refresh() == 2
-            for mode in SearchMode:
+            for mode in (HYBRID, TEXT, LEXICAL):
                 assert texts(await retriever.search(["red apple"], mode=mode)) == [["red pear"]]
 
     asyncio.run(check())
@@ -168,7 +168,7 @@ def test_searches_during_refresh_are_all_answered_whole_by_one_version(tmp_path:
 
             async def keep_searching() -> None:
                 while not done.is_set():
-                    answer = await retriever.search(["red"], top_k=20, mode=SearchMode.DENSE)
+                    answer = await retriever.search(["red"], top_k=20, mode=TEXT)
                     assert answer.shards_ok == answer.shards_total == 2
                     seen.append((answer.collection_version, texts(answer)))
 
@@ -194,15 +194,15 @@ def test_a_killed_shard_is_reported_while_it_is_gone_and_comes_back_by_itself(tm
 
     async def check() -> None:
         async with retriever_over(settings_for(root, shards=2)) as retriever:
-            whole = await retriever.search(["red"], top_k=20, mode=SearchMode.DENSE)
+            whole = await retriever.search(["red"], top_k=20, mode=TEXT)
             assert whole.shards_ok == 2 and len(whole.results[0]) == 20
             os.kill(ray.get(retriever.pool.actors[0][0].pid.remote()), signal.SIGKILL)
-            partial = await retriever.search(["red"], top_k=20, mode=SearchMode.DENSE)
+            partial = await retriever.search(["red"], top_k=20, mode=TEXT)
             assert (partial.shards_ok, partial.shards_total) == (1, 2)
             assert 0 < len(partial.results[0]) < 20
             assert any("shard 0" in notice for notice in partial.notices)
             await until_whole(retriever)
-            again = await retriever.search(["red"], top_k=20, mode=SearchMode.DENSE)
+            again = await retriever.search(["red"], top_k=20, mode=TEXT)
             assert again.results == whole.results and again.notices == ()
 
     asyncio.run(check())
@@ -218,7 +218,7 @@ def test_a_replica_takes_over_for_a_killed_one_without_a_partial_answer(tmp_path
         async with retriever_over(settings_for(root, replicas=2)) as retriever:
             os.kill(ray.get(retriever.pool.actors[0][0].pid.remote()), signal.SIGKILL)
             for _ in range(4):
-                answer = await retriever.search(["red"], top_k=5, mode=SearchMode.DENSE)
+                answer = await retriever.search(["red"], top_k=5, mode=TEXT)
                 assert answer.shards_ok == 1 and len(answer.results[0]) == 5
 
     asyncio.run(check())

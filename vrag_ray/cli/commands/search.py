@@ -29,7 +29,9 @@ def search(
     collection: CollectionOption = None,
     url: UrlOption = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=100, help="Results for each query.")] = 3,
-    mode: Annotated[str, typer.Option(help="hybrid, dense or lexical.")] = "hybrid",
+    mode: Annotated[
+        str, typer.Option(help="hybrid, or one leg: lexical, text, or a vector space of the collection.")
+    ] = "hybrid",
     doc: DocOption = None,
     kind: KindOption = None,
     where: WhereOption = None,
@@ -37,11 +39,6 @@ def search(
     as_json: JsonFlag = False,
 ) -> None:
     """Find the pages, pictures, clips and texts that fit best."""
-    from vrag_ray.types import SearchMode
-
-    known = [one.value for one in SearchMode]
-    if mode not in known:
-        raise typer.BadParameter(f"--mode {mode} is not one of {', '.join(known)}")
     if not all(query.strip() for query in queries):
         raise typer.BadParameter("a query is empty: say what to search for")
     narrowed = parse_filter(doc, kind, where)
@@ -51,7 +48,7 @@ def search(
     from vrag_ray.cli.system import with_system
     from vrag_ray.client.schemas import SearchRequest
 
-    request = SearchRequest(queries=queries, top_k=top_k, mode=SearchMode(mode), filter=narrowed)
+    request = SearchRequest(queries=queries, top_k=top_k, mode=mode, filter=narrowed)
 
     async def use(system: AnswerSystem, _: str | None, __: Echo) -> SearchResponse:
         return await system.search(request)

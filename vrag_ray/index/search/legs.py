@@ -6,11 +6,9 @@ from vrag_ray.index.search.fusion import Fused, Leg, best_windows, fuse, unfused
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
-from vrag_ray.types import SearchMode
+from vrag_ray.types import HYBRID, LEXICAL, TEXT
 from vrag_ray.types.filters import SearchFilter
 
-LEXICAL = "lexical"
-DENSE = "dense"
 LEAST_READABLE = 0.5
 """An embedder that knows less of a query than this share of its pieces stays out of hybrid search."""
 MOST_LEXICAL_WEIGHT = 0.8
@@ -41,34 +39,34 @@ def lexical_weight(best: float, ceiling: float) -> float:
     return min(MOST_LEXICAL_WEIGHT, best / ceiling) if ceiling > 0 else 0.0
 
 
-def rank(mode: SearchMode, dense: Leg | None, lexical: Leg | None) -> list[Fused]:
+def rank(mode: str, dense: Leg | None, lexical: Leg | None) -> list[Fused]:
     """One list of pages, best first. None is a leg that was not asked; a single mode keeps its leg's own scores.
 
     In hybrid search the dense leg has the weight that the lexical leg leaves.
     """
-    if mode is SearchMode.HYBRID:
+    if mode == HYBRID:
         spoken = [lexical] if lexical is not None and lexical.pages else []
         rest = 1.0 - sum(leg.weight for leg in spoken)
         if dense is not None:
             spoken.append(Leg(dense.name, dense.pages, dense.complete, rest))
         return fuse(spoken)
-    leg = dense if mode is SearchMode.DENSE else lexical
+    leg = dense if mode == TEXT else lexical
     return [] if leg is None else unfused(leg)
 
 
 def query_notices(
-    query: str, mode: SearchMode, *, readable: float, embedder_id: str, lexical: Leg | None, filtered: bool
+    query: str, mode: str, *, readable: float, embedder_id: str, lexical: Leg | None, filtered: bool
 ) -> tuple[str, ...]:
     """What a reader of the results must know about ``query``: the embedder cannot read it, or no passage has its words.
 
     ``readable`` is the share of the query that the embedder knows, see ``Embedder.readable``.
     """
     quoted = '"' + " ".join(query.split())[:_QUOTED_CHARS] + '"'
-    unreadable = mode is not SearchMode.LEXICAL and readable < LEAST_READABLE
+    unreadable = mode != LEXICAL and readable < LEAST_READABLE
     knows = f"the embedder {embedder_id} knows {readable:.0%} of the query {quoted}"
-    if mode is SearchMode.DENSE:
+    if mode == TEXT:
         return (f"{knows}: these results are noise, search by words",) if unreadable else ()
-    if mode is SearchMode.LEXICAL:
+    if mode == LEXICAL:
         return ()
     wordless = lexical is not None and not lexical.pages
     nowhere = f"no passage{' that the filter lets through' if filtered else ''} has a word of"

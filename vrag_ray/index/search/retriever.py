@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import Settings
+from vrag_ray.embedding.base import Content, stacked
 from vrag_ray.embedding.registry import LoadedEmbedder, load_embedder
 from vrag_ray.index.search.fusion import Leg, best_windows
-from vrag_ray.index.search.legs import DENSE, LEAST_READABLE, LEXICAL, lexical_leg, query_notices, rank
+from vrag_ray.index.search.legs import LEAST_READABLE, lexical_leg, query_notices, rank
 from vrag_ray.index.search.local_shard import LocalShard
 from vrag_ray.index.search.shard_pool import FanOut, ShardPool, ShardStatus
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
-from vrag_ray.types import Hit, Passage, SearchAnswer, SearchMode, VragError
+from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, Passage, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 _T = TypeVar("_T")
@@ -32,7 +33,7 @@ class Retriever(Protocol):
         queries: Sequence[str],
         *,
         top_k: int = 3,
-        mode: SearchMode = SearchMode.HYBRID,
+        mode: str = HYBRID,
         filter: SearchFilter | None = None,
     ) -> SearchAnswer:
         """``top_k`` pages, pictures, clips or spans for each query, best first, with each one's best window."""
@@ -156,13 +157,13 @@ class ShardedRetriever:
         queries: Sequence[str],
         *,
         top_k: int = 3,
-        mode: SearchMode = SearchMode.HYBRID,
+        mode: str = HYBRID,
         filter: SearchFilter | None = None,
     ) -> SearchAnswer:
         """As ``Retriever.search``. ``dense`` without an embedder is refused; ``hybrid`` says that it is lexical."""
-        if mode is SearchMode.DENSE and self._embedder is None:
+        if mode == TEXT and self._embedder is None:
             raise VragError(f"dense search is not available: {self._embedder_notice}")
-        used = SearchMode.LEXICAL if self._embedder is None else mode
+        used = LEXICAL if self._embedder is None else mode
         served = self._served
         served.active += 1
         served.idle.clear()
@@ -181,22 +182,19 @@ class ShardedRetriever:
         if self._embedder is None:
             raise VragError(f"embeddings are not available: {self._embedder_notice}")
         work = self._embedder.embed_queries if queries else self._embedder.embed_passages
-        vectors = np.asarray(await asyncio.to_thread(work, list(texts)), np.float32)
-        # Passages are rounded to half precision for the index, which moves their length off 1.
-        normalised: NDArray[np.float32] = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        return normalised
+        return stacked(await asyncio.to_thread(work, [Content(text) for text in texts]))
 
     async def _search(
-        self, collection: Collection, queries: list[str], top_k: int, mode: SearchMode, wanted: SearchFilter | None
+        self, collection: Collection, queries: list[str], top_k: int, mode: str, wanted: SearchFilter | None
     ) -> SearchAnswer:
         wanted = _with_full_ids(collection, wanted)
         readable = await self._readable(queries, mode)
         # A vector of what the embedder cannot read is noise: only who asks for the dense leg by name gets it.
-        embedded = [n for n, share in enumerate(readable) if share >= LEAST_READABLE or mode is SearchMode.DENSE]
+        embedded = [n for n, share in enumerate(readable) if share >= LEAST_READABLE or mode == TEXT]
         nothing = (list[Leg](), self._pool.healthy, self._pool.problems())
         (dense, shards_ok, problems), lexical = await asyncio.gather(
             self._dense(collection, [queries[n] for n in embedded], top_k, wanted) if embedded else _ready(nothing),
-            self._lexical(collection, queries, top_k, wanted) if mode is not SearchMode.DENSE else _ready(list[Leg]()),
+            self._lexical(collection, queries, top_k, wanted) if mode != TEXT else _ready(list[Leg]()),
         )
         dense_of = dict(zip(embedded, dense, strict=True))
         lexical_of = dict(enumerate(lexical))
@@ -209,8 +207,7 @@ class ShardedRetriever:
                 if (passage := passages.get(item.id)) is None:
                     continue
                 document = collection.document(passage.doc_id)
-                dense_score, lexical_score = item.by_leg.get(DENSE), item.by_leg.get(LEXICAL)
-                hits.append(Hit(passage, document.title, document.uri, item.score, dense_score, lexical_score))
+                hits.append(Hit(passage, document.title, document.uri, item.score, item.by_leg))
             results.append(tuple(hits))
         told = self._query_notices(collection, queries, mode, readable, lexical_of, filtered=wanted is not None)
         return SearchAnswer(
@@ -222,9 +219,9 @@ class ShardedRetriever:
             notices=self._notices(collection) + problems + damaged + told,
         )
 
-    async def _readable(self, queries: list[str], mode: SearchMode) -> list[float]:
+    async def _readable(self, queries: list[str], mode: str) -> list[float]:
         """The share of each query that the embedder understands; zeros where it is not asked."""
-        if mode is SearchMode.LEXICAL or self._embedder is None:
+        if mode == LEXICAL or self._embedder is None:
             return [0.0] * len(queries)
         shares: NDArray[np.float32] = await asyncio.to_thread(self._embedder.readable, queries)
         return [float(share) for share in shares]
@@ -233,7 +230,7 @@ class ShardedRetriever:
         self,
         collection: Collection,
         queries: list[str],
-        mode: SearchMode,
+        mode: str,
         readable: list[float],
         lexical: dict[int, Leg],
         *,
@@ -258,13 +255,14 @@ class ShardedRetriever:
         self, collection: Collection, queries: list[str], top_k: int, wanted: SearchFilter | None
     ) -> tuple[list[Leg], int, tuple[str, ...]]:
         assert self._embedder is not None
-        vectors: NDArray[np.float32] = await asyncio.to_thread(self._embedder.embed_queries, queries)
+        contents = [Content(query) for query in queries]
+        vectors = stacked(await asyncio.to_thread(self._embedder.embed_queries, contents))
         fetch_k = max(self._config.candidates, top_k)
         legs: dict[int, Leg] = {}
         while True:
             found = await self._pool.search(collection.version, vectors, fetch_k, wanted)
             for number, windows in enumerate(found.results):
-                leg = Leg(DENSE, best_windows(windows), len(windows) < fetch_k)
+                leg = Leg(TEXT, best_windows(windows), len(windows) < fetch_k)
                 # Long pages have many windows: widen until there are enough pages or no more windows.
                 if len(leg.pages) >= top_k or leg.complete:
                     # The first that suffices counts: what is fused must not depend on the other queries.

@@ -19,7 +19,7 @@ from vrag_ray.serving.ray_faults import call
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
-from vrag_ray.types import Locator, PageText, SearchAnswer, SearchMode, VragError
+from vrag_ray.types import HYBRID, Locator, PageText, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import public_uri, scrub
 
@@ -44,7 +44,7 @@ class HandleEvidence:
 
     async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
         try:
-            found = await call(self._retriever.search.remote([query], top_k, SearchMode.HYBRID, filter), "retriever")
+            found = await call(self._retriever.search.remote([query], top_k, HYBRID, filter), "retriever")
         except VragError as error:
             raise VragError(scrub(str(error))) from error
         answer: SearchAnswer = found.answer

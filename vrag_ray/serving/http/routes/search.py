@@ -15,7 +15,7 @@ from vrag_ray.client.search_records import SearchColumns, search_columns
 from vrag_ray.serving.backends import Found
 from vrag_ray.serving.hits import image_path, search_hit
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep
-from vrag_ray.types import SearchAnswer, SearchMode
+from vrag_ray.types import HYBRID, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
 router = APIRouter(tags=["search"], responses=ERRORS)
@@ -63,7 +63,7 @@ class LegacyImage(BaseModel):
 @router.post("/search", response_model=LegacyResponse | list[list[LegacyImage]], response_model_exclude_none=True)
 async def legacy_post(body: LegacyRequest, request: Request, gate: GateDep) -> LegacyResponse | list[list[LegacyImage]]:
     """The original's request and response; ``vrag_ret`` asks for its older, pictures-only response."""
-    answer = (await _search(gate, body.queries, body.top_k, SearchMode.HYBRID, None)).answer
+    answer = (await _search(gate, body.queries, body.top_k, HYBRID, None)).answer
     if body.vrag_ret:
         return _images(answer, request)
     base_url = str(request.base_url)
@@ -75,12 +75,10 @@ async def legacy_get(
     queries: Annotated[list[QueryText], Query(min_length=1, max_length=256)], request: Request, gate: GateDep
 ) -> list[list[LegacyImage]]:
     """``?queries=a&queries=b``: up to ten pictures a query."""
-    return _images((await _search(gate, queries, LEGACY_TOP_K, SearchMode.HYBRID, None)).answer, request)
+    return _images((await _search(gate, queries, LEGACY_TOP_K, HYBRID, None)).answer, request)
 
 
-async def _search(
-    gate: Gate, queries: Sequence[str], top_k: int, mode: SearchMode, filter: SearchFilter | None
-) -> Found:
+async def _search(gate: Gate, queries: Sequence[str], top_k: int, mode: str, filter: SearchFilter | None) -> Found:
     started = time.perf_counter()
     found = await gate.backends.search.search(queries, top_k=top_k, mode=mode, filter=filter)
     gate.metrics.observe_search(time.perf_counter() - started)
