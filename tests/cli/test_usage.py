@@ -35,7 +35,7 @@ def test_no_arguments_show_the_help_as_wrong_use(capsys):
         (["find", "x"], "find"),
         (["ask", "  "], "empty"),
         (["search", "x", " "], "empty"),
-        (["search", "x", "--mode", "magic"], "magic"),
+        (["search", "x", "--mode", ""], "--mode"),
         (["search", "x", "--kind", "song"], "song"),
         (["search", "x", "--where", "year"], "year"),
         (["search", "x", "--top-k", "0"], "--top-k"),

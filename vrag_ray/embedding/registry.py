@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from vrag_ray.config import EmbedderConfig
+from vrag_ray.config import EmbedderConfig, SpaceConfig
 from vrag_ray.embedding.base import Embedder
 from vrag_ray.embedding.weights import REPOSITORY, WeightsError, load_weights
 from vrag_ray.types import VragError
@@ -96,3 +96,15 @@ def _from_factory(config: EmbedderConfig) -> Embedder:
     if not embedder.id or embedder.dim < 1:
         raise VragError(f"embedder.name is {config.name!r}, but its embedder has no id or a dim below 1")
     return embedder
+
+
+def space_embedder(config: SpaceConfig) -> Embedder:
+    """The embedder of a vector space. Raises VragError where there is none of that name."""
+    module_name, _, attribute = config.model.partition(":")
+    try:
+        made: object = getattr(importlib.import_module(module_name), attribute)(config)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise VragError(f"the model {config.model!r} of a vector space cannot be loaded: {error}") from error
+    if not isinstance(made, Embedder):
+        raise VragError(f"{config.model!r} made a {type(made).__name__}, which is no Embedder")
+    return made

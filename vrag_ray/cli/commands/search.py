@@ -41,6 +41,8 @@ def search(
     """Find the pages, pictures, clips and texts that fit best."""
     if not all(query.strip() for query in queries):
         raise typer.BadParameter("a query is empty: say what to search for")
+    if not mode:
+        raise typer.BadParameter("--mode is empty: say hybrid, or a leg: lexical, text, or a space of the collection")
     narrowed = parse_filter(doc, kind, where)
     settings = load(config, collection)
 
