@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from vrag_ray.config import EmbedderConfig, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
+from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.registry import load_embedder, space_embedder
-from vrag_ray.imaging import fitting
-from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.index.search.shard_index import SpaceSpec
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.types import TEXT, Query, VragError
@@ -82,14 +81,6 @@ def _content(query: Query, spec: PictureSpec | None) -> Content:
     if query.picture is None or spec is None:
         return Content(query.text)
     return Content(query.text, picture=fitted_to(query.picture, spec))
-
-
-def fitted_to(png: bytes, spec: PictureSpec) -> bytes:
-    """A picture at the size that an embedder wants."""
-    if spec.side is not None:
-        return fitting.fitted(png, Size(spec.side, spec.side))
-    size = model_size(fitting.size_of(png), patch=spec.patch, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels)
-    return fitting.fitted(png, size)
 
 
 def _sound(found: Embedding | EmbedError) -> Embedding:

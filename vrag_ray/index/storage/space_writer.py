@@ -59,7 +59,14 @@ class SpaceWriter:
         return None if found is None else found.record
 
     def create(
-        self, name: str, *, embedder_id: str, dim: int, multi_vector: bool, config: Mapping[str, object]
+        self,
+        name: str,
+        *,
+        embedder_id: str,
+        dim: int,
+        multi_vector: bool,
+        config: Mapping[str, object],
+        traits: Mapping[str, object] | None = None,
     ) -> SpaceRecord:
         """An empty space. One of the same name is replaced; its table stays for the versions that have it."""
         import lance
@@ -76,6 +83,7 @@ class SpaceWriter:
             dim=dim,
             multi_vector=multi_vector,
             config=dict(config),
+            traits=dict(traits or {}),
         )
         self._open[name] = _Open(record, dataset)
         return record

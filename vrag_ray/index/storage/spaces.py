@@ -26,7 +26,8 @@ SPACE_COLUMNS = ("id", "doc_id", "kind", "meta", "count", "grid_rows", "grid_col
 
 @dataclass(frozen=True, slots=True)
 class SpaceRecord:
-    """One space of one version. ``config`` is the ``SpaceConfig`` it was made with, as JSON values.
+    """One space of one version. ``config`` is the ``SpaceConfig`` it was made with, and ``traits`` what its embedder
+    said of itself, both as JSON values.
 
     ``table`` is the folder below the collection, ``version`` Lance's. ``passages`` counts the rows that have vectors,
     ``failed`` those that could not be embedded, ``vectors`` all vectors.
@@ -42,6 +43,7 @@ class SpaceRecord:
     failed: int = 0
     vectors: int = 0
     config: dict[str, object] = field(default_factory=dict)
+    traits: dict[str, object] = field(default_factory=dict)
 
     @property
     def bytes_per_passage(self) -> float:
