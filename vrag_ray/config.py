@@ -121,6 +121,11 @@ class SpaceConfig(Section):
     weight: float = Field(default=1.0, ge=0.0)
     """In hybrid search, of this leg's say among the vector legs."""
 
+    def with_absolute_model(self) -> SpaceConfig:
+        """The same for every process: a folder named relative to this one's is named in full."""
+        folder = Path(self.model).expanduser()
+        return self.model_copy(update={"model": str(folder.absolute())}) if folder.is_dir() else self
+
 
 class RerankerConfig(Section):
     """A model that reads question and page together, over the first results of a search."""

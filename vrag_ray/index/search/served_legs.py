@@ -44,7 +44,8 @@ def load_legs(settings: Settings, collection: Collection, before: ServedLegs | N
     lagging: list[str] = []
     for record in collection.spaces:
         try:
-            config = settings.spaces.get(record.name) or _recorded(record)
+            named = settings.spaces.get(record.name)
+            config = named.with_absolute_model() if named is not None else _recorded(record)
             known = kept.get(record.name)
             is_same = known is not None and known.spec.embedder_id == record.embedder_id
             legs[record.name] = known if known is not None and is_same else space_leg(record, config)

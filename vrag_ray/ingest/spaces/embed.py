@@ -91,7 +91,7 @@ def embed_into(
     for name in names if names is not None else _all_names(writer, settings):
         try:
             config = _config(writer, settings, name)
-            space = _Space(name, config, _known_traits(writer, name, config) or _traits(config))
+            space = _Space(name, config, (None if rebuild else _known_traits(writer, name, config)) or _traits(config))
             _open(writer, space, rebuild=rebuild)
         except VragError as error:
             if strict:
@@ -116,7 +116,7 @@ def _all_names(writer: CollectionWriter, settings: Settings) -> list[str]:
 def _config(writer: CollectionWriter, settings: Settings, name: str) -> SpaceConfig:
     """As configured, else as the space was made."""
     if name in settings.spaces:
-        return settings.spaces[name]
+        return settings.spaces[name].with_absolute_model()
     record = writer.spaces.get(name)
     if record is None:
         raise VragError(f"no vector space {name} is configured: name its model under spaces.{name}.model")
