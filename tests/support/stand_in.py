@@ -123,6 +123,7 @@ class StandIn:
         self.go = asyncio.Event()
         self.submitted: list[tuple[Sequence[UploadedFile], Meta]] = []
         self.drawn: list[tuple[object, ...]] = []
+        self.page = b"\x89PNG"
         self.retriever_ready = True
         self.embedder_id = EMBEDDER_ID
         self.known_agents = ("extractive", "vimrag", "vrag")
@@ -161,7 +162,7 @@ class StandIn:
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         await self.document(doc_id)
         self.drawn.append((doc_id, page, dpi, box))
-        return b"\x89PNG"
+        return self.page
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
         await self.document(doc_id)
@@ -209,6 +210,11 @@ class StandInSearch:
             notices=notices,
             embedder_id=self._of.embedder_id,
         )
+
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        if page != 1:
+            raise NotFoundError(f"page {page} of document {doc_id} has no heat map")
+        return np.array([[0.0, 1.0], [0.0, 0.0]], np.float32)
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         self._of.embedded.append((list(texts), queries))

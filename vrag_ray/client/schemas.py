@@ -60,9 +60,11 @@ class SearchHit(Reply):
     """One result. ``bbox`` is (x0, y0, x1, y1) in fractions of the page, origin top left: around the lines of ``text``,
     None for plain text, clips and text whose place is not known.
 
+    ``region`` is where on the page the query was seen, in the same fractions, as far as a leg of late interaction can
+    tell. ``scores`` has each leg's own score. ``duplicate_of`` is the passage of an earlier result that looks the same.
     ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds. ``image_url`` is a path of the same server and is
     None where there is nothing to show (text files). ``score`` orders the results of one query and compares with no
-    other query's: cosine (``dense``), BM25 (``lexical``) or a share in 0..1 (``hybrid``).
+    other query's: that of the leg, see ``mode``, or a share in 0..1 (``hybrid``).
     """
 
     passage_id: str
@@ -76,6 +78,9 @@ class SearchHit(Reply):
     score: float
     text: str
     bbox: tuple[float, float, float, float] | None = None
+    region: tuple[float, float, float, float] | None = None
+    scores: dict[str, float] = {}
+    duplicate_of: str = ""
     image_url: str | None = None
 
 

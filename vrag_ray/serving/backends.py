@@ -112,6 +112,10 @@ class SearchBackend(Protocol):
         """L2-normalised vectors, shape ``(len(texts), dim)``. Raises VragError where there is no embedder."""
         ...
 
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        """Where ``query`` is seen on a page, [rows, columns]. Raises NotFoundError where no leg can tell."""
+        ...
+
     async def state(self) -> RetrieverState: ...
 
 

@@ -34,7 +34,7 @@ async def test_search_answers_with_provenance_completeness_and_picture_links(cli
         ({"queries": ["a", " "]}, "queries.1"),
         ({"query": "a", "top_k": 0}, "top_k"),
         ({"query": "a", "top_k": 10**9}, "top_k"),
-        ({"query": "a", "mode": "psychic"}, "mode"),
+        ({"query": "a", "mode": ""}, "mode"),
         ({"query": "a", "topk": 3}, "topk"),
         ({"query": "a", "filter": {"kinds": ["page", "smell"]}}, "filter.kinds.1"),
         ({"query": "a" * 5000}, "query"),

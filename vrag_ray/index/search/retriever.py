@@ -31,6 +31,10 @@ ALIKE_BITS = 4
 """Pictures whose perceptual hashes differ in at most so many of 64 bits look the same."""
 
 
+class NoSuchLegError(VragError):
+    """The mode names a leg that this collection does not have, or that cannot be asked; the message says why."""
+
+
 class Retriever(Protocol):
     """Anything that answers queries with passages."""
 
@@ -363,10 +367,10 @@ def _mode(mode: str, legs: ServedLegs) -> str:
     if mode == LEXICAL or mode in legs.by_name:
         return mode
     if mode == TEXT:
-        raise VragError(f"search by text vectors is not available: {legs.text_notice}")
+        raise NoSuchLegError(f"search by text vectors is not available: {legs.text_notice}")
     why = legs.missing.get(mode)
     known = ", ".join((HYBRID, LEXICAL, *legs.by_name))
-    raise VragError(
+    raise NoSuchLegError(
         f"the mode {mode} is not available: {why}" if why else f"mode {mode!r} is none of {known} of this collection"
     )
 

@@ -63,6 +63,9 @@ class HandleSearch:
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         return await call(self._retriever.embed.remote(list(texts), queries), "retriever")
 
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        return await call(self._retriever.heat.remote(query, doc_id, page), "retriever")
+
     async def state(self) -> RetrieverState:
         return await _soon(self._retriever.state.remote(), "retriever")
 
