@@ -6,6 +6,7 @@ and they are ordered by passage id. Together with `merge` this makes the sharded
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.index.search.faiss_library import load_faiss
+from vrag_ray.index.search.gpu_index import MOST_RESULTS, GpuFlat
 from vrag_ray.index.search.scored import Scored
 from vrag_ray.index.search.shard_rows import ShardRows
 from vrag_ray.types import VragError
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     import faiss
 
 FP16_BYTES = 2
-GPU_MAX_K = 2048
-_GPU_ADD_ROWS = 65536
 LEAST_ROWS_OF_A_PART = 20_000
 """Fewer are scanned in about a millisecond, which handing them to a thread would not shorten."""
 
@@ -32,21 +32,34 @@ LEAST_ROWS_OF_A_PART = 20_000
 class FlatIndex:
     """Exact inner-product search over vectors [n, dim] fp16; thread-safe for searching.
 
-    With ``on_gpu`` the unfiltered search runs there; filters and very large ``k`` use the CPU copy, because
-    GPU indexes take no selector and at most 2,048 results.
+    With ``gpu_temp_mb`` (temporary memory there) the unfiltered search runs on a GPU, all queries in one scan. Filters
+    and very large ``k`` need a copy in main memory, because GPU indexes take no selector and at most 2,048 results:
+    it is made from the card when it is first needed.
     """
 
     def __init__(
-        self, rows: ShardRows, vectors: NDArray[np.float16], threads: int = 1, *, on_gpu: bool = False
+        self, rows: ShardRows, vectors: NDArray[np.float16], threads: int = 1, *, gpu_temp_mb: int | None = None
     ) -> None:
         """``threads`` scan one query side by side: FAISS itself would give it one."""
         self.rows = rows
         self.size, self.dim = len(rows.ids), int(vectors.shape[1])
         parts = max(1, min(threads, self.size // LEAST_ROWS_OF_A_PART))
         self._bounds = [self.size * part // parts for part in range(parts + 1)]
-        self._cpu = [_cpu_index(vectors[start:stop]) for start, stop in pairwise(self._bounds)]
         self._pool = ThreadPoolExecutor(parts, thread_name_prefix="scan") if parts > 1 else None
-        self._gpu = _gpu_index(vectors) if self.size and on_gpu else None
+        self._gpu = GpuFlat(vectors, gpu_temp_mb) if self.size and gpu_temp_mb is not None else None
+        self._copying = threading.Lock()
+        self._copy = None if self._gpu is not None else self._cpu_indexes(vectors)
+
+    @property
+    def _cpu(self) -> list[faiss.Index]:
+        with self._copying:
+            if self._copy is None:
+                assert self._gpu is not None
+                self._copy = self._cpu_indexes(self._gpu.vectors())
+            return self._copy
+
+    def _cpu_indexes(self, vectors: NDArray[np.float16]) -> list[faiss.Index]:
+        return [_cpu_index(vectors[start:stop]) for start, stop in pairwise(self._bounds)]
 
     @property
     def bytes_per_vector(self) -> float:
@@ -63,7 +76,21 @@ class FlatIndex:
         available = self.size if mask is None else int(mask.sum())
         if available == 0:
             return [[] for _ in queries]
-        return [self._search_one(query, min(k, available), available, mask) for query in queries]
+        k = min(k, available)
+        if self._gpu is None or mask is not None or k >= MOST_RESULTS:
+            return [self._search_one(query, k, available, mask) for query in queries]
+        scores, numbers = self._gpu.search(np.ascontiguousarray(queries, np.float32), min(k + 1, available))
+        return [
+            # Ties at the end of what came: what is beyond may tie as well.
+            self._ordered(scores[n], numbers[n], k)
+            if k == available or scores[n][k - 1] > scores[n][-1]
+            else self._search_one(query, k, available, mask)
+            for n, query in enumerate(queries)
+        ]
+
+    def _ordered(self, scores: NDArray[np.float32], numbers: NDArray[np.int64], k: int) -> list[Scored]:
+        best = sorted(zip((-scores).tolist(), numbers.tolist(), strict=True))[:k]
+        return [Scored(self.rows.ids[number].as_py(), -negated) for negated, number in best]
 
     def _search_one(
         self, query: NDArray[np.float32], k: int, available: int, mask: NDArray[np.bool_] | None
@@ -75,15 +102,14 @@ class FlatIndex:
             if fetch_k == available or scores[k - 1] > scores[-1]:
                 break
             fetch_k = min(fetch_k * 2, available)
-        best = sorted(zip((-scores).tolist(), numbers.tolist(), strict=True))[:k]
-        return [Scored(self.rows.ids[number].as_py(), -negated) for negated, number in best]
+        return self._ordered(scores, numbers, k)
 
     def _scan(
         self, query: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and row numbers of the ``k`` best rows that the mask lets through, best first."""
         batch = np.ascontiguousarray(query, dtype=np.float32).reshape(1, -1)
-        if mask is None and self._gpu is not None and k <= GPU_MAX_K:
+        if mask is None and self._gpu is not None and k <= MOST_RESULTS:
             scores, numbers = self._gpu.search(batch, k)
             return scores[0], numbers[0]
         every = range(len(self._cpu))
@@ -121,19 +147,4 @@ def _cpu_index(vectors: NDArray[np.float16]) -> faiss.Index:
     index = faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
     index.is_trained = True
     index.add_sa_codes(np.ascontiguousarray(vectors).view(np.uint8).reshape(rows, dim * FP16_BYTES))
-    return index
-
-
-def _gpu_index(vectors: NDArray[np.float16]) -> faiss.Index:
-    faiss = load_faiss()
-
-    if faiss.get_num_gpus() == 0:
-        raise VragError(
-            "index.num_gpus is above 0 and FAISS sees no GPU here: install the extra `gpu`, or set index.num_gpus to 0"
-        )
-    config = faiss.GpuIndexFlatConfig()
-    config.useFloat16 = True
-    index = faiss.GpuIndexFlatIP(faiss.StandardGpuResources(), vectors.shape[1], config)
-    for start in range(0, len(vectors), _GPU_ADD_ROWS):
-        index.add(vectors[start : start + _GPU_ADD_ROWS].astype(np.float32))
     return index

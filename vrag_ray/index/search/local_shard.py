@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 
 from vrag_ray.config import IndexConfig
@@ -23,7 +22,8 @@ class LocalShard:
 
     def __init__(self, root: str, config: IndexConfig) -> None:
         self._files = CollectionFiles(root)
-        self._threads = config.threads or os.cpu_count() or 1
+        # On this machine's CPU, whatever the actors of a cluster are given.
+        self._config = config.model_copy(update={"num_gpus": 0.0})
         self._indexes: dict[int, ShardIndex] = {}
 
     @property
@@ -39,9 +39,7 @@ class LocalShard:
 
     async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None:
         if version not in self._indexes:
-            self._indexes[version] = await asyncio.to_thread(
-                load_shard, self._files, version, spaces, threads=self._threads
-            )
+            self._indexes[version] = await asyncio.to_thread(load_shard, self._files, version, spaces, self._config)
 
     async def keep_only(self, version: int) -> None:
         self._indexes = {number: index for number, index in self._indexes.items() if number == version}

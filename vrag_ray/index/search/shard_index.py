@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vrag_ray.config import IndexConfig, IndexKind
 from vrag_ray.index.search.flat_index import FlatIndex
+from vrag_ray.index.search.ivf_index import IvfIndex
 from vrag_ray.index.search.late_index import LateIndex, PageVectors
 from vrag_ray.index.search.scored import Scored
-from vrag_ray.index.search.shard_rows import load_space_rows, load_text_rows
+from vrag_ray.index.search.shard_rows import ShardRows, load_space_rows, load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.versions import find_version
 from vrag_ray.types import TEXT, VragError
 from vrag_ray.types.filters import SearchFilter
 
+SpaceIndex = FlatIndex | IvfIndex | LateIndex
 QueryVectors = Sequence[NDArray[np.float32]]
 """For each query its vectors, [n, dim]; n is 1 in a space of single vectors."""
 
@@ -42,12 +46,14 @@ class ShardStatus:
     dim: int
     bytes_per_passage: float
     space: str = TEXT
+    recall: float = 1.0
+    """Share of the exact ten nearest that its index finds, as measured when it was built; 1 for an exact one."""
 
 
 class ShardIndex:
     """The indexes of one shard, by space; thread-safe for searching."""
 
-    def __init__(self, spaces: dict[str, FlatIndex | LateIndex], phashes: dict[str, dict[str, int]]) -> None:
+    def __init__(self, spaces: dict[str, SpaceIndex], phashes: dict[str, dict[str, int]]) -> None:
         """``phashes``: of spaces of single vectors, the perceptual hash of each passage that was drawn."""
         self._spaces, self._phashes = spaces, phashes
 
@@ -59,6 +65,7 @@ class ShardIndex:
                 index.dim,
                 index.bytes_per_page if isinstance(index, LateIndex) else index.bytes_per_vector,
                 name,
+                index.recall if isinstance(index, IvfIndex) else 1.0,
             )
             for name, index in self._spaces.items()
         )
@@ -85,20 +92,19 @@ def load_shard(
     files: CollectionFiles,
     version: int,
     spaces: Sequence[SpaceSpec],
+    config: IndexConfig,
     *,
     shard: int = 0,
     shards: int = 1,
-    threads: int = 1,
-    on_gpu: bool = False,
 ) -> ShardIndex:
     """Shard number ``shard`` of ``shards`` of a collection version (0: an empty one), read from its files."""
     collection = Collection(files, find_version(files, version) if version else None)
-    loaded: dict[str, FlatIndex | LateIndex] = {}
+    loaded: dict[str, SpaceIndex] = {}
     phashes: dict[str, dict[str, int]] = {}
     for spec in spaces:
         if spec.name == TEXT:
             rows, vectors = load_text_rows(collection, spec.embedder_id, shard, shards)
-            loaded[TEXT] = FlatIndex(rows, vectors, threads, on_gpu=on_gpu)
+            loaded[TEXT] = _single(rows, vectors, config)
             continue
         record = collection.record.space(spec.name) if collection.record is not None else None
         if record is None or record.embedder_id != spec.embedder_id:
@@ -109,7 +115,16 @@ def load_shard(
                 found, binary=spec.binary, exhaustive_below=spec.exhaustive_below, candidates=spec.candidates
             )
         else:
-            loaded[spec.name] = FlatIndex(found.rows, found.vectors, threads, on_gpu=on_gpu)
+            loaded[spec.name] = _single(found.rows, found.vectors, config)
             drawn = zip(found.rows.ids.to_pylist(), found.phashes, strict=True)
             phashes[spec.name] = {passage_id: phash for passage_id, phash in drawn if phash is not None}
     return ShardIndex(loaded, phashes)
+
+
+def _single(rows: ShardRows, vectors: NDArray[np.float16], config: IndexConfig) -> FlatIndex | IvfIndex:
+    """Single vectors as ``config`` has them searched."""
+    if config.kind is not IndexKind.FLAT:
+        return IvfIndex(rows, vectors, config.kind, nprobe=config.nprobe, recall_floor=config.recall_floor)
+    # Ray leaves CUDA_VISIBLE_DEVICES as it is for actors without a GPU: what FAISS sees is no permission.
+    gpu_temp_mb = config.gpu_temp_mb if config.num_gpus > 0 else None
+    return FlatIndex(rows, vectors, config.threads or os.cpu_count() or 1, gpu_temp_mb=gpu_temp_mb)

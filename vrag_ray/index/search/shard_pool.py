@@ -44,11 +44,9 @@ class IndexShard:
                 CollectionFiles(self._root),
                 version,
                 spaces,
+                self._config,
                 shard=self._shard,
                 shards=self._config.shards,
-                threads=self._config.threads or os.cpu_count() or 1,
-                # Ray leaves CUDA_VISIBLE_DEVICES as it is for actors without a GPU: what FAISS sees is no permission.
-                on_gpu=self._config.num_gpus > 0,
             )
         return self._indexes[version].statuses
 
