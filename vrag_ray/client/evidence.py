@@ -36,7 +36,13 @@ class HttpEvidence:
     def __init__(self, client: AsyncClient) -> None:
         self._client = client
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
+        if picture is not None:
+            raise VragError(
+                "a search with a picture is not made over a gateway from here: ask the gateway's own agents"
+            )
         reply = await self._client.search(SearchRequest(query=query, top_k=top_k, filter=filter))
         results = tuple(tuple(map(_hit, hits)) for hits in reply.results)
         return SearchAnswer(

@@ -11,9 +11,14 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
+from vrag_ray.config import EvidenceForm
 from vrag_ray.types import HYBRID, DocumentKind, DocumentStatus, MetaValue, PassageKind
 from vrag_ray.types.filters import SearchFilter
 
+MAX_PICTURE_BYTES = 8 << 20
+"""Of one picture in a data URL, decoded."""
+MAX_PICTURE_URL = MAX_PICTURE_BYTES * 4 // 3 + 64
+"""Characters of such a URL."""
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
 
 
@@ -101,6 +106,10 @@ class RunRequest(Request):
     max_steps: int | None = Field(default=None, ge=2, le=100)
     top_k: int | None = Field(default=None, ge=1, le=50)
     """Hits of one search."""
+    evidence: EvidenceForm | None = None
+    """What the model is given of found pages: their picture, their text, or both."""
+    picture: str | None = Field(default=None, max_length=MAX_PICTURE_URL, repr=False)
+    """That the question is about, as ``data:image/…;base64,…``, of any format that ingest reads."""
     thinking: bool | None = None
     """The model's own thinking phase: on, off, or as the server has it."""
     filter: SearchFilter | None = None
@@ -113,12 +122,13 @@ class RunSummary(Reply):
     """One run in a list, and the body of ``GET /v1/runs/{id}`` (202) while it runs.
 
     ``status`` is ``running`` or that of ``RunRecord``; ``seconds`` is None while it runs. A stream is resumed after
-    ``last_event_id``.
+    ``last_event_id``. ``picture_sha256`` is that of the file of the question's picture, "" where there was none.
     """
 
     run_id: str
     question: str
     agent: str
+    picture_sha256: str = ""
     status: str
     started_at: str
     """ISO 8601, UTC."""

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vrag_ray.agent.chat import Delta
+    from vrag_ray.agent.chat import Delta, QuestionPicture
     from vrag_ray.policies.llm.chat_model import ChatRequest
     from vrag_ray.types import Completion
 
@@ -120,8 +120,11 @@ class RunBackend(Protocol):
 
     async def state(self) -> AgentState: ...
 
-    async def start(self, request: RunRequest) -> str:
-        """The id of the run: a new one, or ``request.run_id`` where that run exists with the same question."""
+    async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
+        """The id of the run: a new one, or ``request.run_id`` where that run exists with the same question.
+
+        ``picture`` is the one of ``request``, decoded; ``request`` itself comes without it.
+        """
         ...
 
     def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:

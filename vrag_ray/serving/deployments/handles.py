@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from ray.serve.handle import DeploymentHandle
 
-    from vrag_ray.agent.chat import Delta
+    from vrag_ray.agent.chat import Delta, QuestionPicture
     from vrag_ray.policies.llm.chat_model import ChatRequest
     from vrag_ray.types import Completion
 
@@ -77,8 +77,8 @@ class HandleRuns:
     async def state(self) -> AgentState:
         return await _soon(self._agent.state.remote(), "agent")
 
-    async def start(self, request: RunRequest) -> str:
-        return await call(self._agent.start.remote(request), "agent")
+    async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
+        return await call(self._agent.start.remote(request, picture), "agent")
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
         lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(self._stream.events.remote(run_id, after), "agent")
