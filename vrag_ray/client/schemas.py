@@ -155,11 +155,13 @@ class RatedRun(Reply):
     """A run with what a reader said of it. It is kept when the run itself is not any more.
 
     ``right_answer`` is the reader's, or the run's own where that was liked; empty where nobody knows it. ``file_name``
-    and ``pages`` (from 1) are those of the run's first source, where it was liked.
+    and ``pages`` (from 1) are those of the run's first source, where it was liked. ``picture_sha256`` is as in
+    ``RunSummary``.
     """
 
     run_id: str
     question: str
+    picture_sha256: str = ""
     agent: str
     rating: Rating
     comment: str
