@@ -194,9 +194,36 @@ class IndexConfig(Section):
         return values
 
 
+class EvidenceForm(StrEnum):
+    """What a language model is given of a page that was found. A text document is given in words in every form."""
+
+    PICTURE = "picture"
+    TEXT = "text"
+    """Its words, those that OCR read included, and no picture: for models without eyes."""
+    BOTH = "both"
+    """Its picture, and its words beside it: small print can be read without a crop."""
+
+    @property
+    def has_pictures(self) -> bool:
+        return self is not EvidenceForm.TEXT
+
+    @property
+    def has_text(self) -> bool:
+        return self is not EvidenceForm.PICTURE
+
+
 class AgentConfig(Section):
     """Budgets of one run."""
 
+    evidence: EvidenceForm = EvidenceForm.PICTURE
+    """What a language model is given of found pages. ``extractive`` reads words in any case."""
+    result_chars: int = Field(default=4_000, ge=300)
+    """With ``evidence`` ``text`` or ``both``: most characters of one result's words. Longer ones are cut around the
+    passage that matched, and say so."""
+    memory_chars: int = Field(default=6_000, ge=0)
+    """Of the words of all remembered items together, shared by their energy."""
+    prompt_chars: int = Field(default=24_000, ge=300)
+    """Of all words of pages in one prompt, those of the memory included."""
     max_steps: int = Field(default=12, ge=2)
     search_top_k: int = Field(default=3, ge=1, le=50)
     deadline_s: float = 60.0
@@ -217,6 +244,15 @@ class AgentConfig(Section):
     """Pages that ``vrag`` is shown a search; the released checkpoint was trained on one."""
     abstain_below: float = 0.5
     """Evidence below this share of the question's informative words (IDF-weighted) is not an answer."""
+
+    @model_validator(mode="after")
+    def _a_result_fits_beside_the_memory(self) -> AgentConfig:
+        if self.result_chars + self.memory_chars > self.prompt_chars:
+            raise ValueError(
+                f"result_chars {self.result_chars} + memory_chars {self.memory_chars} > prompt_chars "
+                f"{self.prompt_chars}: raise prompt_chars or lower the others"
+            )
+        return self
 
 
 class OpenAiConfig(Section):
@@ -239,7 +275,8 @@ class OpenAiConfig(Section):
     retries: int = Field(default=4, ge=0)
     """Of a request that was refused for the moment (429, 5xx) or did not get through, with back-off."""
     max_images: int = Field(default=32, ge=0)
-    """Pictures in one prompt; results, memory and crops share them. 0: the model reads words only."""
+    """Pictures in one prompt; results, memory and crops share them. 0: the model has no eyes, and needs
+    ``agent.evidence`` ``text``."""
 
 
 class VllmConfig(Section):

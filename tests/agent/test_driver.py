@@ -197,7 +197,9 @@ def test_the_filter_of_a_run_narrows_each_search() -> None:
     seen: list[SearchFilter | None] = []
 
     class Watched(Shelf):
-        async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+        async def search(
+            self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+        ) -> SearchAnswer:
             seen.append(filter)
             return await super().search(query, top_k=top_k, filter=filter)
 

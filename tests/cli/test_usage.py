@@ -34,6 +34,8 @@ def test_no_arguments_show_the_help_as_wrong_use(capsys):
     [
         (["find", "x"], "find"),
         (["ask", "  "], "empty"),
+        (["ask", "x", "--picture", "no-such-picture.png"], "no-such-picture.png"),
+        (["ask", "x", "--evidence", "sound"], "sound"),
         (["search", "x", " "], "empty"),
         (["search", "x", "--mode", ""], "--mode"),
         (["search", "x", "--kind", "song"], "song"),
@@ -72,6 +74,14 @@ def test_a_folder_that_is_no_collection_is_named_in_one_line_with_exit_code_1(
     assert len(err.splitlines()) == 1
     assert str(folder) in err
     assert not folder.exists()
+
+
+def test_a_picture_that_is_too_large_is_named_before_anything_is_asked(capsys, tmp_path: Path):
+    large = tmp_path / "large.png"
+    large.write_bytes(bytes((8 << 20) + 1))
+    code, out, err = run(capsys, "ask", "x", "-c", str(tmp_path / "none"), "--picture", str(large))
+    assert (code, out) == (1, "")
+    assert str(large) in err and "8 MiB" in err
 
 
 def test_a_server_that_is_not_there_is_named(capsys):

@@ -14,7 +14,7 @@ CONFIGS = sorted((ROOT / "serve_configs").glob("*.yaml"))
 
 
 def test_there_is_a_config_for_every_way_to_run() -> None:
-    assert [path.stem for path in CONFIGS] == ["embedded", "openai", "tiny-cpu", "vimrag", "vrag"]
+    assert [path.stem for path in CONFIGS] == ["embedded", "openai", "text-only", "tiny-cpu", "vimrag", "vrag"]
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

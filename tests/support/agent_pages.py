@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 
 from PIL import Image
 
@@ -67,6 +68,7 @@ class Shelf:
     broken_search: str = ""
     broken_pages: set[str] = field(default_factory=set)
     queries: list[str] = field(default_factory=list)
+    pictures_asked: list[bytes | None] = field(default_factory=list)
     drawn: list[PictureRequest] = field(default_factory=list)
 
     def add(
@@ -81,13 +83,17 @@ class Shelf:
         doc_id = document_id(title.encode())
         where = locator or Locator(page=1)
         content = text or " ".join(word.text for word in words)
-        passage = Passage(passage_id(doc_id, where, 0), doc_id, kind, where, 0, content)
+        box = reduce(Box.union, (word.box for word in words)) if words else None
+        passage = Passage(passage_id(doc_id, where, 0), doc_id, kind, where, 0, content, box)
         self.hits.append(Hit(passage, title, f"file:{title}", 0.0))
         self.pages[doc_id, where.key] = PageText(doc_id, where, content, tuple(words), WIDTH, HEIGHT)
         return doc_id
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
         self.queries.append(query)
+        self.pictures_asked.append(picture)
         if self.broken_search:
             raise VragError(self.broken_search)
         wanted = stems(query)

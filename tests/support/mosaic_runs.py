@@ -76,7 +76,9 @@ class Album:
     pages: Sequence[Page] = field(default_factory=lambda: world().pages)
     broken: str = ""
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
         if self.broken:
             raise VragError(self.broken)
         words = set(query.split())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from PIL import Image
 
 from vrag_ray.agent.actions import Action
-from vrag_ray.agent.chat import ImagePart, Message
+from vrag_ray.agent.chat import ImagePart, Message, QuestionPicture
 from vrag_ray.agent.driver import EvidenceSource, Policy, Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.observation import Prompt
@@ -69,11 +69,22 @@ def ticking(step: float = 0.001) -> Callable[[], float]:
 
 
 def run_to_end(
-    policy: Policy, source: EvidenceSource, question: str = "What was North in 2022?", config: AgentConfig | None = None
+    policy: Policy,
+    source: EvidenceSource,
+    question: str = "What was North in 2022?",
+    config: AgentConfig | None = None,
+    picture: QuestionPicture | None = None,
 ) -> tuple[Run, Sequence[Event]]:
     protocol = policy.protocol if isinstance(policy, Script) else None
     run = Run(
-        "r1", question, policy=policy, protocol=protocol, source=source, config=config or AgentConfig(), clock=ticking()
+        "r1",
+        question,
+        policy=policy,
+        protocol=protocol,
+        source=source,
+        config=config or AgentConfig(),
+        clock=ticking(),
+        picture=picture,
     )
 
     async def collect() -> list[Event]:

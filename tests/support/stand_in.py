@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vrag_ray.agent.chat import Delta
+from vrag_ray.agent.chat import Delta, QuestionPicture
 from vrag_ray.agent.events import AnswerEvent, Event, RunStatus, StartEvent, ThinkEvent
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
@@ -50,6 +50,7 @@ from vrag_ray.types import (
     NotFoundError,
     Passage,
     PassageKind,
+    Query,
     SearchAnswer,
     VragError,
 )
@@ -124,6 +125,7 @@ class StandIn:
         self.submitted: list[tuple[Sequence[UploadedFile], Meta]] = []
         self.drawn: list[tuple[object, ...]] = []
         self.page = b"\x89PNG"
+        self.searched: list[str | Query] = []
         self.retriever_ready = True
         self.embedder_id = EMBEDDER_ID
         self.known_agents = ("extractive", "vimrag", "vrag")
@@ -132,12 +134,13 @@ class StandIn:
         self.reply_closed = asyncio.Event()
         self.asked = asyncio.Event()
         self.started: list[RunRequest] = []
+        self.pictures: list[QuestionPicture | None] = []
         self.chats: list[ChatRequest] = []
         self.embedded: list[tuple[list[str], bool]] = []
         self.feedback = FeedbackStore(folder.with_name("feedback"))
         self.runs = RunService(
             RunStore(folder, keep=3),
-            lambda run_id, request: ScriptedRun(run_id, request, self.go, ending=self.ending),
+            lambda run_id, request, _: ScriptedRun(run_id, request, self.go, ending=self.ending),
             max_concurrent=max_concurrent,
             default_deadline_s=30.0,
         )
@@ -190,9 +193,12 @@ class StandInSearch:
     def __init__(self, of: StandIn) -> None:
         self._of = of
 
-    async def search(self, queries: Sequence[str], *, top_k: int, mode: str, filter: SearchFilter | None) -> Found:
+    async def search(
+        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
+    ) -> Found:
         if self._of.fault is not None:
             raise self._of.fault
+        self._of.searched += queries
         hits = tuple(_hit(number) for number in range(min(top_k, 3)))
         answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, mode, 7, ("one shard is down",))
         return Found(answer, "embedded")
@@ -230,10 +236,11 @@ class StandInRuns:
     async def state(self) -> AgentState:
         return self._of.runs.state()
 
-    async def start(self, request: RunRequest) -> str:
+    async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
         self._of.started.append(request)
+        self._of.pictures.append(picture)
         self._of.asked.set()
-        return self._of.runs.start(request)
+        return self._of.runs.start(request, picture)
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
         async for events in self._of.runs.read(run_id, after):

@@ -86,7 +86,7 @@ class ToldGateway(StandIn):
         super().__init__(folder)
         self.runs = RunService(
             RunStore(folder, keep=50),
-            lambda run_id, request: told_run(run_id, request, stage),
+            lambda run_id, request, _: told_run(run_id, request, stage),
             max_concurrent=8,
             default_deadline_s=60.0,
         )

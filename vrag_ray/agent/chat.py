@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from vrag_ray.imaging.coordinates import Size
@@ -87,6 +87,22 @@ class PictureRequest:
     patch: int
     min_pixels: int
     max_pixels: int
+
+
+QUESTION = "question"
+"""In place of a document's id: the picture that came with the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionPicture:
+    """The picture that a question came with: an upright PNG that this program wrote.
+
+    ``sha256`` (hex) and ``size`` (bytes) are those of the file as it was sent: all that records keep of it.
+    """
+
+    png: bytes = field(repr=False)
+    sha256: str
+    size: int
 
 
 @dataclass(frozen=True, slots=True)

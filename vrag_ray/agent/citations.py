@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from functools import reduce
 
 from pydantic import BaseModel, ConfigDict
 
 from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Sighting
-from vrag_ray.types import PassageKind
+from vrag_ray.types import Box, PassageKind, Word
 
 
 class Citation(BaseModel):
@@ -55,6 +57,34 @@ class Citation(BaseModel):
             score=item.score,
             node_id=node_id,
         )
+
+
+def located(citation: Citation, found: Sequence[Sighting], *, by_passage: bool) -> Citation:
+    """With a box around the words of its quote, where it has none and they stand together on its page.
+
+    ``found`` is what the search of its node found. ``by_passage``: without a quote, for who was given words alone, the
+    box is around the lines of the passage that matched. Where no place is known, the whole page is cited.
+    """
+    if citation.bbox is not None or citation.page is None:
+        return citation
+    place = (citation.doc_id, citation.page)
+    sighting = next((one for one in found if (one.doc_id, one.locator.page) == place), None)
+    if sighting is None:
+        return citation
+    box = _lines_of(citation.quote, sighting.page.words if sighting.page is not None else ())
+    if box is None and by_passage:
+        box = sighting.passage_box
+    return citation.model_copy(update={"bbox": box.as_tuple()}) if box is not None else citation
+
+
+def _lines_of(quote: str, words: Sequence[Word]) -> Box | None:
+    """Around the first words of a page that are the quote's, one after the other."""
+    wanted = quote.split()
+    texts = [word.text for word in words]
+    for start in range(len(texts) - len(wanted) + 1 if wanted else 0):
+        if texts[start : start + len(wanted)] == wanted:
+            return reduce(Box.union, (word.box for word in words[start : start + len(wanted)]))
+    return None
 
 
 def stands_in(quote: str, sighting: Sighting) -> bool:

@@ -8,15 +8,17 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import TypeVar
 
+from vrag_ray.agent.chat import QUESTION, Picture, PictureRequest, QuestionPicture
 from vrag_ray.agent.delta_buffer import DeltaBuffer
 from vrag_ray.agent.episode import Episode
-from vrag_ray.agent.events import ErrorEvent, Event, StartEvent, stamped
+from vrag_ray.agent.events import ErrorEvent, Event, PictureRef, StartEvent, stamped
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.ports import EvidenceSource, Policy, PromptRefusedError
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
+from vrag_ray.imaging.fitting import resized
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 
@@ -41,6 +43,7 @@ class Run:
         agent: str = "extractive",
         filter: SearchFilter | None = None,
         protocol: WireProtocol | None = None,
+        picture: QuestionPicture | None = None,
     ) -> None:
         self.run_id = run_id
         self.agent = agent
@@ -55,7 +58,9 @@ class Run:
             protocol or GraphProtocol(),
             reads_pages=policy.reads_pages,
             sees_pictures=policy.sees_pictures,
+            picture=picture,
         )
+        self._picture = picture
         self._events: list[Event] = []
         self._speech = DeltaBuffer()
         self._speaking = 1
@@ -106,6 +111,7 @@ class Run:
         return RunRecord(
             run_id=self.run_id,
             question=self._episode.question,
+            picture=self._picture_ref,
             agent=self.agent,
             status=self._episode.need.status,
             answer=answer.answer if answer is not None else "",
@@ -139,7 +145,13 @@ class Run:
             question=self._episode.question,
             agent=self.agent,
             max_steps=self._config.max_steps,
+            picture=self._picture_ref,
         )
+
+    @property
+    def _picture_ref(self) -> PictureRef | None:
+        sent = self._picture
+        return PictureRef(sha256=sent.sha256, size=sent.size) if sent is not None else None
 
     async def _advance(self) -> None:
         """Serve one need, or end the run because the time is up or the policy is gone."""
@@ -205,7 +217,9 @@ class Run:
         elif isinstance(need, NeedSearch):
             try:
                 with self._timed("search"):
-                    found = await self._source.search(need.query, top_k=need.top_k, filter=self._filter)
+                    found = await self._source.search(
+                        need.query, top_k=need.top_k, filter=self._filter, picture=need.picture
+                    )
             except VragError as error:
                 self._episode.search_failed(str(error))
             else:
@@ -216,8 +230,23 @@ class Run:
             self._episode.read(pages)
         elif isinstance(need, NeedPictures):
             with self._timed("read"):
-                pictures = await self._each(self._source.pictures(need.pictures), len(need.pictures))
+                pictures = await self._pictures(need.pictures)
             self._episode.pictured(pictures)
+
+    async def _pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        """The question's own picture is at hand; all others are the source's."""
+        stored = [one for one in requests if one.doc_id != QUESTION]
+        drawn = iter(await self._each(self._source.pictures(stored), len(stored)) if stored else ())
+        return [next(drawn) if one.doc_id != QUESTION else await self._question_picture(one) for one in requests]
+
+    async def _question_picture(self, request: PictureRequest) -> Picture | VragError:
+        assert self._picture is not None, "an episode asks for the picture that it was given"
+        size = (request.patch, request.min_pixels, request.max_pixels)
+        try:
+            png, fitted = await asyncio.to_thread(resized, self._picture.png, *size)
+        except (OSError, ValueError, VragError) as error:
+            return VragError(f"it cannot be resized: {error}")
+        return Picture(png, fitted)
 
     async def _each(self, asked: Awaitable[Sequence[T | VragError]], count: int) -> Sequence[T | VragError]:
         """What came of each of ``count`` things asked for; a source that fails as a whole fails for each."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
-from vrag_ray.agent.chat import Picture
-from vrag_ray.agent.citations import Citation
+from vrag_ray.agent.chat import QUESTION, Picture, QuestionPicture
+from vrag_ray.agent.citations import Citation, located
 from vrag_ray.agent.events import (
     AnswerEvent,
     CorrectionEvent,
@@ -44,12 +44,17 @@ from vrag_ray.types import Completion, PageText, Passage, SearchAnswer, VragErro
 SHOWN_REPLY_CHARS = 2000
 NOTHING_FOUND = "Nothing was found for this query. Search for something else, or answer."
 ALL_SEEN = "Every page found for this query has been shown already. Search for something else, look closer, or answer."
+ALL_READ = "Every page found for this query has been given already. Search for something else, or answer."
+SEARCHED_ONLY = "the picture of the question was used for the first search only: this agent is shown no pictures"
 
 
 class Episode:
     """The state machine of one run.
 
-    ``reads_pages`` says whether found pages are read for the policy, ``sees_pictures`` whether pictures are drawn.
+    ``reads_pages`` says whether found pages are read for the policy, ``sees_pictures`` whether pictures are drawn, as
+    far as the protocol shows any. ``picture`` came with the question. It is part of every prompt of a policy that sees,
+    and of the first search, together with its words. Later searches are made by words alone: they are for what the
+    policy has not found yet, and with the picture in them would find what looks like it again and again.
     """
 
     def __init__(
@@ -60,6 +65,7 @@ class Episode:
         *,
         reads_pages: bool = True,
         sees_pictures: bool = False,
+        picture: QuestionPicture | None = None,
     ) -> None:
         self.question = " ".join(storable(question).split())
         if not self.question:
@@ -72,9 +78,12 @@ class Episode:
         self._config = config
         self._protocol = protocol
         self._reads_pages = reads_pages
-        self._sees_pictures = sees_pictures
+        self._sees_pictures = sees_pictures and protocol.evidence.has_pictures
+        self.picture = picture
         self._events: list[Event] = []
         self._notices: dict[str, None] = {}
+        if picture is not None and not self._sees_pictures:
+            self._notices[SEARCHED_ONLY] = None
         self._pending: Observation | None = None
         self._history: list[Observation] = []
         self._pages: dict[tuple[str, str], PageText | VragError] = {}
@@ -137,7 +146,9 @@ class Episode:
         hits = answer.results[0] if answer.results else ()
         fresh = [one for one in hits if not rules.skips_seen or _place(one.passage) not in self._shown][: rules.shows]
         self._shown.update(_place(one.passage) for one in fresh)
-        note = "" if fresh else ALL_SEEN if hits else NOTHING_FOUND
+        note = "" if fresh else NOTHING_FOUND
+        if hits and not fresh:
+            note = ALL_SEEN if self._protocol.evidence.has_pictures else ALL_READ
         seen = replace(pending, shards_ok=answer.shards_ok, shards_total=answer.shards_total, notices=answer.notices)
         self._pending = seen = replace(seen, sightings=results_of(seen, fresh, self._protocol))
         for notice in answer.notices:
@@ -175,7 +186,8 @@ class Episode:
         if not isinstance(self._need, NeedPictures) or len(pictures) != len(self._need.pictures):
             raise VragError(f"the episode waits for {self._need}, not for {len(pictures)} pictures")
         for request, error in self._showing.put(self._need.pictures, pictures):
-            self._notices[f"{request.locator} could not be shown: {storable(str(error))}"] = None
+            what = "the picture of the question" if request.doc_id == QUESTION else str(request.locator)
+            self._notices[f"{what} could not be shown: {storable(str(error))}"] = None
         for sighting in self._pending.sightings if self._pending is not None else ():
             self._memory.saw(sighting, self._showing.drawn)
         self._need = self._ask()
@@ -225,9 +237,10 @@ class Episode:
             self._remember(self._pending, "", items)
             grown = self.graph.add_search(node_id, parents, query, may_repeat=repeats)
         self.graph = grown
+        picture = self.picture.png if self.picture is not None and self._searches == 0 else None
         self._searches += 1
         self._pending = Observation(node_id, query, ())
-        self._need = NeedSearch(query, rules.asks_for or self._config.search_top_k)
+        self._need = NeedSearch(query, rules.asks_for or self._config.search_top_k, picture)
         self._events.append(SearchEvent(step=self.steps, node_id=node_id, parent_ids=parents, query=query))
 
     def _memorize(self, action: SummarizeAndMemorize) -> None:
@@ -278,7 +291,7 @@ class Episode:
         graph = graph.add_answer(parents, text)
         if not action.citations and not action.abstain:
             references = supporting(graph, parents)
-        citations = cited(references, graph)
+        citations = self._cited(references, graph)
         self.graph = graph
         if self._searches and self._failed_searches == self._searches:
             self.fail(f"no search could be made: {next(iter(self._notices))}")
@@ -337,6 +350,7 @@ class Episode:
             correction=self._correction,
             turns=self._turns,
             kept=self._memory.kept,
+            with_picture=self.picture is not None,
         )
         return within_limits(prompt, self._protocol)
 
@@ -385,9 +399,19 @@ class Episode:
     def _close(self, text: str, status: RunStatus) -> None:
         """Answer in the policy's place, with what is remembered as the evidence to look at."""
         parents = tuple(node.id for node in self.graph.nodes)
-        citations = cited(supporting(self.graph, parents), self.graph)
+        citations = self._cited(supporting(self.graph, parents), self.graph)
         self.graph = self.graph.add_answer(parents, text)
         self._end(text, status, citations)
+
+    def _cited(self, references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]:
+        """With the lines of its words around what was read and never looked at."""
+        citations = cited(references, graph)
+        if not self._protocol.evidence.has_text:
+            return citations
+        seen = [*self._history, *([self._pending] if self._pending is not None else [])]
+        found = {each.node_id: each.sightings for each in seen}
+        blind = not self._protocol.evidence.has_pictures
+        return tuple(located(one, found.get(one.node_id, ()), by_passage=blind) for one in citations)
 
     def _end(self, text: str, status: RunStatus, citations: tuple[Citation, ...]) -> None:
         self.answer = AnswerEvent(

@@ -82,12 +82,24 @@ class ItemRef(BaseModel):
     index: int
 
 
+class PictureRef(BaseModel):
+    """The picture that a question came with, as records name it: SHA-256 in hex and bytes of the file that was sent."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    sha256: str
+    size: int
+
+
 class StartEvent(_Event):
+    """``picture`` is None for a question in words alone."""
+
     kind: Literal["start"] = "start"
     run_id: str
     question: str
     agent: str
     max_steps: int
+    picture: PictureRef | None = None
 
 
 class ThinkEvent(_Event):

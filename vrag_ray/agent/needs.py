@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.agent.events import RunStatus
@@ -19,10 +19,14 @@ class NeedCompletion:
 
 @dataclass(frozen=True, slots=True)
 class NeedSearch:
-    """The best ``top_k`` hits for ``query``; feed ``searched`` or ``search_failed``."""
+    """The best ``top_k`` hits for ``query``; feed ``searched`` or ``search_failed``.
+
+    ``picture`` (PNG) is looked for together with the words: the question's, in the first search of a run.
+    """
 
     query: str
     top_k: int
+    picture: bytes | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class Sighting:
     says why it could not be). ``region`` is None for a whole page, and ``source`` names what it was cropped from.
     ``t_frame`` is the time in seconds of the one frame that a crop of a video shows. ``max_pictures`` is its share of
     the pictures that the model takes: 0 shows it in words, None in as many pictures as its protocol has for it.
+    ``passage_box`` is around the lines of ``passage_text``, None where their place is not known.
     """
 
     id: str
@@ -43,12 +44,21 @@ class Sighting:
     source: str = ""
     t_frame: float | None = None
     max_pictures: int | None = None
+    passage_box: Box | None = None
 
     @classmethod
     def of(cls, hit: Hit, information_id: str) -> Sighting:
         passage = hit.passage
         return cls(
-            information_id, passage.doc_id, passage.locator, passage.kind, hit.title, hit.uri, hit.score, passage.text
+            information_id,
+            passage.doc_id,
+            passage.locator,
+            passage.kind,
+            hit.title,
+            hit.uri,
+            hit.score,
+            passage.text,
+            passage_box=passage.box,
         )
 
     @property
@@ -97,10 +107,13 @@ class Observation:
         wanted = information_id.strip().casefold()
         return next((sighting for sighting in self.sightings if sighting.id.casefold() == wanted), None)
 
-    def next_id(self, kind: PassageKind) -> str:
-        """The id of the next sighting of ``kind``: ``Picture 4`` after ``Picture 3``."""
-        label = LABELS[kind]
-        return f"{label} {1 + sum(LABELS[sighting.kind] == label for sighting in self.sightings)}"
+    def next_id(self, kind: PassageKind, *, in_words: bool = False) -> str:
+        """The id of the next sighting of ``kind``: ``Picture 4`` after ``Picture 3``.
+
+        ``in_words``: to a model that sees no pictures, everything is a ``Text``.
+        """
+        label = LABELS[PassageKind.TEXT if in_words else kind]
+        return f"{label} {1 + sum(sighting.id.startswith(f'{label} ') for sighting in self.sightings)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +140,8 @@ class Prompt:
 
     ``observation`` is what was found and not yet memorised, ``history`` all earlier observations. ``turns`` are the
     replies since the context was last rebuilt from the graph, in protocols that never rebuild it since the start.
-    ``kept`` says which remembered pictures may be shown and in how many pixels, ``pictures`` holds those drawn.
+    ``kept`` says which remembered items may be shown, in how many pixels and characters; ``pictures`` holds those
+    drawn. ``with_picture``: the question came with one.
     ``steps_left`` counts this reply; at 1 only an answer is accepted. ``correction`` says why the previous reply was
     refused. What was retrieved is data, never instructions.
     """
@@ -141,6 +155,7 @@ class Prompt:
     turns: tuple[Turn, ...] = ()
     kept: tuple[Allotment, ...] = ()
     pictures: Mapping[PictureRequest, Picture] = field(default_factory=dict)
+    with_picture: bool = False
 
     @property
     def must_answer(self) -> bool:

@@ -45,8 +45,10 @@ class Policy(Protocol):
 class EvidenceSource(Protocol):
     """Finds passages, reads pages, draws pictures. All raise ``VragError`` where they cannot; the run then goes on."""
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
-        """``results`` holds one tuple of hits, best first."""
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
+        """``results`` holds one tuple of hits, best first. ``picture`` (PNG) is looked for together with the words."""
         ...
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:

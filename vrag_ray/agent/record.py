@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.agent.citations import Citation
-from vrag_ray.agent.events import Event, RunStatus
+from vrag_ray.agent.events import Event, PictureRef, RunStatus
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.types import VragError
 
@@ -32,6 +32,7 @@ class RunRecord(BaseModel):
 
     run_id: str
     question: str
+    picture: PictureRef | None = None
     agent: str
     status: RunStatus
     answer: str = ""

@@ -9,6 +9,7 @@ from typing import Protocol
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.observation import Prompt, Sighting
+from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import ModelFamily
 
 CROP_ROOM = 2
@@ -19,23 +20,35 @@ CROP_ROOM = 2
 class PictureLimits:
     """What a model takes in one prompt. ``visual_tokens``: of all pictures together, None where it is not known.
 
-    ``memory``: remembered pictures that a prompt may hold.
+    ``memory``: remembered pictures that a prompt may hold. ``question``: 1 where the question came with a picture.
     """
 
     images: int
     memory: int = 0
     visual_tokens: int | None = None
+    question: int = 0
 
     @property
     def results(self) -> int:
         """Pictures that the results of one search may take."""
-        return max(0, self.images - self.memory - CROP_ROOM)
+        return max(0, self.images - self.memory - CROP_ROOM - self.question)
 
     def hold(self, pictures: Sequence[PictureRequest]) -> bool:
         """Whether a prompt may show all of ``pictures``, each as large as it was asked for."""
         if len(pictures) > self.images:
             return False
         return self.visual_tokens is None or sum(map(most_tokens, pictures)) <= self.visual_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class TextLimits:
+    """Characters of page words: of one ``result``, and of all in one ``prompt``, those of the memory included."""
+
+    result: int = 4_000
+    prompt: int = 24_000
+
+
+TEXT_LIMITS = TextLimits()
 
 
 def most_tokens(picture: PictureRequest) -> int:
@@ -82,6 +95,11 @@ class WireProtocol(Protocol):
     @property
     def limits(self) -> PictureLimits | None:
         """What its model takes of pictures in one prompt; None where nothing limits them."""
+        ...
+
+    @property
+    def evidence(self) -> EvidenceForm:
+        """What its model is given of a page. Without pictures there are no views, and nothing to crop."""
         ...
 
     @property

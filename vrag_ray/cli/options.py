@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from vrag_ray.config import Settings
+    from vrag_ray.config import EvidenceForm, Settings
     from vrag_ray.types import MetaValue
     from vrag_ray.types.filters import SearchFilter
 
@@ -71,6 +71,30 @@ def parse_filter(
         kinds=[PassageKind(kind) for kind in kinds] if kinds else None,
         meta={**parse_meta(where, "--where")} if where else None,
     )
+
+
+def parse_evidence(form: str | None) -> EvidenceForm | None:
+    from vrag_ray.config import EvidenceForm
+
+    if form is None:
+        return None
+    if form not in tuple(EvidenceForm):
+        raise typer.BadParameter(f"--evidence {form} is not one of {', '.join(EvidenceForm)}")
+    return EvidenceForm(form)
+
+
+def picture_url(path: Path) -> str:
+    """The file as a data URL. Raises VragError where it cannot be sent."""
+    from vrag_ray.client.schemas import MAX_PICTURE_BYTES, data_url
+    from vrag_ray.types import VragError
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise VragError(f"cannot read the picture {path}: {error.strerror}") from error
+    if len(data) > MAX_PICTURE_BYTES:
+        raise VragError(f"the picture {path} has more than {MAX_PICTURE_BYTES >> 20} MiB: send a smaller one")
+    return data_url(data)
 
 
 def _parse_pair(pair: str, option: str) -> tuple[str, MetaValue]:

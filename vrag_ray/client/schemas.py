@@ -6,15 +6,27 @@ A run's record and its events are not repeated here: they are ``vrag_ray.agent.d
 
 from __future__ import annotations
 
+import base64
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
+from vrag_ray.config import EvidenceForm
 from vrag_ray.types import HYBRID, DocumentKind, DocumentStatus, MetaValue, PassageKind
+from vrag_ray.types import Query as SearchQuery
 from vrag_ray.types.filters import SearchFilter
 
+MAX_PICTURE_BYTES = 8 << 20
+"""Of one picture in a data URL, decoded."""
+MAX_PICTURE_URL = MAX_PICTURE_BYTES * 4 // 3 + 64
+"""Characters of such a URL."""
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
+
+
+def data_url(picture: bytes) -> str:
+    """An image file as a request carries it: what it is, whoever decodes it finds out."""
+    return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
 
 
 class Request(BaseModel):
@@ -30,9 +42,11 @@ class Reply(BaseModel):
 
 
 class SearchRequest(Request):
-    """``POST /v1/search``: exactly one of ``query`` and ``queries``."""
+    """``POST /v1/search``: ``queries``, or one query of words, of a picture, or of both."""
 
     query: Query | None = None
+    picture: str | None = Field(default=None, max_length=MAX_PICTURE_URL, repr=False)
+    """To look for what looks like it, as ``data:image/…;base64,…``, of any format that ingest reads."""
     queries: list[Query] | None = Field(default=None, max_length=256, validate_default=True)
     top_k: int = Field(default=3, ge=1, le=100)
     mode: str = Field(default=HYBRID, min_length=1, max_length=32)
@@ -43,17 +57,22 @@ class SearchRequest(Request):
     @classmethod
     def _one_of_query_and_queries(cls, queries: list[str] | None, info: ValidationInfo) -> list[str] | None:
         # `query` is absent from the data when it failed its own check: that error stands alone.
-        if "query" not in info.data:
+        if "query" not in info.data or "picture" not in info.data:
             return queries
-        if (queries is None) == (info.data["query"] is None):
-            raise ValueError("give exactly one of query and queries")
+        one = info.data["query"] is not None or info.data["picture"] is not None
+        if queries is None and not one:
+            raise ValueError("give a query, a picture, or queries")
+        if queries is not None and one:
+            raise ValueError("give queries alone, or one query with or without a picture")
         if queries is not None and not queries:
             raise ValueError("queries is empty: give at least one")
         return queries
 
-    def all_queries(self) -> list[str]:
-        """The queries to answer, in the order of ``SearchResponse.results``."""
-        return self.queries if self.queries is not None else [self.query or ""]
+    def asked(self, picture: bytes | None) -> list[str | SearchQuery]:
+        """The queries to answer, in the order of ``SearchResponse.results``; ``picture`` is the request's, decoded."""
+        if self.queries is not None:
+            return list(self.queries)
+        return [SearchQuery(self.query or "", picture)]
 
 
 class SearchHit(Reply):
@@ -106,6 +125,10 @@ class RunRequest(Request):
     max_steps: int | None = Field(default=None, ge=2, le=100)
     top_k: int | None = Field(default=None, ge=1, le=50)
     """Hits of one search."""
+    evidence: EvidenceForm | None = None
+    """What the model is given of found pages: their picture, their text, or both."""
+    picture: str | None = Field(default=None, max_length=MAX_PICTURE_URL, repr=False)
+    """That the question is about, as ``data:image/…;base64,…``, of any format that ingest reads."""
     thinking: bool | None = None
     """The model's own thinking phase: on, off, or as the server has it."""
     filter: SearchFilter | None = None
@@ -118,12 +141,13 @@ class RunSummary(Reply):
     """One run in a list, and the body of ``GET /v1/runs/{id}`` (202) while it runs.
 
     ``status`` is ``running`` or that of ``RunRecord``; ``seconds`` is None while it runs. A stream is resumed after
-    ``last_event_id``.
+    ``last_event_id``. ``picture_sha256`` is that of the file of the question's picture, "" where there was none.
     """
 
     run_id: str
     question: str
     agent: str
+    picture_sha256: str = ""
     status: str
     started_at: str
     """ISO 8601, UTC."""
@@ -150,11 +174,13 @@ class RatedRun(Reply):
     """A run with what a reader said of it. It is kept when the run itself is not any more.
 
     ``right_answer`` is the reader's, or the run's own where that was liked; empty where nobody knows it. ``file_name``
-    and ``pages`` (from 1) are those of the run's first source, where it was liked.
+    and ``pages`` (from 1) are those of the run's first source, where it was liked. ``picture_sha256`` is as in
+    ``RunSummary``.
     """
 
     run_id: str
     question: str
+    picture_sha256: str = ""
     agent: str
     rating: Rating
     comment: str

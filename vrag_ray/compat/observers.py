@@ -62,8 +62,10 @@ class WatchedEvidence:
         self._source = source
         self._tell = tell
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
-        answer = await self._source.search(query, top_k=top_k, filter=filter)
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
+        answer = await self._source.search(query, top_k=top_k, filter=filter, picture=picture)
         self._tell(SearchHits(answer.results[0] if answer.results else ()))
         return answer
 

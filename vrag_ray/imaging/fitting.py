@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 
-from vrag_ray.imaging.coordinates import Size
+from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.types import FULL_PAGE, Box
 
 REFERENCE_DPI = 200.0
@@ -15,6 +15,12 @@ REFERENCE_DPI = 200.0
 def size_of(png: bytes) -> Size:
     """Width and height from the header of a PNG."""
     return Size(*struct.unpack(">II", png[16:24]))
+
+
+def resized(png: bytes, patch: int, min_pixels: int, max_pixels: int) -> tuple[bytes, Size]:
+    """A whole picture at the size at which a model is to see it (``model_size``), and that size."""
+    size = model_size(size_of(png), patch=patch, min_pixels=min_pixels, max_pixels=max_pixels)
+    return fitted(png, size), size
 
 
 def fitted(png: bytes, size: Size, part: Box = FULL_PAGE) -> bytes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import Settings
-from vrag_ray.types import Document, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types import Document, Locator, PageText, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -48,8 +48,11 @@ class CollectionEvidence:
     def documents(self) -> Sequence[Document]:
         return self._retriever.collection.documents()
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
-        return await self._retriever.search([query], top_k=top_k, filter=filter)
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
+        asked = query if picture is None else Query(query, picture)
+        return await self._retriever.search([asked], top_k=top_k, filter=filter)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return await self._library.page_texts(pages)
@@ -80,10 +83,12 @@ class CachedEvidence:
     def documents(self) -> Sequence[Document]:
         return self._evidence.documents
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
-        """Searches with a filter are not kept."""
-        if filter is not None:
-            return await self._evidence.search(query, top_k=top_k, filter=filter)
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
+        """Searches with a filter or a picture are not kept."""
+        if filter is not None or picture is not None:
+            return await self._evidence.search(query, top_k=top_k, filter=filter, picture=picture)
         found = self._found.get((query, top_k))
         if found is not None:
             return found

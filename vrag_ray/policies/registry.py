@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from vrag_ray.agent.ports import Policy
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
-from vrag_ray.agent.wire_protocol import WireProtocol
+from vrag_ray.agent.wire_protocol import PictureLimits, TextLimits, WireProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, Settings
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.policies.llm.chat_model import ChatModel, Sampling
 from vrag_ray.policies.llm.chat_policy import ChatPolicy
 from vrag_ray.policies.llm.model_family import served_family
-from vrag_ray.policies.llm.prompt_limits import ModelLimits, PictureNeeds, PromptBudgetError, limits_of, picture_limits
+from vrag_ray.policies.llm.prompt_limits import (
+    ModelLimits,
+    PictureNeeds,
+    PromptBudgetError,
+    check_eyes,
+    check_texts,
+    limits_of,
+    picture_limits,
+)
 from vrag_ray.types import FamilyName, VragError
 
 logger = logging.getLogger(__name__)
@@ -61,10 +69,11 @@ def agent_spec(
     thinking: bool | None = None,
     native_tools: bool = False,
     reads_pages: bool = True,
+    with_picture: bool = False,
 ) -> AgentSpec:
     """Raises UnknownAgentError for a name that is not in ``agents``, and PromptBudgetError as ``wire_protocol`` does.
 
-    ``limits`` are those of ``model``; a model that takes no pictures is told in words.
+    ``limits`` are those of ``model``, None for one that takes anything. ``with_picture``: the question came with one.
     ``reads_pages``: whether the evidence source can give the words of whole pages; crops then end at whole words.
     """
     known = agents(has_model=model is not None)
@@ -79,7 +88,7 @@ def agent_spec(
         from vrag_ray.policies.extractive.policy import ExtractivePolicy
 
         return AgentSpec(ExtractivePolicy(config), GraphProtocol())
-    protocol = wire_protocol(AgentName(agent), config, corpus, limits)
+    protocol = wire_protocol(AgentName(agent), config, corpus, limits, with_picture=with_picture)
     policy = ChatPolicy(
         model,
         protocol,
@@ -88,34 +97,50 @@ def agent_spec(
         native_tools=native_tools and bool(protocol.tools),
         session=session,
         reads_pages=reads_pages,
-        sees_pictures=limits is None or limits.images > 0,
+        sees_pictures=config.evidence.has_pictures,
     )
     return AgentSpec(policy, protocol)
 
 
 def wire_protocol(
-    agent: AgentName, config: AgentConfig, corpus: CorpusConfig, limits: ModelLimits | None
+    agent: AgentName,
+    config: AgentConfig,
+    corpus: CorpusConfig,
+    limits: ModelLimits | None,
+    *,
+    with_picture: bool = False,
 ) -> WireProtocol:
     """The form in which ``agent`` speaks with its model, in serving and in training alike.
 
-    ``limits`` are the model's; None for one that takes anything. Raises PromptBudgetError where the agent's numbers
-    make prompts that the model cannot take.
+    ``limits`` are the model's; None for one that takes anything. ``with_picture``: the question came with one. Raises
+    PromptBudgetError where the agent's numbers make prompts that the model cannot take, or pictures that it cannot see.
     """
     family = family_of(agent, config)
-    shows = limits is not None and limits.images > 0
-    if agent is AgentName.VRAG:
-        needs = PictureNeeds.of_tags(config)
-        shared = picture_limits(needs, config, limits) if limits is not None and shows else None
-        return TagsProtocol(config.tags_results, family, shared)
-    needs = PictureNeeds.of_graph(config, family, corpus.limits.max_frames)
+    texts = TextLimits(config.result_chars, config.prompt_chars)
+    tags = agent is AgentName.VRAG
+    needs = PictureNeeds.of_tags(config) if tags else PictureNeeds.of_graph(config, family, corpus.limits.max_frames)
+    shared = _shared(replace(needs, question=int(with_picture)), config, limits) if limits is not None else None
+    if tags:
+        return TagsProtocol(config.tags_results, family, shared, config.evidence, texts)
     return GraphProtocol(
         family=family,
         picture_pixels=config.picture_pixels,
         frame_pixels=config.frame_pixels,
         video_fps=corpus.video_fps,
         max_frames=corpus.limits.max_frames,
-        limits=picture_limits(needs, config, limits) if limits is not None and shows else None,
+        limits=shared,
+        evidence=config.evidence,
+        texts=texts,
     )
+
+
+def _shared(needs: PictureNeeds, config: AgentConfig, limits: ModelLimits) -> PictureLimits | None:
+    """How the pictures of a prompt share what its model takes; None where none are shown."""
+    if config.evidence.has_pictures:
+        check_eyes(config, limits)
+        return picture_limits(needs, config, limits)
+    check_texts(config, limits)
+    return None
 
 
 def family_of(agent: AgentName, config: AgentConfig) -> ModelFamily:
@@ -127,8 +152,8 @@ def ready_settings(settings: Settings) -> Settings:
     """``settings`` with the family of the model that they serve.
 
     Raises VragError where that is another one than ``agent.family`` says, or none that is known, and PromptBudgetError
-    where the prompts of ``vimrag`` cannot fit the model. Those of ``vrag`` are as large as its checkpoint was trained
-    on: where they cannot fit, it is not offered.
+    where the prompts of ``vimrag`` cannot fit the model, or show pictures to one without eyes. Those of ``vrag`` are as
+    large as its checkpoint was trained on: where they cannot fit, it is not offered.
     """
     if settings.vllm is not None:
         family = served_family(settings.agent.family, settings.vllm.model, "vllm.model")

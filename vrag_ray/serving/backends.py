@@ -18,14 +18,14 @@ from vrag_ray.client.schemas import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.types import Box, Meta, SearchAnswer
+from vrag_ray.types import Box, Meta, Query, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vrag_ray.agent.chat import Delta
+    from vrag_ray.agent.chat import Delta, QuestionPicture
     from vrag_ray.policies.llm.chat_model import ChatRequest
     from vrag_ray.types import Completion
 
@@ -107,7 +107,10 @@ class UploadedFile:
 class SearchBackend(Protocol):
     """Searching the collection, and the embedder it is searched with."""
 
-    async def search(self, queries: Sequence[str], *, top_k: int, mode: str, filter: SearchFilter | None) -> Found: ...
+    async def search(
+        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
+    ) -> Found: ...
+
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """L2-normalised vectors, shape ``(len(texts), dim)``. Raises VragError where there is no embedder."""
         ...
@@ -124,8 +127,11 @@ class RunBackend(Protocol):
 
     async def state(self) -> AgentState: ...
 
-    async def start(self, request: RunRequest) -> str:
-        """The id of the run: a new one, or ``request.run_id`` where that run exists with the same question."""
+    async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
+        """The id of the run: a new one, or ``request.run_id`` where that run exists with the same question.
+
+        ``picture`` is the one of ``request``, decoded; ``request`` itself comes without it.
+        """
         ...
 
     def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:

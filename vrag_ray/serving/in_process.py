@@ -14,6 +14,7 @@ from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
 from vrag_ray.library.evidence import CollectionEvidence
 from vrag_ray.policies.registry import AgentName
+from vrag_ray.serving.sent_pictures import SentPictures, sent_file
 from vrag_ray.types import NotFoundError, VragError
 
 if TYPE_CHECKING:
@@ -37,9 +38,11 @@ async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
 
     retriever = await ShardedRetriever.start_local(settings)
     library = Library(settings, retriever.refresh)
+    pictures = SentPictures()
     try:
-        yield LocalSystem(settings, retriever, library)
+        yield LocalSystem(settings, retriever, library, pictures)
     finally:
+        pictures.close()
         library.close()
         await retriever.close()
 
@@ -55,8 +58,11 @@ def require_collection(root: str) -> None:
 class LocalSystem:
     """See ``local_system``, which makes it."""
 
-    def __init__(self, settings: Settings, retriever: ShardedRetriever, library: Library) -> None:
+    def __init__(
+        self, settings: Settings, retriever: ShardedRetriever, library: Library, pictures: SentPictures
+    ) -> None:
         self._settings = settings
+        self._pictures = pictures
         self._retriever = retriever
         self._library = library
         self._runs: dict[str, Run] = {}
@@ -64,8 +70,11 @@ class LocalSystem:
     async def search(self, request: SearchRequest) -> SearchResponse:
         from vrag_ray.serving.hits import search_hit
 
+        picture = None
+        if request.picture is not None:
+            picture = await self._pictures.png(sent_file(request.picture, "picture"), "picture")
         answer = await self._retriever.search(
-            request.all_queries(), top_k=request.top_k, mode=request.mode, filter=request.filter
+            request.asked(picture), top_k=request.top_k, mode=request.mode, filter=request.filter
         )
         return SearchResponse(
             results=[[search_hit(hit) for hit in hits] for hits in answer.results],
@@ -83,7 +92,12 @@ class LocalSystem:
         _refuse_served_model(request.agent, self._settings)
         source = CollectionEvidence(self._retriever, self._library)
         run = make_run(
-            request.run_id or uuid.uuid4().hex, request, self._settings, source, endpoint_model(self._settings)
+            request.run_id or uuid.uuid4().hex,
+            request,
+            self._settings,
+            source,
+            endpoint_model(self._settings),
+            await self._pictures.question(request.picture),
         )
         self._runs[run.run_id] = run
         async for event in run.events():

@@ -19,7 +19,16 @@ from vrag_ray.agent.events import CropEvent
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.compat.agents import VimRAG
-from vrag_ray.config import AgentConfig, Auth, CorpusConfig, OpenAiConfig, ServingConfig, Settings, VllmConfig
+from vrag_ray.config import (
+    AgentConfig,
+    Auth,
+    CorpusConfig,
+    EvidenceForm,
+    OpenAiConfig,
+    ServingConfig,
+    Settings,
+    VllmConfig,
+)
 from vrag_ray.policies.llm.openai_api import OpenAiModel
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, PromptBudgetError, limits_of
 from vrag_ray.policies.registry import AgentName, offered, ready_settings, wire_protocol
@@ -83,16 +92,68 @@ def test_tags_of_the_released_checkpoint_are_byte_for_byte_what_it_was_trained_o
     )
 
 
-def test_an_endpoint_without_eyes_is_told_in_words() -> None:
-    settings = endpoint()
-    assert settings.openai is not None
-    lines = [GRAPH.render(search("a")), GRAPH.render(AddAnswerNode(parent_ids=("a",), answer="boats"))]
-    with openai_stub(lambda _, number: lines[number]) as stub:
-        blind = settings.openai.model_copy(update={"base_url": stub.base_url, "max_images": 0})
-        record = asyncio.run(run_of(Settings(openai=blind), films(2), "vimrag").finish())
-    assert record.status == "answered"
+@pytest.mark.parametrize("agent", ["vimrag", "vrag"])
+def test_an_endpoint_without_eyes_is_given_words_and_sent_no_picture(agent: str) -> None:
+    lines = {
+        "vimrag": [GRAPH.render(search("a")), GRAPH.render(AddAnswerNode(parent_ids=("a",), answer="boats"))],
+        "vrag": ["<search>harbour</search>", "<answer>boats</answer>"],
+    }
+    shelf = films(2)
+    with openai_stub(lambda _, number: lines[agent][number]) as stub:
+        blind = OpenAiConfig(base_url=stub.base_url, model="stub", max_images=0)
+        settings = ready_settings(Settings(openai=blind, agent=AgentConfig(evidence=EvidenceForm.TEXT)))
+        record = asyncio.run(run_of(settings, shelf, agent).finish())
+    assert (record.status, record.answer) == ("answered", "boats")
     assert [images_of(body) for body in stub.requests] == [[], []]
-    assert sum(text.count("(not to be seen) harbour film") for text in texts_of(stub.requests[1])) == 2
+    assert shelf.drawn == [], "nothing is drawn that nobody looks at"
+    assert "<evidence>\nharbour film" in texts_of(stub.requests[1])[-1]
+
+
+@pytest.mark.parametrize("evidence", [EvidenceForm.PICTURE, EvidenceForm.BOTH])
+def test_pictures_for_a_model_without_eyes_are_refused_at_start_with_the_remedy(evidence: EvidenceForm) -> None:
+    blind = OpenAiConfig(base_url="http://127.0.0.1:9/v1", model="stub", max_images=0)
+    refusal = (
+        rf"the agent vimrag cannot be served: agent\.evidence {evidence} shows pictures, but openai\.max_images 0 says "
+        r"that the model has no eyes: set agent\.evidence to text, or raise openai\.max_images"
+    )
+    with pytest.raises(PromptBudgetError, match=refusal):
+        ready_settings(Settings(openai=blind, agent=AgentConfig(evidence=evidence)))
+
+
+def test_a_request_may_ask_for_another_form_of_evidence_as_far_as_the_model_can_take_it() -> None:
+    blind = OpenAiConfig(base_url="http://127.0.0.1:9/v1", model="stub", max_images=0)
+    settings = Settings(openai=blind, agent=AgentConfig(evidence=EvidenceForm.TEXT))
+    with pytest.raises(InvalidError, match=r"evidence: agent\.evidence both shows pictures"):
+        run_of(settings, library(), "vimrag", evidence="both")
+    assert run_of(endpoint(), library(), "vimrag", evidence="text")
+
+
+def test_words_that_cannot_fit_the_context_are_refused_with_their_sum(tmp_path: Path) -> None:
+    model = VllmConfig(model=folder(tmp_path, "qwen3_vl"), max_model_len=12_000)
+    with pytest.raises(
+        PromptBudgetError,
+        match=r"words of pages 8000 \(agent\.prompt_chars / 3\) \+ reply 2048 .* \+ text 3000 .* = 13048 tokens > "
+        r"vllm\.max_model_len 12000",
+    ):
+        ready_settings(Settings(vllm=model, agent=AgentConfig(evidence=EvidenceForm.TEXT)))
+    fits = AgentConfig(evidence=EvidenceForm.TEXT, prompt_chars=18_000)
+    assert ready_settings(Settings(vllm=model, agent=fits)).agent.prompt_chars == 18_000
+    with pytest.raises(PromptBudgetError, match=r"crops x 980 \+ words of pages 6000 .* > vllm\.max_model_len 12000"):
+        ready_settings(Settings(vllm=model, agent=fits.model_copy(update={"evidence": EvidenceForm.BOTH})))
+
+
+def test_the_picture_of_a_question_counts_as_one_of_those_the_model_takes() -> None:
+    assert limits_of(endpoint()) == ModelLimits(32, model="openai")
+    made = wire_protocol(AgentName.VIMRAG, AgentConfig(), CorpusConfig(), ModelLimits(32), with_picture=True)
+    assert made.limits is not None
+    assert made.limits.results == 24, "of the 25 without one"
+    with pytest.raises(PromptBudgetError, match=r"question 1 \+ memory 5 .* \+ crops 2 \+ results 3 .* = 11 pictures"):
+        wire_protocol(AgentName.VIMRAG, AgentConfig(), CorpusConfig(), ModelLimits(10), with_picture=True)
+
+
+def test_more_words_of_one_result_and_of_the_memory_than_a_prompt_holds_are_a_wrong_setting() -> None:
+    with pytest.raises(ValueError, match=r"result_chars 4000 \+ memory_chars 6000 > prompt_chars 9000"):
+        AgentConfig(prompt_chars=9_000)
 
 
 def test_pictures_that_cannot_fit_are_refused_with_their_sum() -> None:
@@ -155,7 +216,8 @@ def test_the_shipped_configurations_fit(path: Path, tmp_path: Path) -> None:
         settings = settings.model_copy(update={"vllm": tiny})
     ready = ready_settings(settings)
     for agent in (AgentName.VIMRAG, AgentName.VRAG) if path.stem != "embedded" else ():
-        assert wire_protocol(agent, ready.agent, ready.corpus, limits_of(ready)).limits is not None
+        made = wire_protocol(agent, ready.agent, ready.corpus, limits_of(ready))
+        assert (made.limits is not None) is ready.agent.evidence.has_pictures
 
 
 def folder(root: Path, model_type: str) -> str:

@@ -5,6 +5,7 @@ import httpx
 import pytest
 
 from tests.support.http_gateway import http
+from tests.support.openai_calls import data_url
 from tests.support.sse_client import Received, events_of
 from tests.support.stand_in import StandIn
 from vrag_ray.agent.record import RunRecord
@@ -188,3 +189,33 @@ async def test_a_wrong_field_of_a_run_is_named(client: httpx.AsyncClient, body: 
 async def test_a_last_event_id_that_is_no_number_is_422(client: httpx.AsyncClient):
     reply = await client.post("/v1/runs", json={"question": "q"}, headers={"Last-Event-ID": "x"})
     assert (reply.status_code, reply.json()["error"]["param"]) == (422, "Last-Event-ID")
+
+
+async def test_a_run_takes_a_picture_and_keeps_its_name(client: httpx.AsyncClient, backend: StandIn):
+    url = data_url(form="GIF")
+    run_id = await _start(client, picture=url, run_id="with-a-picture")
+    [request], [picture] = backend.started, backend.pictures
+    assert request.picture is None
+    assert picture is not None and picture.png.startswith(b"\x89PNG")
+    summary = (await client.get(f"/v1/runs/{run_id}")).json()
+    assert summary["picture_sha256"] == picture.sha256
+    again = await client.post("/v1/runs", json={"question": "q", "run_id": run_id, "picture": data_url((30, 30))})
+    assert again.status_code == 409, "the same words about another picture are another question"
+    backend.go.set()
+
+
+@pytest.mark.parametrize("picture", ["https://example.org/a.png", "data:image/png;base64,AAAA", "data:text/plain,x"])
+async def test_a_picture_that_is_none_is_refused(client: httpx.AsyncClient, backend: StandIn, picture: str):
+    reply = await client.post("/v1/runs", json={"question": "q", "picture": picture})
+    assert (reply.status_code, reply.json()["error"]["param"]) == (422, "picture")
+    assert not backend.started
+
+
+async def test_a_picture_has_room_in_a_run_and_nowhere_beyond_it(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    large = "data:image/png;base64," + "A" * (6 << 20)
+    assert (await client.post("/v1/runs", json={"question": "q", "picture": large})).status_code == 422
+    assert (await client.post("/v1/search", json={"query": "q", "picture": large})).status_code == 413
+    too_large = "data:image/png;base64," + "A" * (12 << 20)
+    reply = await client.post("/v1/runs", json={"question": "q", "picture": too_large})
+    assert reply.json()["error"]["param"] == "picture"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
+import io
 import json
 from pathlib import Path
 
 import httpx
 import pytest
+from PIL import Image
 
 from tests.support.http_gateway import http
 from tests.support.openai_calls import (
@@ -225,9 +229,48 @@ async def test_extension_fields_and_attached_documents_bound_the_run(client: htt
     assert (run.filter.doc_ids, run.filter.kinds) == ([DOC_ID, DOC_ID[:12]], [PassageKind.PAGE])
 
 
-async def test_agents_refuse_pictures_and_functions_in_words(client: httpx.AsyncClient, backend: StandIn):
-    picture = await client.post(CHAT, json=ask("vimrag", image_part(data_url())))
-    assert refused(picture) == (422, "messages.0.content.1", "invalid_value")
-    assert "policy" in picture.json()["error"]["message"]
+async def test_agents_refuse_functions_in_words(client: httpx.AsyncClient, backend: StandIn):
     assert refused(await client.post(CHAT, json=ask("vimrag", tools=[TOOL])))[:2] == (422, "tools")
+    assert not backend.started
+
+
+async def test_a_picture_in_the_question_is_decoded_and_becomes_the_runs(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    url = data_url()
+    assert (await client.post(CHAT, json=ask("vimrag", image_part(url)))).status_code == 200
+    [run], [picture] = backend.started, backend.pictures
+    assert (run.question, run.picture) == ("what is this?", None), "what was sent travels no further"
+    assert picture is not None
+    assert Image.open(io.BytesIO(picture.png), formats=("PNG",)).size == (40, 20)
+    sent = base64.b64decode(url.partition(",")[2])
+    assert (picture.sha256, picture.size) == (hashlib.sha256(sent).hexdigest(), len(sent))
+
+
+async def test_pictures_of_earlier_messages_are_named_and_not_looked_at(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    messages = [{"role": "user", "content": image_part(data_url())}, {"role": "user", "content": "Who made it?"}]
+    await client.post(CHAT, json={"model": "vimrag", "messages": messages})
+    assert backend.pictures == [None]
+    assert (
+        backend.started[0].question.splitlines()[-1] == "user: (with a picture that is not given again) what is this?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("urls", "param", "says"),
+    [
+        (["https://example.org/a.png"], "messages.0.content.1.image_url.url", "URLs are not fetched"),
+        (["http://169.254.169.254/latest/meta-data"], "messages.0.content.1.image_url.url", "URLs are not fetched"),
+        ([data_url(), data_url()], "messages.0.content.2.image_url.url", "one picture, not 2"),
+        (["data:image/png;base64,AAAA"], "messages", "picture"),
+        (["data:image/png;base64,A"], "messages.0.content.1.image_url.url", "not base64"),
+    ],
+)
+async def test_other_pictures_in_a_question_are_refused_in_words(
+    client: httpx.AsyncClient, backend: StandIn, urls: list[str], param: str, says: str
+):
+    content = [*image_part(urls[0]), *image_part(urls[-1])[1:]] if len(urls) > 1 else image_part(urls[0])
+    reply = await client.post(CHAT, json=ask("vimrag", content))
+    assert refused(reply)[:2] == (422, param)
+    assert says in reply.json()["error"]["message"]
     assert not backend.started

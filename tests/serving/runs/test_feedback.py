@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.stand_in import StandIn
 from vrag_ray.agent.citations import Citation
-from vrag_ray.agent.events import RunStatus
+from vrag_ray.agent.events import PictureRef, RunStatus
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import Feedback, RatedRun, Rating
@@ -49,6 +49,14 @@ def test_a_liked_run_teaches_its_own_answer_and_the_pages_of_its_first_source():
     rated = rated_run(record(), Feedback(rating=Rating.UP, comment=" clear "))
     assert rated.right_answer == "287 MWh: \u201cIce factory: 287 MWh\u201d"
     assert (rated.file_name, rated.pages, rated.comment) == ("report.pdf", [2, 4], "clear")
+
+
+def test_a_run_about_a_picture_is_kept_but_teaches_nothing_because_the_picture_is_gone():
+    asked = record().model_copy(update={"picture": PictureRef(sha256="cd" * 32, size=9)})
+    rated = rated_run(asked, Feedback(rating=Rating.UP))
+    assert rated.picture_sha256 == "cd" * 32
+    assert list(unified_lines([rated])) == []
+    assert list(unified_lines([rated_run(record(), Feedback(rating=Rating.UP))]))
 
 
 @pytest.mark.parametrize("abstained", [False, True])

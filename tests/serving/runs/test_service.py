@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.stand_in import ScriptedRun
+from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.agent.events import Event
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.serving.runs.service import RunService
@@ -36,7 +37,7 @@ async def test_a_run_is_not_made_in_the_context_of_its_request_which_serve_cance
     go.set()
     runs: list[Witness] = []
 
-    def make(run_id: str, request: RunRequest) -> Witness:
+    def make(run_id: str, request: RunRequest, picture: QuestionPicture | None) -> Witness:
         runs.append(Witness(run_id, request, go))
         return runs[0]
 

@@ -275,7 +275,9 @@ def test_a_speck_is_no_crop() -> None:
 class Flickering(Shelf):
     """Its first search fails."""
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
         self.broken_search = "" if self.queries else "the index is gone"
         return await super().search(query, top_k=top_k, filter=filter)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.events import BudgetEvent, ItemRef, PruneEvent
-from vrag_ray.agent.memory.energy import Allotment, energies, pixel_budgets, strongest
+from vrag_ray.agent.memory.energy import Allotment, ItemEnergy, energies, pixel_budgets, shares, strongest
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.agent.observation import Sighting
 from vrag_ray.agent.wire_protocol import WireProtocol
@@ -38,7 +38,7 @@ def kept_views(graph: MemoryGraph, kept: Sequence[Allotment], family: ModelFamil
 
 
 class VisualMemory:
-    """Shares the pixels of the context out among what the graph remembers (``energy`` has the formulas)."""
+    """Shares pixels and characters of the context out among what the graph remembers (``energy`` has the formulas)."""
 
     def __init__(self, config: AgentConfig, protocol: WireProtocol) -> None:
         self._config = config
@@ -55,14 +55,39 @@ class VisualMemory:
 
     def share(self, graph: MemoryGraph, step: int) -> PruneEvent | None:
         """Set ``kept`` anew; the event names what lost its place by that."""
-        everything = energies(graph, decay=self._config.energy_decay, feedback=self._config.energy_feedback)
+        everything = self._energies(graph)
         best = strongest(everything, self._config.memory_top_k)
-        self.kept = pixel_budgets(best, self._config.memory_pixels)
+        self.kept = pixel_budgets(best, self._total_pixels)
+        if self._protocol.evidence.has_text:
+            self.kept = self._with_characters(strongest(self._energies(graph, texts=True), self._config.memory_top_k))
         out = frozenset((one.node_id, one.index) for one in everything) - {(one.node_id, one.index) for one in best}
         # What was dropped before is not told again.
         dropped = tuple(ItemRef(node_id=node_id, index=index) for node_id, index in sorted(out - self._dropped))
         self._dropped = out
         return PruneEvent(step=step, dropped=dropped) if dropped else None
+
+    @property
+    def _total_pixels(self) -> int:
+        return self._config.memory_pixels if self._protocol.evidence.has_pictures else 0
+
+    def _energies(self, graph: MemoryGraph, *, texts: bool = False) -> tuple[ItemEnergy, ...]:
+        return energies(graph, decay=self._config.energy_decay, feedback=self._config.energy_feedback, texts=texts)
+
+    def _with_characters(self, best: Sequence[ItemEnergy]) -> tuple[Allotment, ...]:
+        """``kept`` with the characters of ``best`` too, and below it those of ``best`` that are no pictures."""
+        characters = {
+            (one.node_id, one.index): (one.energy, share)
+            for one, share in zip(best, shares(best, self._config.memory_chars), strict=False)
+        }
+        kept = [
+            one.model_copy(update={"characters": characters.pop((one.node_id, one.index), (0.0, 0))[1]})
+            for one in self.kept
+        ]
+        more = (
+            Allotment(node_id=node_id, index=index, energy=energy, pixels=0, characters=share)
+            for (node_id, index), (energy, share) in characters.items()
+        )
+        return (*kept, *more)
 
     def report(self, graph: MemoryGraph, drawn: Drawn, step: int, steps_left: int) -> BudgetEvent:
         """How the pixels are shared, and the visual tokens of the memory before and after."""
@@ -71,7 +96,7 @@ class VisualMemory:
         sizes = [picture.size for view in views if (picture := drawn.get(view)) is not None]
         return BudgetEvent(
             step=step,
-            total_pixels=self._config.memory_pixels,
+            total_pixels=self._total_pixels,
             kept=self.kept,
             tokens_before=before,
             tokens_after=sum(self._family.tokens(size.pixels) for size in sizes),

@@ -34,7 +34,10 @@ class ItemEnergy:
 
 
 class Allotment(BaseModel):
-    """How many pixels item ``index`` of node ``node_id`` may take; a video frame's share is the item's own."""
+    """How many pixels item ``index`` of node ``node_id`` may take; a video frame's share is the item's own.
+
+    ``characters`` of its words, where the model is given words.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,10 +45,11 @@ class Allotment(BaseModel):
     index: int
     energy: float
     pixels: int
+    characters: int = 0
 
 
-def energies(graph: MemoryGraph, *, decay: float, feedback: float) -> tuple[ItemEnergy, ...]:
-    """Every visual item's energy, in order of node and item."""
+def energies(graph: MemoryGraph, *, decay: float, feedback: float, texts: bool = False) -> tuple[ItemEnergy, ...]:
+    """Every visual item's energy, in order of node and item. ``texts``: every item's, for a model that reads words."""
     newest = len(graph.nodes) - 1
     intrinsic: dict[str, dict[int, float]] = {}
     feedbacks: dict[str, float] = {}
@@ -54,7 +58,7 @@ def energies(graph: MemoryGraph, *, decay: float, feedback: float) -> tuple[Item
         node = graph.nodes[place]
         children = graph.children(node.id)
         scale = (1 + len(children)) * math.exp(-decay * (newest - place))
-        own = {index: item.priority / 5 * scale for index, item in enumerate(node.items) if item.visual}
+        own = {index: item.priority / 5 * scale for index, item in enumerate(node.items) if texts or item.visual}
         flow = feedback * math.fsum(means[child.id] for child in children)
         intrinsic[node.id] = own
         feedbacks[node.id] = flow
@@ -75,15 +79,15 @@ def pixel_budgets(items: Sequence[ItemEnergy], total_pixels: int) -> tuple[Allot
     """``floor(total * energy / sum of energies)`` each, so that the sum never exceeds ``total_pixels``."""
     if total_pixels < 0:
         raise VragError(f"the pixel budget is {total_pixels}: it cannot be negative")
+    return tuple(
+        Allotment(node_id=item.node_id, index=item.index, energy=item.energy, pixels=pixels)
+        for item, pixels in zip(items, shares(items, total_pixels), strict=False)
+    )
+
+
+def shares(items: Sequence[ItemEnergy], amount: int) -> tuple[int, ...]:
+    """``amount`` in proportion to the energies, rounded down; empty where there is no energy at all."""
     total = math.fsum(item.energy for item in items)
     if total <= 0.0:
         return ()
-    return tuple(
-        Allotment(
-            node_id=item.node_id,
-            index=item.index,
-            energy=item.energy,
-            pixels=math.floor(total_pixels * (item.energy / total)),
-        )
-        for item in items
-    )
+    return tuple(math.floor(amount * (item.energy / total)) for item in items)

@@ -21,16 +21,20 @@ from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols import graph_chat
-from vrag_ray.agent.wire_protocol import PictureLimits, Reply, Rules
+from vrag_ray.agent.protocols.question import question_view
+from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
+from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import FamilyName, PassageKind
 
 TOOLS = ("add_search_node", "summarize_and_memorize", "crop", "add_answer_node")
+BLIND_TOOLS = tuple(name for name in TOOLS if name != "crop")
+"""Of a model that is shown no pictures."""
 MAX_REPLY_CHARS = 200_000
 MAX_LOOSE_CHARS = 20_000
 """Of a call that is not JSON: reading JSON5 takes a second for so many."""
-_EXPECTED = f'one <tool_call>{{"name": …, "arguments": {{…}}}}</tool_call> with a name out of {", ".join(TOOLS)}'
+_EXPECTED = 'one <tool_call>{{"name": …, "arguments": {{…}}}}</tool_call> with a name out of {tools}'
 
 _ESCAPED = "\\u003c"
 _THINK = re.compile(r"<think>(.*?)(?:</think>|\Z)", re.DOTALL)
@@ -42,7 +46,7 @@ _ACTION: TypeAdapter[Action] = TypeAdapter(Action)
 
 @dataclass(frozen=True, slots=True)
 class GraphProtocol:
-    """VimRAG's three tools and ``crop``.
+    """VimRAG's three tools and, where pictures are shown, ``crop``.
 
     A picture of a search has at most ``picture_pixels``, a frame of a video at most ``frame_pixels``; a clip is seen
     at ``video_fps`` frames a second, at most ``max_frames``, and at most as many as ``limits`` leave to it.
@@ -54,6 +58,8 @@ class GraphProtocol:
     video_fps: float = 1.0
     max_frames: int = 32
     limits: PictureLimits | None = None
+    evidence: EvidenceForm = EvidenceForm.PICTURE
+    texts: TextLimits = TEXT_LIMITS
 
     @property
     def rules(self) -> Rules:
@@ -61,12 +67,14 @@ class GraphProtocol:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return graph_chat.tools(self.family)
+        return graph_chat.tools(self.family, self.evidence)
 
     def parse(self, text: str) -> Reply:
+        names = TOOLS if self.evidence.has_pictures else BLIND_TOOLS
+        expected = _EXPECTED.format(tools=", ".join(names))
         if len(text) > MAX_REPLY_CHARS:
             return Reply(
-                "", None, f"the reply has {len(text)} characters, more than {MAX_REPLY_CHARS}: send {_EXPECTED}"
+                "", None, f"the reply has {len(text)} characters, more than {MAX_REPLY_CHARS}: send {expected}"
             )
         thoughts = _THINK.findall(text)
         rest = _THINK.sub("", text)
@@ -79,11 +87,11 @@ class GraphProtocol:
             whole = _braces(rest[start:])
             body = whole if whole is not None else call.group(1) if call else None
             if body is None:
-                return Reply(think or rest.strip(), None, f"the reply holds no tool call: send {_EXPECTED}")
+                return Reply(think or rest.strip(), None, f"the reply holds no tool call: send {expected}")
             value = _loose_json(body)
         if not isinstance(value, dict):
-            return Reply(think, None, f"the tool call is not a JSON object: send {_EXPECTED}")
-        return _typed(value, think)
+            return Reply(think, None, f"the tool call is not a JSON object: send {expected}")
+        return _typed(value, think, names, expected)
 
     def render(self, action: Action) -> str:
         arguments = action.model_dump(mode="json", exclude={"name"}, exclude_defaults=True)
@@ -92,7 +100,7 @@ class GraphProtocol:
         return f"<tool_call>{call.replace('<', _ESCAPED)}</tool_call>"
 
     def views(self, sighting: Sighting) -> tuple[PictureRequest, ...]:
-        if sighting.kind is PassageKind.TEXT or sighting.max_pictures == 0:
+        if not self.evidence.has_pictures or sighting.kind is PassageKind.TEXT or sighting.max_pictures == 0:
             return ()
         start, end = sighting.locator.t_start, sighting.locator.t_end
         is_clip = start is not None and end is not None
@@ -109,17 +117,25 @@ class GraphProtocol:
         )
 
     def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
+        if not self.evidence.has_pictures:
+            return ()
+        asked = (self._question_view,) if prompt.with_picture else ()
         shown = (view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
-        return (*kept_views(prompt.graph, prompt.kept, self.family).values(), *shown)
+        return (*asked, *kept_views(prompt.graph, prompt.kept, self.family).values(), *shown)
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
-        return tuple(graph_chat.messages(prompt, self.family, self.views))
+        form = graph_chat.ChatForm(self.family, self.evidence, self.texts, self.views, self._question_view)
+        return tuple(graph_chat.messages(prompt, form))
+
+    @property
+    def _question_view(self) -> PictureRequest:
+        return question_view(self.family.patch, self.family.patch**2, self.picture_pixels)
 
 
-def _typed(call: Mapping[str, object], think: str) -> Reply:
+def _typed(call: Mapping[str, object], think: str, names: tuple[str, ...], expected: str) -> Reply:
     name = call.get("name")
-    if name not in TOOLS:
-        return Reply(think, None, f"there is no tool {str(name)[:60]!r}: send {_EXPECTED}")
+    if name not in names:
+        return Reply(think, None, f"there is no tool {str(name)[:60]!r}: send {expected}")
     arguments = call.get("arguments", {})
     if isinstance(arguments, str):
         arguments = _loose_json(arguments)

@@ -3,21 +3,25 @@
 The wire form is the one that the released Qwen2.5-VL-7B-VRAG was trained on: the whole chat is kept; what a search or
 a crop brings is a user message with one picture and nothing else; a picture has 256 to 512 patches of 28 x 28 pixels;
 a box is ``[x1, y1, x2, y2]`` in pixels of the picture shown last. Of another family of models, patches and boxes are
-that family's, and the instruction says so. What the original leaves open is defined here: boxes
+that family's, and the instruction says so; likewise where words are given beside pictures, or in place of them, which
+no released checkpoint was trained on. What the original leaves open is defined here: boxes
 of crops map through the crop to the page, results that were all seen and searches that found nothing say so.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role, Tool
 from vrag_ray.agent.images.budget import LEFT_OUT
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
-from vrag_ray.agent.wire_protocol import PictureLimits, Reply, Rules
+from vrag_ray.agent.page_words import FENCE_RULE, given_words, one_line, told_words
+from vrag_ray.agent.protocols.question import question_parts, question_view
+from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
+from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.types import FamilyName, PassageKind
 
@@ -34,6 +38,17 @@ _INSTRUCTION = (
     "{units}. Whenever you see something new, think about it first. Search and look as often as you "
     "need; once you know the answer, give it in few words, for example <answer>42 tonnes</answer>."
 )
+_BLIND_SHAPE = (
+    "Each reply thinks inside <think></think> and then takes exactly one action: <search>query</search> or "
+    "<answer>answer</answer>."
+)
+_BLIND_INSTRUCTION = (
+    "Answer the question from a collection of documents. You know nothing of them until you search. "
+    f"{_BLIND_SHAPE} A search gives you the words of a page that may help; you are given no pictures. {FENCE_RULE} "
+    "Whenever you read something new, think about it first. Search as often as you need; once you know the answer, "
+    "give it in few words, for example <answer>42 tonnes</answer>."
+)
+_BESIDE = f" Beside a picture stand the words that were read from it, where there are any. {FENCE_RULE}"
 _BOX_UNITS = {
     FamilyName.QWEN2_5_VL: "pixels of that picture",
     FamilyName.QWEN3_VL: "thousandths of that picture's width and height, 0 to 1000",
@@ -82,6 +97,8 @@ class TagsProtocol:
     shows: int = 1
     family: ModelFamily = FAMILIES[FamilyName.QWEN2_5_VL]
     limits: PictureLimits | None = None
+    evidence: EvidenceForm = EvidenceForm.PICTURE
+    texts: TextLimits = TEXT_LIMITS
 
     @property
     def rules(self) -> Rules:
@@ -102,7 +119,10 @@ class TagsProtocol:
     def parse(self, text: str) -> Reply:
         reply = cut(text)
         if not reply.tag:
-            return Reply(reply.think or reply.rest.strip(), None, f"the reply holds no action. {_SHAPE}")
+            shape = _SHAPE if self.evidence.has_pictures else _BLIND_SHAPE
+            return Reply(reply.think or reply.rest.strip(), None, f"the reply holds no action. {shape}")
+        if reply.tag == "bbox" and not self.evidence.has_pictures:
+            return Reply(reply.think, None, f"there are no pictures to look at. {_BLIND_SHAPE}")
         return _action(reply.tag, reply.body, reply.think, self.family.name)
 
     def render(self, action: Action) -> str:
@@ -115,7 +135,7 @@ class TagsProtocol:
         raise ValueError(f"the tags protocol has no {action.name}")
 
     def views(self, sighting: Sighting) -> tuple[PictureRequest, ...]:
-        if sighting.kind is PassageKind.TEXT or sighting.max_pictures == 0:
+        if not self.evidence.has_pictures or sighting.kind is PassageKind.TEXT or sighting.max_pictures == 0:
             return ()
         area = self.family.patch**2
         request = PictureRequest(
@@ -130,18 +150,37 @@ class TagsProtocol:
         return (request,)
 
     def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
-        return tuple(view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
+        asked = (self._question_view,) if prompt.with_picture and self.evidence.has_pictures else ()
+        shown = (view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
+        return (*asked, *shown)
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
-        instruction = _INSTRUCTION.format(units=_BOX_UNITS[self.family.name])
-        messages = [Message.of(Role.USER, f"{instruction}\nQuestion: {prompt.question}")]
-        for turn in prompt.turns:
+        asked = question_parts(prompt, self._question_view, self.evidence)
+        messages = [Message.of(Role.USER, f"{self._instruction}\nQuestion: {prompt.question}", *asked)]
+        words = given_words(prompt, self.texts) if self.evidence.has_text else None
+        for number, turn in enumerate(prompt.turns):
             messages.append(Message.of(Role.ASSISTANT, turn.reply))
-            messages.append(Message.of(Role.USER, *self._seen(turn, prompt)))
+            if words is None:
+                messages.append(Message.of(Role.USER, *self._seen(turn, prompt)))
+            else:
+                own = [told_words(words.get((number, place))) for place in range(len(turn.shown))]
+                messages.append(Message.of(Role.USER, *self._read(turn, prompt, own)))
         if prompt.must_answer:
             last = messages.pop()
             messages.append(Message.of(Role.USER, *last.parts, f"\n{ANSWER_NOW}"))
         return tuple(messages)
+
+    @property
+    def _instruction(self) -> str:
+        if not self.evidence.has_pictures:
+            return _BLIND_INSTRUCTION
+        instruction = _INSTRUCTION.format(units=_BOX_UNITS[self.family.name])
+        return instruction + _BESIDE if self.evidence.has_text else instruction
+
+    @property
+    def _question_view(self) -> PictureRequest:
+        area = self.family.patch**2
+        return question_view(self.family.patch, MIN_PATCHES * area, MAX_PATCHES * area)
 
     def _seen(self, turn: Turn, prompt: Prompt) -> Iterator[ImagePart | str]:
         if turn.note or not turn.shown:
@@ -149,12 +188,23 @@ class TagsProtocol:
         for sighting in turn.shown:
             if sighting.kind is PassageKind.TEXT:
                 yield sighting.text
-            elif sighting.id in turn.left_out:
-                yield f"({sighting.locator} is {LEFT_OUT})"
             else:
-                drawn = [prompt.pictures.get(view) for view in self.views(sighting)] or [None]
-                for picture in drawn:
-                    yield ImagePart(picture.png) if picture is not None else f"({sighting.locator} cannot be shown)"
+                yield from self._pictures(sighting, turn, prompt)
+
+    def _read(self, turn: Turn, prompt: Prompt, words: Sequence[str]) -> Iterator[ImagePart | str]:
+        if turn.note or not turn.shown:
+            yield turn.note
+        for place, (sighting, told) in enumerate(zip(turn.shown, words, strict=True)):
+            if self.evidence.has_pictures and sighting.kind is not PassageKind.TEXT:
+                yield from self._pictures(sighting, turn, prompt)
+            yield f"{chr(10) if place else ''}{one_line(sighting.title)}, {sighting.locator}:\n{told}"
+
+    def _pictures(self, sighting: Sighting, turn: Turn, prompt: Prompt) -> Iterator[ImagePart | str]:
+        if sighting.id in turn.left_out:
+            yield f"({sighting.locator} is {LEFT_OUT})"
+            return
+        for picture in [prompt.pictures.get(view) for view in self.views(sighting)] or [None]:
+            yield ImagePart(picture.png) if picture is not None else f"({sighting.locator} cannot be shown)"
 
 
 def _action(tag: str, body: str, think: str, family: FamilyName) -> Reply:

@@ -17,7 +17,9 @@ from vrag_ray.cli.options import (
     UrlOption,
     WhereOption,
     load,
+    parse_evidence,
     parse_filter,
+    picture_url,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +40,12 @@ def ask(
         bool | None, typer.Option("--thinking/--no-thinking", help="The model's own thinking phase.")
     ] = None,
     deadline: Annotated[float | None, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time at most.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, metavar="FILE", help="A picture the question is about.")
+    ] = None,
+    evidence: Annotated[
+        str | None, typer.Option(metavar="FORM", help="What a model is given of pages: picture, text or both.")
+    ] = None,
     doc: DocOption = None,
     kind: KindOption = None,
     where: WhereOption = None,
@@ -51,6 +59,7 @@ def ask(
     if not question.strip():
         raise typer.BadParameter("the question is empty")
     narrowed = parse_filter(doc, kind, where)
+    form = parse_evidence(evidence)
     settings = load(config, collection)
 
     from vrag_ray.agent.events import RunStatus
@@ -62,6 +71,8 @@ def ask(
         agent=agent,
         max_steps=max_steps,
         top_k=top_k,
+        evidence=form,
+        picture=picture_url(picture) if picture is not None else None,
         thinking=thinking,
         deadline_s=deadline,
         filter=narrowed,

@@ -5,16 +5,18 @@ The one place where pictures and tokens of a prompt are added up, for serving an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vrag_ray.agent.protocols.tags import MAX_PATCHES
 from vrag_ray.agent.wire_protocol import CROP_ROOM, PictureLimits
-from vrag_ray.config import AgentConfig, OpenAiConfig, Settings, VllmConfig
+from vrag_ray.config import AgentConfig, EvidenceForm, OpenAiConfig, Settings, VllmConfig
 from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.types import VragError
 
 TEXT_SHARE = 4
 """One token in so many of the context is left to words: rules, question, graph, and the policy's earlier replies."""
+CHARS_PER_TOKEN = 3
+"""Of the words of pages. English prose has more than four, tables of numbers about two."""
 
 
 class PromptBudgetError(VragError):
@@ -74,6 +76,8 @@ class PictureNeeds:
     frames: int
     fixed: bool = False
     """Whether the sizes of pictures are those of a checkpoint's training and no settings."""
+    question: int = 0
+    """Pictures that come with the question."""
 
     @classmethod
     def of_graph(cls, config: AgentConfig, family: ModelFamily, max_frames: int) -> PictureNeeds:
@@ -101,38 +105,80 @@ class PictureNeeds:
         return max(mixes, key=lambda mix: mix[0] * self.picture_tokens + mix[1] * self.frame_tokens)
 
 
+def check_eyes(config: AgentConfig, limits: ModelLimits) -> None:
+    """Raises PromptBudgetError where a model that takes no pictures would be sent some."""
+    if config.evidence.has_pictures and limits.images == 0:
+        raise PromptBudgetError(
+            f"{limits.agent}.evidence {config.evidence} shows pictures, but {limits.model}.max_images 0 says that the "
+            f"model has no eyes: set {limits.agent}.evidence to {EvidenceForm.TEXT}, or raise {limits.model}.max_images"
+        )
+
+
+def check_texts(config: AgentConfig, limits: ModelLimits) -> None:
+    """Raises PromptBudgetError, with the sum, where prompts in words alone cannot fit."""
+    if limits.tokens is None:
+        return
+    reply, text = _reply_and_text(config, limits)
+    words = _word_tokens(config)
+    if words + reply + text > limits.tokens:
+        raise PromptBudgetError(_too_long(_told_words(words, limits), words, reply, text, limits))
+
+
 def picture_limits(needs: PictureNeeds, config: AgentConfig, limits: ModelLimits) -> PictureLimits:
     """How pictures are shared out in every prompt. Raises PromptBudgetError, with the sum, where they cannot fit."""
     agent, model = limits.agent, limits.model
-    at_least = needs.memory + CROP_ROOM + needs.results
+    at_least = needs.question + needs.memory + CROP_ROOM + needs.results
     if at_least > limits.images:
         memory = f"memory {needs.memory} ({agent}.memory_top_k) + " if needs.memory else ""
+        memory = f"question {needs.question} + {memory}" if needs.question else memory
         lower = f"{agent}.{needs.setting}" + (f" or {agent}.memory_top_k" if needs.memory else "")
         raise PromptBudgetError(
             f"{memory}crops {CROP_ROOM} + results {needs.results} ({agent}.{needs.setting}) = {at_least} pictures in a "
             f"prompt > {model}.max_images {limits.images}: raise {model}.max_images or lower {lower}"
         )
-    shared = PictureLimits(limits.images, needs.memory)
+    shared = PictureLimits(limits.images, needs.memory, question=needs.question)
     if limits.tokens is None:
         return shared
-    reply = config.max_reply_tokens if limits.reply is None else limits.reply
-    text = limits.tokens // TEXT_SHARE
+    reply, text = _reply_and_text(config, limits)
     visual, told = _visual_tokens(needs, shared, agent)
-    if visual + reply + text > limits.tokens:
-        raise PromptBudgetError(
-            f"{told} + reply {reply} ({limits.reply_setting}) + text {text} (1/{TEXT_SHARE} of the context) = "
-            f"{visual + reply + text} tokens > {model}.max_model_len {limits.tokens}: raise {model}.max_model_len or "
-            "lower the others"
-        )
-    return PictureLimits(limits.images, needs.memory, limits.tokens - text - reply)
+    words = _word_tokens(config) if config.evidence.has_text else 0
+    if words:
+        told += f" + {_told_words(words, limits)}"
+    if visual + words + reply + text > limits.tokens:
+        raise PromptBudgetError(_too_long(told, visual + words, reply, text, limits))
+    return replace(shared, visual_tokens=limits.tokens - text - reply - words)
+
+
+def _reply_and_text(config: AgentConfig, limits: ModelLimits) -> tuple[int, int]:
+    assert limits.tokens is not None
+    return config.max_reply_tokens if limits.reply is None else limits.reply, limits.tokens // TEXT_SHARE
+
+
+def _word_tokens(config: AgentConfig) -> int:
+    return -(-config.prompt_chars // CHARS_PER_TOKEN)
+
+
+def _told_words(words: int, limits: ModelLimits) -> str:
+    return f"words of pages {words} ({limits.agent}.prompt_chars / {CHARS_PER_TOKEN})"
+
+
+def _too_long(told: str, evidence: int, reply: int, text: int, limits: ModelLimits) -> str:
+    return (
+        f"{told} + reply {reply} ({limits.reply_setting}) + text {text} (1/{TEXT_SHARE} of the context) = "
+        f"{evidence + reply + text} tokens > {limits.model}.max_model_len {limits.tokens}: raise "
+        f"{limits.model}.max_model_len or lower the others"
+    )
 
 
 def _visual_tokens(needs: PictureNeeds, shared: PictureLimits, agent: str) -> tuple[int, str]:
     """Of the largest pictures that a prompt always has room for: their sum, and how it comes about."""
     pages, frames = needs.worst_search(shared.results)
     crops = CROP_ROOM * needs.picture_tokens
-    tokens = needs.memory_tokens + pages * needs.picture_tokens + frames * needs.frame_tokens + crops
-    terms = [f"memory {needs.memory_tokens} ({agent}.memory_pixels)"] if needs.memory_tokens else []
+    asked = needs.question * needs.picture_tokens
+    tokens = asked + needs.memory_tokens + pages * needs.picture_tokens + frames * needs.frame_tokens + crops
+    terms = [f"question {asked}"] if asked else []
+    if needs.memory_tokens:
+        terms.append(f"memory {needs.memory_tokens} ({agent}.memory_pixels)")
     if pages:
         size = "of a fixed size" if needs.fixed else f"{agent}.picture_pixels"
         terms.append(f"{pages} pages x {needs.picture_tokens} ({size})")

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
 from vrag_ray.config import Settings
 from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
@@ -19,7 +19,7 @@ from vrag_ray.serving.ray_faults import call
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
-from vrag_ray.types import HYBRID, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types import HYBRID, Locator, PageText, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import public_uri, scrub
 
@@ -42,9 +42,12 @@ class HandleEvidence:
         self._retriever = retriever
         self._library = library
 
-    async def search(self, query: str, *, top_k: int, filter: SearchFilter | None) -> SearchAnswer:
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
         try:
-            found = await call(self._retriever.search.remote([query], top_k, HYBRID, filter), "retriever")
+            asked = query if picture is None else Query(query, picture)
+            found = await call(self._retriever.search.remote([asked], top_k, HYBRID, filter), "retriever")
         except VragError as error:
             raise VragError(scrub(str(error))) from error
         answer: SearchAnswer = found.answer
@@ -90,8 +93,8 @@ class AgentService:
         )
         self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
 
-    async def start(self, request: RunRequest) -> str:
-        return self._runs.start(request)
+    async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
+        return self._runs.start(request, picture)
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
         async for events in self._runs.read(run_id, after):
@@ -150,7 +153,7 @@ class AgentService:
             async for piece in pieces:
                 yield piece
 
-    def _make_run(self, run_id: str, request: RunRequest) -> Run:
+    def _make_run(self, run_id: str, request: RunRequest, picture: QuestionPicture | None) -> Run:
         from vrag_ray.serving.runs.factory import make_run
 
-        return make_run(run_id, request, self._settings, self._source, self._model)
+        return make_run(run_id, request, self._settings, self._source, self._model, picture)

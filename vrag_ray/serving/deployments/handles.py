@@ -29,7 +29,7 @@ from vrag_ray.serving.backends import (
 )
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.ray_faults import call, stream
-from vrag_ray.types import Box, Meta
+from vrag_ray.types import Box, Meta, Query
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from ray.serve.handle import DeploymentHandle
 
-    from vrag_ray.agent.chat import Delta
+    from vrag_ray.agent.chat import Delta, QuestionPicture
     from vrag_ray.policies.llm.chat_model import ChatRequest
     from vrag_ray.types import Completion
 
@@ -57,7 +57,9 @@ class HandleSearch:
     def __init__(self, retriever: DeploymentHandle) -> None:
         self._retriever = retriever
 
-    async def search(self, queries: Sequence[str], *, top_k: int, mode: str, filter: SearchFilter | None) -> Found:
+    async def search(
+        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
+    ) -> Found:
         return await call(self._retriever.search.remote(list(queries), top_k, mode, filter), "retriever")
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
@@ -80,8 +82,8 @@ class HandleRuns:
     async def state(self) -> AgentState:
         return await _soon(self._agent.state.remote(), "agent")
 
-    async def start(self, request: RunRequest) -> str:
-        return await call(self._agent.start.remote(request), "agent")
+    async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
+        return await call(self._agent.start.remote(request, picture), "agent")
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
         lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(self._stream.events.remote(run_id, after), "agent")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.config import Settings
 from vrag_ray.serving.backends import Found, RetrieverState
 from vrag_ray.serving.errors import InvalidError, NotReadyError
-from vrag_ray.types import VragError
+from vrag_ray.types import Query, VragError
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import public_uri, scrub
 
@@ -34,7 +34,7 @@ class RetrieverService:
         self._starting = asyncio.Lock()
         self._poll = asyncio.create_task(self._keep_fresh(), name="collection-poll")
 
-    async def search(self, queries: Sequence[str], top_k: int, mode: str, filter: SearchFilter | None) -> Found:
+    async def search(self, queries: Sequence[str | Query], top_k: int, mode: str, filter: SearchFilter | None) -> Found:
         retriever = self._ready()
         from vrag_ray.index.search.retriever import NoSuchLegError
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from vrag_ray import __version__
+from vrag_ray.client.schemas import MAX_PICTURE_URL
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving import error_body as envelope
 from vrag_ray.serving.backends import Backends
@@ -24,9 +25,11 @@ from vrag_ray.serving.http.routes import (
 )
 from vrag_ray.serving.http.routes.deps import Gate
 from vrag_ray.serving.http.security import Security
-from vrag_ray.serving.openai.images import Pictures
+from vrag_ray.serving.sent_pictures import SentPictures
 
 MAX_JSON_BYTES = 4 << 20
+MAX_RUN_BYTES = MAX_JSON_BYTES + MAX_PICTURE_URL
+"""A question, or a search, may come with a picture."""
 MAX_CHAT_BYTES = 48 << 20
 """A chat may hold pictures, a third larger for being base64."""
 _MULTIPART_OVERHEAD = 1 << 20
@@ -44,14 +47,18 @@ def create_api(backends: Backends, config: ServingConfig, security: Security, up
         redoc_url=None,
     )
     metrics = Metrics()
-    api.state.gate = Gate(backends, config, metrics, uploads)
-    api.state.pictures = Pictures(backends.documents)
+    api.state.gate = Gate(backends, config, metrics, uploads, SentPictures())
     for module in (search, runs, feedback, documents, openai_chat, openai_models, openai_embeddings, system):
         api.include_router(module.router)
     envelope.install(api)
     # Added last runs first.
     limit = (config.max_upload_mb << 20) + _MULTIPART_OVERHEAD
-    limits = {"/v1/documents": limit, openai_chat.PATH: MAX_CHAT_BYTES}
+    limits = {
+        "/v1/documents": limit,
+        openai_chat.PATH: MAX_CHAT_BYTES,
+        runs.PATH: MAX_RUN_BYTES,
+        search.PATH: MAX_RUN_BYTES,
+    }
     api.add_middleware(LimitBody, limits=limits, default=MAX_JSON_BYTES)
     api.add_middleware(Guard, security=security)
     api.add_middleware(Observe, metrics=metrics)

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
+from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
 from vrag_ray.client.event_text import Narrator
 from vrag_ray.client.schemas import RunRequest
@@ -45,7 +46,9 @@ class RunFailedError(ApiError):
     default_code = "run_failed"
 
 
-async def from_run(runs: RunBackend, request: RunRequest, base_url: str) -> AsyncGenerator[Piece | Ending]:
+async def from_run(
+    runs: RunBackend, request: RunRequest, base_url: str, picture: QuestionPicture | None = None
+) -> AsyncGenerator[Piece | Ending]:
     """Start the run ``request.run_id``, tell its progress as thoughts and its answer once that is validated.
 
     Raises RunFailedError where the run ends without an answer, and what ``Backend.start_run`` raises.
@@ -56,7 +59,7 @@ async def from_run(runs: RunBackend, request: RunRequest, base_url: str) -> Asyn
     usage: Counter[str] = Counter()
     over = False
     try:
-        await runs.start(request)
+        await runs.start(request, picture)
         yield Piece()
         async for logged in runs.events(run_id, -1):
             event = EVENT.validate_json(logged.data)

@@ -5,22 +5,39 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.agent.driver import EvidenceSource, Run
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
 from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
 from vrag_ray.policies.registry import UnknownAgentError, agent_spec
 from vrag_ray.serving.errors import InvalidError
+from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from vrag_ray.policies.llm.chat_model import ChatModel
 
 
 def make_run(
-    run_id: str, request: RunRequest, settings: Settings, source: EvidenceSource, model: ChatModel | None
+    run_id: str,
+    request: RunRequest,
+    settings: Settings,
+    source: EvidenceSource,
+    model: ChatModel | None,
+    picture: QuestionPicture | None = None,
 ) -> Run:
-    """Raises InvalidError for an agent that cannot be asked here, and for more results than its model can be shown."""
-    wanted = {"max_steps": request.max_steps, "deadline_s": request.deadline_s, "search_top_k": request.top_k}
+    """``picture`` is that of ``request``, decoded: whoever calls has done that in the sandbox.
+
+    Raises InvalidError for an agent that cannot be asked here, and for more than its model can be shown.
+    """
+    if request.picture is not None and picture is None:
+        raise VragError("the picture of the question has not been decoded")
+    wanted = {
+        "max_steps": request.max_steps,
+        "deadline_s": request.deadline_s,
+        "search_top_k": request.top_k,
+        "evidence": request.evidence,
+    }
     config = settings.agent.model_copy(update={k: v for k, v in wanted.items() if v is not None})
     try:
         spec = agent_spec(
@@ -31,12 +48,14 @@ def make_run(
             limits=limits_of(settings),
             session=run_id,
             thinking=request.thinking,
+            with_picture=picture is not None,
             native_tools=settings.openai is not None and settings.vllm is None and settings.openai.native_tools,
         )
     except UnknownAgentError as error:
         raise InvalidError(f"agent: {error}", param="agent") from error
     except PromptBudgetError as error:
-        field = "agent" if request.top_k is None else "top_k"
+        named = (("evidence", request.evidence), ("top_k", request.top_k), ("picture", picture))
+        field = next((name for name, value in named if value is not None), "agent")
         raise InvalidError(f"{field}: {error}", param=field) from error
     return Run(
         run_id,
@@ -48,6 +67,7 @@ def make_run(
         clock=time.monotonic,
         agent=request.agent,
         filter=request.filter,
+        picture=picture,
     )
 
 

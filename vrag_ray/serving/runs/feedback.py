@@ -57,6 +57,7 @@ def rated_run(record: RunRecord, feedback: Feedback) -> RatedRun:
     return RatedRun(
         run_id=record.run_id,
         question=record.question,
+        picture_sha256=record.picture.sha256 if record.picture is not None else "",
         agent=record.agent,
         rating=feedback.rating,
         comment=feedback.comment.strip(),
@@ -68,9 +69,12 @@ def rated_run(record: RunRecord, feedback: Feedback) -> RatedRun:
 
 
 def unified_lines(rated: Iterable[RatedRun]) -> Iterator[str]:
-    """Those whose right answer is known, as lines of the unified data set form, which training and evaluation read."""
+    """Those whose right answer is known, as lines of the unified data set form, which training and evaluation read.
+
+    Questions about a picture are left out: it is not kept, and without it they ask for something else.
+    """
     for run in rated:
-        if not run.right_answer:
+        if not run.right_answer or run.picture_sha256:
             continue
         meta: dict[str, object] = {"source_type": "feedback"}
         if run.file_name:

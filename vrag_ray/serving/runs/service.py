@@ -26,6 +26,8 @@ from vrag_ray.types import VragError
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from vrag_ray.agent.chat import QuestionPicture
+
 log = logging.getLogger("vrag_ray.serving")
 GRACE_S = 5.0
 """A run ends itself at its deadline with what it has; only one that is stuck this much longer is cut off."""
@@ -54,7 +56,7 @@ class RunService:
     def __init__(
         self,
         store: RunStore,
-        make_run: Callable[[str, RunRequest], RunLike],
+        make_run: Callable[[str, RunRequest, QuestionPicture | None], RunLike],
         *,
         max_concurrent: int,
         default_deadline_s: float,
@@ -66,19 +68,25 @@ class RunService:
         self._live: dict[str, _Live] = {}
         self._finished: Counter[str] = Counter()
 
-    def start(self, request: RunRequest) -> str:
+    def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
         """The id of a new run, or of the one that ``request.run_id`` names if it has the same question."""
         run_id = request.run_id or uuid.uuid4().hex
         if run_id in self._live or self._store.has(run_id):
             known = self.summary(run_id)
-            if (known.question, known.agent) != (request.question, request.agent):
+            sha256 = picture.sha256 if picture is not None else ""
+            if (known.question, known.agent, known.picture_sha256) != (request.question, request.agent, sha256):
                 raise ConflictError(f"run {run_id} exists with another question: choose a new run_id", param="run_id")
             return run_id
         if len(self._live) >= self._max_concurrent:
             raise OverloadedError(f"{self._max_concurrent} runs are under way, the limit of this server")
-        run = self._make_run(run_id, request)
+        run = self._make_run(run_id, request, picture)
         summary = RunSummary(
-            run_id=run_id, question=request.question, agent=request.agent, status="running", started_at=utc_now()
+            run_id=run_id,
+            question=request.question,
+            agent=request.agent,
+            picture_sha256=picture.sha256 if picture is not None else "",
+            status="running",
+            started_at=utc_now(),
         )
         deadline_s = request.deadline_s or self._default_deadline_s
         live = _Live(run, self._store.open_log(summary), summary, deadline_s)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vrag_ray.agent.events import Event, RunStatus
+from vrag_ray.agent.events import Event, RunStatus, StartEvent
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import RunSummary
@@ -117,6 +117,7 @@ def bare_record(summary: RunSummary, status: RunStatus, events: tuple[Event, ...
     return RunRecord(
         run_id=summary.run_id,
         question=summary.question,
+        picture=next((event.picture for event in events if isinstance(event, StartEvent)), None),
         agent=summary.agent,
         status=status,
         error=error,

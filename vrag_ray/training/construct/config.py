@@ -44,6 +44,10 @@ class ConstructConfig(Section):
     def _can_be_run(self) -> ConstructConfig:
         if self.agent_name is AgentName.EXTRACTIVE:
             raise ValueError("agent_name extractive asks no model: use vrag or vimrag")
+        if not self.agent.evidence.has_pictures:
+            raise ValueError(
+                "agent.evidence text shows no pictures for the grounding expert to crop: use picture or both"
+            )
         if self.scorer == AnswerScorer.JUDGE and self.judge is None:
             raise ValueError("scorer is judge: set judge.base_url and judge.model, or another scorer")
         return self

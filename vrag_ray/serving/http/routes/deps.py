@@ -12,6 +12,7 @@ from vrag_ray.client.schemas import ErrorBody
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.metrics import Metrics
+from vrag_ray.serving.sent_pictures import SentPictures
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class Gate:
     metrics: Metrics
     uploads: FilePath
     """Folder where the files of uploads are put for ingest to find."""
+    pictures: SentPictures
+    """Decodes the pictures of questions and chats."""
 
 
 def gate_of(request: Request) -> Gate:

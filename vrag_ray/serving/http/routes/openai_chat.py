@@ -59,8 +59,11 @@ async def chat_completions(body: ChatCompletionRequest, request: Request, gate: 
 async def _source(
     body: ChatCompletionRequest, name: str, request: Request, gate: Gate
 ) -> AsyncGenerator[Piece | Ending]:
-    if body.model != POLICY:
-        return from_run(gate.backends.runs, run_request(body, name), str(request.base_url).rstrip("/"))
-    pictures = request.app.state.pictures
-    assert isinstance(pictures, Pictures)
-    return from_model(gate.backends.model, await chat_request(body, pictures))
+    if body.model == POLICY:
+        return from_model(
+            gate.backends.model, await chat_request(body, Pictures(gate.backends.documents, gate.pictures))
+        )
+    asked = run_request(body, name)
+    picture = await gate.pictures.question(asked.picture, "messages")
+    asked = asked.model_copy(update={"picture": None})
+    return from_run(gate.backends.runs, asked, str(request.base_url).rstrip("/"), picture)

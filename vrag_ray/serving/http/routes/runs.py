@@ -12,7 +12,8 @@ from vrag_ray.serving.backends import FetchedRun
 from vrag_ray.serving.event_stream import encode_stream
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, RunId
 
-router = APIRouter(prefix="/v1/runs", tags=["runs"], responses=ERRORS)
+PATH = "/v1/runs"
+router = APIRouter(prefix=PATH, tags=["runs"], responses=ERRORS)
 LastEventId = Annotated[
     int | None, Header(alias="Last-Event-ID", ge=-1, description="Id of the last event that the reader has seen.")
 ]
@@ -26,7 +27,9 @@ async def start_run(body: RunRequest, gate: GateDep, last_event_id: LastEventId 
     With ``run_id`` the request may be repeated: where that run exists with the same question, the stream joins it
     after ``Last-Event-ID``. Closing the stream does not end the run; its deadline or DELETE does.
     """
-    run_id = await gate.backends.runs.start(body)
+    picture = await gate.pictures.question(body.picture)
+    # Decoded once, here: neither events nor records hold what was sent.
+    run_id = await gate.backends.runs.start(body.model_copy(update={"picture": None}), picture)
     return _stream(gate, run_id, -1 if last_event_id is None else last_event_id)
 
 

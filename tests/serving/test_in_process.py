@@ -1,0 +1,164 @@
+"""Asking in this process: what reaches the retriever, and a model without eyes over a collection of real files."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from typing import cast
+
+import pytest
+
+from tests.support import material
+from tests.support.agent_pages import Shelf, library
+from tests.support.openai_calls import data_url
+from tests.support.openai_stub import Body, images_of, openai_stub, texts_of
+from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.episode import SEARCHED_ONLY
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.schemas import RunRequest
+from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.library.library import Library
+from vrag_ray.serving.errors import InvalidError
+from vrag_ray.serving.in_process import LocalSystem, local_system
+from vrag_ray.serving.sent_pictures import SentPictures
+from vrag_ray.types import Query, SearchAnswer
+from vrag_ray.types.filters import SearchFilter
+
+GRAPH = GraphProtocol()
+
+
+class Searched:
+    """A retriever over a shelf that keeps what it was asked."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.asked: list[str | Query] = []
+
+    async def search(
+        self, queries: Sequence[str | Query], *, top_k: int, filter: SearchFilter | None = None
+    ) -> SearchAnswer:
+        self.asked.extend(queries)
+        [asked] = queries
+        text = asked.text if isinstance(asked, Query) else asked
+        return await self.shelf.search(text, top_k=top_k, filter=filter)
+
+
+async def asked_of(system: LocalSystem, request: RunRequest) -> RunRecord:
+    run_id = "only-one-run"
+    async for _ in system.ask(request.model_copy(update={"run_id": run_id})):
+        pass
+    return await system.run(run_id)
+
+
+def test_the_picture_of_a_question_reaches_the_retriever_once_as_a_png() -> None:
+    searched = Searched(library())
+    pictures = SentPictures()
+    system = LocalSystem(
+        Settings(), cast("ShardedRetriever", searched), cast("Library", searched.shelf), pictures
+    )  # the shelf reads pages as a library does
+    question = "How many units did North sell in 2022, and when was the workshop founded?"
+    try:
+        record = asyncio.run(asked_of(system, RunRequest(question=question, picture=data_url(form="WEBP"))))
+    finally:
+        pictures.close()
+    first, *later = searched.asked
+    assert isinstance(first, Query) and first.text
+    assert first.picture is not None and first.picture.startswith(b"\x89PNG")
+    assert all(isinstance(query, str) for query in later)
+    assert SEARCHED_ONLY in record.notices
+    assert record.picture is not None
+    sent = base64.b64decode(data_url(form="WEBP").partition(",")[2])
+    assert record.picture.size == len(sent)
+
+
+def test_a_file_that_is_no_picture_is_refused_before_anything_is_asked() -> None:
+    searched = Searched(library())
+    pictures = SentPictures()
+    system = LocalSystem(Settings(), cast("ShardedRetriever", searched), cast("Library", searched.shelf), pictures)
+    url = "data:image/png;base64," + base64.b64encode(b"no picture at all").decode()
+    try:
+        with pytest.raises(InvalidError, match="picture"):
+            asyncio.run(asked_of(system, RunRequest(question="q", picture=url)))
+    finally:
+        pictures.close()
+    assert searched.asked == []
+
+
+@pytest.fixture(scope="module")
+def collection(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A report of three pages, a text, and a photo whose words only OCR knows. Lexical search."""
+    from vrag_ray.ingest import ingest
+
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "report.pdf").write_bytes(material.pdf())
+    (folder / "notes.txt").write_text(material.TEXT, encoding="utf-8")
+    (folder / "cranes.png").write_bytes(material.picture())
+    root = tmp_path_factory.mktemp("blind") / "collection"
+    ingest([folder], Settings(collection=str(root), embedder=EmbedderConfig(name="none")))
+    yield str(root)
+
+
+def _read(body: Body, pattern: str) -> str:
+    """What a model without eyes finds between the fences of its prompt; "" where it is not said there."""
+    evidence = re.findall(r"<evidence>\n(.*?)\n</evidence>", "\n".join(texts_of(body)), re.DOTALL)
+    found = re.search(pattern, "\n".join(evidence))
+    return found[1] if found is not None else ""
+
+
+def _graph(body: Body, query: str, pattern: str) -> str:
+    told = "\n".join(texts_of(body))
+    if "<tool_response>" in told:
+        entry = MemorizeEntry(
+            information_id="Text 1", is_useful=True, priority_score=5, quote=_read(body, f"({pattern})")
+        )
+        return GRAPH.render(SummarizeAndMemorize(summarize="found", memorize=(entry,)))
+    if '"id": "a"' in told:
+        # The turns are gone: what it knows stands in the memory.
+        return GRAPH.render(AddAnswerNode(parent_ids=("a",), answer=_read(body, pattern), citations=("a#1",)))
+    return GRAPH.render(AddSearchNode(id="a", parent_ids=("root",), query=query))
+
+
+def _tags(body: Body, query: str, pattern: str) -> str:
+    found = _read(body, pattern)
+    return f"<think></think><answer>{found}</answer>" if found else f"<think></think><search>{query}</search>"
+
+
+@pytest.mark.parametrize("agent", ["vimrag", "vrag"])
+@pytest.mark.parametrize(
+    ("query", "pattern", "answer", "page", "has_box"),
+    [
+        ("dredging the northern basin", r"cost (4\.7 million)", "4.7 million", 2, True),
+        ("cranes", r"Cranes (17)", "17", 1, True),
+        ("tide tables printed", r"printed every (\w+)", "spring", None, False),
+    ],
+    ids=["text layer", "OCR", "plain text"],
+)
+def test_a_model_without_eyes_answers_from_words_in_both_protocols(
+    collection: str, agent: str, query: str, pattern: str, answer: str, page: int | None, has_box: bool
+) -> None:
+    play = _graph if agent == "vimrag" else _tags
+    with openai_stub(lambda body, _: play(body, query, pattern)) as stub:
+        values = {
+            "collection": collection,
+            "embedder": {"name": "none"},
+            "openai": {"base_url": stub.base_url, "model": "stub", "max_images": 0},
+            "agent": {"evidence": "text", "search_top_k": 1},
+        }
+
+        async def run() -> RunRecord:
+            async with local_system(Settings.model_validate(values)) as system:
+                return await asked_of(system, RunRequest(question="What is asked?", agent=agent))
+
+        record = asyncio.run(run())
+    assert (record.status, record.answer, record.corrections) == ("answered", answer, 0)
+    assert not any(images_of(body) for body in stub.requests)
+    [citation] = record.citations
+    assert (citation.page, citation.bbox is not None) == (page, has_box)
+    if agent == "vimrag" and has_box:
+        assert answer in citation.quote
+        assert citation.bbox is not None
+        assert citation.bbox[3] - citation.bbox[1] < 0.35, "around its line, not the page"
