@@ -153,8 +153,8 @@ async def test_a_body_beyond_the_limit_is_413(client: httpx.AsyncClient):
         for _ in range(200):
             yield b" " * 65536
 
-    declared = await client.post("/v1/search", content=b" " * (5 << 20))
-    streamed = await client.post("/v1/search", content=endless(), headers={"content-type": "application/json"})
+    declared = await client.post("/v1/embeddings", content=b" " * (5 << 20))
+    streamed = await client.post("/v1/embeddings", content=endless(), headers={"content-type": "application/json"})
     assert (declared.status_code, streamed.status_code) == (413, 413)
     assert streamed.json()["error"]["code"] == "too_large"
 
