@@ -113,6 +113,10 @@ class QwenVlEmbedding(Architecture):
         """What follows the chat's last turn."""
         return ""
 
+    def clip_mark(self, rendered: str) -> str:
+        """The chat with a clip's placeholder as the model was trained on it."""
+        return rendered
+
     def prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:
         picture = decoded(content.picture) if content.picture is not None else None
         frames = decoded_frames(content.frames, content.frame_times)
@@ -180,7 +184,7 @@ class QwenVlEmbedding(Architecture):
         # Its declared type knows texts only.
         render: Callable[..., str] = self.processor.apply_chat_template
         rendered = render(messages, add_generation_prompt=True, tokenize=False)
-        return f"{rendered}{self.suffix()}"
+        return f"{self.clip_mark(rendered)}{self.suffix()}"
 
     def _visual_tokens(self, picture: Image | None, frames: Sequence[Image]) -> int:
         area = self.patch**2
