@@ -91,6 +91,8 @@ def tiny_bge_m3(folder: Path, seed: int = 0) -> Path:
         max_position_embeddings=66, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2,
         initializer_range=WEIGHT_STD,
     )  # fmt: skip
+    # As the published file has it, and vLLM wants it.
+    config.position_embedding_type = "absolute"
     return _save(folder, seed, lambda: XLMRobertaModel(config), fast)
 
 

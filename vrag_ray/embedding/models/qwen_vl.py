@@ -158,8 +158,10 @@ class QwenVlEmbedding(Architecture):
         return [TokenVectors((), row[None]) for row in rows]
 
     def vllm_plan(self) -> VllmPlan:
-        sizes = {"images_kwargs": {"size": self.picture_size()}, "videos_kwargs": {"size": self.clip_size()}}
-        return VllmPlan("embed", "LAST", self.modalities, sizes, {})
+        clips = {"size": self.clip_size(), "do_sample_frames": False, "cap_pixels_per_frame": False}
+        arguments = {"images_kwargs": {"size": self.picture_size()}, "videos_kwargs": clips}
+        sees = frozenset({Modality.PICTURE, Modality.CLIP})
+        return VllmPlan("embed", "LAST", self.max_tokens, sees, arguments)
 
     def picture_size(self) -> dict[str, int]:
         return {"shortest_edge": self.min_pixels, "longest_edge": self.max_pixels}
@@ -167,10 +169,6 @@ class QwenVlEmbedding(Architecture):
     @abstractmethod
     def clip_size(self) -> dict[str, int]:
         """The limits as the video processor of this model counts them."""
-
-    @abstractmethod
-    def clip_metadata(self, times: Sequence[float]) -> dict[str, object]:
-        """The frames' times in the form that this model's processor reads."""
 
     def _rendered(self, content: Content, *, query: bool, words: str) -> str:
         parts: list[Part] = []
