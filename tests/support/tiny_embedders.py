@@ -5,6 +5,7 @@ Each function writes one folder, as a hub snapshot would look, and returns it. T
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,29 @@ QWEN_PADS = ["<|vision_pad|>", "<|image_pad|>", "<|video_pad|>"]
 
 
 def tiny_qwen3_vl_embedding(folder: Path, seed: int = 0) -> Path:
-    """128 dimensions; patches of 32 px. Also what Qwen3-VL-Reranker looks like."""
-    return _qwen_vl(folder, Family.QWEN3_VL, seed)
+    """128 dimensions; patches of 32 px."""
+    _qwen_vl(folder, Family.QWEN3_VL, seed)
+    # The published model's, for pictures and clips alike: vLLM takes one mean for both.
+    path = folder / "processor_config.json"
+    settings = json.loads(path.read_text())
+    for part in ("image_processor", "video_processor"):
+        settings[part] |= {"image_mean": [0.5] * 3, "image_std": [0.5] * 3}
+    path.write_text(json.dumps(settings, indent=1))
+    return folder
+
+
+def tiny_qwen3_vl_reranker(folder: Path, seed: int = 0) -> Path:
+    """As ``tiny_qwen3_vl_embedding``, with "yes" and "no" among its tokens."""
+    from transformers import AutoTokenizer, Qwen3VLForConditionalGeneration
+
+    tiny_qwen3_vl_embedding(folder, seed)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer.add_tokens(["yes", "no"])
+    tokenizer.save_pretrained(folder)
+    model = Qwen3VLForConditionalGeneration.from_pretrained(folder)
+    model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    model.save_pretrained(folder)
+    return folder
 
 
 def tiny_gve(folder: Path, seed: int = 0) -> Path:
@@ -69,6 +91,8 @@ def tiny_bge_m3(folder: Path, seed: int = 0) -> Path:
         max_position_embeddings=66, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2,
         initializer_range=WEIGHT_STD,
     )  # fmt: skip
+    # As the published file has it, and vLLM wants it.
+    config.position_embedding_type = "absolute"
     return _save(folder, seed, lambda: XLMRobertaModel(config), fast)
 
 
@@ -255,6 +279,7 @@ def _gemma_tokenizer(*more: str) -> object:
     trainer = trainers.BpeTrainer(vocab_size=500, show_progress=False, special_tokens=[*special[:4], *spelled])
     bpe.train_from_iterator([WORDS, "▁" * 8], trainer)
     bpe.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in special])
+    bpe.add_tokens([AddedToken("\n", normalized=False)])
     return PreTrainedTokenizerFast(
         tokenizer_object=bpe, pad_token="<pad>", eos_token="<eos>", bos_token="<bos>", unk_token="<unk>",
         padding_side="right",

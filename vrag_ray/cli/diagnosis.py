@@ -208,6 +208,4 @@ def _missing_for_visual(machine: Machine, have: dict[str, str | None]) -> tuple[
         missing.append("package vllm (pip install 'vrag-ray[gpu]')")
     if machine.faiss_gpus == 0:
         missing.append("a GPU that FAISS can use (package faiss-gpu)")
-    if importlib.util.find_spec("vrag_ray.embedding.qwen3_vl") is None:
-        missing.append("a visual embedder, which this version of vrag_ray does not have yet")
     return tuple(missing)

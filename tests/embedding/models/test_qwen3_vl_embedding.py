@@ -73,7 +73,7 @@ class Reference:
             each = "<|vision_start|>" + "<|video_pad|>" * (rows * columns // 4) + "<|vision_end|>"
             padded = [*times, times[-1]][: 2 * steps]
             stamps = [(padded[2 * step] + padded[2 * step + 1]) / 2 for step in range(steps)]
-            shown = "<|vision_start|>" + "".join(f"<{stamp:.1f} seconds>{each}" for stamp in stamps) + "<|vision_end|>"
+            shown = "".join(f"<{stamp:.1f} seconds>{each}" for stamp in stamps)
         prompt = (
             f"<|im_start|>system\n{instruction}<|im_end|>\n<|im_start|>user\n{shown}{text}<|im_end|>\n"
             "<|im_start|>assistant\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,13 +12,42 @@ from vrag_ray.cli.options import ConfigOption, JsonFlag, load
 
 if TYPE_CHECKING:
     from vrag_ray.cli.diagnosis import Diagnosis
+    from vrag_ray.config import Settings
 
 
-def doctor(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
-    """Tell what is installed, which profile would run and what is missing. Exits 1 when nothing would run."""
+EmbedderOption = Annotated[
+    str | None,
+    typer.Option(
+        "--embedder",
+        metavar="NAME",
+        help="Try this embedder instead: a space of the settings, a hub id, a folder, or package.module:factory.",
+    ),
+]
+CompareFlag = Annotated[
+    bool, typer.Option("--engine-compare", help="With --embedder: embed by its other engine too, and compare.")
+]
+
+
+def doctor(
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+    embedder: EmbedderOption = None,
+    engine_compare: CompareFlag = False,
+) -> None:
+    """Tell what is installed, which profile would run and what is missing. Exits 1 when nothing would run.
+
+    With ``--embedder``, embed a text, a page and a clip made for it, and tell dimensions, norms, vectors, bytes a page,
+    speed, memory and what it can read.
+    """
     from vrag_ray.cli.diagnosis import diagnose
 
-    diagnosis = diagnose(load(config, None))
+    if engine_compare and embedder is None:
+        raise typer.BadParameter("--engine-compare needs --embedder: which one is to be compared?")
+    settings = load(config, None)
+    if embedder is not None:
+        _try_embedder(embedder, settings, compare=engine_compare, as_json=as_json)
+        return
+    diagnosis = diagnose(settings)
     if as_json:
         typer.echo(json.dumps(diagnosis.as_dict()))
     else:
@@ -26,6 +55,14 @@ def doctor(config: ConfigOption = None, as_json: JsonFlag = False) -> None:
             typer.echo(line)
     if diagnosis.missing:
         raise typer.Exit(1)
+
+
+def _try_embedder(name: str, settings: Settings, *, compare: bool, as_json: bool) -> None:
+    from vrag_ray.cli.embedder_check import check_embedder, report_lines
+
+    check = check_embedder(name, settings, compare=compare)
+    for line in [json.dumps(check.as_dict())] if as_json else report_lines(check):
+        typer.echo(line)
 
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:

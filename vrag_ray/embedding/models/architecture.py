@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,13 +57,14 @@ class TokenVectors:
 
 @dataclass(frozen=True, slots=True)
 class VllmPlan:
-    """How vLLM runs this architecture: its pooling ``task``, and for single vectors where it pools."""
+    """How vLLM runs this architecture: its pooling ``task``, for single vectors where it pools, what ``sees`` a prompt
+    may show, and how its processor is called."""
 
-    task: str
-    pooling: str | None
-    modalities: frozenset[Modality]
-    processor_arguments: Mapping[str, object]
-    overrides: Mapping[str, object]
+    task: Literal["embed", "token_embed"]
+    pooling: Literal["CLS", "LAST"] | None
+    max_tokens: int
+    sees: frozenset[Modality] = frozenset()
+    processor_arguments: Mapping[str, object] = field(default_factory=dict)
 
 
 class Architecture(ABC):
@@ -133,6 +134,10 @@ class Architecture(ABC):
     def vllm_plan(self) -> VllmPlan | None:
         """None: vLLM has no class that gives this architecture's vectors."""
         return None
+
+    def clip_metadata(self, times: Sequence[float]) -> Mapping[str, object]:
+        """The times of a clip's frames in the form that the model's video processor reads."""
+        raise NotImplementedError(f"{self.kind} has no clips with times ({len(times)})")
 
     def words(self, text: str) -> str:
         """``text`` as it can stand in a prompt."""

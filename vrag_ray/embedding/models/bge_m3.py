@@ -75,4 +75,4 @@ class BgeM3(Architecture):
         return [TokenVectors((), row[None]) for row in first]
 
     def vllm_plan(self) -> VllmPlan:
-        return VllmPlan("embed", "CLS", self.modalities, {}, {})
+        return VllmPlan("embed", "CLS", self._max_tokens)

@@ -25,6 +25,8 @@ LIMITS = QwenLimits(
     clip_pixels=10 * 768 * 32 * 32,
     max_tokens=8192,
 )
+CLIP = "<|video_pad|>"
+WRAPPED_CLIP = f"<|vision_start|>{CLIP}<|vision_end|>"
 MILLISECONDS = 1000.0
 
 
@@ -48,6 +50,9 @@ class Qwen3VlEmbedding(QwenVlEmbedding):
         system = [{"type": "text", "text": instruction}]
         return [{"role": "system", "content": system}, {"role": "user", "content": parts}]
 
+    def clip_mark(self, rendered: str) -> str:
+        return without_outer_marks(rendered)
+
     def load(self, dtype: torch.dtype) -> PreTrainedModel:
         from transformers import Qwen3VLModel
 
@@ -58,9 +63,20 @@ class Qwen3VlEmbedding(QwenVlEmbedding):
         return {"shortest_edge": self.min_pixels, "longest_edge": self.frame_pixels * self.max_frames}
 
     def clip_metadata(self, times: Sequence[float]) -> dict[str, object]:
-        # A frame's stamp is its place over the rate: as if the clip had a thousand frames a second.
-        places = [round(time * MILLISECONDS) for time in times]
-        return {"total_num_frames": places[-1] + 1, "fps": MILLISECONDS, "frames_indices": places}
+        return clip_metadata(times)
+
+
+def clip_metadata(times: Sequence[float]) -> dict[str, object]:
+    """Seconds as this model's processor reads them: a frame's stamp is its place over the rate, so as if the clip had
+    a thousand frames a second."""
+    places = [round(time * MILLISECONDS) for time in times]
+    return {"total_num_frames": places[-1] + 1, "fps": MILLISECONDS, "frames_indices": places}
+
+
+def without_outer_marks(rendered: str) -> str:
+    """A chat whose clips have no marks around the whole, because each of their steps has its own: the releases of
+    transformers that the model was made with (before 5.10) replaced the outer ones, later ones leave them."""
+    return rendered.replace(WRAPPED_CLIP, CLIP)
 
 
 def sentence(instruction: str) -> str:

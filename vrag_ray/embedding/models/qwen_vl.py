@@ -113,6 +113,10 @@ class QwenVlEmbedding(Architecture):
         """What follows the chat's last turn."""
         return ""
 
+    def clip_mark(self, rendered: str) -> str:
+        """The chat with a clip's placeholder as the model was trained on it."""
+        return rendered
+
     def prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:
         picture = decoded(content.picture) if content.picture is not None else None
         frames = decoded_frames(content.frames, content.frame_times)
@@ -154,8 +158,10 @@ class QwenVlEmbedding(Architecture):
         return [TokenVectors((), row[None]) for row in rows]
 
     def vllm_plan(self) -> VllmPlan:
-        sizes = {"images_kwargs": {"size": self.picture_size()}, "videos_kwargs": {"size": self.clip_size()}}
-        return VllmPlan("embed", "LAST", self.modalities, sizes, {})
+        clips = {"size": self.clip_size(), "do_sample_frames": False, "cap_pixels_per_frame": False}
+        arguments = {"images_kwargs": {"size": self.picture_size()}, "videos_kwargs": clips}
+        sees = frozenset({Modality.PICTURE, Modality.CLIP})
+        return VllmPlan("embed", "LAST", self.max_tokens, sees, arguments)
 
     def picture_size(self) -> dict[str, int]:
         return {"shortest_edge": self.min_pixels, "longest_edge": self.max_pixels}
@@ -163,10 +169,6 @@ class QwenVlEmbedding(Architecture):
     @abstractmethod
     def clip_size(self) -> dict[str, int]:
         """The limits as the video processor of this model counts them."""
-
-    @abstractmethod
-    def clip_metadata(self, times: Sequence[float]) -> dict[str, object]:
-        """The frames' times in the form that this model's processor reads."""
 
     def _rendered(self, content: Content, *, query: bool, words: str) -> str:
         parts: list[Part] = []
@@ -180,7 +182,7 @@ class QwenVlEmbedding(Architecture):
         # Its declared type knows texts only.
         render: Callable[..., str] = self.processor.apply_chat_template
         rendered = render(messages, add_generation_prompt=True, tokenize=False)
-        return f"{rendered}{self.suffix()}"
+        return f"{self.clip_mark(rendered)}{self.suffix()}"
 
     def _visual_tokens(self, picture: Image | None, frames: Sequence[Image]) -> int:
         area = self.patch**2
