@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from vrag_ray.config import RerankerConfig
-from vrag_ray.embedding.base import Content
+from vrag_ray.embedding.base import Content, PictureSpec
 from vrag_ray.types import VragError
 
 KNOWN = "qwen3_vl"
@@ -18,6 +18,10 @@ class Reranker(Protocol):
     @property
     def id(self) -> str:
         """Names model, prompt and pixels."""
+
+    @property
+    def pictures(self) -> PictureSpec:
+        """How it wants pictures drawn."""
 
     def score(self, query: Content, passages: Sequence[Content]) -> list[float]:
         """How well each passage answers ``query``: 0 to 1, in input order.

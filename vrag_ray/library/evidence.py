@@ -12,7 +12,7 @@ from vrag_ray.types import Document, Locator, PageText, Query, SearchAnswer, Vra
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
-    from vrag_ray.index.search.retriever import ShardedRetriever
+    from vrag_ray.index.search.retriever import Retriever, ShardedRetriever
     from vrag_ray.library.library import Library
 
 A = TypeVar("A")
@@ -25,9 +25,11 @@ KEPT = 50_000
 class CollectionEvidence:
     """``EvidenceSource`` over a collection that is served, asked or trained on in this process."""
 
-    def __init__(self, retriever: ShardedRetriever, library: Library) -> None:
+    def __init__(self, retriever: ShardedRetriever, library: Library, search: Retriever | None = None) -> None:
+        """``search`` answers in place of ``retriever``, which it is made of: with a reranker after it."""
         self._retriever = retriever
         self._library = library
+        self._search = search or retriever
 
     @classmethod
     async def open(cls, settings: Settings) -> CollectionEvidence:
@@ -37,12 +39,14 @@ class CollectionEvidence:
         """
         from vrag_ray.index.search.retriever import ShardedRetriever
         from vrag_ray.library.library import Library
+        from vrag_ray.library.reranked import with_reranker
 
         retriever = await ShardedRetriever.start(settings)
         if not retriever.collection.documents():
             await retriever.close()
             raise VragError(f"the collection {settings.collection} is empty: fill it with `vrag ingest` first")
-        return cls(retriever, Library(settings, retriever.refresh))
+        library = Library(settings, retriever.refresh)
+        return cls(retriever, library, await with_reranker(settings, retriever, library))
 
     @property
     def documents(self) -> Sequence[Document]:
@@ -52,7 +56,7 @@ class CollectionEvidence:
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
     ) -> SearchAnswer:
         asked = query if picture is None else Query(query, picture)
-        return await self._retriever.search([asked], top_k=top_k, filter=filter)
+        return await self._search.search([asked], top_k=top_k, filter=filter)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return await self._library.page_texts(pages)

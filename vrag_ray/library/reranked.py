@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.config import Settings
 from vrag_ray.embedding.base import Content, PictureSpec
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.types import HYBRID, Hit, PassageKind, Query, SearchAnswer, VragError
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 
 RERANKER = "reranker"
 """The name of its score among those of the legs."""
+
+
+async def with_reranker(settings: Settings, retriever: Retriever, library: Library) -> Retriever:
+    """``retriever``, with the model of ``settings.reranker`` after it where there is one.
+
+    Raises VragError where that model cannot be loaded.
+    """
+    if settings.reranker is None:
+        return retriever
+    from vrag_ray.embedding.reranker import load_reranker
+
+    reranker = await asyncio.to_thread(load_reranker, settings.reranker)
+    return RerankedSearch(retriever, library, reranker, settings.reranker.top_n)
 
 
 class RerankedSearch:

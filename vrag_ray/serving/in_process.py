@@ -18,7 +18,7 @@ from vrag_ray.serving.sent_pictures import SentPictures, sent_file
 from vrag_ray.types import NotFoundError, VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.index.search.retriever import ShardedRetriever
+    from vrag_ray.index.search.retriever import Retriever, ShardedRetriever
     from vrag_ray.library.library import Library
 
 
@@ -35,12 +35,14 @@ async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
     """``settings.collection`` ready to be searched and asked. Raises NotFoundError where there is no collection."""
     from vrag_ray.index.search.retriever import ShardedRetriever
     from vrag_ray.library.library import Library
+    from vrag_ray.library.reranked import with_reranker
 
     retriever = await ShardedRetriever.start_local(settings)
     library = Library(settings, retriever.refresh)
     pictures = SentPictures()
     try:
-        yield LocalSystem(settings, retriever, library, pictures)
+        search = await with_reranker(settings, retriever, library)
+        yield LocalSystem(settings, retriever, library, pictures, search)
     finally:
         pictures.close()
         library.close()
@@ -59,12 +61,19 @@ class LocalSystem:
     """See ``local_system``, which makes it."""
 
     def __init__(
-        self, settings: Settings, retriever: ShardedRetriever, library: Library, pictures: SentPictures
+        self,
+        settings: Settings,
+        retriever: ShardedRetriever,
+        library: Library,
+        pictures: SentPictures,
+        search: Retriever,
     ) -> None:
+        """``search`` is ``retriever``, or that with a reranker after it."""
         self._settings = settings
         self._pictures = pictures
         self._retriever = retriever
         self._library = library
+        self._search = search
         self._runs: dict[str, Run] = {}
 
     async def search(self, request: SearchRequest) -> SearchResponse:
@@ -73,7 +82,7 @@ class LocalSystem:
         picture = None
         if request.picture is not None:
             picture = await self._pictures.png(sent_file(request.picture, "picture"), "picture")
-        answer = await self._retriever.search(
+        answer = await self._search.search(
             request.asked(picture), top_k=request.top_k, mode=request.mode, filter=request.filter
         )
         return SearchResponse(
@@ -90,7 +99,7 @@ class LocalSystem:
         from vrag_ray.serving.runs.factory import endpoint_model, make_run
 
         _refuse_served_model(request.agent, self._settings)
-        source = CollectionEvidence(self._retriever, self._library)
+        source = CollectionEvidence(self._retriever, self._library, self._search)
         run = make_run(
             request.run_id or uuid.uuid4().hex,
             request,

@@ -20,6 +20,7 @@ def test_a_leg_that_is_not_there_is_a_wrong_field_of_the_request(tmp_path: Path)
 
     async def check() -> None:
         service = RetrieverService.__new__(RetrieverService)
+        service._search = None
         service._retriever = await ShardedRetriever.start_local(settings)
         with pytest.raises(InvalidError, match="mode 'psychic' is none of hybrid, lexical") as caught:
             await service.search(["one"], 1, "psychic", None)

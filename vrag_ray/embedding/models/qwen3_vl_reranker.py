@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import RerankerConfig
-from vrag_ray.embedding.base import Content, EmbedError
+from vrag_ray.embedding.base import Content, EmbedError, PictureSpec
 from vrag_ray.embedding.models.architecture import cut_to
 from vrag_ray.embedding.models.pictures import decoded, decoded_frames
 from vrag_ray.embedding.models.qwen3_vl_embedding import EMPTY, LIMITS, clip_metadata, without_outer_marks
@@ -83,6 +83,11 @@ class Qwen3VlReranker:
         self._lock = threading.Lock()
         prompt = hashlib.sha256(f"{SYSTEM}{INSTRUCTION}".encode()).hexdigest()[:8]
         self.id = f"{source.name}@{source.identity}/qwen3-vl-reranker/prompt-{prompt}/px{self._max_pixels}"
+
+    @property
+    def pictures(self) -> PictureSpec:
+        processor = self._processor.image_processor
+        return PictureSpec(processor.patch_size * processor.merge_size, self._min_pixels, self._max_pixels)
 
     def score(self, query: Content, passages: Sequence[Content]) -> list[float]:
         asked = self._side(query, "the query")

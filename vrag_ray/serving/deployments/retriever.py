@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from vrag_ray.index.search.retriever import ShardedRetriever
+    from vrag_ray.index.search.retriever import Retriever, ShardedRetriever
 
 log = logging.getLogger("vrag_ray.serving")
 
@@ -29,6 +29,7 @@ class RetrieverService:
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits constructors
         self._settings = settings
         self._retriever: ShardedRetriever | None = None
+        self._search: Retriever | None = None
         self._why = "starting"
         self._stale = ""
         self._starting = asyncio.Lock()
@@ -36,10 +37,11 @@ class RetrieverService:
 
     async def search(self, queries: Sequence[str | Query], top_k: int, mode: str, filter: SearchFilter | None) -> Found:
         retriever = self._ready()
+        search = self._search or retriever
         from vrag_ray.index.search.retriever import NoSuchLegError
 
         try:
-            answer = await retriever.search(queries, top_k=top_k, mode=mode, filter=filter)
+            answer = await search.search(queries, top_k=top_k, mode=mode, filter=filter)
         except NoSuchLegError as error:
             raise InvalidError(str(error), param="mode") from error
         return Found(answer, retriever.status().profile)
@@ -82,10 +84,16 @@ class RetrieverService:
 
     async def _started(self) -> ShardedRetriever:
         from vrag_ray.index.search.retriever import ShardedRetriever
+        from vrag_ray.library.library import Library
+        from vrag_ray.library.reranked import with_reranker
 
         async with self._starting:
             if self._retriever is None:
-                self._retriever = await ShardedRetriever.start(self._settings)
+                retriever = await ShardedRetriever.start(self._settings)
+                # Where pages are read again, this deployment draws them itself: another's would cost a hop a page.
+                library = Library(self._settings, retriever.refresh)
+                self._search = await with_reranker(self._settings, retriever, library)
+                self._retriever = retriever
             return self._retriever
 
     async def _keep_fresh(self) -> None:
