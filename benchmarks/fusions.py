@@ -30,7 +30,7 @@ def shipped(question: Question) -> list[str]:
     best = question.lexical.pages[0][1] if question.lexical.pages else 0.0
     words = question.lexical.leg(LEXICAL, lexical_weight(best, question.ceiling))
     meaning = question.dense.leg(TEXT) if question.readable >= LEAST_READABLE else None
-    return [item.id for item in rank(HYBRID, meaning, words)]
+    return [item.id for item in rank(HYBRID, [] if meaning is None else [meaning], words)]
 
 
 def by_rank(k: int) -> Fusion:

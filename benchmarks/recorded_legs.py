@@ -21,10 +21,11 @@ from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.embedding.base import Content, stacked
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.evaluation.toc import TocQuery, toc_queries
+from vrag_ray.index.search.flat_index import FlatIndex
 from vrag_ray.index.search.fusion import Leg, best_windows
 from vrag_ray.index.search.legs import lexical_leg
-from vrag_ray.index.search.lexical import Scored
-from vrag_ray.index.search.shard import ShardIndex, load_rows
+from vrag_ray.index.search.scored import Scored
+from vrag_ray.index.search.shard_rows import load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.ingest import ingest
@@ -111,7 +112,7 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
     if embedder is None or report.notices:
         raise VragError(f"the dense leg cannot be measured: {' '.join(report.notices)}")
     collection = Collection.open(settings.collection)
-    index = ShardIndex(*load_rows(collection, embedder.id, 0, 1), threads=2)
+    index = FlatIndex(*load_text_rows(collection, embedder.id, 0, 1), threads=2)
     candidates = settings.index.candidates
     windows = index.search(stacked(embedder.embed_queries([Content(text) for text in texts])), candidates)
     dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]

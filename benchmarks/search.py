@@ -23,11 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig
+from vrag_ray.index.search.shard_index import SpaceSpec
 from vrag_ray.index.search.shard_pool import ShardPool
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import documents_table, passage_schema, shard_checksum
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc
-from vrag_ray.types import Document, DocumentKind, DocumentStatus
+from vrag_ray.types import TEXT, Document, DocumentKind, DocumentStatus
 
 DIM, K, PAGES_PER_DOC, BATCH = 384, 10, 1000, 50_000
 EMBEDDER = "planted/384"
@@ -80,27 +81,27 @@ async def measure(root: Path, queries: NDArray[np.float32], raw: faiss.Index) ->
     collection = Collection.open(root)
     unsharded: list[list[tuple[str, float]]] = []
     for shards in (1, 2, 3, 7):
-        pool = ShardPool(collection.root, EMBEDDER, IndexConfig(shards=shards, shard_timeout_s=60.0))
+        pool = ShardPool(collection.root, IndexConfig(shards=shards, shard_timeout_s=60.0))
         began = time.perf_counter()
-        await pool.load(collection.version)
+        await pool.load(collection.version, [SpaceSpec(TEXT, EMBEDDER)])
         load_s = time.perf_counter() - began
         for query in queries[:3]:
             raw.search(query[None], K)
-            await pool.search(collection.version, query[None], K, None)
+            await pool.search(collection.version, TEXT, [query[None]], K, None)
         alone, ours, found = [], [], []
         for query in queries:
             began = time.perf_counter()
             raw.search(query[None], K)
             alone.append(time.perf_counter() - began)
             began = time.perf_counter()
-            answer = await pool.search(collection.version, query[None], K, None)
+            answer = await pool.search(collection.version, TEXT, [query[None]], K, None)
             ours.append(time.perf_counter() - began)
             assert answer.shards_ok == shards
             found.append([(scored.id, scored.score) for scored in answer.results[0]])
         if shards == 1:
             unsharded = found
         a, b = statistics.median(alone) * 1e3, statistics.median(ours) * 1e3
-        bytes_each = statistics.mean(status.bytes_per_vector for status in pool.statuses())
+        bytes_each = statistics.mean(status.bytes_per_passage for status in pool.statuses())
         print(
             f"{shards} shards: raw {a:6.2f} ms  ours {b:6.2f} ms  over (ours-2ms)/raw {(b - 2) / a:5.2f}"
             f"  equal to unsharded: {found == unsharded}  {bytes_each:.0f} B/vector  load {load_s:.1f} s",

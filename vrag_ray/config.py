@@ -121,6 +121,11 @@ class SpaceConfig(Section):
     weight: float = Field(default=1.0, ge=0.0)
     """In hybrid search, of this leg's say among the vector legs."""
 
+    def with_absolute_model(self) -> SpaceConfig:
+        """The same for every process: a folder named relative to this one's is named in full."""
+        folder = Path(self.model).expanduser()
+        return self.model_copy(update={"model": str(folder.absolute())}) if folder.is_dir() else self
+
 
 class RerankerConfig(Section):
     """A model that reads question and page together, over the first results of a search."""
@@ -149,8 +154,27 @@ class IngestConfig(Section):
     strict: bool = False
 
 
+class IndexKind(StrEnum):
+    """How the single vectors of a shard are searched."""
+
+    FLAT = "flat"
+    """Exact."""
+    IVF_SQ = "ivf_sq"
+    """Inverted file of half-precision vectors: a part of them is scanned."""
+    IVF_PQ = "ivf_pq"
+    """Inverted file of product-quantised vectors: an eighth of the memory, and less exact."""
+
+
 class IndexConfig(Section):
     """How a collection is served from memory."""
+
+    kind: IndexKind = IndexKind.FLAT
+    nprobe: int = Field(default=16, ge=1)
+    """Lists that a search of an inverted file scans; it has about as many lists as the square root of its vectors."""
+    recall_floor: float = Field(default=0.95, ge=0.0, le=1.0)
+    """An inverted file that finds less of the exact ten nearest is refused; measured on the collection at each load."""
+    gpu_temp_mb: int = Field(default=256, ge=0)
+    """Temporary GPU memory of one shard's index, beside its vectors."""
 
     shards: int = Field(default=1, ge=1)
     replicas: int = Field(default=1, ge=1)

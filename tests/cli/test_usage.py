@@ -37,7 +37,7 @@ def test_no_arguments_show_the_help_as_wrong_use(capsys):
         (["ask", "x", "--picture", "no-such-picture.png"], "no-such-picture.png"),
         (["ask", "x", "--evidence", "sound"], "sound"),
         (["search", "x", " "], "empty"),
-        (["search", "x", "--mode", "magic"], "magic"),
+        (["search", "x", "--mode", ""], "--mode"),
         (["search", "x", "--kind", "song"], "song"),
         (["search", "x", "--where", "year"], "year"),
         (["search", "x", "--top-k", "0"], "--top-k"),

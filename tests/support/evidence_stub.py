@@ -36,8 +36,7 @@ def evidence_stub() -> Iterator[str]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             request = SearchRequest.model_validate_json(body)
-            [query] = request.all_queries()
-            found = asyncio.run(shelf.search(query, top_k=request.top_k, filter=None))
+            found = asyncio.run(shelf.search(request.query or "", top_k=request.top_k, filter=None))
             response = SearchResponse(
                 results=[[search_hit(hit) for hit in hits] for hits in found.results],
                 shards_ok=1,

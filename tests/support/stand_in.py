@@ -50,6 +50,7 @@ from vrag_ray.types import (
     NotFoundError,
     Passage,
     PassageKind,
+    Query,
     SearchAnswer,
     VragError,
 )
@@ -123,6 +124,8 @@ class StandIn:
         self.go = asyncio.Event()
         self.submitted: list[tuple[Sequence[UploadedFile], Meta]] = []
         self.drawn: list[tuple[object, ...]] = []
+        self.page = b"\x89PNG"
+        self.searched: list[str | Query] = []
         self.retriever_ready = True
         self.embedder_id = EMBEDDER_ID
         self.known_agents = ("extractive", "vimrag", "vrag")
@@ -162,7 +165,7 @@ class StandIn:
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         await self.document(doc_id)
         self.drawn.append((doc_id, page, dpi, box))
-        return b"\x89PNG"
+        return self.page
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
         await self.document(doc_id)
@@ -190,9 +193,12 @@ class StandInSearch:
     def __init__(self, of: StandIn) -> None:
         self._of = of
 
-    async def search(self, queries: Sequence[str], *, top_k: int, mode: str, filter: SearchFilter | None) -> Found:
+    async def search(
+        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
+    ) -> Found:
         if self._of.fault is not None:
             raise self._of.fault
+        self._of.searched += queries
         hits = tuple(_hit(number) for number in range(min(top_k, 3)))
         answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, mode, 7, ("one shard is down",))
         return Found(answer, "embedded")
@@ -210,6 +216,11 @@ class StandInSearch:
             notices=notices,
             embedder_id=self._of.embedder_id,
         )
+
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        if page != 1:
+            raise NotFoundError(f"page {page} of document {doc_id} has no heat map")
+        return np.array([[0.0, 1.0], [0.0, 0.0]], np.float32)
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         self._of.embedded.append((list(texts), queries))

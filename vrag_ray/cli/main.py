@@ -13,6 +13,7 @@ from vrag_ray.cli.commands.ask import ask
 from vrag_ray.cli.commands.collection import create, delete, documents, verify, versions
 from vrag_ray.cli.commands.demo import demo
 from vrag_ray.cli.commands.doctor import doctor
+from vrag_ray.cli.commands.embed import embed
 from vrag_ray.cli.commands.ingest import ingest
 from vrag_ray.cli.commands.mcp import mcp
 from vrag_ray.cli.commands.search import search
@@ -25,7 +26,7 @@ from vrag_ray.types import VragError
 
 USAGE = 2
 INTERRUPTED = 130
-COMMANDS = (up, demo, ingest, search, ask, serve, ui, mcp, create, documents, delete, versions, verify, doctor)
+COMMANDS = (up, demo, ingest, embed, search, ask, serve, ui, mcp, create, documents, delete, versions, verify, doctor)
 
 
 def make_app() -> typer.Typer:

@@ -84,10 +84,8 @@ def parse_evidence(form: str | None) -> EvidenceForm | None:
 
 
 def picture_url(path: Path) -> str:
-    """The file as a data URL: what it is, whoever decodes it finds out. Raises VragError where it cannot be sent."""
-    import base64
-
-    from vrag_ray.client.schemas import MAX_PICTURE_BYTES
+    """The file as a data URL. Raises VragError where it cannot be sent."""
+    from vrag_ray.client.schemas import MAX_PICTURE_BYTES, data_url
     from vrag_ray.types import VragError
 
     try:
@@ -96,7 +94,7 @@ def picture_url(path: Path) -> str:
         raise VragError(f"cannot read the picture {path}: {error.strerror}") from error
     if len(data) > MAX_PICTURE_BYTES:
         raise VragError(f"the picture {path} has more than {MAX_PICTURE_BYTES >> 20} MiB: send a smaller one")
-    return f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    return data_url(data)
 
 
 def _parse_pair(pair: str, option: str) -> tuple[str, MetaValue]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from vrag_ray.ingest import Progress
 
 LINE_EVERY_S = 5.0
-STAGES = ("register", "decode", "embed", "commit")
 
 
 @contextmanager
@@ -37,8 +36,16 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
         TextColumn("{task.fields[eta]}"),
     )
     with Bars(*columns, console=Console(stderr=True)) as bars:
-        tasks = {name: bars.add_task(name, total=0, rate="", eta="") for name in STAGES}
-        yield lambda progress: _advance(bars.update, tasks, progress)
+        tasks: dict[str, TaskID] = {}
+
+        def show(progress: Progress) -> None:
+            for stage in progress.stages:
+                # Vector spaces come after the texts, each with stages of its own; committing begins anew.
+                if stage.name not in tasks:
+                    tasks[stage.name] = bars.add_task(stage.name, total=0, rate="", eta="")
+            _advance(bars.update, tasks, progress)
+
+        yield show
 
 
 def _advance(update: Callable[..., None], tasks: dict[str, TaskID], progress: Progress) -> None:

@@ -77,7 +77,10 @@ def search_lines(response: SearchResponse, queries: Sequence[str]) -> Iterator[s
             yield "  nothing found"
         for number, hit in enumerate(hits, start=1):
             yield f"  {number}. {hit.title}, {place(hit)}  (score {hit.score:.3f})"
-            yield f"     {shortened(' '.join(hit.text.split()))}"
+            if hit.region is not None:
+                yield f"     seen in box {box_text(hit.region)}"
+            if hit.text.strip():
+                yield f"     {shortened(' '.join(hit.text.split()))}"
             yield f"     {hit.doc_id[:12]}  {hit.uri}"
     yield (
         f"{response.mode} search, {response.retrieval_profile} profile, collection version "

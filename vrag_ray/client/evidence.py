@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.client.http import AsyncClient
-from vrag_ray.client.schemas import SearchHit, SearchRequest
+from vrag_ray.client.schemas import SearchHit, SearchRequest, data_url
 from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.imaging.fitting import REFERENCE_DPI, fitted, size_of
 from vrag_ray.types import (
@@ -39,11 +39,8 @@ class HttpEvidence:
     async def search(
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
     ) -> SearchAnswer:
-        if picture is not None:
-            raise VragError(
-                "a search with a picture is not made over a gateway from here: ask the gateway's own agents"
-            )
-        reply = await self._client.search(SearchRequest(query=query, top_k=top_k, filter=filter))
+        url = None if picture is None else data_url(picture)
+        reply = await self._client.search(SearchRequest(query=query, picture=url, top_k=top_k, filter=filter))
         results = tuple(tuple(map(_hit, hits)) for hits in reply.results)
         return SearchAnswer(
             results, reply.shards_ok, reply.shards_total, reply.mode, reply.collection_version, tuple(reply.notices)

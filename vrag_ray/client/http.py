@@ -200,6 +200,11 @@ class Client:
             job = _parsed(self._send("GET", job.url), IngestJob)
         return job
 
+    def heatmap_png(self, doc_id: str, page: int, query: str, *, dpi: float = 150.0) -> bytes:
+        """The page, tinted where ``query`` is seen. Raises ServerError (404) where no leg can tell."""
+        path = f"/v1/documents/{doc_id}/pages/{page}.png"
+        return self._send("GET", path, params={"dpi": dpi, "heatmap": query}).content
+
     def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
         """A page (from 1), or the part of it in ``box``, drawn from the source."""
         return self._send("GET", f"/v1/documents/{doc_id}/pages/{page}.png", params=_drawing(dpi, box)).content

@@ -6,6 +6,7 @@ A run's record and its events are not repeated here: they are ``vrag_ray.agent.d
 
 from __future__ import annotations
 
+import base64
 from enum import StrEnum
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from vrag_ray.config import EvidenceForm
 from vrag_ray.types import HYBRID, DocumentKind, DocumentStatus, MetaValue, PassageKind
+from vrag_ray.types import Query as SearchQuery
 from vrag_ray.types.filters import SearchFilter
 
 MAX_PICTURE_BYTES = 8 << 20
@@ -20,6 +22,11 @@ MAX_PICTURE_BYTES = 8 << 20
 MAX_PICTURE_URL = MAX_PICTURE_BYTES * 4 // 3 + 64
 """Characters of such a URL."""
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
+
+
+def data_url(picture: bytes) -> str:
+    """An image file as a request carries it: what it is, whoever decodes it finds out."""
+    return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
 
 
 class Request(BaseModel):
@@ -35,9 +42,11 @@ class Reply(BaseModel):
 
 
 class SearchRequest(Request):
-    """``POST /v1/search``: exactly one of ``query`` and ``queries``."""
+    """``POST /v1/search``: ``queries``, or one query of words, of a picture, or of both."""
 
     query: Query | None = None
+    picture: str | None = Field(default=None, max_length=MAX_PICTURE_URL, repr=False)
+    """To look for what looks like it, as ``data:image/…;base64,…``, of any format that ingest reads."""
     queries: list[Query] | None = Field(default=None, max_length=256, validate_default=True)
     top_k: int = Field(default=3, ge=1, le=100)
     mode: str = Field(default=HYBRID, min_length=1, max_length=32)
@@ -48,26 +57,33 @@ class SearchRequest(Request):
     @classmethod
     def _one_of_query_and_queries(cls, queries: list[str] | None, info: ValidationInfo) -> list[str] | None:
         # `query` is absent from the data when it failed its own check: that error stands alone.
-        if "query" not in info.data:
+        if "query" not in info.data or "picture" not in info.data:
             return queries
-        if (queries is None) == (info.data["query"] is None):
-            raise ValueError("give exactly one of query and queries")
+        one = info.data["query"] is not None or info.data["picture"] is not None
+        if queries is None and not one:
+            raise ValueError("give a query, a picture, or queries")
+        if queries is not None and one:
+            raise ValueError("give queries alone, or one query with or without a picture")
         if queries is not None and not queries:
             raise ValueError("queries is empty: give at least one")
         return queries
 
-    def all_queries(self) -> list[str]:
-        """The queries to answer, in the order of ``SearchResponse.results``."""
-        return self.queries if self.queries is not None else [self.query or ""]
+    def asked(self, picture: bytes | None) -> list[str | SearchQuery]:
+        """The queries to answer, in the order of ``SearchResponse.results``; ``picture`` is the request's, decoded."""
+        if self.queries is not None:
+            return list(self.queries)
+        return [SearchQuery(self.query or "", picture)]
 
 
 class SearchHit(Reply):
     """One result. ``bbox`` is (x0, y0, x1, y1) in fractions of the page, origin top left: around the lines of ``text``,
     None for plain text, clips and text whose place is not known.
 
+    ``region`` is where on the page the query was seen, in the same fractions, as far as a leg of late interaction can
+    tell. ``scores`` has each leg's own score. ``duplicate_of`` is the passage of an earlier result that looks the same.
     ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds. ``image_url`` is a path of the same server and is
     None where there is nothing to show (text files). ``score`` orders the results of one query and compares with no
-    other query's: cosine (``dense``), BM25 (``lexical``) or a share in 0..1 (``hybrid``).
+    other query's: that of the leg, see ``mode``, or a share in 0..1 (``hybrid``).
     """
 
     passage_id: str
@@ -81,6 +97,9 @@ class SearchHit(Reply):
     score: float
     text: str
     bbox: tuple[float, float, float, float] | None = None
+    region: tuple[float, float, float, float] | None = None
+    scores: dict[str, float] = {}
+    duplicate_of: str = ""
     image_url: str | None = None
 
 

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from vrag_ray.config import EmbedderConfig
-from vrag_ray.embedding.base import Embedder
+from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.embedding.base import Embedder, Modality
+from vrag_ray.embedding.models.catalog import CLASSES
+from vrag_ray.embedding.models.source import CONFIG_FILE
 from vrag_ray.embedding.weights import REPOSITORY, WeightsError, load_weights
 from vrag_ray.types import VragError
 
-AVAILABLE = "minilm (all-MiniLM-L6-v2), a folder with its weights, none (words only), or package.module:factory"
+AVAILABLE = (
+    "minilm (all-MiniLM-L6-v2), a folder with its weights, none (words only), a hub id (owner/name) or a folder of a "
+    "text embedder (docs/embedding.md), or package.module:factory"
+)
 MEMBERS = ("id", "dim", "multi_vector", "modalities", "pictures", "readable", "embed_passages", "embed_queries")
 """Of ``Embedder``, in the order a reader would write them."""
 
@@ -34,7 +40,24 @@ def load_embedder(config: EmbedderConfig) -> LoadedEmbedder:
         return LoadedEmbedder(None, "lexical search only: embedder.name is none")
     if config.name == "minilm":
         return _load_minilm(config)
-    return LoadedEmbedder(_from_factory(config))
+    if _is_model(config.name):
+        return LoadedEmbedder(_text_model(config))
+    return LoadedEmbedder(_from_factory(config.name, config, "embedder.name"))
+
+
+def space_embedder(config: SpaceConfig) -> Embedder:
+    """The embedder of a vector space: ``config.model`` is a hub id, a folder, or ``package.module:factory``, whose
+    factory is called with ``config``.
+
+    Which class reads a model is told by its config.json alone. Raises VragError that names the model, what was tried
+    and the remedy: not found offline, an architecture unknown here or to the engine, a package not installed, a
+    dimension, instruction or pixel limit that the model was not trained for.
+    """
+    if ":" in config.model and not Path(config.model).expanduser().is_dir():
+        return _from_factory(config.model, config, "spaces: model")
+    from vrag_ray.embedding.models.space import model_embedder
+
+    return model_embedder(config)
 
 
 def named_embedder(name: str, base: EmbedderConfig) -> EmbedderConfig:
@@ -46,7 +69,7 @@ def named_embedder(name: str, base: EmbedderConfig) -> EmbedderConfig:
     folder = Path(name).expanduser()
     if name in ("minilm", REPOSITORY, REPOSITORY.rpartition("/")[2]):
         config = base.model_copy(update={"name": "minilm"})
-    elif name == "none" or ":" in name:
+    elif name == "none" or ":" in name or _is_model(name):
         config = base.model_copy(update={"name": name})
     elif folder.is_dir():
         config = base.model_copy(update={"name": "minilm", "weights_dir": str(folder)})
@@ -59,8 +82,10 @@ def named_embedder(name: str, base: EmbedderConfig) -> EmbedderConfig:
             raise VragError(
                 f"the embedding model {name!r} cannot be loaded: {error}; available: {AVAILABLE}"
             ) from error
+    elif _is_model(config.name):
+        _text_model(config)
     elif config.name != "none":
-        _from_factory(config)
+        _from_factory(config.name, config, "embedder.name")
     return config
 
 
@@ -74,25 +99,48 @@ def _load_minilm(config: EmbedderConfig) -> LoadedEmbedder:
     return LoadedEmbedder(TextEmbedder(weights, threads=config.threads))
 
 
-def _from_factory(config: EmbedderConfig) -> Embedder:
-    module_name, colon, attribute = config.name.partition(":")
+def _is_model(name: str) -> bool:
+    """A hub id, or a folder whose model has a class here; minilm's own folder is none, since it runs on ONNX."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        return ":" not in name and name.count("/") == 1 and not name.startswith(("/", ".", "~"))
+    try:
+        config: object = json.loads((folder / CONFIG_FILE).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("model_type") in CLASSES
+
+
+def _text_model(config: EmbedderConfig) -> Embedder:
+    from vrag_ray.embedding.models.space import model_embedder
+
+    embedder = model_embedder(SpaceConfig(model=config.name))
+    if Modality.TEXT not in embedder.modalities or embedder.multi_vector:
+        raise VragError(
+            f"embedder.name is {config.name!r}, which gives no single vectors of texts: name it under `spaces` instead"
+        )
+    return embedder
+
+
+def _from_factory(name: str, config: EmbedderConfig | SpaceConfig, setting: str) -> Embedder:
+    module_name, colon, attribute = name.partition(":")
     if not (module_name and colon and attribute):
-        raise VragError(f"embedder.name is {config.name!r}; use minilm, none or package.module:factory")
+        raise VragError(f"{setting} is {name!r}; use {AVAILABLE}")
     try:
         factory = getattr(importlib.import_module(module_name), attribute)
     except ImportError as error:
-        raise VragError(f"embedder.name is {config.name!r}, but {module_name} does not import: {error}") from error
+        raise VragError(f"{setting} is {name!r}, but {module_name} does not import: {error}") from error
     except AttributeError as error:
-        raise VragError(f"embedder.name is {config.name!r}, but {module_name} has no {attribute}") from error
+        raise VragError(f"{setting} is {name!r}, but {module_name} has no {attribute}") from error
     if not callable(factory):
-        raise VragError(f"embedder.name is {config.name!r}, but {attribute} cannot be called")
+        raise VragError(f"{setting} is {name!r}, but {attribute} cannot be called")
     embedder: object = factory(config)
     if not isinstance(embedder, Embedder):
         lacking = ", ".join(name for name in MEMBERS if not hasattr(embedder, name))
         raise VragError(
-            f"embedder.name is {config.name!r}, but it made a {type(embedder).__name__}, which lacks {lacking}: "
+            f"{setting} is {name!r}, but it made a {type(embedder).__name__}, which lacks {lacking}: "
             "see vrag_ray.embedding.base.Embedder"
         )
     if not embedder.id or embedder.dim < 1:
-        raise VragError(f"embedder.name is {config.name!r}, but its embedder has no id or a dim below 1")
+        raise VragError(f"{setting} is {name!r}, but its embedder has no id or a dim below 1")
     return embedder

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors, texts_of
 from vrag_ray.embedding.minilm_graph import HIDDEN, INPUT, MAX_TOKENS, build_session
 from vrag_ray.embedding.weights import MODEL_SHA256, MiniLmWeights
+from vrag_ray.embedding.words import encodable, is_latin
 from vrag_ray.types import VragError
 
 
@@ -60,14 +59,14 @@ class TextEmbedder:
     def token_ids(self, text: str) -> NDArray[np.int64]:
         """The model's input for ``text``: at most 256 ids, the two markers included."""
         # One at a time, on this thread: the batch calls take every core whatever `threads` says.
-        return np.asarray(self._tokenizer.encode(_encodable(text)).ids, np.int64)
+        return np.asarray(self._tokenizer.encode(encodable(text)).ids, np.int64)
 
     def _readable(self, text: str) -> float:
-        text = _encodable(text)
+        text = encodable(text)
         encoded = self._tokenizer.encode(text, add_special_tokens=False)
         known = [piece != self._unknown for piece in encoded.ids]
         written = ["".join(filter(str.isalnum, text[start:stop])) for start, stop in encoded.offsets]
-        words = [is_known and all(map(_is_latin, t)) for is_known, t in zip(known, written, strict=True) if t]
+        words = [is_known and all(map(is_latin, t)) for is_known, t in zip(known, written, strict=True) if t]
         counted = words or known
         return sum(counted) / len(counted) if counted else 0.0
 
@@ -87,17 +86,3 @@ class TextEmbedder:
         for _ in self._pool.map(embed, order):
             pass
         return vectors
-
-
-def _encodable(text: str) -> str:
-    """Text layers of broken PDFs hold lone surrogates, which no UTF-8 tokenizer accepts."""
-    return text.encode("utf-8", "replace").decode("utf-8")
-
-
-@lru_cache(maxsize=4096)
-def _is_latin(character: str) -> bool:
-    """A letter of the Latin alphabet, accents and all, or a digit 0 to 9, in any typographic form."""
-    return all(
-        part.isascii() or unicodedata.name(part, "").startswith("LATIN ") or unicodedata.combining(part) > 0
-        for part in unicodedata.normalize("NFKC", character)
-    )

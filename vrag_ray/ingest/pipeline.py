@@ -7,9 +7,7 @@ leaves those page ranges out.
 from __future__ import annotations
 
 import json
-import logging
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,19 +20,18 @@ from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.committer import Committer
+from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
 from vrag_ray.ingest.plan import Committed
-from vrag_ray.ingest.progress import read_board, reporting, start_board
+from vrag_ray.ingest.progress import Counts, ingest_progress, read_board, reporting, start_board
 from vrag_ray.ingest.report import IngestReport, Progress
 from vrag_ray.ingest.sources import Source, list_sources
+from vrag_ray.ingest.spaces.embed import embed_into
 from vrag_ray.ingest.stages import Decode, Embed, Register
 from vrag_ray.types import DocumentStatus, Meta
 
 if TYPE_CHECKING:
     import ray.data
     from ray.actor import ActorHandle
-
-ACTOR_CPUS = 0.1
-"""Parallelism is set by pool sizes. Whole-CPU reservations of three pools would deadlock a small machine."""
 
 
 def ingest(
@@ -58,7 +55,11 @@ def ingest(
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
         board = start_board(len(sources))
         graph = _graph(sources, writer, settings, embedder_id, meta or {}, board)
-        with _refusals_told(sources, writer, committer), reporting(board, committer, len(sources), on_progress):
+
+        def progress(counts: Counts, elapsed_s: float) -> Progress:
+            return ingest_progress(counts, committer, len(sources), elapsed_s)
+
+        with _refusals_told(sources, writer, committer), reporting(board, progress, on_progress):
             try:
                 for block in graph.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
                     committer.add_block(block.to_pylist())
@@ -69,10 +70,13 @@ def ingest(
                 committer.close()
                 raise
             committer.close()
-        ready_at = read_board(board).embedders_ready_at
+        counts = read_board(board)
+        bottleneck = counts.bottleneck(time.monotonic() - began)
+        spaces = embed_into(writer, settings, on_progress=on_progress)
         version = writer.version
     outcome = committer.outcome
     notices = [loaded.notice] if loaded.notice else []
+    notices += [f"the vector space {one.name} was not filled: {one.skipped}" for one in spaces if one.skipped]
     if ignored:
         notices.append(f"{len(ignored)} files of other kinds were left out, the first is {ignored[0].name}")
     return IngestReport(
@@ -83,10 +87,12 @@ def ingest(
         pages=outcome.pages,
         windows=outcome.windows,
         seconds=time.monotonic() - began,
-        startup_s=max(0.0, (ready_at or began_at) - began_at),
+        startup_s=max(0.0, (counts.embedders_ready_at or began_at) - began_at),
         version=version,
         doc_ids=tuple(outcome.doc_ids),
         notices=tuple(notices),
+        bottleneck=bottleneck,
+        spaces=tuple(one for one in spaces if not one.skipped),
     )
 
 
@@ -114,7 +120,7 @@ def _graph(
     import ray.data
     from ray.data import ActorPoolStrategy
 
-    _quiet_ray_data()
+    without_ray_data_output()
     committed = Committed(
         finished={
             doc_id: document.embedder_id
@@ -124,7 +130,7 @@ def _graph(
         units=writer.unfinished_units(embedder_id),
     )
     rows = [{"path": str(s.path), "uri": s.uri, "name": s.name, "meta": json.dumps(dict(meta))} for s in sources]
-    cpus = _cpus()
+    cpus = usable_cpus()
     embedders = settings.ingest.concurrency or math.ceil(cpus / settings.embedder.threads)
     readers = max(1, cpus // 2)
     files = ray.data.from_items(rows, override_num_blocks=len(rows))
@@ -150,25 +156,3 @@ def _graph(
         num_cpus=ACTOR_CPUS,
         num_gpus=settings.ingest.num_gpus or None,
     )
-
-
-def _cpus() -> int:
-    """CPUs that really exist: the runtime tells Ray of more logical ones than that on a small machine."""
-    import ray
-
-    alive = [node for node in ray.nodes() if node["Alive"]]
-    if len(alive) == 1:
-        return os.cpu_count() or 1
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
-
-
-def _quiet_ray_data() -> None:
-    """Ray Data's own bars, plans and advice would fight with ours for the terminal."""
-    from ray.data import DataContext
-
-    context = DataContext.get_current()
-    context.enable_progress_bars = False
-    context.print_on_execution_start = False
-    # They would ask the user for memory reservations that this graph leaves to its pool sizes.
-    context.issue_detectors_config.detectors = []
-    logging.getLogger("ray.data").setLevel(logging.WARNING)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from vrag_ray.ingest.report import FileProgress, Progress, StageProgress
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
 
-STAGES = ("register", "decode", "embed")
+INGEST_STAGES = ("register", "decode", "embed")
 EVERY_S = 0.5
 READ_TIMEOUT_S = 30.0
 MOST_FILES_TOLD = 256
@@ -44,16 +44,32 @@ class Counts:
 
     files: int = 0
     told: dict[str, tuple[int, int]] = field(default_factory=dict)
-    stages: dict[str, StageCount] = field(default_factory=lambda: dict.fromkeys(STAGES, StageCount()))
+    stages: dict[str, StageCount] = field(default_factory=dict)
     embedders_ready_at: float | None = None
+
+    def told_stages(self, names: Sequence[str]) -> Iterator[StageProgress]:
+        for name in names:
+            yield StageProgress(name, self.stages[name].pages, self.stages[name].pages_per_s)
+
+    def bottleneck(self, elapsed_s: float) -> str:
+        """In words, the stage whose workers were busy for the largest part of ``elapsed_s``."""
+        busy = {
+            name: count.busy_s / len(count.workers) / elapsed_s for name, count in self.stages.items() if count.workers
+        }
+        if not busy or elapsed_s <= 0:
+            return ""
+        most = max(busy, key=lambda name: busy[name])
+        count = len(self.stages[most].workers)
+        workers = "1 worker" if count == 1 else f"{count} workers"
+        return f"{most} ({workers}, busy {min(busy[most], 1.0):.0%} of the time)"
 
 
 class ProgressBoard:
     """Told by the stage actors what they have done, ``by_file`` too if wanted. Runs as a Ray actor."""
 
-    def __init__(self, by_file: bool) -> None:
+    def __init__(self, stages: Sequence[str], by_file: bool) -> None:
         self._by_file = by_file
-        self._counts = Counts()
+        self._counts = Counts(stages=dict.fromkeys(stages, StageCount()))
 
     def add(self, stage: str, worker: str, pages: int, busy_s: float, uri: str = "") -> None:
         """``uri`` names the file, in the stages that work on one at a time."""
@@ -73,10 +89,10 @@ class ProgressBoard:
         return self._counts
 
 
-def start_board(total_files: int) -> ActorHandle:
+def start_board(total_files: int, stages: Sequence[str] = INGEST_STAGES) -> ActorHandle:
     import ray
 
-    return ray.remote(ProgressBoard).options(num_cpus=0).remote(total_files <= MOST_FILES_TOLD)
+    return ray.remote(ProgressBoard).options(num_cpus=0).remote(tuple(stages), total_files <= MOST_FILES_TOLD)
 
 
 def read_board(board: ActorHandle) -> Counts:
@@ -88,16 +104,21 @@ def read_board(board: ActorHandle) -> Counts:
 
 @contextmanager
 def reporting(
-    board: ActorHandle, committer: Committer, total_files: int, on_progress: Callable[[Progress], None] | None
+    board: ActorHandle,
+    progress: Callable[[Counts, float], Progress],
+    on_progress: Callable[[Progress], None] | None,
 ) -> Iterator[None]:
-    """Call ``on_progress`` from a thread twice a second while the block runs, and once at its end."""
+    """Call ``on_progress`` from a thread twice a second while the block runs, and once at its end.
+
+    ``progress`` makes of the counts, and of the seconds since the block began, what is told.
+    """
     if on_progress is None:
         yield
         return
     began, stop = time.monotonic(), threading.Event()
 
     def report() -> None:
-        on_progress(_progress(read_board(board), committer, total_files, time.monotonic() - began))
+        on_progress(progress(read_board(board), time.monotonic() - began))
 
     def loop() -> None:
         while not stop.wait(EVERY_S):
@@ -113,7 +134,8 @@ def reporting(
     report()
 
 
-def _progress(counts: Counts, committer: Committer, total_files: int, elapsed_s: float) -> Progress:
+def ingest_progress(counts: Counts, committer: Committer, total_files: int, elapsed_s: float) -> Progress:
+    """Of the graph from files to passages."""
     total = counts.stages["register"].pages
     embedded = counts.stages["embed"].pages
     committed = committer.outcome.pages
@@ -126,7 +148,7 @@ def _progress(counts: Counts, committer: Committer, total_files: int, elapsed_s:
         pages_per_s=rate,
         eta_s=(total - embedded) / rate if rate and counts.files == total_files else None,
         stages=(
-            *(StageProgress(name, counts.stages[name].pages, counts.stages[name].pages_per_s) for name in STAGES),
+            *counts.told_stages(INGEST_STAGES),
             StageProgress("commit", committed, committed / elapsed_s if elapsed_s else 0.0),
         ),
         by_file=tuple(FileProgress(uri, done, total) for uri, (total, done) in counts.told.items()),

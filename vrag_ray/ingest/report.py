@@ -49,6 +49,25 @@ class FileError:
 
 
 @dataclass(frozen=True, slots=True)
+class SpaceReport:
+    """``embedded`` passages of this run; ``failed`` names those of this run that could not be embedded, and why.
+
+    ``passages`` and ``bytes_per_passage`` (on disk) are of the whole space. ``bottleneck`` names the stage that was
+    busy for the largest part of the time. ``skipped`` says why the space was left as it is; "" where it was filled.
+    """
+
+    name: str
+    embedder_id: str = ""
+    embedded: int = 0
+    failed: tuple[FileError, ...] = ()
+    passages: int = 0
+    bytes_per_passage: float = 0.0
+    seconds: float = 0.0
+    bottleneck: str = ""
+    skipped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class IngestReport:
     """The outcome. A document of which nothing could be read is only in ``failed``, also when an earlier run met it.
 
@@ -69,3 +88,7 @@ class IngestReport:
     doc_ids: tuple[str, ...]
     """Documents of the given files, in the order they were finished; skipped ones included."""
     notices: tuple[str, ...] = ()
+    bottleneck: str = ""
+    """The stage that was busy for the largest part of the time, in words."""
+    spaces: tuple[SpaceReport, ...] = ()
+    """What was added to the vector spaces beside that of the texts."""

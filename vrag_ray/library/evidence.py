@@ -52,7 +52,7 @@ class CollectionEvidence:
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
     ) -> SearchAnswer:
         asked = query if picture is None else Query(query, picture)
-        return await self._retriever.search([asked], top_k=top_k, filter=filter)  # type: ignore[list-item]
+        return await self._retriever.search([asked], top_k=top_k, filter=filter)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return await self._library.page_texts(pages)

@@ -113,6 +113,8 @@ def _absolute(settings: Settings) -> Settings:
     if "://" not in collection:
         collection = str(Path(collection).expanduser().absolute())
     settings = settings.model_copy(update={"collection": collection})
+    spaces = {name: space.with_absolute_model() for name, space in settings.spaces.items()}
+    settings = settings.model_copy(update={"spaces": spaces})
     if settings.vllm is not None:
         from vrag_ray.serving.deployments.policy import with_absolute_folders
 

@@ -18,7 +18,7 @@ from vrag_ray.client.schemas import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.types import Box, Meta, SearchAnswer
+from vrag_ray.types import Box, Meta, Query, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -107,9 +107,16 @@ class UploadedFile:
 class SearchBackend(Protocol):
     """Searching the collection, and the embedder it is searched with."""
 
-    async def search(self, queries: Sequence[str], *, top_k: int, mode: str, filter: SearchFilter | None) -> Found: ...
+    async def search(
+        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
+    ) -> Found: ...
+
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """L2-normalised vectors, shape ``(len(texts), dim)``. Raises VragError where there is no embedder."""
+        ...
+
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        """Where ``query`` is seen on a page, [rows, columns]. Raises NotFoundError where no leg can tell."""
         ...
 
     async def state(self) -> RetrieverState: ...

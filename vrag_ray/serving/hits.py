@@ -22,6 +22,9 @@ def search_hit(hit: Hit) -> SearchHit:
         score=hit.score,
         text=passage.text,
         bbox=passage.box.as_tuple() if passage.box is not None else None,
+        region=hit.region.as_tuple() if hit.region is not None else None,
+        scores=dict(hit.scores),
+        duplicate_of=hit.duplicate_of,
         image_url=image_path(hit),
     )
 

@@ -14,7 +14,7 @@ from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
 from vrag_ray.library.evidence import CollectionEvidence
 from vrag_ray.policies.registry import AgentName
-from vrag_ray.serving.sent_pictures import SentPictures
+from vrag_ray.serving.sent_pictures import SentPictures, sent_file
 from vrag_ray.types import NotFoundError, VragError
 
 if TYPE_CHECKING:
@@ -70,8 +70,11 @@ class LocalSystem:
     async def search(self, request: SearchRequest) -> SearchResponse:
         from vrag_ray.serving.hits import search_hit
 
+        picture = None
+        if request.picture is not None:
+            picture = await self._pictures.png(sent_file(request.picture, "picture"), "picture")
         answer = await self._retriever.search(
-            request.all_queries(), top_k=request.top_k, mode=request.mode, filter=request.filter
+            request.asked(picture), top_k=request.top_k, mode=request.mode, filter=request.filter
         )
         return SearchResponse(
             results=[[search_hit(hit) for hit in hits] for hits in answer.results],

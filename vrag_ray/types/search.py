@@ -21,7 +21,7 @@ DENSE = "dense"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for: words, a picture (an image file's bytes, of any format that ingest reads), or both."""
+    """What is looked for: words, a picture (a PNG made by the decoding sandbox of what came from outside), or both."""
 
     text: str = ""
     picture: bytes | None = field(default=None, repr=False)
@@ -29,6 +29,11 @@ class Query:
     def __post_init__(self) -> None:
         if not self.text.strip() and self.picture is None:
             raise VragError("the query is empty: give words, a picture, or both")
+
+    @classmethod
+    def of(cls, query: str | Query) -> Query:
+        """A plain text as a query."""
+        return cls(query) if isinstance(query, str) else query
 
 
 @dataclass(frozen=True, slots=True)

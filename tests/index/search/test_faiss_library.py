@@ -13,7 +13,8 @@ import pytest
 from vrag_ray.cli.diagnosis import diagnose
 from vrag_ray.config import Settings
 from vrag_ray.index.search.faiss_library import FaissWheel, load_faiss, too_many_wheels
-from vrag_ray.index.search.shard import ShardIndex, ShardRows
+from vrag_ray.index.search.flat_index import FlatIndex
+from vrag_ray.index.search.shard_rows import ShardRows
 from vrag_ray.types import VragError
 
 
@@ -34,9 +35,9 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def shard() -> ShardIndex:
+def shard() -> FlatIndex:
     none, kind = np.zeros(0, np.int32), np.zeros(0, np.int8)
-    return ShardIndex(ShardRows(pa.array([], pa.string()), none, [], kind, [], none, []), np.zeros((0, 4), np.float16))
+    return FlatIndex(ShardRows(pa.array([], pa.string()), none, [], kind, [], none, []), np.zeros((0, 4), np.float16))
 
 
 def test_the_doctor_notices_two_wheels_and_says_which_commands_leave_one(two: Path):

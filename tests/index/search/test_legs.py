@@ -9,16 +9,17 @@ import pytest
 from tests.support.planted import plant
 from vrag_ray.index.search.fusion import Leg
 from vrag_ray.index.search.legs import (
+    LEAST_READABLE,
     MOST_LEXICAL_WEIGHT,
     lexical_leg,
     lexical_weight,
     query_notices,
     rank,
 )
-from vrag_ray.index.search.lexical import Scored
+from vrag_ray.index.search.scored import Scored
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
-from vrag_ray.types import HYBRID, LEXICAL, TEXT
+from vrag_ray.types import HYBRID, LEXICAL, TEXT, Query
 
 WORDS = Leg(LEXICAL, [Scored("d:p1:w0", 8.0), Scored("d:p2:w0", 2.0)], complete=True, weight=0.25)
 MEANING = Leg(TEXT, [Scored("d:p2:w0", 0.5), Scored("d:p1:w0", 0.1)], complete=True)
@@ -37,7 +38,7 @@ def leg(collection: Collection, query: str) -> Leg:
 
 
 def test_hybrid_gives_the_meaning_what_weight_the_words_leave() -> None:
-    fused = rank(HYBRID, MEANING, WORDS)
+    fused = rank(HYBRID, [MEANING], WORDS)
     assert [(item.id, item.score) for item in fused] == [
         ("d:p2:w0", pytest.approx(0.25 * 0.25 + 0.75 * 1.0)),
         ("d:p1:w0", pytest.approx(0.25 * 1.0 + 0.75 * 0.2)),
@@ -46,13 +47,39 @@ def test_hybrid_gives_the_meaning_what_weight_the_words_leave() -> None:
 
 @pytest.mark.parametrize(("dense", "lexical", "first"), [(None, WORDS, "d:p1:w0"), (MEANING, WORDLESS, "d:p2:w0")])
 def test_hybrid_with_one_leg_that_speaks_is_that_legs_order(dense: Leg | None, lexical: Leg, first: str) -> None:
-    fused = rank(HYBRID, dense, lexical)
+    fused = rank(HYBRID, [] if dense is None else [dense], lexical)
     assert (fused[0].id, fused[0].score) == (first, 1.0)
 
 
+def test_vector_legs_share_by_their_weights_what_the_words_leave() -> None:
+    seen = Leg("visual", [Scored("d:p3:w0", 0.9)], complete=True, weight=3.0)
+    fused = {item.id: item.score for item in rank(HYBRID, [MEANING, seen], WORDS)}
+    assert fused["d:p3:w0"] == pytest.approx(0.75 * 3 / 4)
+    assert fused["d:p2:w0"] == pytest.approx(0.25 * 0.25 + 0.75 / 4)
+
+
+def test_a_leg_of_weight_0_is_left_out_unless_it_is_asked_by_name() -> None:
+    mute = Leg("visual", [Scored("d:p3:w0", 0.9)], complete=True, weight=0.0)
+    assert [item.id for item in rank(HYBRID, [MEANING, mute], None)][:2] == ["d:p2:w0", "d:p1:w0"]
+    assert [item.score for item in rank("visual", [mute], None)] == [0.9]
+
+
+def test_of_several_embedders_only_those_that_cannot_read_are_told() -> None:
+    one = {"model/1": 0.0}
+    asked = Query("云企业网")
+    both = query_notices(asked, HYBRID, unread=one | {"model/2": 0.1}, embedders=2, lexical=WORDS, filtered=False)
+    assert [notice.rpartition(": ")[2] for notice in both] == ["it was searched by words only"] * 2
+    [notice] = query_notices(asked, HYBRID, unread=one, embedders=2, lexical=WORDS, filtered=False)
+    assert notice == 'the embedder model/1 knows 0% of the query "云企业网": it was left out'
+
+
+def test_a_picture_without_words_is_told_nothing_about_words() -> None:
+    assert query_notices(Query(picture=b"png"), HYBRID, unread={}, embedders=1, lexical=None, filtered=False) == ()
+
+
 def test_a_single_mode_keeps_cosines_and_bm25_scores() -> None:
-    assert [item.score for item in rank(TEXT, MEANING, None)] == [0.5, 0.1]
-    assert [item.score for item in rank(LEXICAL, None, WORDS)] == [8.0, 2.0]
+    assert [item.score for item in rank(TEXT, [MEANING], None)] == [0.5, 0.1]
+    assert [item.score for item in rank(LEXICAL, [], WORDS)] == [8.0, 2.0]
 
 
 def test_words_are_trusted_as_far_as_they_cover_the_query_and_never_wholly() -> None:
@@ -78,7 +105,9 @@ def test_a_query_without_a_known_word_leaves_the_lexical_leg_empty(collection: C
 
 
 def told(query: str, mode: str, readable: float, lexical: Leg | None, *, filtered: bool = False) -> str:
-    notices = query_notices(query, mode, readable=readable, embedder_id="model/1", lexical=lexical, filtered=filtered)
+    unread = {"model/1": readable} if readable < LEAST_READABLE else {}
+    asked = Query(query)
+    notices = query_notices(asked, mode, unread=unread, embedders=1, lexical=lexical, filtered=filtered)
     return "; ".join(notices)
 
 

@@ -122,7 +122,7 @@ def test_without_an_embedder_hybrid_says_that_it_is_lexical_and_dense_is_refused
             assert texts(answer) == [["red apple"]]
             assert answer.mode == LEXICAL
             assert any("lexical search only" in notice for notice in answer.notices)
-            with pytest.raises(VragError, match="dense search is not available"):
+            with pytest.raises(VragError, match="search by text vectors is not available"):
                 await retriever.search(["apple"], mode=TEXT)
 
     asyncio.run(check())

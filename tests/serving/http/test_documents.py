@@ -1,11 +1,15 @@
 import hashlib
+import io
 import json
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.support.http_gateway import http
+from tests.support.planted_spaces import painted
 from tests.support.stand_in import DOC_ID, ORIGINAL, StandIn
 from vrag_ray.config import ServingConfig
 from vrag_ray.types import Box
@@ -37,6 +41,34 @@ async def test_a_page_is_drawn_as_asked_and_not_sent_twice(client: httpx.AsyncCl
     )
     other = await client.get(url, headers={"if-none-match": reply.headers["etag"]})
     assert (again.status_code, other.status_code) == (304, 200)
+
+
+async def test_a_page_is_tinted_where_the_query_is_seen(client: httpx.AsyncClient, backend: StandIn):
+    url = f"/v1/documents/{DOC_ID}/pages/1.png"
+    backend.page = painted(["white"] * 16)
+    tinted = await client.get(url, params={"heatmap": "a red cell", "dpi": 75})
+    assert (tinted.headers["content-type"], tinted.headers["cache-control"]) == ("image/png", "private, no-store")
+    assert backend.drawn == [(DOC_ID, 1, 75.0, None)]
+    with Image.open(io.BytesIO(tinted.content)) as image:
+        pixels = np.asarray(image)
+    half = len(pixels) // 2
+    assert (pixels[:half, :half] == 255).all() and (pixels[half:] == 255).all()
+    assert (pixels[:half, half:, 1] < 120).all()
+
+
+@pytest.mark.parametrize(
+    ("page", "params", "status", "field"),
+    [
+        (1, {"heatmap": " "}, 422, "heatmap"),
+        (1, {"heatmap": "q", "bbox": "0,0,1,1"}, 422, "bbox"),
+        (2, {"heatmap": "q"}, 404, None),
+    ],
+)
+async def test_a_heat_map_that_cannot_be_is_told(
+    client: httpx.AsyncClient, page: int, params: dict[str, str], status: int, field: str | None
+):
+    reply = await client.get(f"/v1/documents/{DOC_ID}/pages/{page}.png", params=params)
+    assert (reply.status_code, reply.json()["error"]["param"]) == (status, field)
 
 
 async def test_a_frame_is_addressed_by_seconds(client: httpx.AsyncClient, backend: StandIn):

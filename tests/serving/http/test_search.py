@@ -1,11 +1,15 @@
+import io
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
+from PIL import Image
 
+from tests.support.planted_spaces import painted
 from tests.support.stand_in import DOC_ID, StandIn
+from vrag_ray.client.schemas import data_url
 from vrag_ray.serving.errors import NotReadyError, OverloadedError
-from vrag_ray.types import VragError
+from vrag_ray.types import Query, VragError
 
 pytestmark = pytest.mark.anyio
 
@@ -31,10 +35,14 @@ async def test_search_answers_with_provenance_completeness_and_picture_links(cli
         ({}, "queries"),
         ({"query": "a", "queries": ["b"]}, "queries"),
         ({"queries": []}, "queries"),
+        ({"queries": ["a"], "picture": "data:image/png;base64,AAAA"}, "queries"),
+        ({"picture": "https://elsewhere/picture.png"}, "picture"),
+        ({"picture": "data:image/png;base64,AAAA"}, "picture"),
+        ({"query": " ", "picture": "data:image/png;base64,AAAA"}, "query"),
         ({"queries": ["a", " "]}, "queries.1"),
         ({"query": "a", "top_k": 0}, "top_k"),
         ({"query": "a", "top_k": 10**9}, "top_k"),
-        ({"query": "a", "mode": "psychic"}, "mode"),
+        ({"query": "a", "mode": ""}, "mode"),
         ({"query": "a", "topk": 3}, "topk"),
         ({"query": "a", "filter": {"kinds": ["page", "smell"]}}, "filter.kinds.1"),
         ({"query": "a" * 5000}, "query"),
@@ -173,3 +181,18 @@ async def test_every_reply_forbids_sniffing_and_scripts(client: httpx.AsyncClien
     for reply in (await client.get("/healthz"), await client.get("/v2/none")):
         assert reply.headers["x-content-type-options"] == "nosniff"
         assert "default-src 'none'" in reply.headers["content-security-policy"]
+
+
+async def test_a_picture_is_decoded_once_and_searched_with_or_without_words(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    picture = data_url(painted(["red"] * 16))
+    assert (await client.post("/v1/search", json={"picture": picture})).status_code == 200
+    assert (await client.post("/v1/search", json={"query": "a ship", "picture": picture})).status_code == 200
+    alone, both = backend.searched
+    assert isinstance(alone, Query) and isinstance(both, Query)
+    assert (alone.text, both.text) == ("", "a ship")
+    for query in (alone, both):
+        assert query.picture is not None
+        with Image.open(io.BytesIO(query.picture)) as image:
+            assert (image.size, image.getpixel((3, 3))) == ((64, 64), (255, 0, 0))

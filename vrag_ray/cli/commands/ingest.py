@@ -13,7 +13,7 @@ from vrag_ray.cli.console import ray_behind_terminal
 from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load, parse_meta
 
 if TYPE_CHECKING:
-    from vrag_ray.ingest import IngestReport
+    from vrag_ray.ingest import IngestReport, SpaceReport
 
 
 def ingest(
@@ -59,6 +59,20 @@ def report_lines(report: IngestReport, collection: str) -> list[str]:
         f"{collection}: {report.added} added, {report.replaced} replaced, {report.skipped} unchanged, "
         f"{len(report.failed)} with errors; {report.pages} pages in {report.seconds:.1f} s; version {report.version}"
     ]
+    if report.bottleneck and report.pages:
+        lines.append(f"bottleneck: {report.bottleneck}")
+    for space in report.spaces:
+        lines += space_lines(space)
     lines += [f"notice: {notice}" for notice in report.notices]
     lines += [f"error: {problem.error}" for problem in report.failed]
     return lines
+
+
+def space_lines(space: SpaceReport) -> list[str]:
+    lines = [
+        f"space {space.name} ({space.embedder_id}): {space.embedded} embedded, {len(space.failed)} with errors in "
+        f"{space.seconds:.1f} s; {space.passages} in all, {space.bytes_per_passage / 1024:.1f} KB each"
+    ]
+    if space.bottleneck:
+        lines.append(f"bottleneck: {space.bottleneck}")
+    return [*lines, *(f"error: {problem.error}" for problem in space.failed)]

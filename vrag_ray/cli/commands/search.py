@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ from vrag_ray.cli.options import (
     WhereOption,
     load,
     parse_filter,
+    picture_url,
 )
 
 if TYPE_CHECKING:
@@ -25,13 +27,19 @@ if TYPE_CHECKING:
 
 
 def search(
-    queries: Annotated[list[str], typer.Argument(metavar="QUERY", help="One or more queries, each in quotes.")],
+    queries: Annotated[
+        list[str] | None, typer.Argument(metavar="[QUERY]...", help="One or more queries, each in quotes.")
+    ] = None,
     collection: CollectionOption = None,
     url: UrlOption = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=100, help="Results for each query.")] = 3,
     mode: Annotated[
         str, typer.Option(help="hybrid, or one leg: lexical, text, or a vector space of the collection.")
     ] = "hybrid",
+    picture: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, metavar="FILE", help="Look for what looks like this picture."),
+    ] = None,
     doc: DocOption = None,
     kind: KindOption = None,
     where: WhereOption = None,
@@ -39,8 +47,15 @@ def search(
     as_json: JsonFlag = False,
 ) -> None:
     """Find the pages, pictures, clips and texts that fit best."""
+    queries = queries or []
     if not all(query.strip() for query in queries):
         raise typer.BadParameter("a query is empty: say what to search for")
+    if not queries and picture is None:
+        raise typer.BadParameter("say what to search for: a QUERY, or --picture FILE, or both")
+    if picture is not None and len(queries) > 1:
+        raise typer.BadParameter("--picture goes with one QUERY or none: ask the others on their own")
+    if not mode:
+        raise typer.BadParameter("--mode is empty: say hybrid, or a leg: lexical, text, or a space of the collection")
     narrowed = parse_filter(doc, kind, where)
     settings = load(config, collection)
 
@@ -48,7 +63,12 @@ def search(
     from vrag_ray.cli.system import with_system
     from vrag_ray.client.schemas import SearchRequest
 
-    request = SearchRequest(queries=queries, top_k=top_k, mode=mode, filter=narrowed)
+    if picture is None:
+        request = SearchRequest(queries=queries, top_k=top_k, mode=mode, filter=narrowed)
+    else:
+        query, url = queries[0] if queries else None, picture_url(picture)
+        request = SearchRequest(query=query, picture=url, top_k=top_k, mode=mode, filter=narrowed)
+        queries = [" and ".join([*queries, picture.name])]
 
     async def use(system: AnswerSystem, _: str | None, __: Echo) -> SearchResponse:
         return await system.search(request)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from vrag_ray.index.search.fusion import Fused, Leg, best_windows, fuse, unfused
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
-from vrag_ray.types import HYBRID, LEXICAL, TEXT
+from vrag_ray.types import HYBRID, LEXICAL, Query
 from vrag_ray.types.filters import SearchFilter
 
 LEAST_READABLE = 0.5
@@ -39,39 +41,49 @@ def lexical_weight(best: float, ceiling: float) -> float:
     return min(MOST_LEXICAL_WEIGHT, best / ceiling) if ceiling > 0 else 0.0
 
 
-def rank(mode: str, dense: Leg | None, lexical: Leg | None) -> list[Fused]:
-    """One list of pages, best first. None is a leg that was not asked; a single mode keeps its leg's own scores.
+def rank(mode: str, vectors: Sequence[Leg], lexical: Leg | None) -> list[Fused]:
+    """One list of pages, best first, of the legs that were asked. A single mode keeps its leg's own scores.
 
-    In hybrid search the dense leg has the weight that the lexical leg leaves.
+    In hybrid search the vector legs have the weight that the lexical leg leaves, shared by their own weights.
     """
-    if mode == HYBRID:
-        spoken = [lexical] if lexical is not None and lexical.pages else []
-        rest = 1.0 - sum(leg.weight for leg in spoken)
-        if dense is not None:
-            spoken.append(Leg(dense.name, dense.pages, dense.complete, rest))
-        return fuse(spoken)
-    leg = dense if mode == TEXT else lexical
-    return [] if leg is None else unfused(leg)
+    if mode != HYBRID:
+        asked = [leg for leg in (lexical, *vectors) if leg is not None]
+        return unfused(asked[0]) if asked else []
+    spoken = [lexical] if lexical is not None and lexical.pages else []
+    rest = 1.0 - sum(leg.weight for leg in spoken)
+    total = sum(leg.weight for leg in vectors)
+    spoken += [Leg(leg.name, leg.pages, leg.complete, rest * leg.weight / total) for leg in vectors if total > 0]
+    return fuse(spoken)
 
 
 def query_notices(
-    query: str, mode: str, *, readable: float, embedder_id: str, lexical: Leg | None, filtered: bool
+    query: Query,
+    mode: str,
+    *,
+    unread: Mapping[str, float],
+    embedders: int,
+    lexical: Leg | None,
+    filtered: bool,
 ) -> tuple[str, ...]:
-    """What a reader of the results must know about ``query``: the embedder cannot read it, or no passage has its words.
+    """What a reader of the results must know about ``query``: an embedder cannot read it, or no passage has its words.
 
-    ``readable`` is the share of the query that the embedder knows, see ``Embedder.readable``.
+    ``unread`` are the embedders that know too little of the query, by id, with the share that they know (see
+    ``Embedder.readable``), of ``embedders`` in all that could be asked.
     """
-    quoted = '"' + " ".join(query.split())[:_QUOTED_CHARS] + '"'
-    unreadable = mode != LEXICAL and readable < LEAST_READABLE
-    knows = f"the embedder {embedder_id} knows {readable:.0%} of the query {quoted}"
-    if mode == TEXT:
-        return (f"{knows}: these results are noise, search by words",) if unreadable else ()
+    quoted = '"' + " ".join(query.text.split())[:_QUOTED_CHARS] + '"'
+    known = [f"the embedder {embedder} knows {share:.0%} of the query {quoted}" for embedder, share in unread.items()]
     if mode == LEXICAL:
         return ()
+    if mode != HYBRID:
+        return tuple(f"{knows}: these results are noise, search by words" for knows in known)
     wordless = lexical is not None and not lexical.pages
     nowhere = f"no passage{' that the filter lets through' if filtered else ''} has a word of"
-    if unreadable and wordless:
-        return (f"{knows}, and {nowhere} it: nothing was found",)
-    if unreadable:
-        return (f"{knows}: it was searched by words only",)
-    return (f"{nowhere} the query {quoted}: it was searched by meaning only",) if wordless else ()
+    silent = len(unread) == embedders
+    if silent and known and wordless:
+        return tuple(f"{knows}, and {nowhere} it: nothing was found" for knows in known)
+    if silent and known:
+        return tuple(f"{knows}: it was searched by words only" for knows in known)
+    left_out = tuple(f"{knows}: it was left out" for knows in known)
+    if wordless and query.text.strip() and embedders:
+        return (*left_out, f"{nowhere} the query {quoted}: it was searched by meaning only")
+    return left_out

@@ -2,30 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from vrag_ray.index.search.scored import Scored
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.rows import meta_from_json
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types.filters import SearchFilter
-
-
-@dataclass(frozen=True, slots=True)
-class Scored:
-    """One window and its score in one leg; higher is better. Order everywhere: by ``-score``, then ``id``."""
-
-    id: str
-    score: float
-
-    @property
-    def sort_key(self) -> tuple[float, str]:
-        return (-self.score, self.id)
-
-    @property
-    def group(self) -> str:
-        """The page, clip, picture or span that the window belongs to: the id without its window."""
-        return self.id.rsplit(":", 1)[0]
 
 
 def lexical_search(collection: Collection, query: str, limit: int, wanted: SearchFilter | None) -> list[Scored]:

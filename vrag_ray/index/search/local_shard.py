@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import os
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Sequence
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.search.shard import ShardIndex, load_index
-from vrag_ray.index.search.shard_pool import FanOut, ShardStatus
+from vrag_ray.index.search.late_index import PageVectors
+from vrag_ray.index.search.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
+from vrag_ray.index.search.shard_pool import FanOut
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 
 
 class LocalShard:
-    """Implements ``Shards`` with one FAISS index on the CPU. A version that cannot be loaded raises where it is
-    loaded: there is no other replica that could answer."""
+    """Implements ``Shards`` with indexes on the CPU. A version that cannot be loaded raises where it is loaded: there
+    is no other replica that could answer."""
 
     total = 1
 
-    def __init__(self, root: str, embedder_id: str, config: IndexConfig) -> None:
+    def __init__(self, root: str, config: IndexConfig) -> None:
         self._files = CollectionFiles(root)
-        self._embedder_id = embedder_id
-        self._threads = config.threads or os.cpu_count() or 1
+        # On this machine's CPU, whatever the actors of a cluster are given.
+        self._config = config.model_copy(update={"num_gpus": 0.0})
         self._indexes: dict[int, ShardIndex] = {}
 
     @property
@@ -34,24 +32,32 @@ class LocalShard:
 
     def statuses(self) -> list[ShardStatus]:
         newest = self._indexes.get(max(self._indexes, default=0))
-        return [] if newest is None else [ShardStatus(newest.size, newest.dim, newest.bytes_per_vector)]
+        return [] if newest is None else list(newest.statuses)
 
     def problems(self) -> tuple[str, ...]:
         return ()
 
-    async def load(self, version: int) -> None:
+    async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None:
         if version not in self._indexes:
-            self._indexes[version] = await asyncio.to_thread(
-                load_index, self._files, version, self._embedder_id, threads=self._threads
-            )
+            self._indexes[version] = await asyncio.to_thread(load_shard, self._files, version, spaces, self._config)
 
     async def keep_only(self, version: int) -> None:
         self._indexes = {number: index for number, index in self._indexes.items() if number == version}
 
-    async def search(self, version: int, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None) -> FanOut:
-        if version not in self._indexes:
-            raise VragError(f"version {version} of {self._files.root} is not loaded")
-        return FanOut(await asyncio.to_thread(self._indexes[version].search, queries, k, wanted), 1, ())
+    async def search(
+        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
+    ) -> FanOut:
+        return FanOut(await asyncio.to_thread(self._index(version).search, space, queries, k, wanted), 1, ())
+
+    async def pages(self, version: int, space: str, passages: Sequence[tuple[str, str]]) -> dict[str, PageVectors]:
+        index = self._index(version)
+        found = {passage_id: index.page(space, passage_id) for passage_id, _ in passages}
+        return {passage_id: page for passage_id, page in found.items() if page is not None}
 
     def close(self) -> None:
         self._indexes = {}
+
+    def _index(self, version: int) -> ShardIndex:
+        if version not in self._indexes:
+            raise VragError(f"version {version} of {self._files.root} is not loaded")
+        return self._indexes[version]

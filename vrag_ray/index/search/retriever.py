@@ -1,28 +1,38 @@
-"""The retriever: dense leg over shard actors, lexical leg over Lance, fused, grouped by page and hydrated."""
+"""The retriever: a leg for each vector space over shard actors, the lexical leg over Lance; fused, grouped by page,
+hydrated, and told where on a page the query was seen."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import Settings
 from vrag_ray.embedding.base import Content, stacked
-from vrag_ray.embedding.registry import LoadedEmbedder, load_embedder
-from vrag_ray.index.search.fusion import Leg, best_windows
+from vrag_ray.index.search.fusion import Fused, Leg, best_windows
+from vrag_ray.index.search.heat import heat_map, hot_boxes
+from vrag_ray.index.search.late_index import PageVectors
 from vrag_ray.index.search.legs import LEAST_READABLE, lexical_leg, query_notices, rank
 from vrag_ray.index.search.local_shard import LocalShard
-from vrag_ray.index.search.shard_pool import FanOut, ShardPool, ShardStatus
+from vrag_ray.index.search.served_legs import ServedLegs, load_legs
+from vrag_ray.index.search.shard_index import QueryVectors, ShardStatus, SpaceSpec
+from vrag_ray.index.search.shard_pool import FanOut, ShardPool
+from vrag_ray.index.search.vector_leg import VectorLeg
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
-from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, Passage, SearchAnswer, VragError
+from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Passage, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
-_T = TypeVar("_T")
+ALIKE_BITS = 4
+"""Pictures whose perceptual hashes differ in at most so many of 64 bits look the same."""
+
+
+class NoSuchLegError(VragError):
+    """The mode names a leg that this collection does not have, or that cannot be asked; the message says why."""
 
 
 class Retriever(Protocol):
@@ -30,7 +40,7 @@ class Retriever(Protocol):
 
     async def search(
         self,
-        queries: Sequence[str],
+        queries: Sequence[str | Query],
         *,
         top_k: int = 3,
         mode: str = HYBRID,
@@ -41,7 +51,7 @@ class Retriever(Protocol):
 
 
 class Shards(Protocol):
-    """The vector index of one collection: actors of a cluster (``ShardPool``), or this process (``LocalShard``)."""
+    """The vector indexes of one collection: actors of a cluster (``ShardPool``), or this process (``LocalShard``)."""
 
     @property
     def total(self) -> int: ...
@@ -49,10 +59,16 @@ class Shards(Protocol):
     def healthy(self) -> int: ...
     def statuses(self) -> list[ShardStatus]: ...
     def problems(self) -> tuple[str, ...]: ...
-    async def load(self, version: int) -> None: ...
+    async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None: ...
     async def keep_only(self, version: int) -> None: ...
-    async def search(self, version: int, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None) -> FanOut:
-        """The ``k`` best windows of each query, [queries, dim] float32, by (-score, id)."""
+    async def search(
+        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
+    ) -> FanOut:
+        """The ``k`` best windows of each query in a space, by (-score, id)."""
+        ...
+
+    async def pages(self, version: int, space: str, passages: Sequence[tuple[str, str]]) -> dict[str, PageVectors]:
+        """What a space knows of passages, given by id and document id; those it does not have are left out."""
         ...
 
     def close(self) -> None: ...
@@ -60,12 +76,14 @@ class Shards(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RetrieverStatus:
-    """What is being served. ``profile`` is ``embedded`` (text vectors) or ``lexical`` (no embedder)."""
+    """What is being served. ``profile`` is ``lexical`` (no embedder), ``embedded`` (text vectors), or the names of the
+    vector legs where there are more; ``legs`` are the modes that can be asked for."""
 
     version: int
     documents: int
     embedder_id: str
     profile: str
+    legs: tuple[str, ...]
     shards_ok: int
     shards_total: int
     shards: tuple[ShardStatus, ...]
@@ -74,21 +92,32 @@ class RetrieverStatus:
 
 @dataclass
 class _Served:
-    """One collection version in service, and how many searches still use it."""
+    """One collection version in service with its legs, and how many searches still use it."""
 
     collection: Collection
+    legs: ServedLegs
     active: int = 0
     idle: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+@dataclass
+class _Asked:
+    """One vector leg within one search: the queries that it was asked, their vectors, and what it found."""
+
+    leg: VectorLeg
+    readable: dict[int, float]
+    vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    found: dict[int, Leg] = field(default_factory=dict)
 
 
 class ShardedRetriever:
     """See the module docstring. Made by ``start``; all methods run on the event loop that started it."""
 
-    def __init__(self, settings: Settings, loaded: LoadedEmbedder, collection: Collection, pool: Shards) -> None:
+    def __init__(self, settings: Settings, collection: Collection, legs: ServedLegs, pool: Shards) -> None:
+        self._settings = settings
         self._config = settings.index
-        self._embedder, self._embedder_notice = loaded.embedder, loaded.notice
         self._pool = pool
-        self._served = _Served(collection)
+        self._served = _Served(collection, legs)
         self._refreshing = asyncio.Lock()
 
     @classmethod
@@ -97,19 +126,22 @@ class ShardedRetriever:
 
         Raises NotFoundError where there is no collection.
         """
-        loaded, collection = await _opened(settings)
-        pool = ShardPool(collection.root, _id_of(loaded), settings.index)
-        await pool.load(collection.version)
-        return cls(settings, loaded, collection, pool)
+        collection, legs = await asyncio.to_thread(_opened, settings)
+        return await cls._started(settings, collection, legs, ShardPool(collection.root, settings.index))
 
     @classmethod
     async def start_local(cls, settings: Settings) -> ShardedRetriever:
         """The same in this process, without Ray: one shard that holds everything, so ``index.shards`` and
         ``index.replicas`` mean nothing; results are the same."""
-        loaded, collection = await _opened(settings)
-        shard = LocalShard(collection.root, _id_of(loaded), settings.index)
-        await shard.load(collection.version)
-        return cls(settings, loaded, collection, shard)
+        collection, legs = await asyncio.to_thread(_opened, settings)
+        return await cls._started(settings, collection, legs, LocalShard(collection.root, settings.index))
+
+    @classmethod
+    async def _started(
+        cls, settings: Settings, collection: Collection, legs: ServedLegs, pool: Shards
+    ) -> ShardedRetriever:
+        await pool.load(collection.version, legs.specs)
+        return cls(settings, collection, legs, pool)
 
     @property
     def pool(self) -> Shards:
@@ -128,9 +160,9 @@ class ShardedRetriever:
             if newest == old.collection.version:
                 return newest
             collection = await asyncio.to_thread(Collection.open, old.collection.root, newest)
-            await asyncio.to_thread(collection.documents)
-            await self._pool.load(newest)
-            self._served = _Served(collection)
+            legs = await asyncio.to_thread(load_legs, self._settings, collection, old.legs)
+            await self._pool.load(newest, legs.specs)
+            self._served = _Served(collection, legs)
             if old.active:
                 await old.idle.wait()
             await self._pool.keep_only(newest)
@@ -140,168 +172,235 @@ class ShardedRetriever:
         self._pool.close()
 
     def status(self) -> RetrieverStatus:
-        collection = self._served.collection
+        collection, legs = self._served.collection, self._served.legs
+        text = legs.by_name.get(TEXT)
         return RetrieverStatus(
             version=collection.version,
             documents=len(collection.documents()),
-            embedder_id=self._embedder.id if self._embedder else "",
-            profile="embedded" if self._embedder else "lexical",
+            embedder_id=text.embedder.id if text else "",
+            profile=legs.profile,
+            legs=(LEXICAL, *legs.by_name),
             shards_ok=self._pool.healthy,
             shards_total=self._pool.total,
             shards=tuple(self._pool.statuses()),
-            notices=self._notices(collection) + self._pool.problems(),
+            notices=legs.notices + self._pool.problems(),
         )
 
     async def search(
         self,
-        queries: Sequence[str],
+        queries: Sequence[str | Query],
         *,
         top_k: int = 3,
         mode: str = HYBRID,
         filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        """As ``Retriever.search``. ``dense`` without an embedder is refused; ``hybrid`` says that it is lexical."""
-        if mode == TEXT and self._embedder is None:
-            raise VragError(f"dense search is not available: {self._embedder_notice}")
-        used = LEXICAL if self._embedder is None else mode
+        """As ``Retriever.search``. A leg that is not there is refused by name; ``hybrid`` without any vector leg says
+        that it is lexical."""
+        asked = [Query.of(query) for query in queries]
         served = self._served
+        used = _mode(mode, served.legs)
         served.active += 1
         served.idle.clear()
         try:
-            return await self._search(served.collection, list(queries), top_k, used, filter)
+            return await self._search(served, asked, top_k, used, filter)
         finally:
             served.active -= 1
             if served.active == 0:
                 served.idle.set()
 
+    async def heat(self, query: str | Query, doc_id: str, page: int) -> NDArray[np.float32]:
+        """Where on a page ``query`` is seen, [rows, columns], by the first leg that can tell.
+
+        Raises NotFoundError where no leg knows places on that page.
+        """
+        served, asked = self._served, Query.of(query)
+        document = served.collection.document(doc_id)
+        passages = [(f"{document.doc_id[:24]}:p{page}:w0", document.doc_id)]
+        for leg in served.legs.by_name.values():
+            part = leg.part_of(asked)
+            if not leg.spec.multi_vector or part is None:
+                continue
+            known = await self._pool.pages(served.collection.version, leg.name, passages)
+            for found in known.values():
+                if found.grid is not None:
+                    [vectors] = await leg.vectors([part])
+                    return heat_map(vectors, found.vectors, found.grid)
+        raise NotFoundError(
+            f"page {page} of document {doc_id} has no heat map: that takes a vector space of late interaction, and "
+            f"this collection has {', '.join(served.legs.by_name) or 'no vectors'}"
+        )
+
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """Vectors of length 1, shape ``(len(texts), dim)``: as questions, or as passages to be found.
 
-        Raises VragError where there is no embedder; the message says why.
+        Raises VragError where there is no embedder of texts; the message says why.
         """
-        if self._embedder is None:
-            raise VragError(f"embeddings are not available: {self._embedder_notice}")
-        work = self._embedder.embed_queries if queries else self._embedder.embed_passages
-        return stacked(await asyncio.to_thread(work, [Content(text) for text in texts]))
+        text = self._served.legs.by_name.get(TEXT)
+        if text is None:
+            raise VragError(f"embeddings are not available: {self._served.legs.text_notice}")
+        work = text.embedder.embed_queries if queries else text.embedder.embed_passages
+        return stacked(await asyncio.to_thread(work, [Content(one) for one in texts]))
 
     async def _search(
-        self, collection: Collection, queries: list[str], top_k: int, mode: str, wanted: SearchFilter | None
+        self, served: _Served, queries: list[Query], top_k: int, mode: str, wanted: SearchFilter | None
     ) -> SearchAnswer:
+        collection = served.collection
         wanted = _with_full_ids(collection, wanted)
-        readable = await self._readable(queries, mode)
-        # A vector of what the embedder cannot read is noise: only who asks for the dense leg by name gets it.
-        embedded = [n for n, share in enumerate(readable) if share >= LEAST_READABLE or mode == TEXT]
-        nothing = (list[Leg](), self._pool.healthy, self._pool.problems())
-        (dense, shards_ok, problems), lexical = await asyncio.gather(
-            self._dense(collection, [queries[n] for n in embedded], top_k, wanted) if embedded else _ready(nothing),
-            self._lexical(collection, queries, top_k, wanted) if mode != TEXT else _ready(list[Leg]()),
+        legs = [leg for leg in served.legs.by_name.values() if mode in (HYBRID, leg.name)]
+        asked = [await self._asked(leg, queries, mode) for leg in legs]
+        (*fans,), lexical = await asyncio.gather(
+            asyncio.gather(*(self._vector(collection, one, top_k, wanted) for one in asked)),
+            self._lexical(collection, queries, top_k, wanted) if mode in (HYBRID, LEXICAL) else _ready({}),
         )
-        dense_of = dict(zip(embedded, dense, strict=True))
-        lexical_of = dict(enumerate(lexical))
-        ranked = [rank(mode, dense_of.get(n), lexical_of.get(n))[:top_k] for n in range(len(queries))]
+        ranked = [
+            rank(mode, [one.found[n] for one in asked if n in one.found], lexical.get(n))[:top_k]
+            for n in range(len(queries))
+        ]
         passages, damaged = await asyncio.to_thread(_hydrate, collection, [item.id for r in ranked for item in r])
         results = []
-        for items in ranked:
-            hits = []
-            for item in items:
-                if (passage := passages.get(item.id)) is None:
-                    continue
-                document = collection.document(passage.doc_id)
-                hits.append(Hit(passage, document.title, document.uri, item.score, item.by_leg))
-            results.append(tuple(hits))
-        told = self._query_notices(collection, queries, mode, readable, lexical_of, filtered=wanted is not None)
+        for n, items in enumerate(ranked):
+            hits = [_hit(collection, item, passages[item.id]) for item in items if item.id in passages]
+            results.append(tuple(await self._seen(collection, hits, [(one.leg, one.vectors.get(n)) for one in asked])))
+        told = self._query_notices(served, queries, mode, asked, lexical, filtered=wanted is not None)
+        problems = tuple(dict.fromkeys(problem for fan in fans for problem in fan.problems)) if fans else ()
         return SearchAnswer(
             results=tuple(results),
-            shards_ok=shards_ok,
+            shards_ok=min((fan.shards_ok for fan in fans), default=self._pool.healthy),
             shards_total=self._pool.total,
             mode=mode,
             collection_version=collection.version,
-            notices=self._notices(collection) + problems + damaged + told,
+            notices=served.legs.notices + (problems or self._pool.problems()) + damaged + told,
         )
 
-    async def _readable(self, queries: list[str], mode: str) -> list[float]:
-        """The share of each query that the embedder understands; zeros where it is not asked."""
-        if mode == LEXICAL or self._embedder is None:
-            return [0.0] * len(queries)
-        shares: NDArray[np.float32] = await asyncio.to_thread(self._embedder.readable, queries)
-        return [float(share) for share in shares]
+    async def _asked(self, leg: VectorLeg, queries: list[Query], mode: str) -> _Asked:
+        """The leg with the vectors of those queries that it has something to say about."""
+        parts = {n: part for n, query in enumerate(queries) if (part := leg.part_of(query)) is not None}
+        readable = dict(zip(parts, await leg.readable(list(parts.values())), strict=True)) if parts else {}
+        # A vector of what the embedder cannot read is noise: only who asks for the leg by name gets it.
+        chosen = [n for n, share in readable.items() if share >= LEAST_READABLE or mode != HYBRID]
+        vectors = await leg.vectors([parts[n] for n in chosen]) if chosen else []
+        return _Asked(leg, readable, dict(zip(chosen, vectors, strict=True)))
+
+    async def _vector(self, collection: Collection, asked: _Asked, top_k: int, wanted: SearchFilter | None) -> FanOut:
+        """Fill ``asked.found``; how many shards answered."""
+        numbers, vectors = list(asked.vectors), list(asked.vectors.values())
+        fetch_k = max(self._config.candidates, top_k)
+        while True:
+            if not numbers:
+                return FanOut([], self._pool.healthy, ())
+            fan = await self._pool.search(collection.version, asked.leg.name, vectors, fetch_k, wanted)
+            for number, windows in zip(numbers, fan.results, strict=True):
+                leg = Leg(asked.leg.name, best_windows(windows), len(windows) < fetch_k, asked.leg.weight)
+                # Long pages have many windows: widen until there are enough pages or no more windows.
+                if len(leg.pages) >= top_k or leg.complete:
+                    # The first that suffices counts: what is fused must not depend on the other queries.
+                    asked.found.setdefault(number, leg)
+            if len(asked.found) == len(numbers):
+                return fan
+            fetch_k *= 4
+
+    async def _lexical(
+        self, collection: Collection, queries: list[Query], top_k: int, wanted: SearchFilter | None
+    ) -> dict[int, Leg]:
+        limits = {"top_k": top_k, "candidates": self._config.candidates}
+        numbers = [n for n, query in enumerate(queries) if query.text.strip()]
+        found = await asyncio.gather(
+            *(asyncio.to_thread(lexical_leg, collection, queries[n].text, **limits, wanted=wanted) for n in numbers)
+        )
+        return dict(zip(numbers, found, strict=True))
+
+    async def _seen(
+        self, collection: Collection, hits: list[Hit], legs: Sequence[tuple[VectorLeg, NDArray[np.float32] | None]]
+    ) -> list[Hit]:
+        """The hits with the region of the first leg that knows one, and with the earlier hit that they look like."""
+        hashes: dict[str, int] = {}
+        regions: dict[str, Hit] = {}
+        for leg, vectors in legs:
+            # The first window stands for its page in a space of pictures.
+            first = {_first_window(hit.passage.id): hit for hit in hits}
+            if leg.name == TEXT or not first:
+                continue
+            wanted = [(passage_id, hit.passage.doc_id) for passage_id, hit in first.items()]
+            for passage_id, page in (await self._pool.pages(collection.version, leg.name, wanted)).items():
+                if page.phash is not None:
+                    hashes.setdefault(passage_id, page.phash)
+                if page.grid is not None and vectors is not None and passage_id not in regions:
+                    boxes = hot_boxes(heat_map(vectors, page.vectors, page.grid))
+                    regions[passage_id] = replace(first[passage_id], region=boxes[0])
+        return _marked_duplicates([regions.get(_first_window(hit.passage.id), hit) for hit in hits], hashes)
 
     def _query_notices(
         self,
-        collection: Collection,
-        queries: list[str],
+        served: _Served,
+        queries: list[Query],
         mode: str,
-        readable: list[float],
+        asked: Sequence[_Asked],
         lexical: dict[int, Leg],
         *,
         filtered: bool,
     ) -> tuple[str, ...]:
-        if self._embedder is None or not collection.documents():
+        if not asked or not served.collection.documents():
             return ()
-        told = (
-            query_notices(
-                query,
-                mode,
-                readable=readable[n],
-                embedder_id=self._embedder.id,
-                lexical=lexical.get(n),
-                filtered=filtered,
+        told: dict[str, None] = {}
+        for n, query in enumerate(queries):
+            shares = {one.leg.embedder.id: one.readable[n] for one in asked if n in one.readable}
+            unread = {embedder: share for embedder, share in shares.items() if share < LEAST_READABLE}
+            notices = query_notices(
+                query, mode, unread=unread, embedders=len(shares), lexical=lexical.get(n), filtered=filtered
             )
-            for n, query in enumerate(queries)
-        )
-        return tuple(dict.fromkeys(notice for notices in told for notice in notices))
-
-    async def _dense(
-        self, collection: Collection, queries: list[str], top_k: int, wanted: SearchFilter | None
-    ) -> tuple[list[Leg], int, tuple[str, ...]]:
-        assert self._embedder is not None
-        contents = [Content(query) for query in queries]
-        vectors = stacked(await asyncio.to_thread(self._embedder.embed_queries, contents))
-        fetch_k = max(self._config.candidates, top_k)
-        legs: dict[int, Leg] = {}
-        while True:
-            found = await self._pool.search(collection.version, vectors, fetch_k, wanted)
-            for number, windows in enumerate(found.results):
-                leg = Leg(TEXT, best_windows(windows), len(windows) < fetch_k)
-                # Long pages have many windows: widen until there are enough pages or no more windows.
-                if len(leg.pages) >= top_k or leg.complete:
-                    # The first that suffices counts: what is fused must not depend on the other queries.
-                    legs.setdefault(number, leg)
-            if len(legs) == len(queries):
-                return [legs[number] for number in range(len(queries))], found.shards_ok, found.problems
-            fetch_k *= 4
-
-    async def _lexical(
-        self, collection: Collection, queries: list[str], top_k: int, wanted: SearchFilter | None
-    ) -> list[Leg]:
-        limits = {"top_k": top_k, "candidates": self._config.candidates}
-        return await asyncio.gather(
-            *(asyncio.to_thread(lexical_leg, collection, query, **limits, wanted=wanted) for query in queries)
-        )
-
-    def _notices(self, collection: Collection) -> tuple[str, ...]:
-        notices = [self._embedder_notice] if self._embedder_notice else []
-        if collection.version == 0:
-            notices.append("the collection is empty: ingest documents to search them")
-        wanted = self._embedder.id if self._embedder else ""
-        others = sum(1 for d in collection.documents() if d.embedder_id != wanted and not d.error) if wanted else 0
-        if others:
-            notices.append(
-                f"{others} documents were embedded by another model and are found by words only: ingest them again"
-            )
-        return tuple(notices)
+            told |= dict.fromkeys(notices)
+        return tuple(told)
 
 
-async def _opened(settings: Settings) -> tuple[LoadedEmbedder, Collection]:
-    """Both at once: reading the model's weights and the collection's records take about as long."""
-    loaded, collection = await asyncio.gather(
-        asyncio.to_thread(load_embedder, settings.embedder), asyncio.to_thread(Collection.open, settings.collection)
+def _opened(settings: Settings) -> tuple[Collection, ServedLegs]:
+    """Blocking."""
+    collection = Collection.open(settings.collection)
+    return collection, load_legs(settings, collection)
+
+
+def _mode(mode: str, legs: ServedLegs) -> str:
+    """The mode that is used. Raises VragError for a leg that is not there."""
+    if mode == DENSE:
+        mode = TEXT
+    if mode == HYBRID:
+        return HYBRID if legs.by_name else LEXICAL
+    if mode == LEXICAL or mode in legs.by_name:
+        return mode
+    if mode == TEXT:
+        raise NoSuchLegError(f"search by text vectors is not available: {legs.text_notice}")
+    why = legs.missing.get(mode)
+    known = ", ".join((HYBRID, LEXICAL, *legs.by_name))
+    raise NoSuchLegError(
+        f"the mode {mode} is not available: {why}" if why else f"mode {mode!r} is none of {known} of this collection"
     )
-    return loaded, collection
 
 
-def _id_of(loaded: LoadedEmbedder) -> str:
-    return loaded.embedder.id if loaded.embedder else ""
+def _hit(collection: Collection, item: Fused, passage: Passage) -> Hit:
+    document = collection.document(passage.doc_id)
+    return Hit(passage, document.title, document.uri, item.score, item.by_leg)
+
+
+def _first_window(passage_id: str) -> str:
+    return f"{passage_id.rpartition(':')[0]}:w0"
+
+
+def _marked_duplicates(hits: list[Hit], hashes: dict[str, int]) -> list[Hit]:
+    marked: list[Hit] = []
+    for hit in hits:
+        own = hashes.get(_first_window(hit.passage.id))
+        alike = next(
+            (
+                one.passage.id
+                for one in marked
+                if own is not None
+                and not one.duplicate_of
+                and (other := hashes.get(_first_window(one.passage.id))) is not None
+                and (own ^ other).bit_count() <= ALIKE_BITS
+            ),
+            "",
+        )
+        marked.append(replace(hit, duplicate_of=alike) if alike else hit)
+    return marked
 
 
 def _with_full_ids(collection: Collection, wanted: SearchFilter | None) -> SearchFilter | None:
@@ -326,5 +425,5 @@ def _hydrate(collection: Collection, ids: list[str]) -> tuple[dict[str, Passage]
         return found, tuple(damaged)
 
 
-async def _ready(value: _T) -> _T:
+async def _ready(value: dict[int, Leg]) -> dict[int, Leg]:
     return value

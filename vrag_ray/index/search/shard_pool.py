@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.search.lexical import Scored
-from vrag_ray.index.search.shard import ShardIndex, load_index, merge
+from vrag_ray.index.search.late_index import PageVectors
+from vrag_ray.index.search.scored import Scored, merge
+from vrag_ray.index.search.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
+from vrag_ray.index.search.shard_rows import shard_of
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
@@ -21,6 +21,7 @@ from vrag_ray.types.filters import SearchFilter
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
 
+T = TypeVar("T")
 REVIVE_FIRST_DELAY_S = 0.2
 REVIVE_MAX_DELAY_S = 5.0
 ACTOR_CONCURRENCY = 16
@@ -30,15 +31,6 @@ class NotLoadedError(VragError):
     """The shard does not hold that version (yet): it has just been restarted."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShardStatus:
-    """What one shard holds: windows, their dimension and the bytes each takes in memory."""
-
-    size: int
-    dim: int
-    bytes_per_vector: float
-
-
 class IndexShard:
     """The code inside a shard actor. Holds one index a version, so that a refresh leaves no gap in service."""
 
@@ -46,28 +38,27 @@ class IndexShard:
         self._root, self._shard, self._config = root, shard, config
         self._indexes: dict[int, ShardIndex] = {}
 
-    def load(self, version: int, embedder_id: str) -> ShardStatus:
+    def load(self, version: int, spaces: Sequence[SpaceSpec]) -> tuple[ShardStatus, ...]:
         if version not in self._indexes:
-            self._indexes[version] = load_index(
+            self._indexes[version] = load_shard(
                 CollectionFiles(self._root),
                 version,
-                embedder_id,
+                spaces,
+                self._config,
                 shard=self._shard,
                 shards=self._config.shards,
-                threads=self._config.threads or os.cpu_count() or 1,
-                # Ray leaves CUDA_VISIBLE_DEVICES as it is for actors without a GPU: what FAISS sees is no permission.
-                on_gpu=self._config.num_gpus > 0,
             )
-        index = self._indexes[version]
-        return ShardStatus(index.size, index.dim, index.bytes_per_vector)
+        return self._indexes[version].statuses
 
     def search(
-        self, version: int, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None
+        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
     ) -> list[list[tuple[str, float]]]:
-        if version not in self._indexes:
-            raise NotLoadedError(f"shard {self._shard} does not hold version {version}")
-        found = self._indexes[version].search(queries, k, wanted)
+        found = self._index(version).search(space, queries, k, wanted)
         return [[(scored.id, scored.score) for scored in per_query] for per_query in found]
+
+    def pages(self, version: int, space: str, passage_ids: Sequence[str]) -> list[PageVectors | None]:
+        index = self._index(version)
+        return [index.page(space, passage_id) for passage_id in passage_ids]
 
     def keep_only(self, version: int) -> None:
         self._indexes = {number: index for number, index in self._indexes.items() if number == version}
@@ -75,11 +66,16 @@ class IndexShard:
     def pid(self) -> int:
         return os.getpid()
 
+    def _index(self, version: int) -> ShardIndex:
+        if version not in self._indexes:
+            raise NotLoadedError(f"shard {self._shard} does not hold version {version}")
+        return self._indexes[version]
+
 
 @dataclass
 class _Replica:
     actor: ActorHandle
-    status: ShardStatus | None = None
+    statuses: tuple[ShardStatus, ...] = ()
     problem: str = "is loading"
     reviving: asyncio.Task[None] | None = field(default=None, repr=False)
 
@@ -96,10 +92,11 @@ class FanOut:
 class ShardPool:
     """Fan-out over the shard actors of one collection. All methods run on one event loop."""
 
-    def __init__(self, root: str, embedder_id: str, config: IndexConfig) -> None:
+    def __init__(self, root: str, config: IndexConfig) -> None:
         import ray
 
-        self._config, self._embedder_id, self._version = config, embedder_id, 0
+        self._config, self._version = config, 0
+        self._spaces: tuple[SpaceSpec, ...] = ()
         self._turn = 0
         pool = uuid4().hex[:8]
         actor_class = ray.remote(IndexShard)
@@ -134,9 +131,9 @@ class ShardPool:
         return [[replica.actor for replica in replicas] for replicas in self._shards]
 
     def statuses(self) -> list[ShardStatus]:
-        """One status a shard that has a healthy replica."""
-        best = (next((r.status for r in replicas if not r.problem and r.status), None) for replicas in self._shards)
-        return [status for status in best if status is not None]
+        """One status a space of each shard that has a healthy replica."""
+        best = (next((r.statuses for r in replicas if not r.problem), ()) for replicas in self._shards)
+        return [status for statuses in best for status in statuses]
 
     def problems(self) -> tuple[str, ...]:
         return tuple(
@@ -145,9 +142,9 @@ class ShardPool:
             if all(replica.problem for replica in replicas)
         )
 
-    async def load(self, version: int) -> None:
+    async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None:
         """Load ``version`` everywhere beside what is served now. A replica that cannot is revived in the background."""
-        self._version = version
+        self._version, self._spaces = version, tuple(spaces)
         everyone = [replica for replicas in self._shards for replica in replicas]
         await asyncio.gather(*(self._load_one(replica) for replica in everyone))
 
@@ -156,13 +153,36 @@ class ShardPool:
         healthy = [replica for replicas in self._shards for replica in replicas if not replica.problem]
         await asyncio.gather(*(r.actor.keep_only.remote(version) for r in healthy), return_exceptions=True)
 
-    async def search(self, version: int, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None) -> FanOut:
+    async def search(
+        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
+    ) -> FanOut:
         """The ``k`` best windows over all shards that answer in time; the others are counted and named."""
         self._turn += 1
-        answers = await asyncio.gather(*(self._ask(n, version, queries, k, wanted) for n in range(self.total)))
+
+        async def ask(number: int) -> list[list[Scored]] | str:
+            found = await self._ask(number, lambda actor: actor.search.remote(version, space, queries, k, wanted))
+            return found if isinstance(found, str) else [[Scored(*one) for one in per_query] for per_query in found]
+
+        answers = await asyncio.gather(*map(ask, range(self.total)))
         good = [answer for answer in answers if not isinstance(answer, str)]
         results = [merge((part[number] for part in good), k) for number in range(len(queries))]
         return FanOut(results, len(good), tuple(answer for answer in answers if isinstance(answer, str)))
+
+    async def pages(self, version: int, space: str, passages: Sequence[tuple[str, str]]) -> dict[str, PageVectors]:
+        """What a space of late interaction knows of passages (id and document id each); a shard that does not answer
+        leaves its own out."""
+        by_shard: dict[int, list[str]] = {}
+        for passage_id, doc_id in passages:
+            by_shard.setdefault(shard_of(doc_id, self.total), []).append(passage_id)
+
+        async def ask(number: int, ids: list[str]) -> list[PageVectors | None]:
+            found = await self._ask(number, lambda actor: actor.pages.remote(version, space, ids))
+            return [None] * len(ids) if isinstance(found, str) else found
+
+        answers = await asyncio.gather(*(ask(number, ids) for number, ids in by_shard.items()))
+        ids = (passage_id for part in by_shard.values() for passage_id in part)
+        pages = (page for part in answers for page in part)
+        return {passage_id: page for passage_id, page in zip(ids, pages, strict=True) if page is not None}
 
     def close(self) -> None:
         import ray
@@ -173,9 +193,7 @@ class ShardPool:
                     replica.reviving.cancel()
                 ray.kill(replica.actor)
 
-    async def _ask(
-        self, number: int, version: int, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None
-    ) -> list[list[Scored]] | str:
+    async def _ask(self, number: int, call: Callable[[ActorHandle], Awaitable[T]]) -> T | str:
         """One shard's answer from the first replica that gives one, or the reason why none does."""
         from ray.exceptions import RayError
 
@@ -185,9 +203,7 @@ class ShardPool:
             if replica.problem:
                 continue
             try:
-                reference = replica.actor.search.remote(version, queries, k, wanted)
-                found = await asyncio.wait_for(reference, self._config.shard_timeout_s)
-                return [[Scored(*scored) for scored in per_query] for per_query in found]
+                return await asyncio.wait_for(call(replica.actor), self._config.shard_timeout_s)
             except TimeoutError:
                 self._down(replica, f"did not answer within {self._config.shard_timeout_s:g} s")
             except (RayError, NotLoadedError) as error:
@@ -198,7 +214,7 @@ class ShardPool:
         from ray.exceptions import RayError
 
         try:
-            replica.status = await replica.actor.load.remote(self._version, self._embedder_id)
+            replica.statuses = await replica.actor.load.remote(self._version, self._spaces)
             replica.problem = ""
         except (RayError, VragError) as error:
             reason = str(error.cause) if hasattr(error, "cause") and error.cause else type(error).__name__
@@ -217,7 +233,7 @@ class ShardPool:
         while True:
             version = self._version
             try:
-                replica.status = await replica.actor.load.remote(version, self._embedder_id)
+                replica.statuses = await replica.actor.load.remote(version, self._spaces)
             except (RayError, VragError) as error:
                 replica.problem = f"cannot load version {version} ({type(error).__name__})"
             else:

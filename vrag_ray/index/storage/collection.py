@@ -1,8 +1,9 @@
 """A collection opened for reading at one version.
 
 Layout below the root: ``blobs/<sha256>`` (original bytes, never rewritten), ``passages.lance``,
-``documents.lance``, ``versions/`` (one record a collection version) and ``seals/`` (file hashes). A passage counts
-only when its document has a row, so a half-ingested document is never searched.
+``documents.lance``, ``spaces/<name>-<n>.lance`` (vectors beside those of the texts), ``versions/`` (one record a
+collection version) and ``seals/`` (file hashes). A passage counts only when its document has a row, so a
+half-ingested document is never searched.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from vrag_ray.index.storage.rows import (
     document_is_sound,
     passage_from_row,
 )
+from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.index.storage.term_scores import TermScores
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, list_versions
 from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError, Word
@@ -139,18 +141,42 @@ class Collection:
 
     def table(self, name: str) -> lance.LanceDataset:
         """The Lance table ``passages`` or ``documents`` at this version."""
-        import lance
-
         if self.record is None:
             raise NotFoundError(f"the collection {self.root} is empty: `vrag ingest` adds documents")
-        if name not in self._tables:
-            pinned = self.record.passages_version if name == "passages" else self.record.documents_version
+        pinned = self.record.passages_version if name == "passages" else self.record.documents_version
+        return self._table(f"{name}.lance", pinned)
+
+    @property
+    def spaces(self) -> tuple[SpaceRecord, ...]:
+        """The vector spaces of this version, beside that of the texts."""
+        return self.record.spaces if self.record is not None else ()
+
+    def space(self, name: str) -> SpaceRecord:
+        """Raises NotFoundError, naming those there are."""
+        found = self.record.space(name) if self.record is not None else None
+        if found is None:
+            known = ", ".join(space.name for space in self.spaces) or "none"
+            raise NotFoundError(
+                f"the collection {self.root} has no vector space {name} (there are: {known}): "
+                f"`vrag embed --space {name}` makes one"
+            )
+        return found
+
+    def space_table(self, name: str) -> lance.LanceDataset:
+        """The Lance table of a vector space at this version."""
+        space = self.space(name)
+        return self._table(space.table, space.version)
+
+    def _table(self, folder: str, pinned: int) -> lance.LanceDataset:
+        import lance
+
+        if folder not in self._tables:
             try:
-                with storage_faults(self.root, f"opening the table of {name}"):
-                    self._tables[name] = lance.dataset(self.files.uri(f"{name}.lance"), version=pinned)
+                with storage_faults(self.root, f"opening {folder}"):
+                    self._tables[folder] = lance.dataset(self.files.uri(folder), version=pinned)
             except (ValueError, OSError) as error:
-                raise CorruptionError(f"table {name} version {pinned} cannot be opened: run `vrag verify`") from error
-        return self._tables[name]
+                raise CorruptionError(f"{folder} version {pinned} cannot be opened: run `vrag verify`") from error
+        return self._tables[folder]
 
     @cached_property
     def term_scores(self) -> TermScores:

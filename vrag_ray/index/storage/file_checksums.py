@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import xxhash
 
 from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.spaces import FOLDER
 
-TABLES = ("passages.lance", "documents.lance")
+_TABLES = ("passages.lance", "documents.lance")
 _FOLDER = "seals"
 _HINT = "_versions/latest_version_hint.json"
 _MAX_U64 = 2**64 - 1
@@ -72,8 +73,9 @@ class Sealer:
 
 def check_seals(files: CollectionFiles) -> SealReport:
     sealed, damaged = read_seals(files)
-    present = {name for table in TABLES for name in _immutable_files(files, table)}
-    damaged += [f"{table}/{_HINT}" for table in TABLES if not _hint_is_sound(files, table)]
+    tables = [*_TABLES, *space_tables(files)]
+    present = {name for table in tables for name in _immutable_files(files, table)}
+    damaged += [f"{table}/{_HINT}" for table in tables if not _hint_is_sound(files, table)]
     for name in sorted(present & set(sealed)):
         if file_hash(files.read(name)) != sealed[name]:
             damaged.append(name)
@@ -82,6 +84,11 @@ def check_seals(files: CollectionFiles) -> SealReport:
         missing=tuple(sorted(set(sealed) - present)),
         unsealed=tuple(sorted(present - set(sealed))),
     )
+
+
+def space_tables(files: CollectionFiles) -> list[str]:
+    """The folders of all vector spaces there ever were."""
+    return sorted({"/".join(name.split("/")[:2]) for name in files.list(FOLDER)})
 
 
 def _immutable_files(files: CollectionFiles, table: str) -> list[str]:

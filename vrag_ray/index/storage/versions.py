@@ -1,6 +1,6 @@
-"""Versions of a collection: one small immutable record pins both tables, so that a reader sees one moment.
+"""Versions of a collection: one small immutable record pins all tables, so that a reader sees one moment.
 
-Lance versions each table by itself; the record is what makes a pair of them a collection version. It is written
+Lance versions each table by itself; the record is what makes a set of them a collection version. It is written
 last, by an exclusive create, and is the only thing a reader starts from.
 """
 
@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 
 from vrag_ray.index.storage.file_checksums import file_hash
 from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.types import VragError
 
 _FOLDER = "versions"
@@ -18,7 +19,10 @@ _FOLDER = "versions"
 
 @dataclass(frozen=True, slots=True)
 class VersionRecord:
-    """``number`` counts from 1; the two table versions are Lance's; ``created_at`` is ISO 8601 UTC."""
+    """``number`` counts from 1; the two table versions are Lance's; ``created_at`` is ISO 8601 UTC.
+
+    ``spaces`` are the vector spaces beside that of the texts. Records from before there were any have none.
+    """
 
     number: int
     passages_version: int
@@ -27,6 +31,16 @@ class VersionRecord:
     passages: int
     created_at: str
     note: str
+    spaces: tuple[SpaceRecord, ...] = ()
+
+    def space(self, name: str) -> SpaceRecord | None:
+        return next((space for space in self.spaces if space.name == name), None)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> VersionRecord:
+        values = json.loads(data)
+        spaces = tuple(SpaceRecord(**space) for space in values.pop("spaces", ()))
+        return cls(**values, spaces=spaces)
 
 
 def write_version(files: CollectionFiles, record: VersionRecord) -> None:
@@ -36,7 +50,7 @@ def write_version(files: CollectionFiles, record: VersionRecord) -> None:
 
 def list_versions(files: CollectionFiles) -> list[VersionRecord]:
     """All readable records, oldest first. A damaged one is left out here and named by ``damaged_versions``."""
-    return [VersionRecord(**json.loads(data)) for name, data in _records(files) if _is_sound(name, data)]
+    return [VersionRecord.from_json(data) for name, data in _records(files) if _is_sound(name, data)]
 
 
 def damaged_versions(files: CollectionFiles) -> list[str]:
@@ -58,7 +72,7 @@ def find_version(files: CollectionFiles, number: int | None) -> VersionRecord | 
     data = files.read(name)
     if not _is_sound(name, data):
         raise VragError(f"the version record {name} is damaged: run `vrag verify`; an older version can be opened")
-    return VersionRecord(**json.loads(data))
+    return VersionRecord.from_json(data)
 
 
 def latest_number(files: CollectionFiles) -> int:

@@ -6,7 +6,7 @@ A process killed in between leaves nothing that a reader sees, and everything th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -28,11 +28,13 @@ from vrag_ray.index.storage.rows import (
     passage_schema,
     passages_table,
 )
+from vrag_ray.index.storage.space_writer import SpaceWriter
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, write_version
 from vrag_ray.types import Document, VragError
 
 if TYPE_CHECKING:
     import lance
+    import pyarrow as pa
 
 _FTS_COLUMN = "terms"
 _SMALL_FILES_BYTES = 50_000
@@ -65,6 +67,9 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 self._passages = self._open_table("passages")
                 self._documents = self._open_table("documents")
                 self._seal_leftovers()
+                self.spaces = SpaceWriter(
+                    self.files, self._sealer, self._faults, self._published.spaces if self._published else ()
+                )
                 self.documents: dict[str, Document] = dict(read_documents(self._documents))
         except BaseException:
             self.__exit__(None, None, None)
@@ -89,6 +94,20 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             self._pages_committed += pages
             self._sealer.seal("passages.lance")
 
+    def unembedded(self, space: str, columns: Sequence[str], where: str = "") -> Iterator[pa.RecordBatch]:
+        """Passages of finished documents that have no row in ``space``, with these columns of their own."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        known = pa.array(sorted(self.spaces.known_ids(space)), pa.string())
+        finished = pa.array(sorted(self.documents), pa.string())
+        for batch in self._passages.to_batches(columns=["id", "doc_id", *columns], filter=where or None):
+            missing = pc.and_(
+                pc.is_in(batch.column("doc_id"), value_set=finished),
+                pc.invert(pc.is_in(batch.column("id"), value_set=known)),
+            )
+            yield batch.filter(missing)
+
     @property
     def version(self) -> int:
         """The newest published version, 0 before the first."""
@@ -110,11 +129,16 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         return units
 
     def drop_passages(self, doc_id: str, *, keep_embedder: str | None = None) -> None:
-        """Remove a document's passages, except those made by ``keep_embedder``."""
+        """Remove a document's passages and their vectors, except passages made by ``keep_embedder``.
+
+        With ``keep_embedder`` the same passages stand beside the removed ones, so that their other vectors stay.
+        """
         kept = f" AND embedder_id != '{keep_embedder}'" if keep_embedder is not None else ""
         with self._faults("removing a document's pages", needed_bytes=lambda: self._commit_bytes("passages")):
             self._passages.delete(f"doc_id = '{doc_id}'{kept}")
             self._sealer.seal("passages.lance")
+        if keep_embedder is None:
+            self.spaces.forget_documents([doc_id])
 
     def commit_documents(self, documents: Iterable[Document]) -> None:
         """Add or replace document rows; other documents lose the uris that these now have."""
@@ -142,6 +166,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 self._index_passages()
             self._sealer.seal("passages.lance")
             self._sealer.seal("documents.lance")
+            self.spaces.seal()
         with self._faults("writing the version record"):
             record = VersionRecord(
                 number=latest_number(self.files) + 1,
@@ -151,6 +176,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 passages=int(self._passages.count_rows()),
                 created_at=now_utc(),
                 note=note,
+                spaces=self.spaces.records,
             )
             write_version(self.files, record)
         self._published, self._pages_committed = record, 0

@@ -29,7 +29,7 @@ from vrag_ray.serving.backends import (
 )
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.ray_faults import call, stream
-from vrag_ray.types import Box, Meta
+from vrag_ray.types import Box, Meta, Query
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -57,11 +57,16 @@ class HandleSearch:
     def __init__(self, retriever: DeploymentHandle) -> None:
         self._retriever = retriever
 
-    async def search(self, queries: Sequence[str], *, top_k: int, mode: str, filter: SearchFilter | None) -> Found:
+    async def search(
+        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
+    ) -> Found:
         return await call(self._retriever.search.remote(list(queries), top_k, mode, filter), "retriever")
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         return await call(self._retriever.embed.remote(list(texts), queries), "retriever")
+
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        return await call(self._retriever.heat.remote(query, doc_id, page), "retriever")
 
     async def state(self) -> RetrieverState:
         return await _soon(self._retriever.state.remote(), "retriever")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
 from vrag_ray.serving.backends import Found, RetrieverState
-from vrag_ray.serving.errors import NotReadyError
-from vrag_ray.types import VragError
+from vrag_ray.serving.errors import InvalidError, NotReadyError
+from vrag_ray.types import Query, VragError
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import public_uri, scrub
 
@@ -34,14 +34,23 @@ class RetrieverService:
         self._starting = asyncio.Lock()
         self._poll = asyncio.create_task(self._keep_fresh(), name="collection-poll")
 
-    async def search(self, queries: Sequence[str], top_k: int, mode: str, filter: SearchFilter | None) -> Found:
+    async def search(self, queries: Sequence[str | Query], top_k: int, mode: str, filter: SearchFilter | None) -> Found:
         retriever = self._ready()
-        answer = await retriever.search(queries, top_k=top_k, mode=mode, filter=filter)
+        from vrag_ray.index.search.retriever import NoSuchLegError
+
+        try:
+            answer = await retriever.search(queries, top_k=top_k, mode=mode, filter=filter)
+        except NoSuchLegError as error:
+            raise InvalidError(str(error), param="mode") from error
         return Found(answer, retriever.status().profile)
 
     async def embed(self, texts: Sequence[str], queries: bool) -> NDArray[np.float32]:
         """As ``ShardedRetriever.embed``."""
         return await self._ready().embed(texts, queries=queries)
+
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        """As ``ShardedRetriever.heat``."""
+        return await self._ready().heat(query, doc_id, page)
 
     async def refresh(self) -> int:
         """Serve the newest version from now on; its number."""

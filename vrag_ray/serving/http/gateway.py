@@ -29,7 +29,7 @@ from vrag_ray.serving.sent_pictures import SentPictures
 
 MAX_JSON_BYTES = 4 << 20
 MAX_RUN_BYTES = MAX_JSON_BYTES + MAX_PICTURE_URL
-"""A question may come with a picture."""
+"""A question, or a search, may come with a picture."""
 MAX_CHAT_BYTES = 48 << 20
 """A chat may hold pictures, a third larger for being base64."""
 _MULTIPART_OVERHEAD = 1 << 20
@@ -53,7 +53,12 @@ def create_api(backends: Backends, config: ServingConfig, security: Security, up
     envelope.install(api)
     # Added last runs first.
     limit = (config.max_upload_mb << 20) + _MULTIPART_OVERHEAD
-    limits = {"/v1/documents": limit, openai_chat.PATH: MAX_CHAT_BYTES, runs.PATH: MAX_RUN_BYTES}
+    limits = {
+        "/v1/documents": limit,
+        openai_chat.PATH: MAX_CHAT_BYTES,
+        runs.PATH: MAX_RUN_BYTES,
+        search.PATH: MAX_RUN_BYTES,
+    }
     api.add_middleware(LimitBody, limits=limits, default=MAX_JSON_BYTES)
     api.add_middleware(Guard, security=security)
     api.add_middleware(Observe, metrics=metrics)

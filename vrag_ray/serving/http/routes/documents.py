@@ -16,6 +16,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.datastructures import UploadFile
 
 from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.imaging.heat_overlay import with_heat
 from vrag_ray.serving.backends import Original
 from vrag_ray.serving.errors import ApiError, InvalidError
 from vrag_ray.serving.http.routes.deps import ERRORS, DocId, Gate, GateDep
@@ -116,9 +117,22 @@ async def page_png(
     gate: GateDep,
     dpi: Annotated[float, Query(ge=9, le=1200, allow_inf_nan=False)] = DEFAULT_DPI,
     bbox: Annotated[str | None, Query(description="x0,y0,x1,y1 in fractions of the page, origin top left.")] = None,
+    heatmap: Annotated[
+        str | None, Query(max_length=4096, description="A query: the whole page is tinted where it is seen.")
+    ] = None,
 ) -> Response:
-    """A page, or a part of it, drawn anew from the source at ``dpi``."""
+    """A page, or a part of it, drawn anew from the source at ``dpi``, or with the heat map of a query over it."""
     box = _parse_box(bbox)
+    if heatmap is not None:
+        if box is not None:
+            raise InvalidError("bbox: a heat map is of the whole page: give one of bbox and heatmap", param="bbox")
+        if not heatmap.strip():
+            raise InvalidError("heatmap: the query is empty", param="heatmap")
+        heat = await gate.backends.search.heat(heatmap, doc_id, n)
+        page = await gate.backends.documents.page_png(doc_id, n, dpi, None)
+        png = await asyncio.to_thread(with_heat, page, heat)
+        # Vectors may change under the same page: this is drawn anew each time.
+        return Response(png, media_type="image/png", headers={"Cache-Control": "private, no-store"})
     tag = _tag(doc_id, f"p{n}", f"{dpi:g}", str(box))
     if await _unchanged(request, gate, doc_id, tag):
         return Response(status_code=304, headers={"ETag": tag})

@@ -15,18 +15,22 @@ from vrag_ray.client.search_records import SearchColumns, search_columns
 from vrag_ray.serving.backends import Found
 from vrag_ray.serving.hits import image_path, search_hit
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep
+from vrag_ray.serving.sent_pictures import sent_file
 from vrag_ray.types import HYBRID, SearchAnswer
+from vrag_ray.types import Query as SearchQuery
 from vrag_ray.types.filters import SearchFilter
 
+PATH = "/v1/search"
 router = APIRouter(tags=["search"], responses=ERRORS)
 LEGACY_TOP_K = 10
 """How many results ``GET /search`` of the original gives."""
 
 
-@router.post("/v1/search", response_model=SearchResponse)
+@router.post(PATH, response_model=SearchResponse)
 async def search(body: SearchRequest, gate: GateDep) -> SearchResponse:
     """The best passages for each query, best first, and how complete the answer is."""
-    found = await _search(gate, body.all_queries(), body.top_k, body.mode, body.filter)
+    picture = None if body.picture is None else await gate.pictures.png(sent_file(body.picture, "picture"), "picture")
+    found = await _search(gate, body.asked(picture), body.top_k, body.mode, body.filter)
     answer = found.answer
     return SearchResponse(
         results=[[search_hit(hit) for hit in hits] for hits in answer.results],
@@ -78,7 +82,9 @@ async def legacy_get(
     return _images((await _search(gate, queries, LEGACY_TOP_K, HYBRID, None)).answer, request)
 
 
-async def _search(gate: Gate, queries: Sequence[str], top_k: int, mode: str, filter: SearchFilter | None) -> Found:
+async def _search(
+    gate: Gate, queries: Sequence[str | SearchQuery], top_k: int, mode: str, filter: SearchFilter | None
+) -> Found:
     started = time.perf_counter()
     found = await gate.backends.search.search(queries, top_k=top_k, mode=mode, filter=filter)
     gate.metrics.observe_search(time.perf_counter() - started)

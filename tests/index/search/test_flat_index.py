@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.planted import DIM, EMBEDDER, doc_id_of, document, stored
-from vrag_ray.index.search import shard
-from vrag_ray.index.search.lexical import Scored
-from vrag_ray.index.search.shard import ShardIndex, load_rows, merge
+from vrag_ray.index.search import flat_index
+from vrag_ray.index.search.flat_index import FlatIndex
+from vrag_ray.index.search.scored import Scored, merge
+from vrag_ray.index.search.shard_rows import load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import PassageKind, VragError
@@ -36,17 +37,17 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 
 @pytest.fixture(scope="module")
-def sharded(collection: Collection) -> dict[int, list[ShardIndex]]:
+def sharded(collection: Collection) -> dict[int, list[FlatIndex]]:
     """By number of shards; under ``IN_PARTS`` a single shard that five threads scan."""
-    shards = {n: [ShardIndex(*load_rows(collection, EMBEDDER, i, n)) for i in range(n)] for n in SHARDINGS}
+    shards = {n: [FlatIndex(*load_text_rows(collection, EMBEDDER, i, n)) for i in range(n)] for n in SHARDINGS}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shard, "LEAST_ROWS_OF_A_PART", 40)
-        shards[IN_PARTS] = [ShardIndex(*load_rows(collection, EMBEDDER, 0, 1), threads=5)]
+        patch.setattr(flat_index, "LEAST_ROWS_OF_A_PART", 40)
+        shards[IN_PARTS] = [FlatIndex(*load_text_rows(collection, EMBEDDER, 0, 1), threads=5)]
     assert len(shards[IN_PARTS][0]._cpu) == 5
     return shards
 
 
-def test_every_row_lives_in_exactly_one_shard(sharded: dict[int, list[ShardIndex]]) -> None:
+def test_every_row_lives_in_exactly_one_shard(sharded: dict[int, list[FlatIndex]]) -> None:
     for shards in sharded.values():
         ids = [row_id for one in shards for row_id in one.rows.ids.to_pylist()]
         assert len(ids) == len(set(ids)) == 240
@@ -55,7 +56,7 @@ def test_every_row_lives_in_exactly_one_shard(sharded: dict[int, list[ShardIndex
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, 240))
 def test_sharded_result_equals_unsharded_exactly_ties_included(
-    sharded: dict[int, list[ShardIndex]], seed: int, k: int
+    sharded: dict[int, list[FlatIndex]], seed: int, k: int
 ) -> None:
     chance = np.random.default_rng(seed)
     # Queries along planted texts make hundreds of exact ties; random ones make none.
@@ -86,7 +87,7 @@ def test_sharded_result_equals_unsharded_exactly_ties_included(
     ],
 )
 def test_a_filter_is_applied_in_the_shard_and_finds_all_that_fit(
-    sharded: dict[int, list[ShardIndex]], wanted: SearchFilter, expected_docs: set[str]
+    sharded: dict[int, list[FlatIndex]], wanted: SearchFilter, expected_docs: set[str]
 ) -> None:
     query = np.ones((1, DIM), dtype=np.float32)
     expected = {doc_id_of(name)[:24] for name in expected_docs}
@@ -96,13 +97,13 @@ def test_a_filter_is_applied_in_the_shard_and_finds_all_that_fit(
         assert len(found) == 4 * len(expected)
 
 
-def test_scores_are_cosines_to_fp16_accuracy(sharded: dict[int, list[ShardIndex]]) -> None:
+def test_scores_are_cosines_to_fp16_accuracy(sharded: dict[int, list[FlatIndex]]) -> None:
     index = sharded[1][0]
     query = index._cpu[0].reconstruct(0).reshape(1, DIM)
     assert index.search(query, 1)[0][0].score == pytest.approx(1.0, abs=2e-3)
 
 
-def test_queries_of_another_dimension_are_refused(sharded: dict[int, list[ShardIndex]]) -> None:
+def test_queries_of_another_dimension_are_refused(sharded: dict[int, list[FlatIndex]]) -> None:
     with pytest.raises(VragError, match="16 dimensions"):
         sharded[1][0].search(np.ones((1, 8), dtype=np.float32), 3)
 
@@ -110,7 +111,7 @@ def test_queries_of_another_dimension_are_refused(sharded: dict[int, list[ShardI
 def test_an_empty_shard_answers_with_nothing() -> None:
     empty = Collection.__new__(Collection)
     empty.record = None
-    index = ShardIndex(*load_rows(empty, EMBEDDER, 0, 1))
+    index = FlatIndex(*load_text_rows(empty, EMBEDDER, 0, 1))
     assert index.search(np.ones((2, DIM), dtype=np.float32), 5) == [[], []]
 
 

@@ -1,0 +1,144 @@
+"""Vector spaces on disk: added, filled, rebuilt, dropped on their own; versioned, verified, deleted with documents."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.planted import doc_id_of, plant
+from tests.support.planted_spaces import plant_space, stored_vectors
+from vrag_ray.index.search.shard_rows import load_space_rows
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.rows import CorruptionError
+from vrag_ray.index.storage.verify import verify
+from vrag_ray.index.storage.writer import CollectionWriter
+from vrag_ray.types import NotFoundError, VragError
+
+OLD = Path(__file__).parent / "data" / "before-spaces.tar.gz"
+"""A collection written by the program as it was before there were spaces."""
+ROWS = [
+    stored_vectors("a", 1, np.eye(2, 4, dtype=np.float32), grid=(1, 2), phash=7),
+    stored_vectors("b", 1, np.eye(3, 4, dtype=np.float32)),
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    plant(tmp_path / "c", {"a": ["one"], "b": ["two"]})
+    return tmp_path / "c"
+
+
+def unembedded(root: Path, space: str) -> list[str]:
+    with CollectionWriter(root) as writer:
+        return [text for batch in writer.unembedded(space, ["text"]) for text in batch.column("text").to_pylist()]
+
+
+def test_a_space_holds_what_was_put_in_bit_for_bit(root: Path) -> None:
+    plant_space(root, "late", ROWS, dim=4)
+    collection = Collection.open(root)
+    [record] = collection.spaces
+    assert (record.name, record.embedder_id, record.dim, record.multi_vector) == ("late", "late/1", 4, True)
+    assert (record.passages, record.failed, record.vectors, record.config) == (2, 0, 5, {"model": "m"})
+    assert record.bytes_per_passage == 5 * 4 * 2 / 2
+    loaded = load_space_rows(collection, "late", 0, 1)
+    by_id = dict(zip(loaded.rows.ids.to_pylist(), range(2), strict=True))
+    for row in ROWS:
+        n = by_id[row.passage_id]
+        np.testing.assert_array_equal(loaded.vectors[loaded.bounds[n] : loaded.bounds[n + 1]], row.vectors)
+        assert (tuple(loaded.grids[n]), loaded.phashes[n]) == (row.grid or (0, 0), row.phash)
+    assert verify(root).is_sound
+
+
+def test_what_a_space_lacks_is_listed_until_it_is_embedded_or_has_failed(root: Path) -> None:
+    plant_space(root, "late", [], dim=4)
+    assert sorted(unembedded(root, "late")) == ["one", "two"]
+    broken = stored_vectors("b", 1, np.empty((0, 4), np.float32), error="no picture")
+    with CollectionWriter(root) as writer:
+        writer.spaces.add("late", [ROWS[0], broken])
+        writer.publish("one of two")
+    assert unembedded(root, "late") == []
+    [record] = Collection.open(root).spaces
+    assert (record.passages, record.failed) == (1, 1)
+    assert len(load_space_rows(Collection.open(root), "late", 0, 1).rows.ids) == 1
+    with CollectionWriter(root) as writer:
+        writer.spaces.forget_failed("late")
+        writer.publish("again")
+    assert unembedded(root, "late") == ["two"]
+
+
+def test_what_a_killed_writer_committed_is_kept_and_seen_by_the_next(root: Path) -> None:
+    plant_space(root, "late", [], dim=4)
+    with CollectionWriter(root) as writer:
+        writer.spaces.add("late", ROWS[:1])
+    assert Collection.open(root).spaces[0].passages == 0
+    assert unembedded(root, "late") == ["two"]
+    with CollectionWriter(root) as writer:
+        writer.publish("the next")
+    assert Collection.open(root).spaces[0].passages == 1
+
+
+def test_older_versions_keep_their_spaces_when_one_is_rebuilt_or_dropped(root: Path) -> None:
+    plant_space(root, "late", ROWS, dim=4)
+    full = Collection.open(root).version
+    plant_space(root, "late", [stored_vectors("a", 1, np.eye(1, 8, dtype=np.float32))], dim=8)
+    rebuilt = Collection.open(root).version
+    with CollectionWriter(root) as writer:
+        writer.spaces.drop("late")
+        writer.publish("dropped")
+    assert Collection.open(root).spaces == ()
+    with pytest.raises(NotFoundError, match=r"no vector space late \(there are: none\).*vrag embed --space late"):
+        Collection.open(root).space("late")
+    assert load_space_rows(Collection.open(root, rebuilt), "late", 0, 1).vectors.shape == (1, 8)
+    assert load_space_rows(Collection.open(root, full), "late", 0, 1).vectors.shape == (5, 4)
+    assert verify(root).is_sound
+
+
+def test_a_deleted_document_leaves_every_space_and_older_versions_keep_it(root: Path) -> None:
+    plant_space(root, "late", ROWS, dim=4)
+    plant_space(root, "other", ROWS, dim=4)
+    before = Collection.open(root).version
+    with CollectionWriter(root) as writer:
+        writer.delete(doc_id_of("a"))
+        writer.publish("deleted")
+    for name in ("late", "other"):
+        assert len(load_space_rows(Collection.open(root), name, 0, 1).rows.ids) == 1
+        assert len(load_space_rows(Collection.open(root, before), name, 0, 1).rows.ids) == 2
+    assert [space.passages for space in Collection.open(root).spaces] == [1, 1]
+
+
+def test_vectors_of_another_dimension_are_refused_before_anything_is_written(root: Path) -> None:
+    plant_space(root, "late", ROWS, dim=4)
+    with CollectionWriter(root) as writer, pytest.raises(VragError, match="have 3 dimensions, the space late has 4"):
+        writer.spaces.add("late", [stored_vectors("a", 1, np.eye(2, 3, dtype=np.float32))])
+    assert Collection.open(root).spaces[0].vectors == 5
+
+
+def test_a_flipped_byte_of_any_vector_is_found_at_load_and_by_verify(root: Path) -> None:
+    rows = [stored_vectors("a", 1, np.full((400, 4), 0.5, np.float32))]
+    plant_space(root, "late", rows, dim=4)
+    [file] = [path for path in (root / "spaces").rglob("*.lance") if path.is_file() and path.stat().st_size > 3000]
+    data = bytearray(file.read_bytes())
+    at = data.index(np.full(4, 0.5, np.float16).tobytes())
+    data[at + 101] ^= 0x10
+    file.write_bytes(bytes(data))
+    report = verify(root)
+    assert not report.is_sound
+    assert any(name.startswith("spaces/late-1.lance/") for name in report.damaged)
+    with pytest.raises(CorruptionError, match="damaged on disk"):
+        load_space_rows(Collection.open(root), "late", 0, 1)
+
+
+def test_a_collection_from_before_spaces_is_read_written_and_given_one(tmp_path: Path) -> None:
+    with tarfile.open(OLD) as archive:
+        archive.extractall(tmp_path, filter="data")
+    root = tmp_path / "before-spaces"
+    old = Collection.open(root)
+    assert ([document.title for document in old.documents()], old.spaces) == (["a", "b"], ())
+    assert verify(root).is_sound
+    plant_space(root, "late", ROWS, dim=4)
+    assert Collection.open(root).spaces[0].passages == 2
+    assert Collection.open(root, old.version).spaces == ()
+    assert verify(root).is_sound

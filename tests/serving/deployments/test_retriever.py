@@ -1,0 +1,29 @@
+"""What the retriever deployment makes of faults of a search."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.support.planted import plant
+from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.serving.deployments.retriever import RetrieverService
+from vrag_ray.serving.errors import InvalidError
+
+
+def test_a_leg_that_is_not_there_is_a_wrong_field_of_the_request(tmp_path: Path) -> None:
+    plant(tmp_path / "c", {"a": ["one"]})
+    settings = Settings(collection=str(tmp_path / "c"), embedder=EmbedderConfig(name="none"))
+
+    async def check() -> None:
+        service = RetrieverService.__new__(RetrieverService)
+        service._retriever = await ShardedRetriever.start_local(settings)
+        with pytest.raises(InvalidError, match="mode 'psychic' is none of hybrid, lexical") as caught:
+            await service.search(["one"], 1, "psychic", None)
+        assert (caught.value.param, caught.value.status) == ("mode", 422)
+        await service._retriever.close()
+
+    asyncio.run(check())

@@ -1,0 +1,158 @@
+"""Vector spaces with planted vectors, filled through the real writer, and embedders that need no model."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from tests.support.planted import doc_id_of
+from vrag_ray.config import SpaceConfig
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
+from vrag_ray.index.storage.spaces import StoredVectors
+from vrag_ray.index.storage.writer import CollectionWriter
+from vrag_ray.types import Locator, passage_id
+
+SIDE = 32
+GRID = 4
+COLOURS = ("red", "green", "blue", "black", "white", "yellow")
+RGB = {
+    "red": (255, 0, 0), "green": (0, 255, 0), "blue": (0, 0, 255),
+    "black": (0, 0, 0), "white": (255, 255, 255), "yellow": (255, 255, 0),
+}  # fmt: skip
+
+
+class ColourEmbedder:
+    """Late interaction without a model: a picture has a vector a cell of a 4 x 4 grid, a text one a colour's name.
+
+    Vectors are the cell's mean colour, shifted so that opposites are opposite, of length 1.
+    """
+
+    dim = 4
+    multi_vector = True
+    modalities = frozenset({Modality.PICTURE})
+    pictures = PictureSpec(patch=8, min_pixels=SIDE * SIDE, max_pixels=SIDE * SIDE, side=SIDE)
+
+    def __init__(self, id: str = "colours/1") -> None:
+        self.id = id
+
+    def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        shares = [sum(word in RGB for word in text.split()) / max(1, len(text.split())) for text in texts]
+        return np.array(shares, np.float32)
+
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return [self._picture(content.picture) for content in contents]
+
+    def embed_queries(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return [self._picture(one.picture) if one.picture is not None else self._words(one.text) for one in contents]
+
+    def _words(self, text: str) -> Embedding:
+        known = [RGB[word] for word in text.split() if word in RGB] or [(128, 128, 128)]
+        return Embedding(_unit(np.array(known, np.float32)))
+
+    def _picture(self, png: bytes | None) -> Embedding | EmbedError:
+        if png is None:
+            return EmbedError("no picture")
+        with Image.open(io.BytesIO(png)) as image:
+            cells = np.asarray(image.convert("RGB").resize((GRID, GRID), Image.Resampling.BOX), np.float32)
+        return Embedding(_unit(cells.reshape(-1, 3)), (GRID, GRID))
+
+
+class MeanColourEmbedder(ColourEmbedder):
+    """The same with one vector a picture or text: the mean."""
+
+    multi_vector = False
+
+    def _words(self, text: str) -> Embedding:
+        return _mean(super()._words(text))
+
+    def _picture(self, png: bytes | None) -> Embedding | EmbedError:
+        found = super()._picture(png)
+        return found if isinstance(found, EmbedError) else _mean(found)
+
+
+def colours(config: SpaceConfig) -> ColourEmbedder:
+    return ColourEmbedder()
+
+
+def mean_colours(config: SpaceConfig) -> MeanColourEmbedder:
+    return MeanColourEmbedder("mean-colours/1")
+
+
+def painted(cells: Sequence[str], side: int = 64) -> bytes:
+    """A PNG of 4 x 4 cells, given row by row."""
+    pixels = np.array([RGB[cell] for cell in cells], np.uint8).reshape(GRID, GRID, 3)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).resize((side, side), Image.Resampling.NEAREST).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def stored_vectors(name: str, page: int, vectors: NDArray[np.float32], **more: object) -> StoredVectors:
+    """The row of page ``page`` of the planted document ``name``."""
+    doc_id = doc_id_of(name)
+    grid, phash, error = more.get("grid"), more.get("phash"), more.get("error", "")
+    assert grid is None or isinstance(grid, tuple)
+    assert phash is None or isinstance(phash, int)
+    return StoredVectors(
+        passage_id(doc_id, Locator(page=page), 0), doc_id, "page", "{}", vectors.astype(np.float16), grid, phash,
+        str(error),
+    )  # fmt: skip
+
+
+def plant_space(root: Path, name: str, rows: Sequence[StoredVectors], *, dim: int, multi_vector: bool = True) -> None:
+    """A space ``name`` of ``rows``, published."""
+    with CollectionWriter(root) as writer:
+        writer.spaces.create(name, embedder_id=f"{name}/1", dim=dim, multi_vector=multi_vector, config={"model": "m"})
+        writer.spaces.add(name, rows)
+        writer.publish("vectors")
+
+
+def _mean(found: Embedding) -> Embedding:
+    return Embedding(_unit(found.vectors.mean(axis=0, keepdims=True)))
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    if rows.shape[1] == 3:
+        rows = np.concatenate([rows / 127.5 - 1, np.full((len(rows), 1), 0.2)], axis=1).astype(np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = rows / np.where(lengths == 0, 1, lengths)
+    return unit
+
+
+class CountedEmbedder(ColourEmbedder):
+    """Takes texts and clips too, and refuses pictures whose first cell is yellow."""
+
+    modalities = frozenset(Modality)
+    pictures = PictureSpec(patch=8, min_pixels=SIDE * SIDE, max_pixels=SIDE * SIDE, side=SIDE, max_frames=3)
+
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        found: list[Embedding | EmbedError] = []
+        for content in contents:
+            if content.modality is Modality.TEXT:
+                found.append(self._words(content.text))
+            elif content.modality is Modality.CLIP:
+                frames = [self._picture(frame) for frame in content.frames]
+                found.append(Embedding(np.concatenate([one.vectors for one in frames if isinstance(one, Embedding)])))
+            else:
+                one = self._picture(content.picture)
+                yellow = (
+                    isinstance(one, Embedding) and float(one.vectors[0] @ _unit(np.array([[255.0, 255, 0]]))[0]) > 0.99
+                )
+                found.append(EmbedError("a yellow corner") if yellow else one)
+        return found
+
+
+def everything(config: SpaceConfig) -> CountedEmbedder:
+    return CountedEmbedder("everything/1")
+
+
+def another(config: SpaceConfig) -> ColourEmbedder:
+    return ColourEmbedder("colours/2")
+
+
+def unloadable(config: SpaceConfig) -> ColourEmbedder:
+    raise ValueError("its weights are gone")

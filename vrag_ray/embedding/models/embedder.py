@@ -1,0 +1,117 @@
+"""``ModelEmbedder``: one architecture on one engine, as the index sees every embedder."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.config import SpaceConfig
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
+from vrag_ray.embedding.models.architecture import Architecture, Prompt, TokenVectors, unit_rows
+from vrag_ray.embedding.models.engine import Engine
+from vrag_ray.embedding.models.token_pooling import pool_patches
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    content: int
+    prompt: Prompt
+
+
+class ModelEmbedder:
+    """Contents are embedded in batches of one modality and about one length; every result stands where its content
+    stood. Passages have their patches pooled where ``token_pooling`` says so, queries never.
+
+    Thread-safe: calls wait for each other, because a tokenizer and a GPU serve one at a time.
+    """
+
+    def __init__(self, architecture: Architecture, engine: Engine, config: SpaceConfig) -> None:
+        self._architecture = architecture
+        self._engine = engine
+        self._batch = config.batch
+        self._pooling = config.token_pooling if architecture.multi_vector else 1
+        self._dims = config.dims
+        self._lock = threading.Lock()
+        self.id = embedder_id(architecture, config)
+        self.dim = config.dims or architecture.dim
+        self.multi_vector = architecture.multi_vector
+
+    @property
+    def modalities(self) -> frozenset[Modality]:
+        return self._architecture.modalities
+
+    @property
+    def pictures(self) -> PictureSpec | None:
+        return self._architecture.pictures
+
+    def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        with self._lock:
+            return np.array([self._architecture.readable(text) for text in texts], np.float32)
+
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        embedded = self._embed(contents, query=False)
+        return [pool_patches(one, self._pooling) if isinstance(one, Embedding) else one for one in embedded]
+
+    def embed_queries(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return self._embed(contents, query=True)
+
+    def _embed(self, contents: Sequence[Content], *, query: bool) -> list[Embedding | EmbedError]:
+        failed: dict[int, EmbedError] = {}
+        parts: list[_Part] = []
+        with self._lock:
+            for place, content in enumerate(contents):
+                try:
+                    prompts = self._architecture.prompts(content, query=query)
+                except EmbedError as error:
+                    failed[place] = error
+                else:
+                    parts.extend(_Part(place, prompt) for prompt in prompts)
+            outputs = self._run([part.prompt for part in parts])
+        found: dict[int, list[Embedding]] = {place: [] for place in range(len(contents))}
+        for part, output in zip(parts, outputs, strict=True):
+            embedding = output if isinstance(output, EmbedError) else self._finished(part.prompt, output)
+            if isinstance(embedding, EmbedError):
+                failed.setdefault(part.content, embedding)
+            else:
+                found[part.content].append(embedding)
+        return [failed.get(place) or self._architecture.join(found[place]) for place in range(len(contents))]
+
+    def _run(self, prompts: Sequence[Prompt]) -> list[TokenVectors | EmbedError]:
+        """In batches, longest first: what does not fit the memory shows at once, and little is padded."""
+        order = sorted(range(len(prompts)), key=lambda place: _size(prompts[place]), reverse=True)
+        outputs: dict[int, TokenVectors | EmbedError] = {}
+        start = 0
+        while start < len(order):
+            modality = prompts[order[start]].modality
+            batch = [place for place in order[start : start + self._batch] if prompts[place].modality is modality]
+            outputs.update(zip(batch, self._engine.run([prompts[place] for place in batch]), strict=True))
+            start += len(batch)
+        return [outputs[place] for place in range(len(prompts))]
+
+    def _finished(self, prompt: Prompt, output: TokenVectors) -> Embedding | EmbedError:
+        if not np.isfinite(output.vectors).all():
+            return EmbedError("the model gave values that are no numbers: use dtype float32 or bfloat16")
+        embedding = self._architecture.embedding(prompt, output)
+        return Embedding(unit_rows(embedding.vectors[:, : self._dims]), embedding.grid)
+
+
+def embedder_id(architecture: Architecture, config: SpaceConfig) -> str:
+    """Names the space: model and contents of its files, recipe, prompts, pixels, dims and pooling; no engine, device
+    or number format, which all compute the same vectors."""
+    source = architecture.source
+    parts = [f"{source.name}@{source.identity}", architecture.kind, *architecture.preprocessing]
+    if config.dims is not None:
+        parts.append(f"dims{config.dims}")
+    if architecture.multi_vector and config.token_pooling > 1:
+        parts.append(f"pool{config.token_pooling}")
+    return "/".join(parts)
+
+
+def _size(prompt: Prompt) -> tuple[str, int, int]:
+    picture = prompt.picture or (prompt.frames[0] if prompt.frames else None)
+    pixels = picture.width * picture.height * max(1, len(prompt.frames)) if picture is not None else 0
+    return prompt.modality, pixels, len(prompt.text)

@@ -1,0 +1,63 @@
+"""Where a model runs, with which numbers, and what running out of memory looks like."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import TYPE_CHECKING
+
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    import torch
+
+EXTRA = "pip install 'vrag-ray[cpu]' (or [gpu])"
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def require(package: str, model: str) -> None:
+    """Raises VragError where ``package`` is not installed."""
+    if importlib.util.find_spec(package) is None:
+        raise VragError(f"{model} needs the package {package}, which is not installed: {EXTRA}")
+
+
+def chosen_device(device: str) -> str:
+    """``cpu`` or ``cuda``. Raises VragError for another word, and for a GPU that this process does not have."""
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() and _granted_a_gpu() else "cpu"
+    if device not in ("cpu", "cuda"):
+        raise VragError(f"device is {device!r}: use auto, cpu or cuda")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise VragError("device is cuda, but torch finds no GPU in this process: use auto or cpu")
+    return device
+
+
+def chosen_dtype(dtype: str, device: str) -> torch.dtype:
+    """``auto``: float32 on a CPU, bfloat16 on a GPU."""
+    import torch
+
+    if dtype == "auto":
+        dtype = "bfloat16" if device == "cuda" else "float32"
+    if dtype not in DTYPES:
+        raise VragError(f"dtype is {dtype!r}: use auto, {', '.join(DTYPES)}")
+    chosen: torch.dtype = getattr(torch, dtype)
+    return chosen
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    import torch
+
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+
+
+def _granted_a_gpu() -> bool:
+    """In a worker of Ray, whether Ray gave it one: the driver's GPUs stay visible to a worker that asked for none."""
+    ray = sys.modules.get("ray")
+    if ray is None or not ray.is_initialized():
+        return True
+    in_worker = ray.get_runtime_context().worker.mode == ray.WORKER_MODE
+    return not in_worker or bool(ray.get_gpu_ids())

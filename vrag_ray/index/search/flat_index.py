@@ -1,0 +1,150 @@
+"""Single vectors of one shard in memory: an exact fp16 FAISS index. No Ray here.
+
+Ties are exact: when the k-th and the next score are equal, the search is widened until all that tie are in hand,
+and they are ordered by passage id. Together with `merge` this makes the sharded result equal the unsharded one.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.index.search.faiss_library import load_faiss
+from vrag_ray.index.search.gpu_index import MOST_RESULTS, GpuFlat
+from vrag_ray.index.search.scored import Scored
+from vrag_ray.index.search.shard_rows import ShardRows
+from vrag_ray.types import VragError
+from vrag_ray.types.filters import SearchFilter
+
+if TYPE_CHECKING:
+    import faiss
+
+FP16_BYTES = 2
+LEAST_ROWS_OF_A_PART = 20_000
+"""Fewer are scanned in about a millisecond, which handing them to a thread would not shorten."""
+
+
+class FlatIndex:
+    """Exact inner-product search over vectors [n, dim] fp16; thread-safe for searching.
+
+    With ``gpu_temp_mb`` (temporary memory there) the unfiltered search runs on a GPU, all queries in one scan. Filters
+    and very large ``k`` need a copy in main memory, because GPU indexes take no selector and at most 2,048 results:
+    it is made from the card when it is first needed.
+    """
+
+    def __init__(
+        self, rows: ShardRows, vectors: NDArray[np.float16], threads: int = 1, *, gpu_temp_mb: int | None = None
+    ) -> None:
+        """``threads`` scan one query side by side: FAISS itself would give it one."""
+        self.rows = rows
+        self.size, self.dim = len(rows.ids), int(vectors.shape[1])
+        parts = max(1, min(threads, self.size // LEAST_ROWS_OF_A_PART))
+        self._bounds = [self.size * part // parts for part in range(parts + 1)]
+        self._pool = ThreadPoolExecutor(parts, thread_name_prefix="scan") if parts > 1 else None
+        self._gpu = GpuFlat(vectors, gpu_temp_mb) if self.size and gpu_temp_mb is not None else None
+        self._copying = threading.Lock()
+        self._copy = None if self._gpu is not None else self._cpu_indexes(vectors)
+
+    @property
+    def _cpu(self) -> list[faiss.Index]:
+        with self._copying:
+            if self._copy is None:
+                assert self._gpu is not None
+                self._copy = self._cpu_indexes(self._gpu.vectors())
+            return self._copy
+
+    def _cpu_indexes(self, vectors: NDArray[np.float16]) -> list[faiss.Index]:
+        return [_cpu_index(vectors[start:stop]) for start, stop in pairwise(self._bounds)]
+
+    @property
+    def bytes_per_vector(self) -> float:
+        """Memory of codes, ids and filter columns together, a vector."""
+        return (self.rows.nbytes + self.size * self.dim * FP16_BYTES) / max(1, self.size)
+
+    def search(self, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None = None) -> list[list[Scored]]:
+        """The ``k`` best windows of each query, [queries, dim] float32, by (-score, id); fewer when fewer match."""
+        if self.size == 0 or k <= 0:
+            return [[] for _ in queries]
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise VragError(f"queries have shape {queries.shape}, this shard holds vectors of {self.dim} dimensions")
+        mask = self.rows.mask(wanted)
+        available = self.size if mask is None else int(mask.sum())
+        if available == 0:
+            return [[] for _ in queries]
+        k = min(k, available)
+        if self._gpu is None or mask is not None or k >= MOST_RESULTS:
+            return [self._search_one(query, k, available, mask) for query in queries]
+        scores, numbers = self._gpu.search(np.ascontiguousarray(queries, np.float32), min(k + 1, available))
+        return [
+            # Ties at the end of what came: what is beyond may tie as well.
+            self._ordered(scores[n], numbers[n], k)
+            if k == available or scores[n][k - 1] > scores[n][-1]
+            else self._search_one(query, k, available, mask)
+            for n, query in enumerate(queries)
+        ]
+
+    def _ordered(self, scores: NDArray[np.float32], numbers: NDArray[np.int64], k: int) -> list[Scored]:
+        best = sorted(zip((-scores).tolist(), numbers.tolist(), strict=True))[:k]
+        return [Scored(self.rows.ids[number].as_py(), -negated) for negated, number in best]
+
+    def _search_one(
+        self, query: NDArray[np.float32], k: int, available: int, mask: NDArray[np.bool_] | None
+    ) -> list[Scored]:
+        fetch_k = min(k + 1, available)
+        while True:
+            scores, numbers = self._scan(query, fetch_k, mask)
+            # The last of the k ties with the last in hand: what is beyond may tie as well.
+            if fetch_k == available or scores[k - 1] > scores[-1]:
+                break
+            fetch_k = min(fetch_k * 2, available)
+        return self._ordered(scores, numbers, k)
+
+    def _scan(
+        self, query: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Scores and row numbers of the ``k`` best rows that the mask lets through, best first."""
+        batch = np.ascontiguousarray(query, dtype=np.float32).reshape(1, -1)
+        if mask is None and self._gpu is not None and k <= MOST_RESULTS:
+            scores, numbers = self._gpu.search(batch, k)
+            return scores[0], numbers[0]
+        every = range(len(self._cpu))
+        run = map if self._pool is None else self._pool.map
+        found = list(run(lambda part: self._scan_part(part, batch, k, mask), every))
+        if len(found) == 1:
+            return found[0]
+        scores, numbers = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+        best = np.argsort(-scores, kind="stable")[:k]
+        return scores[best], numbers[best]
+
+    def _scan_part(
+        self, part: int, batch: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        import faiss
+
+        start, stop = self._bounds[part : part + 2]
+        allowed = None if mask is None else mask[start:stop]
+        k = min(k, stop - start if allowed is None else int(allowed.sum()))
+        if k == 0:
+            return np.empty(0, np.float32), np.empty(0, np.int64)
+        params = None
+        if allowed is not None:
+            selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
+            params = faiss.SearchParameters(sel=selector)
+        scores, numbers = self._cpu[part].search(batch, k, params=params)
+        return scores[0], numbers[0] + start
+
+
+def _cpu_index(vectors: NDArray[np.float16]) -> faiss.Index:
+    """Exact fp16 inner product; the bytes from disk become FAISS's codes as they are."""
+    faiss = load_faiss()
+
+    rows, dim = vectors.shape
+    index = faiss.IndexScalarQuantizer(dim, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+    index.is_trained = True
+    index.add_sa_codes(np.ascontiguousarray(vectors).view(np.uint8).reshape(rows, dim * FP16_BYTES))
+    return index

@@ -1,0 +1,104 @@
+"""Approximate search in one shard: an inverted file whose recall is measured against exact search when it is built.
+
+For collections whose exact scan takes too long. Results are not those of a flat index, so the measured recall@10 is
+told with the shard's state, and an index below the configured floor is refused rather than served.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.config import IndexKind
+from vrag_ray.index.search.faiss_library import load_faiss
+from vrag_ray.index.search.flat_index import FlatIndex
+from vrag_ray.index.search.scored import Scored
+from vrag_ray.index.search.shard_rows import ShardRows
+from vrag_ray.types import VragError
+from vrag_ray.types.filters import SearchFilter
+
+SAMPLES = 200
+"""Queries of the measurement: vectors of the shard itself, each moved by noise of a third of its length."""
+NOISE = 1 / 3
+RECALL_AT = 10
+_SEED = 20
+
+
+class IvfIndex:
+    """As ``FlatIndex``, approximately; thread-safe for searching."""
+
+    def __init__(
+        self, rows: ShardRows, vectors: NDArray[np.float16], kind: IndexKind, *, nprobe: int, recall_floor: float
+    ) -> None:
+        """``nprobe`` of about the square root of n lists are scanned. Raises VragError where recall@10 is below
+        ``recall_floor``."""
+        faiss = load_faiss()
+        self.rows = rows
+        self.size, self.dim = len(rows.ids), int(vectors.shape[1])
+        self.recall = 1.0
+        self._nprobe = nprobe
+        if self.size == 0:
+            return
+        floats = vectors.astype(np.float32)
+        lists = max(1, round(float(np.sqrt(self.size))))
+        code = "SQfp16" if kind is IndexKind.IVF_SQ else f"PQ{_parts(self.dim)}"
+        self._index = faiss.index_factory(self.dim, f"IVF{lists},{code}", faiss.METRIC_INNER_PRODUCT)
+        # A small shard has fewer vectors a list than FAISS would like: the measured recall judges, not a warning.
+        self._index.cp.min_points_per_centroid = 1
+        if kind is IndexKind.IVF_PQ:
+            self._index.pq.cp.min_points_per_centroid = 1
+        self._index.train(floats)
+        self._index.add(floats)
+        self.bytes_per_vector = self._index.code_size + 8 + rows.nbytes / self.size
+        self.recall = self._measured(vectors)
+        if self.recall < recall_floor:
+            raise VragError(
+                f"index.kind {kind} finds {self.recall:.3f} of the ten nearest of this collection, below "
+                f"index.recall_floor {recall_floor:g}: raise index.nprobe (now {nprobe} of {lists} lists), or use flat"
+            )
+
+    bytes_per_vector: float = 0.0
+
+    def search(self, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None = None) -> list[list[Scored]]:
+        """About the ``k`` best windows of each query, [queries, dim] float32, by (-score, id)."""
+        if self.size == 0 or k <= 0:
+            return [[] for _ in queries]
+        if queries.ndim != 2 or queries.shape[1] != self.dim:
+            raise VragError(f"queries have shape {queries.shape}, this shard holds vectors of {self.dim} dimensions")
+        scores, numbers = self._scan(queries, min(k, self.size), self.rows.mask(wanted))
+        return [
+            sorted(
+                (
+                    Scored(self.rows.ids[number].as_py(), score)
+                    for score, number in zip(*row, strict=True)
+                    if number >= 0
+                ),
+                key=lambda one: one.sort_key,
+            )
+            for row in zip(scores.tolist(), numbers.tolist(), strict=True)
+        ]
+
+    def _scan(
+        self, queries: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        import faiss
+
+        selector = None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+        params = faiss.SearchParametersIVF(nprobe=self._nprobe, sel=selector)
+        return self._index.search(np.ascontiguousarray(queries, np.float32), k, params=params)  # type: ignore[no-any-return]
+
+    def _measured(self, vectors: NDArray[np.float16]) -> float:
+        """Share of the exact ten nearest that is found, over ``SAMPLES`` queries like the shard's own vectors."""
+        chance = np.random.default_rng(_SEED)
+        chosen = vectors[chance.choice(self.size, min(SAMPLES, self.size), replace=False)].astype(np.float32)
+        moved = chosen + chance.standard_normal(chosen.shape).astype(np.float32) * NOISE / np.sqrt(self.dim)
+        k = min(RECALL_AT, self.size)
+        exact = FlatIndex(self.rows, vectors).search(moved, k)
+        found = self.search(moved, k)
+        hits = sum(len({o.id for o in one} & {o.id for o in other}) for one, other in zip(exact, found, strict=True))
+        return hits / (k * len(moved))
+
+
+def _parts(dim: int) -> int:
+    """Sub-quantisers of one byte each: about one for four dimensions, a divisor of ``dim``."""
+    return max(parts for parts in range(1, max(1, dim // 4) + 1) if dim % parts == 0)

@@ -1,0 +1,94 @@
+"""The vector legs of a collection that can be asked, and in words why others cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pydantic import ValidationError
+
+from vrag_ray.config import Settings, SpaceConfig
+from vrag_ray.index.search.shard_index import SpaceSpec
+from vrag_ray.index.search.vector_leg import VectorLeg, space_leg, text_leg
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.spaces import SpaceRecord
+from vrag_ray.types import LEXICAL, TEXT, DocumentStatus, VragError
+
+
+@dataclass(frozen=True)
+class ServedLegs:
+    """``by_name`` in the order in which they are asked: the texts first. ``missing`` says why a space is no leg."""
+
+    by_name: Mapping[str, VectorLeg]
+    text_notice: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+
+    @property
+    def specs(self) -> tuple[SpaceSpec, ...]:
+        return tuple(leg.spec for leg in self.by_name.values())
+
+    @property
+    def profile(self) -> str:
+        """In words, what searches: ``lexical``, ``embedded`` (text vectors) or the vector legs by name."""
+        names = tuple(self.by_name)
+        return LEXICAL if not names else "embedded" if names == (TEXT,) else " + ".join(names)
+
+
+def load_legs(settings: Settings, collection: Collection, before: ServedLegs | None = None) -> ServedLegs:
+    """What ``collection`` and ``settings`` have together; embedders that ``before`` has loaded are kept. Blocking."""
+    kept = before.by_name if before is not None else {}
+    text, text_notice = (kept.get(TEXT), before.text_notice) if before is not None else text_leg(settings.embedder)
+    legs: dict[str, VectorLeg] = {TEXT: text} if text is not None else {}
+    missing: dict[str, str] = {}
+    lagging: list[str] = []
+    for record in collection.spaces:
+        try:
+            named = settings.spaces.get(record.name)
+            config = named.with_absolute_model() if named is not None else _recorded(record)
+            known = kept.get(record.name)
+            is_same = known is not None and known.spec.embedder_id == record.embedder_id
+            legs[record.name] = known if known is not None and is_same else space_leg(record, config)
+        except VragError as error:
+            missing[record.name] = str(error)
+            continue
+        lagging += _lagging(collection, record)
+    for name in settings.spaces:
+        if collection.record is not None and collection.record.space(name) is None:
+            missing[name] = f"this collection has no such vectors yet: `vrag embed --space {name}` makes them"
+    notices = [text_notice] if text_notice else []
+    notices += _state(collection, text)
+    notices += [f"the vector space {name} is not searched: {why}" for name, why in missing.items()]
+    return ServedLegs(legs, text_notice, missing, (*notices, *lagging))
+
+
+def _recorded(record: SpaceRecord) -> SpaceConfig:
+    """The settings that a space was made with."""
+    try:
+        return SpaceConfig.model_validate(record.config)
+    except ValidationError as error:
+        problem = error.errors()[0]["msg"]
+        raise VragError(f"its recorded settings cannot be read ({problem}): set spaces.{record.name}") from error
+
+
+def _state(collection: Collection, text: VectorLeg | None) -> list[str]:
+    if collection.version == 0:
+        return ["the collection is empty: ingest documents to search them"]
+    wanted = text.embedder.id if text is not None else ""
+    others = sum(1 for d in collection.documents() if d.embedder_id != wanted and not d.error) if wanted else 0
+    if not others:
+        return []
+    return [f"{others} documents were embedded by another model and are found by words only: ingest them again"]
+
+
+def _lagging(collection: Collection, record: SpaceRecord) -> list[str]:
+    import pyarrow.compute as pc
+
+    known = set(pc.unique(collection.space_table(record.name).to_table(columns=["doc_id"])["doc_id"]).to_pylist())
+    waiting = sum(
+        1 for d in collection.documents() if d.doc_id not in known and d.status is not DocumentStatus.ERROR and d.units
+    )
+    if not waiting:
+        return []
+    documents = "1 document is" if waiting == 1 else f"{waiting} documents are"
+    return [f"{documents} not in the vector space {record.name} yet: `vrag embed --space {record.name}` adds them"]

@@ -1,0 +1,89 @@
+"""One vector leg of a search: an embedder, the space that holds its vectors, and what it makes of a query."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
+from vrag_ray.embedding.pictures import fitted_to
+from vrag_ray.embedding.registry import load_embedder, space_embedder
+from vrag_ray.index.search.shard_index import SpaceSpec
+from vrag_ray.index.storage.spaces import SpaceRecord
+from vrag_ray.types import TEXT, Query, VragError
+
+
+@dataclass(frozen=True)
+class VectorLeg:
+    """``weight`` is its say among the vector legs of a hybrid search."""
+
+    spec: SpaceSpec
+    embedder: Embedder
+    weight: float = 1.0
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def part_of(self, query: Query) -> Query | None:
+        """What of ``query`` this embedder takes: all, its words alone, or nothing."""
+        if query.picture is None or Modality.PICTURE in self.embedder.modalities:
+            return query
+        return Query(query.text) if query.text.strip() else None
+
+    async def readable(self, queries: Sequence[Query]) -> list[float]:
+        """The share of each query that the embedder understands; 1 for one with a picture."""
+        shares: NDArray[np.float32] = await asyncio.to_thread(self.embedder.readable, [query.text for query in queries])
+        pairs = zip(queries, shares, strict=True)
+        return [1.0 if query.picture is not None else float(share) for query, share in pairs]
+
+    async def vectors(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
+        """The vectors of each query, [n, dim]. Raises the EmbedError of the first that has none."""
+        return [found.vectors for found in map(_sound, await asyncio.to_thread(self._embed, queries))]
+
+    def _embed(self, queries: Sequence[Query]) -> list[Embedding | EmbedError]:
+        return self.embedder.embed_queries([_content(query, self.embedder.pictures) for query in queries])
+
+
+def text_leg(config: EmbedderConfig) -> tuple[VectorLeg | None, str]:
+    """The leg of the texts' own vectors, and a notice that says why there is none."""
+    loaded = load_embedder(config)
+    if loaded.embedder is None:
+        return None, loaded.notice
+    return VectorLeg(SpaceSpec(TEXT, loaded.embedder.id), loaded.embedder), loaded.notice
+
+
+def space_leg(record: SpaceRecord, config: SpaceConfig) -> VectorLeg:
+    """The leg of one of the collection's spaces. Raises VragError where its embedder cannot be loaded or is another."""
+    embedder = space_embedder(config)
+    if embedder.id != record.embedder_id:
+        raise VragError(
+            f"it holds vectors of {record.embedder_id} and spaces.{record.name} is set to {embedder.id}: "
+            f"`vrag embed --space {record.name} --rebuild` makes it anew"
+        )
+    spec = SpaceSpec(
+        name=record.name,
+        embedder_id=record.embedder_id,
+        multi_vector=record.multi_vector,
+        binary=config.binary,
+        exhaustive_below=config.exhaustive_below,
+        candidates=config.candidates,
+    )
+    return VectorLeg(spec, embedder, config.weight)
+
+
+def _content(query: Query, spec: PictureSpec | None) -> Content:
+    if query.picture is None or spec is None:
+        return Content(query.text)
+    return Content(query.text, picture=fitted_to(query.picture, spec))
+
+
+def _sound(found: Embedding | EmbedError) -> Embedding:
+    if isinstance(found, EmbedError):
+        raise found
+    return found

@@ -1,0 +1,163 @@
+"""The vector spaces of a collection as its one writer changes them. Reached as ``CollectionWriter.spaces``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from vrag_ray.index.storage.file_checksums import Sealer, space_tables
+from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.rows import CorruptionError
+from vrag_ray.index.storage.spaces import (
+    FOLDER,
+    SpaceRecord,
+    StoredVectors,
+    space_row_is_sound,
+    space_schema,
+    space_table,
+)
+from vrag_ray.types import NotFoundError, VragError
+
+if TYPE_CHECKING:
+    import lance
+
+
+class Faults(Protocol):
+    """Turns what a disk refuses into a StorageError that says what is committed."""
+
+    def __call__(self, doing: str, needed_bytes: Callable[[], int] | None = None) -> AbstractContextManager[None]: ...
+
+
+@dataclass
+class _Open:
+    record: SpaceRecord
+    table: lance.LanceDataset
+
+
+class SpaceWriter:
+    """Adds, fills and drops spaces. Nothing is seen by readers before the collection's next version is published."""
+
+    def __init__(
+        self, files: CollectionFiles, sealer: Sealer, faults: Faults, published: Sequence[SpaceRecord]
+    ) -> None:
+        import lance
+
+        self._files, self._sealer, self._faults = files, sealer, faults
+        # At their newest, which a killed run may have left later than the published version.
+        self._open = {one.name: _Open(one, lance.dataset(files.uri(one.table))) for one in published}
+        self._check_unsealed()
+
+    @property
+    def records(self) -> tuple[SpaceRecord, ...]:
+        """What a version record is to say now: each space at its newest table version, rows counted."""
+        return tuple(self._recorded(one) for one in self._open.values())
+
+    def get(self, name: str) -> SpaceRecord | None:
+        found = self._open.get(name)
+        return None if found is None else found.record
+
+    def create(
+        self,
+        name: str,
+        *,
+        embedder_id: str,
+        dim: int,
+        multi_vector: bool,
+        config: Mapping[str, object],
+        traits: Mapping[str, object] | None = None,
+    ) -> SpaceRecord:
+        """An empty space. One of the same name is replaced; its table stays for the versions that have it."""
+        import lance
+
+        table = f"{FOLDER}/{name}-{len(space_tables(self._files)) + 1}.lance"
+        with self._faults(f"making the vector space {name}"):
+            dataset = lance.write_dataset(space_schema().empty_table(), self._files.uri(table), schema=space_schema())
+            self._sealer.seal(table)
+        record = SpaceRecord(
+            name=name,
+            table=table,
+            version=int(dataset.version),
+            embedder_id=embedder_id,
+            dim=dim,
+            multi_vector=multi_vector,
+            config=dict(config),
+            traits=dict(traits or {}),
+        )
+        self._open[name] = _Open(record, dataset)
+        return record
+
+    def drop(self, name: str) -> None:
+        """Raises NotFoundError where there is none."""
+        self._opened(name)
+        del self._open[name]
+
+    def add(self, name: str, rows: Sequence[StoredVectors]) -> None:
+        """Append vectors. The caller has made sure, by ``known_ids``, that none of the passages is there yet."""
+        space = self._opened(name)
+        wrong = next((row for row in rows if len(row.vectors) and row.vectors.shape[1] != space.record.dim), None)
+        if wrong is not None:
+            raise VragError(
+                f"the vectors of {wrong.passage_id} have {wrong.vectors.shape[1]} dimensions, the space {name} has "
+                f"{space.record.dim}"
+            )
+        table = space_table(rows)
+        with self._faults(f"writing {len(rows)} vectors", needed_bytes=lambda: table.nbytes):
+            space.table.insert(table, mode="append")
+            self._sealer.seal(space.record.table)
+
+    def known_ids(self, name: str) -> set[str]:
+        """Passages that have a row, with vectors or with the reason why not."""
+        column = self._opened(name).table.to_table(columns=["id"])["id"]
+        return set(column.to_pylist())
+
+    def forget_failed(self, name: str) -> None:
+        """Remove the rows of what could not be embedded, so that it is tried again."""
+        space = self._opened(name)
+        with self._faults(f"removing failed rows of {name}"):
+            space.table.delete("error != ''")
+            self._sealer.seal(space.record.table)
+
+    def forget_documents(self, doc_ids: Iterable[str]) -> None:
+        """Remove the documents' rows from every space."""
+        quoted = ", ".join(f"'{doc_id}'" for doc_id in doc_ids)
+        for space in self._open.values():
+            if space.table.count_rows(f"doc_id IN ({quoted})"):
+                with self._faults("removing a document's vectors"):
+                    space.table.delete(f"doc_id IN ({quoted})")
+                    self._sealer.seal(space.record.table)
+
+    def seal(self) -> None:
+        for space in self._open.values():
+            self._sealer.seal(space.record.table)
+
+    def _opened(self, name: str) -> _Open:
+        if name not in self._open:
+            known = ", ".join(self._open) or "none"
+            raise NotFoundError(f"the collection has no vector space {name} (there are: {known})")
+        return self._open[name]
+
+    def _recorded(self, space: _Open) -> SpaceRecord:
+        counts = space.table.to_table(columns=["count"])["count"].to_numpy()
+        return replace(
+            space.record,
+            version=int(space.table.version),
+            passages=int((counts > 0).sum()),
+            failed=int((counts == 0).sum()),
+            vectors=int(counts.sum()),
+        )
+
+    def _check_unsealed(self) -> None:
+        """Rows that a killed writer committed but did not seal must prove sound before they are sealed."""
+        for space in self._open.values():
+            unsealed = self._sealer.unsealed(space.record.table)
+            if any("/data/" in name for name in unsealed):
+                for batch in space.table.to_batches():
+                    for row in batch.to_pylist():
+                        if not space_row_is_sound(row):
+                            raise CorruptionError(
+                                f"the vectors of {row['id']} are damaged on disk: run `vrag verify`, then "
+                                f"`vrag embed --space {space.record.name} --rebuild`"
+                            )
+            self._sealer.seal(space.record.table)

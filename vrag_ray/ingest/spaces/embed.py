@@ -1,0 +1,330 @@
+"""``embed_spaces``: what a collection holds → drawn → embedded → committed, for one or more vector spaces.
+
+Resume needs no bookkeeping of its own: a passage that has a row in a space, with vectors or with the reason why it has
+none, is not in the manifest of the next run. Spaces whose embedders want pictures of the same size share one drawing.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from pydantic import ValidationError
+
+from vrag_ray.config import Settings, SpaceConfig
+from vrag_ray.embedding.base import PictureSpec
+from vrag_ray.embedding.registry import space_embedder
+from vrag_ray.index.storage.spaces import StoredVectors
+from vrag_ray.index.storage.writer import CollectionWriter
+from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
+from vrag_ray.ingest.progress import Counts, read_board, reporting, start_board
+from vrag_ray.ingest.report import FileError, Progress, SpaceReport, StageProgress
+from vrag_ray.ingest.spaces.manifest import manifest_of
+from vrag_ray.ingest.spaces.material import EmbedderTraits
+from vrag_ray.ingest.spaces.stages import Draw, EmbedSpace, columns_of
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import ray.data
+    from ray.actor import ActorHandle
+
+PUBLISH_EVERY_S = 30.0
+DRAWN_AT_ONCE = 4
+"""Passages of one call of a drawing actor: pictures leave it soon, so that embedding starts and few are in memory."""
+MOST_ROWS_OF_A_BLOCK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Space:
+    name: str
+    config: SpaceConfig
+    traits: EmbedderTraits
+
+
+def embed_spaces(
+    settings: Settings,
+    names: Sequence[str] | None = None,
+    *,
+    rebuild: bool = False,
+    retry_errors: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> list[SpaceReport]:
+    """Fill the spaces ``names`` of ``settings.collection``; None: those configured and those it has.
+
+    A space that is not there is made with ``settings.spaces``. Needs an initialised Ray. Raises VragError for a space
+    that is neither configured nor there, for one that holds vectors of another embedder (unless ``rebuild``), and
+    where another process is writing.
+    """
+    with CollectionWriter(settings.collection) as writer:
+        if writer.version == 0:
+            raise VragError(f"the collection {settings.collection} is empty: `vrag ingest` adds documents first")
+        chosen = list(names) if names is not None else _all_names(writer, settings)
+        if not chosen:
+            raise VragError("no vector space is configured: name a model under spaces in the configuration")
+        for name in chosen:
+            _config(writer, settings, name)
+        return embed_into(
+            writer, settings, chosen, rebuild=rebuild, retry_errors=retry_errors, strict=True, on_progress=on_progress
+        )
+
+
+def embed_into(
+    writer: CollectionWriter,
+    settings: Settings,
+    names: Sequence[str] | None = None,
+    *,
+    rebuild: bool = False,
+    retry_errors: bool = False,
+    strict: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> list[SpaceReport]:
+    """As ``embed_spaces``, by who holds the writer. Without ``strict`` a space that cannot be filled is left as it is,
+    and its report says why."""
+    began = time.monotonic()
+    spaces: list[_Space] = []
+    reports: list[SpaceReport] = []
+    for name in names if names is not None else _all_names(writer, settings):
+        try:
+            config = _config(writer, settings, name)
+            space = _Space(name, config, (None if rebuild else _known_traits(writer, name, config)) or _traits(config))
+            _open(writer, space, rebuild=rebuild)
+        except VragError as error:
+            if strict:
+                raise
+            reports.append(SpaceReport(name, skipped=str(error)))
+            continue
+        if retry_errors:
+            writer.spaces.forget_failed(name)
+        spaces.append(space)
+    groups: dict[PictureSpec | None, list[_Space]] = {}
+    for space in spaces:
+        groups.setdefault(space.traits.pictures, []).append(space)
+    for spec, group in groups.items():
+        reports += _fill(writer, settings, spec, group, on_progress)
+    return [replace(report, seconds=time.monotonic() - began) for report in reports]
+
+
+def _all_names(writer: CollectionWriter, settings: Settings) -> list[str]:
+    return list(dict.fromkeys([*settings.spaces, *(record.name for record in writer.spaces.records)]))
+
+
+def _config(writer: CollectionWriter, settings: Settings, name: str) -> SpaceConfig:
+    """As configured, else as the space was made."""
+    if name in settings.spaces:
+        return settings.spaces[name].with_absolute_model()
+    record = writer.spaces.get(name)
+    if record is None:
+        raise VragError(f"no vector space {name} is configured: name its model under spaces.{name}.model")
+    try:
+        return SpaceConfig.model_validate(record.config)
+    except ValidationError as error:
+        raise VragError(f"the recorded settings of the space {name} cannot be read: set spaces.{name}") from error
+
+
+def _known_traits(writer: CollectionWriter, name: str, config: SpaceConfig) -> EmbedderTraits | None:
+    """As they were when the space was made by the same settings: the model need not be loaded to know them.
+
+    The embedding actors check that the model has not become another.
+    """
+    record = writer.spaces.get(name)
+    if record is None or record.config != config.model_dump(mode="json"):
+        return None
+    try:
+        return EmbedderTraits.from_json(record.traits)
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _traits(config: SpaceConfig) -> EmbedderTraits:
+    """Found out in a process of its own, which gives the weights' memory back."""
+    import ray
+
+    task = ray.remote(_traits_or_why_not).options(num_cpus=0, num_gpus=config.num_gpus, max_retries=0)
+    found: EmbedderTraits | VragError = ray.get(task.remote(config))
+    if isinstance(found, VragError):
+        raise found
+    return found
+
+
+def _traits_or_why_not(config: SpaceConfig) -> EmbedderTraits | VragError:
+    try:
+        return EmbedderTraits.of(space_embedder(config))
+    except VragError as error:
+        return error
+
+
+def _open(writer: CollectionWriter, space: _Space, *, rebuild: bool) -> None:
+    """Make the space where it is not there, and make that known, so that a killed run is gone on with."""
+    known = writer.spaces.get(space.name)
+    if known is not None and not rebuild:
+        if known.embedder_id != space.traits.id:
+            raise VragError(
+                f"the space {space.name} holds vectors of {known.embedder_id}, and the configured embedder is "
+                f"{space.traits.id}: `vrag embed --space {space.name} --rebuild` makes it anew"
+            )
+        return
+    traits = space.traits
+    writer.spaces.create(
+        space.name,
+        embedder_id=traits.id,
+        dim=traits.dim,
+        multi_vector=traits.multi_vector,
+        config=space.config.model_dump(mode="json"),
+        traits=traits.to_json(),
+    )
+    writer.publish(f"space {space.name} made")
+
+
+def _fill(
+    writer: CollectionWriter,
+    settings: Settings,
+    spec: PictureSpec | None,
+    group: Sequence[_Space],
+    on_progress: Callable[[Progress], None] | None,
+) -> list[SpaceReport]:
+    began = time.monotonic()
+    wanted = {space.name: space.traits.modalities for space in group}
+    manifest = manifest_of(writer, wanted)
+    committer = _Committer(writer, group, settings.ingest.commit_pages)
+    stages = ([] if spec is None else ["draw"]) + [f"embed {space.name}" for space in group]
+    bottleneck = ""
+    if manifest.num_rows:
+        board = start_board(0, stages)
+
+        def progress(counts: Counts, elapsed_s: float) -> Progress:
+            return _progress(counts, stages, committer.done, manifest.num_rows, elapsed_s)
+
+        graph = _graph(manifest, writer, settings, spec, group, board)
+        with reporting(board, progress, on_progress):
+            try:
+                for block in graph.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+                    committer.add_block(block)
+            finally:
+                committer.flush()
+                writer.publish("embed")
+        bottleneck = read_board(board).bottleneck(time.monotonic() - began)
+    records = {record.name: record for record in writer.spaces.records}
+    return [
+        SpaceReport(
+            name=space.name,
+            embedder_id=space.traits.id,
+            embedded=committer.embedded[space.name],
+            failed=tuple(committer.failed[space.name]),
+            passages=records[space.name].passages,
+            bytes_per_passage=records[space.name].bytes_per_passage,
+            bottleneck=bottleneck,
+        )
+        for space in group
+    ]
+
+
+def _graph(
+    manifest: pa.Table,
+    writer: CollectionWriter,
+    settings: Settings,
+    spec: PictureSpec | None,
+    group: Sequence[_Space],
+    board: ActorHandle,
+) -> ray.data.Dataset:
+    import ray.data
+    from ray.data import ActorPoolStrategy
+
+    without_ray_data_output()
+    readers = max(1, usable_cpus() // 2)
+    rows = min(MOST_ROWS_OF_A_BLOCK, max(DRAWN_AT_ONCE, math.ceil(manifest.num_rows / (8 * readers))))
+    blocks = [manifest.slice(start, rows) for start in range(0, manifest.num_rows, rows)]
+    graph = ray.data.from_arrow(blocks)
+    if spec is not None:
+        graph = graph.map_batches(
+            Draw,
+            fn_constructor_args=(writer.files.root, settings, spec, board),
+            compute=ActorPoolStrategy(size=min(readers, len(blocks))),
+            batch_size=DRAWN_AT_ONCE,
+            batch_format="pyarrow",
+            num_cpus=ACTOR_CPUS,
+        )
+    for number, space in enumerate(group, start=1):
+        graph = graph.map_batches(
+            EmbedSpace,
+            fn_constructor_args=(space.name, space.config, space.traits.id, board),
+            fn_constructor_kwargs={"last": number == len(group), "drawn": spec is not None},
+            compute=ActorPoolStrategy(size=space.config.actors),
+            batch_size=space.config.batch,
+            batch_format="pyarrow",
+            num_cpus=ACTOR_CPUS,
+            num_gpus=space.config.num_gpus or None,
+        )
+    return graph
+
+
+class _Committer:
+    """Collects rows and commits them to each space in batches of about ``commit_rows``."""
+
+    def __init__(self, writer: CollectionWriter, group: Sequence[_Space], commit_rows: int) -> None:
+        self.embedded = {space.name: 0 for space in group}
+        self.failed: dict[str, list[FileError]] = {space.name: [] for space in group}
+        self.done = 0
+        self._writer, self._commit_rows = writer, commit_rows
+        self._dims = {space.name: space.traits.dim for space in group}
+        self._rows: dict[str, list[StoredVectors]] = {space.name: [] for space in group}
+        self._waiting = 0
+        self._published_at = time.monotonic()
+
+    def add_block(self, block: pa.Table) -> None:
+        for row in block.to_pylist():
+            for name in row["spaces"]:
+                self._rows[name].append(self._stored(name, row))
+        self._waiting += block.num_rows
+        if self._waiting >= self._commit_rows:
+            self.flush()
+
+    def flush(self) -> None:
+        for name, rows in self._rows.items():
+            if rows:
+                self._writer.spaces.add(name, rows)
+                self.embedded[name] += sum(not row.error for row in rows)
+        self._rows = {name: [] for name in self._rows}
+        self.done += self._waiting
+        self._waiting = 0
+        if time.monotonic() - self._published_at > PUBLISH_EVERY_S:
+            self._writer.publish("embed (running)")
+            self._published_at = time.monotonic()
+
+    def _stored(self, name: str, row: Mapping[str, object]) -> StoredVectors:
+        vectors, grid, error = (row[column] for column in columns_of(name))
+        phash = row.get("phash")
+        assert isinstance(vectors, bytes) and isinstance(grid, list) and isinstance(error, str)
+        if error:
+            self.failed[name].append(FileError(str(row["name"]), f"{row['name']}: {error}"))
+        return StoredVectors(
+            passage_id=str(row["id"]),
+            doc_id=str(row["doc_id"]),
+            kind=str(row["kind"]),
+            meta=str(row["meta"]),
+            vectors=np.frombuffer(vectors, np.float16).reshape(-1, self._dims[name]),
+            grid=(int(grid[0]), int(grid[1])) if grid else None,
+            phash=phash if isinstance(phash, int) else None,
+            error=error,
+        )
+
+
+def _progress(counts: Counts, stages: Sequence[str], done: int, total: int, elapsed_s: float) -> Progress:
+    last = counts.stages[stages[-1]].pages
+    rate = last / elapsed_s if elapsed_s else 0.0
+    return Progress(
+        files=0,
+        total_files=0,
+        done_pages=done,
+        total_pages=total,
+        pages_per_s=rate,
+        eta_s=(total - last) / rate if rate else None,
+        stages=(
+            *counts.told_stages(stages),
+            StageProgress("commit", done, done / elapsed_s if elapsed_s else 0.0),
+        ),
+    )
