@@ -215,7 +215,7 @@ async def test_a_picture_has_room_in_a_run_and_nowhere_beyond_it(client: httpx.A
     backend.go.set()
     large = "data:image/png;base64," + "A" * (6 << 20)
     assert (await client.post("/v1/runs", json={"question": "q", "picture": large})).status_code == 422
-    assert (await client.post("/v1/search", json={"query": "q", "picture": large})).status_code == 413
+    assert (await client.post("/v1/embeddings", json={"model": "embedder", "input": large})).status_code == 413
     too_large = "data:image/png;base64," + "A" * (12 << 20)
     reply = await client.post("/v1/runs", json={"question": "q", "picture": too_large})
     assert reply.json()["error"]["param"] == "picture"

@@ -14,7 +14,7 @@ from tests.support.mosaic_runs import Groups, Speaker, expert, pixels_of, proces
 from tests.support.scripted_agent import Watcher
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.config import AgentConfig
+from vrag_ray.config import AgentConfig, EvidenceForm
 from vrag_ray.policies.llm.chat_model import Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.rollout.recording import ExpertPolicy, SamplingPolicy, derive_seed
@@ -65,6 +65,28 @@ def test_a_prompt_is_kept_as_the_model_read_it(model: Path):
         assert call.prompt_ids == pixels.expand_image_tokens(request.prompt_ids, call.images)
         assert call.prompt_ids.count(pixels.image_token_id) == 16 * len(call.images)
     assert {call.weights for call in policy.calls} == {"5"}
+
+
+def test_a_rollout_in_words_is_kept_as_it_was_read_without_a_picture(model: Path):
+    setting = stage()
+    protocol = replace(setting.protocol, evidence=EvidenceForm.TEXT)
+    speaker = Speaker(model)
+    policy = SamplingPolicy(speaker, ChatFormat(str(model)).tokens, protocol, Sampling(64, 1.0), "7")
+    one = Run(
+        "r1",
+        tasks(1)[0].example.question,
+        policy=policy,
+        protocol=protocol,
+        source=setting.source,
+        config=setting.agent,
+        clock=lambda: 0.0,
+    )
+    asyncio.run(one.finish())
+    assert len(policy.calls) >= 2
+    assert not any(call.images for call in policy.calls)
+    assert [call.prompt_ids for call in policy.calls] == [request.prompt_ids for request in speaker.heard]
+    read = processor_of(model).tokenizer.decode(policy.calls[1].prompt_ids)
+    assert "<evidence>" in read and "</evidence>" in read
 
 
 def test_every_reply_of_a_run_is_drawn_by_a_seed_of_its_own_that_can_be_had_again(model: Path):
