@@ -39,8 +39,8 @@ class JudgeStub:
 
 
 @contextmanager
-def judge_stub(spec: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub]:
-    """``spec`` makes a reply of a request and of how many came before it."""
+def judge_stub(respond: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub]:
+    """``respond`` makes the reply from a request's body and the number of requests before it."""
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -53,7 +53,7 @@ def judge_stub(spec: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub]:
                 stub.requests.append(body)
                 stub.busy += 1
                 stub.busiest = max(stub.busiest, stub.busy)
-            said = spec(body, number)
+            said = respond(body, number)
             said = Said(said) if isinstance(said, str) else said
             if said.hold is not None:
                 said.hold.wait(30)

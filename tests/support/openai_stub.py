@@ -29,8 +29,8 @@ class Say:
 
 
 Body = dict[str, Any]
-AgentSpec = Callable[[Body, int], Say | str]
-"""From a request and how many came before it to the reply."""
+Respond = Callable[[Body, int], Say | str]
+"""From a request's body and the number of requests before it to the reply."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ class Stub:
 
 
 @contextmanager
-def openai_stub(spec: AgentSpec) -> Iterator[Stub]:
+def openai_stub(respond: Respond) -> Iterator[Stub]:
     lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
@@ -61,7 +61,7 @@ def openai_stub(spec: AgentSpec) -> Iterator[Stub]:
                 stub.busy += 1
                 stub.busiest = max(stub.busiest, stub.busy)
             try:
-                said = spec(body, number)
+                said = respond(body, number)
                 self._reply(Say(said) if isinstance(said, str) else said)
             except OSError:
                 with lock:

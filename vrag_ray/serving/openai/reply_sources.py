@@ -48,7 +48,7 @@ class RunFailedError(ApiError):
 async def from_run(runs: RunBackend, request: RunRequest, base_url: str) -> AsyncGenerator[Piece | Ending]:
     """Start the run ``request.run_id``, tell its progress as thoughts and its answer once that is validated.
 
-    Raises RunFailedError where the run ends without an answer, and what ``Backend.start_run`` raises.
+    Raises RunFailedError where the run ends without an answer, and what ``RunBackend.start`` raises.
     """
     run_id = request.run_id
     assert run_id is not None, "whoever starts a run here names it, so that it can be cancelled at any moment"
@@ -78,7 +78,7 @@ async def from_run(runs: RunBackend, request: RunRequest, base_url: str) -> Asyn
 
 
 async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
-    """The model's reply as it comes. Raises NotReadyError for a lost model, else what ``Backend.chat`` raises."""
+    """The model's reply as it comes. Raises NotReadyError for a lost model, else what ``ModelBackend.chat`` raises."""
     speech = ReasoningParser(calls_functions=bool(request.tools))
     heard = ""
     thought = False
