@@ -193,7 +193,7 @@ class Session:
         rollout = self.config.rollout
         sampling = Sampling(rollout.max_reply_tokens, rollout.temperature)
         return await rollouts(
-            self.environment.stage, self.backend, self.form, tasks, group=group, sampling=sampling, seed=seed
+            self.environment.context, self.backend, self.form, tasks, group=group, sampling=sampling, seed=seed
         )
 
 
@@ -206,12 +206,12 @@ def _teaches(group: Sequence[Trajectory]) -> bool:
 
 
 def _cut(groups: Groups, config: RLConfig, ranks: Collectives) -> list[list[TrainSample]]:
-    """The lessons of each mini-batch: whole runs, as many in each. Their advantages are those of whole groups."""
+    """The samples of each mini-batch: whole runs, as many in each. Their advantages are those of whole groups."""
     parts = config.minibatches
     runs = train_samples(groups, config.recipe, ranks)
     size = -(-len(runs) // parts)
     cut = [runs[start * size : (start + 1) * size] for start in range(parts)]
-    return [[lesson for run in part for lesson in run] for part in cut]
+    return [[sample for run in part for sample in run] for part in cut]
 
 
 def _check_parity(update: Update, config: RLConfig, step: int) -> None:
