@@ -252,8 +252,9 @@ def _graded(metrics: Mapping[str, float]) -> str:
 
 
 def _limited(metrics: Mapping[str, float]) -> str:
-    """Said only where there is something to mend."""
-    count, share = metrics[ENGINE_LIMITED], metrics[f"{ENGINE_LIMITED}_share"]
+    """Said only where there is something to mend; a step without any run has no share."""
+    count = metrics[ENGINE_LIMITED]
+    share = metrics.get(f"{ENGINE_LIMITED}_share", 0.0)
     return f", {count:.0f} runs ({share:.0%}) cut short by the engine's limits" if count else ""
 
 
