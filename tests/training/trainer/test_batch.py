@@ -72,7 +72,7 @@ def test_a_picture_that_many_prompts_show_is_read_once(calls: list[Call], model:
     assert len(batch.grids) == len(different)
     assert len(batch.pixels) == int(batch.grids.prod(dim=1).sum())
     assert [different[place] for place in batch.shown.tolist()] == shown
-    each = [pixels.patches(one).values for one in different]
+    each = [pixels.patches([one])[0].values for one in different]
     assert torch.equal(batch.pixels, torch.cat(each))
 
 

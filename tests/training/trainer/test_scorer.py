@@ -90,7 +90,7 @@ def test_a_picture_is_computed_once_however_often_it_is_shown(folder: Path, monk
     scores(scorer, folder, calls)
     different = dict.fromkeys(shown for one in calls for shown in one.images)
     assert len(different) == 3
-    assert sum(read) == sum(len(pixels_of(folder).patches(shown).values) for shown in different)
+    assert sum(read) == sum(len(pixels_of(folder).patches([shown])[0].values) for shown in different)
 
 
 def test_padding_does_not_matter(folder: Path):
