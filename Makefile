@@ -38,6 +38,7 @@ bench: setup ## Retrieval, ingest, search, agents and model serving against thei
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/agents.py
+	$(BIN)/python benchmarks/extractive.py
 	$(BIN)/python benchmarks/serve_policy.py
 	$(BIN)/python benchmarks/ui.py
 

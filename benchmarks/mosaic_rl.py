@@ -157,8 +157,8 @@ class Course:
         environment = await Environment.open(self.environment_config, RewardConfig(), 64)
         try:
             groups = await expert_runs(
-                environment.stage,
-                lambda _, sample: MosaicExpert(truth, environment.stage.protocol, noise=NOISE, sample=sample),
+                environment.context,
+                lambda _, sample: MosaicExpert(truth, environment.context.protocol, noise=NOISE, sample=sample),
                 form,
                 pixels.expand_image_tokens,
                 environment.tasks(str(self.out / "world" / "train.jsonl"))[:EXPERT_RUNS],

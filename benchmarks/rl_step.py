@@ -149,7 +149,7 @@ class Bench:
                 spent: list[float] = []
                 with timed(spent):
                     groups = await rollouts(
-                        environment.stage,
+                        environment.context,
                         self.engine,
                         self.form,
                         tasks,
@@ -202,8 +202,8 @@ class Bench:
 
         asked = [prompt for prompt in prompts for _ in range(GROUP)]
         calls = await asyncio.gather(*(one(number, *prompt) for number, prompt in enumerate(asked)))
-        lessons = [TrainSample((call,), 1.0 if at % 2 else -1.0, keep=True) for at, call in enumerate(calls)]
-        self.learner.update([lessons], ALGORITHMS["grpo"].model_copy(update={"kl": 0.0}))
+        samples = [TrainSample((call,), 1.0 if at % 2 else -1.0, keep=True) for at, call in enumerate(calls)]
+        self.learner.update([samples], ALGORITHMS["grpo"].model_copy(update={"kl": 0.0}))
         await self.engine.load_weights(full_weights(self.trained), f"step {turn}")
         return len(calls)
 

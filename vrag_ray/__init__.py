@@ -15,9 +15,9 @@ __all__ = ["SearchEngine", "VRAG", "VimRAG", "__version__"]
 def __getattr__(name: str) -> object:
     """The classes for programs, imported when they are asked for, so that the package itself imports at once."""
     if name in ("VRAG", "VimRAG"):
-        from vrag_ray.compat import agents as programmatic
+        from vrag_ray.compat import agents
 
-        agent: object = getattr(programmatic, name)
+        agent: object = getattr(agents, name)
         return agent
     if name == "SearchEngine":
         from vrag_ray.compat.search_engine import SearchEngine

@@ -24,7 +24,7 @@ from vrag_ray.types import (
 )
 from vrag_ray.worlds.mosaic.page import Page
 
-Reply = Callable[[Prompt], str]
+ReplyTo = Callable[[Prompt], str]
 Draw = Callable[[PictureRequest], Picture]
 
 
@@ -36,15 +36,15 @@ class Call:
     reply: str
 
 
-def rehearse(
-    question: str, reply: Reply, pages: Sequence[Page], draw: Draw, protocol: WireProtocol, config: AgentConfig
+def run_in_memory(
+    question: str, reply: ReplyTo, pages: Sequence[Page], draw: Draw, protocol: WireProtocol, config: AgentConfig
 ) -> tuple[Episode, tuple[Call, ...]]:
     """One whole run. A document's id is its page's name."""
     episode = Episode(question, config, protocol, reads_pages=False, sees_pictures=True)
     return episode, tuple(_calls(episode, reply, pages, draw))
 
 
-def _calls(episode: Episode, reply: Reply, pages: Sequence[Page], draw: Draw) -> Iterator[Call]:
+def _calls(episode: Episode, reply: ReplyTo, pages: Sequence[Page], draw: Draw) -> Iterator[Call]:
     while not isinstance(need := episode.need, Done):
         if isinstance(need, NeedCompletion):
             call = Call(need.prompt, reply(need.prompt))

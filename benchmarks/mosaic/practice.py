@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from benchmarks.mosaic.in_memory_rollout import Call, Draw, rehearse
+from benchmarks.mosaic.in_memory_rollout import Call, Draw, run_in_memory
 from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.types import FamilyName
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
@@ -41,7 +41,7 @@ def practice(
         drawn = drawing_of(world)
         expert = MosaicExpert(world, protocol, noise=noise, seed=chance.randrange(2**32))
         for example in world.train:
-            _, calls = rehearse(example.question, expert.reply, world.pages, drawn, protocol, agent)
+            _, calls = run_in_memory(example.question, expert.reply, world.pages, drawn, protocol, agent)
             yield from calls
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from benchmarks.mosaic.exercises import Reading, reading_exercise
-from benchmarks.mosaic.in_memory_rollout import Call, Reply, rehearse
+from benchmarks.mosaic.in_memory_rollout import Call, ReplyTo, run_in_memory
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message, Picture, PictureRequest, Role
 from vrag_ray.agent.observation import Prompt
@@ -32,9 +32,9 @@ def tokenizer_corpus_chats(family: FamilyName) -> Iterator[Chat]:
     def blank(_: PictureRequest) -> Picture:
         return Picture(b"", Size(side, side))
 
-    def played(question: str, reply: Reply, max_steps: int) -> Iterator[Chat]:
+    def played(question: str, reply: ReplyTo, max_steps: int) -> Iterator[Chat]:
         config = mosaic_agent(family, max_steps=max_steps)
-        _, calls = rehearse(question, reply, world.pages, blank, protocol, config)
+        _, calls = run_in_memory(question, reply, world.pages, blank, protocol, config)
         yield from (_whole(protocol.messages(call.prompt), call) for call in calls)
 
     usual = mosaic_agent(family).max_steps
@@ -56,7 +56,7 @@ def _whole(messages: Sequence[Message], call: Call) -> Chat:
     return (*messages, Message.of(Role.ASSISTANT, call.reply))
 
 
-def _in_order(lines: Sequence[str], steps: int) -> Reply:
+def _in_order(lines: Sequence[str], steps: int) -> ReplyTo:
     def reply(prompt: Prompt) -> str:
         return lines[min(steps - prompt.steps_left, len(lines) - 1)]
 

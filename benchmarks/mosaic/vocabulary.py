@@ -1,8 +1,8 @@
 """Which stretches of text are one token each: everything that varies in this world, and all fixed text between.
 
 A prompt of nine thousand characters is then about a hundred tokens. The fixed text is not written down here: it is
-gathered from chats of rehearsed runs and exercises, cut where something varies, so that it follows the protocol when
-that changes. What was never rehearsed is still spelt, in bytes.
+gathered from chats of scripted runs and exercises, cut where something varies, so that it follows the protocol when
+that changes. What none of them holds is still spelt, in bytes.
 """
 
 from __future__ import annotations

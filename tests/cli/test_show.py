@@ -6,7 +6,6 @@ from vrag_ray.agent.memory.graph import ANSWER_ID, ROOT_ID, MemoryGraph, MemoryI
 from vrag_ray.cli.options import parse_filter, parse_meta
 from vrag_ray.cli.progress import eta_text
 from vrag_ray.cli.show import graph_lines
-from vrag_ray.client.event_text import shortened, where_text
 from vrag_ray.types import Box, Locator, PassageKind
 
 
@@ -26,19 +25,6 @@ def test_a_graph_is_drawn_as_a_tree_and_a_second_parent_is_named():
         f"     └─ {ANSWER_ID}  (also from a)",
         "           42",
     ]
-
-
-def test_where_text_names_page_time_or_characters():
-    none = (None, None)
-    assert where_text(3, None, None, none) == "page 3"
-    assert where_text(None, 60.0, 62.5, none) == "60.0-62.5 s"
-    assert where_text(None, None, None, (10, 20)) == "characters 10-20"
-    assert where_text(None, None, None, none) == "the text"
-
-
-def test_long_text_is_cut_between_words():
-    assert shortened("one  two\nthree", 9) == "one two …"
-    assert shortened("one  two", 9) == "one two"
 
 
 def test_metadata_values_have_the_type_they_look_like():

@@ -8,19 +8,37 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
+from typer.testing import CliRunner
 
 from tests.support import material
+from tests.support.openai_stub import images_of, openai_stub
 from tests.support.signals import heeding_interrupts
-from vrag_ray.cli.commands.up import collection_beside, free_port, with_model
+from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.events import AnswerEvent
+from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.cli.commands.up import collection_beside, free_port, starting_agent, with_model
+from vrag_ray.cli.main import make_app
+from vrag_ray.client.http import Client
+from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
 from vrag_ray.types import VragError
 
 TIMEOUT_S = 240
+TURNS = (
+    AddSearchNode(id="cost", parent_ids=("root",), query="dredging cost northern basin"),
+    SummarizeAndMemorize(
+        summarize="It cost 4.7 million.",
+        memorize=(MemorizeEntry(information_id="Picture 1", is_useful=True, priority_score=5),),
+    ),
+    AddAnswerNode(parent_ids=("cost",), answer="4.7 million euros [1].", citations=("cost#1",)),
+)
+ENDPOINT = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
 
 
 def _lines_until(process: subprocess.Popen[str], said: str) -> Iterator[str]:
@@ -32,33 +50,55 @@ def _lines_until(process: subprocess.Popen[str], said: str) -> Iterator[str]:
     raise AssertionError(f"it ended with {process.wait()} before it said {said!r}")
 
 
-def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_path: Path):
-    folder = tmp_path / "papers"
-    folder.mkdir()
-    (folder / "report.pdf").write_bytes(material.pdf())
-    (folder / "broken.pdf").write_bytes(material.pdf()[:200])
-    interface = free_port()
-    command = heeding_interrupts(
-        sys.executable, "-m", "vrag_ray.cli", "up", "papers", "--port", "0", "--ui-port", str(interface)
-    )
+@contextmanager
+def _running(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+    """``vrag up papers`` in ``folder``: its process, what it said until it was up, and the gateway's address.
+
+    Its ``papers`` are a report and a broken file. At the end it is killed, should it still run.
+    """
+    papers = folder / "papers"
+    papers.mkdir()
+    (papers / "report.pdf").write_bytes(material.pdf())
+    (papers / "broken.pdf").write_bytes(material.pdf()[:200])
+    command = heeding_interrupts(sys.executable, "-m", "vrag_ray.cli", "up", "papers", "--port", "0", *options)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("VRAG_")}
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True) as process:
         try:
             said = "".join(_lines_until(process, "Ctrl-C stops everything"))
-            assert "1 added" in said
-            assert "error: broken.pdf" in said
             [address] = re.findall(r"serving .*papers-collection at (http\S+)", said)
-            assert httpx.get(f"{address}/readyz").json()["collection"]["name"] == "papers-collection"
-            assert httpx.get(f"http://127.0.0.1:{interface}/_stcore/health").status_code == 200
-            assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
-            started = psutil.Process(process.pid).children(recursive=True)
-            assert started
-            process.send_signal(signal.SIGINT)
-            assert process.wait(TIMEOUT_S) == 0
+            yield process, said, address
         finally:
             process.kill()
-        assert process.stderr is not None
-        assert "Traceback" not in process.stderr.read()
+
+
+def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_path: Path):
+    interface = free_port()
+    with openai_stub(lambda _, number: GraphProtocol().render(TURNS[min(number, 2)])) as stub:
+        options = ("--openai", stub.base_url, "--model", "stub", "--agent", "vimrag", "--ui-port", str(interface))
+        with _running(tmp_path, *options) as (process, said, address):
+            assert "1 added" in said
+            assert "error: broken.pdf" in said
+            assert "--agent vimrag" in said
+            assert httpx.get(f"{address}/readyz").json()["collection"]["name"] == "papers-collection"
+            assert httpx.get(f"http://127.0.0.1:{interface}/_stcore/health").status_code == 200
+            assert [path.name for path in (tmp_path / "papers").iterdir() if path.name.startswith(".")] == []
+            started = psutil.Process(process.pid).children(recursive=True)
+            assert started
+            shown = [child.environ().get("VRAG_UI_AGENT") for child in started if "streamlit" in child.cmdline()]
+            assert shown == ["vimrag"]
+            with Client(address) as client:
+                assert "vimrag" in client.models()
+                [*_, last] = client.ask(RunRequest(question="What did dredging cost?", agent="vimrag"))
+            assert isinstance(last, AnswerEvent)
+            assert last.answer == "4.7 million euros [1]."
+            assert [citation.page for citation in last.citations] == [2]
+            assert {body["model"] for body in stub.requests} == {"stub"}
+            # The pages that were found are shown to the model.
+            assert [len(images_of(body)) for body in stub.requests][:2] == [0, 3]
+            process.send_signal(signal.SIGINT)
+            assert process.wait(TIMEOUT_S) == 0
+            assert process.stderr is not None
+            assert "Traceback" not in process.stderr.read()
     assert psutil.wait_procs(started, timeout=30)[1] == []
 
 
@@ -76,6 +116,45 @@ def test_options_that_do_not_name_one_model_are_refused(
 ):
     with pytest.raises(VragError, match=said):
         with_model(Settings(), openai, model, vllm)
+
+
+@pytest.mark.parametrize("values", [{}, {"openai": ENDPOINT}])
+def test_a_name_that_is_no_agent_is_refused(values: dict[str, object]):
+    with pytest.raises(VragError, match=r"--agent 'bogus' is no agent: use one of extractive"):
+        starting_agent(Settings.model_validate(values), "bogus")
+
+
+@pytest.mark.parametrize(
+    ("values", "agent", "said"),
+    [
+        ({}, "vimrag", "needs a model"),
+        ({"openai": ENDPOINT | {"max_images": 2}}, "vimrag", r"vimrag cannot be served: .* > openai.max_images 2"),
+        (
+            {"openai": ENDPOINT | {"max_images": 10}, "agent": {"tags_results": 9}},
+            "vrag",
+            r"--agent vrag cannot be served: .*results 9 .* > openai.max_images 10",
+        ),
+    ],
+)
+def test_an_agent_that_would_not_be_served_is_refused(values: dict[str, object], agent: str, said: str):
+    with pytest.raises(VragError, match=said):
+        starting_agent(Settings.model_validate(values), agent)
+
+
+def test_the_interface_begins_with_the_named_agent_or_with_the_models_own():
+    without, endpoint = Settings(), Settings.model_validate({"openai": ENDPOINT})
+    assert starting_agent(without, None) == starting_agent(without, "extractive") == "extractive"
+    assert starting_agent(endpoint, None) == "vimrag"
+    assert [starting_agent(endpoint, name) for name in ("vrag", "extractive")] == ["vrag", "extractive"]
+
+
+def test_a_wrong_agent_is_refused_before_anything_is_ingested(tmp_path: Path):
+    (tmp_path / "papers").mkdir()
+    command = ["up", str(tmp_path / "papers"), "--openai", ENDPOINT["base_url"], "--model", "m", "--agent", "bogus"]
+    done = CliRunner().invoke(make_app(), command)
+    assert isinstance(done.exception, VragError)
+    assert "no agent" in str(done.exception)
+    assert [path.name for path in tmp_path.iterdir()] == ["papers"]
 
 
 def test_the_named_model_replaces_that_of_the_configuration_and_keeps_its_other_settings():

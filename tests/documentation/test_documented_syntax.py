@@ -6,14 +6,17 @@ from __future__ import annotations
 
 import ast
 import importlib
+import itertools
 import re
 import shlex
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import typer
 import yaml
+from pydantic import BaseModel
 from typer.core import TyperCommand, TyperGroup
 
 from tests.support.documentation_blocks import Block, blocks, commands
@@ -25,6 +28,7 @@ from vrag_ray.training.construct.config import ConstructConfig
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ALL = [block for page in PAGES for block in blocks(page)]
+SERVE_CONFIGS = sorted((ROOT / "serve_configs").glob("*.yaml"))
 _ASSIGNED = re.compile(r"\w+=")
 _SHELL = {"|", ">", ">>", "<", "&&", "||", ";", "&", "2>", "2>&1"}
 
@@ -45,6 +49,12 @@ def documented(program: str) -> Iterator[tuple[str, list[str]]]:
                 words = words_of(command)
                 if words and words[0].removeprefix(".venv/bin/") == program:
                     yield f"{block.page}:{block.line}: {command}", words[1:]
+
+
+def header_commands(config: Path) -> list[str]:
+    """The commands in the comment at the top of a YAML file: its lines of `#   ` and a command."""
+    header = itertools.takewhile(lambda line: line.startswith("#"), config.read_text(encoding="utf-8").splitlines())
+    return [found[1] for line in header if (found := re.match(r"#   (\S.*)$", line))]
 
 
 def parse(command: TyperGroup | TyperCommand, name: str, arguments: list[str]) -> None:
@@ -85,6 +95,45 @@ def test_every_vrag_command_is_one_that_the_command_line_takes():
 def test_a_command_that_the_command_line_does_not_take_is_found(wrong: list[str]):
     with pytest.raises(typer.TyperException):
         parse(app(), "vrag", wrong)
+
+
+@pytest.mark.parametrize("config", SERVE_CONFIGS, ids=lambda config: config.stem)
+def test_the_commands_at_the_top_of_a_serve_config_are_ones_that_are_taken(config: Path):
+    programs = set()
+    for command in header_commands(config):
+        variables = [word.partition("=")[0] for word in shlex.split(command) if word.startswith("VRAG_")]
+        assert [name for name in variables if not is_setting(name)] == [], command
+        program, *arguments = words_of(command)
+        programs.add(program)
+        if program == "vrag":
+            parse(app(), program, arguments)
+        elif program == "serve":
+            assert arguments == ["run", f"serve_configs/{config.name}"], command
+        elif program == "python":
+            assert (ROOT / arguments[0]).is_file(), command
+        elif program == "pip":
+            extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+            [extra] = re.findall(r"\.\[(\w+)\]", command)
+            assert extra in extras["optional-dependencies"], command
+        else:
+            assert program in ("curl", "export"), command
+    assert programs >= {"vrag", "serve"}
+
+
+def is_setting(variable: str) -> bool:
+    """Whether the service reads it: ``VRAG_SERVING__AUTH`` is ``serving.auth``."""
+    model: object = Settings
+    for name in variable.removeprefix("VRAG_").lower().split("__"):
+        if not (isinstance(model, type) and issubclass(model, BaseModel) and name in model.model_fields):
+            return False
+        model = model.model_fields[name].annotation
+    return True
+
+
+def test_a_variable_that_is_no_setting_is_found():
+    assert is_setting("VRAG_SERVING__AUTH")
+    assert not is_setting("VRAG_SERVING__ATUH")
+    assert not is_setting("VRAG_COLECTION")
 
 
 def test_every_script_that_is_run_is_there():

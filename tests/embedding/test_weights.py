@@ -5,18 +5,17 @@ from __future__ import annotations
 import hashlib
 import shutil
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from huggingface_hub import constants
 
+from tests.support.loopback import QuietHandler, loopback_server
 from vrag_ray.embedding import weights as finder
 from vrag_ray.embedding.weights import MODEL_FILE, MODEL_SHA256, TOKENIZER_FILE, WeightsError, load_weights
 
@@ -44,19 +43,17 @@ def use_hub(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", endpoint + "/{repo_id}/resolve/{revision}/{filename}")
 
 
-class HubHandler(BaseHTTPRequestHandler):
+class HubHandler(QuietHandler):
     """Answers as the hub does for a repository whose files lie in ``folder``."""
-
-    protocol_version = "HTTP/1.1"
 
     def __init__(self, *args: object, folder: Path, etag: str | None) -> None:
         self.folder, self.etag = folder, etag
         super().__init__(*args)  # type: ignore[arg-type]
 
-    def do_HEAD(self) -> None:
+    def do_HEAD(self) -> None:  # noqa: N802  called by http.server
         self.answer()
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802  called by http.server
         self.answer(body=True)
 
     def answer(self, *, body: bool = False) -> None:
@@ -69,21 +66,11 @@ class HubHandler(BaseHTTPRequestHandler):
         if body:
             self.wfile.write(data)
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Quiet: the tests' output is for results."""
-
 
 @contextmanager
 def hub_serving(folder: Path, etag: str | None = None) -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(HubHandler, folder=folder, etag=etag))
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with loopback_server(partial(HubHandler, folder=folder, etag=etag)) as address:
+        yield address
 
 
 def test_installed_package_is_found_without_a_network_call(monkeypatch: pytest.MonkeyPatch) -> None:

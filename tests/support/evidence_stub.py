@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import io
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from PIL import Image
 
 from tests.support.agent_pages import HEIGHT, WIDTH, Shelf, library
+from tests.support.loopback import QuietHandler, loopback_server
 from vrag_ray.client.schemas import SearchRequest, SearchResponse
 from vrag_ray.serving.hits import search_hit
 from vrag_ray.types import PassageKind
@@ -30,10 +29,8 @@ def evidence_stub() -> Iterator[str]:
     """The base URL."""
     shelf = paper()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802  called by http.server
             body = self.rfile.read(int(self.headers["Content-Length"]))
             request = SearchRequest.model_validate_json(body)
             found = asyncio.run(shelf.search(request.query or "", top_k=request.top_k, filter=None))
@@ -45,34 +42,16 @@ def evidence_stub() -> Iterator[str]:
                 retrieval_profile="stub",
                 collection_version=1,
             )
-            self._send(response.model_dump_json().encode(), "application/json")
+            self.send(response.model_dump_json().encode(), "application/json")
 
-        def do_GET(self) -> None:
+        def do_GET(self) -> None:  # noqa: N802  called by http.server
             asked = parse_qs(urlsplit(self.path).query)
             x0, y0, x1, y1 = map(float, asked.get("bbox", ["0,0,1,1"])[0].split(","))
             dots = float(asked["dpi"][0]) / 72
             size = (max(1, round(WIDTH * dots * (x1 - x0))), max(1, round(HEIGHT * dots * (y1 - y0))))
             buffer = io.BytesIO()
             Image.new("L", size, 200).save(buffer, "PNG")
-            self._send(buffer.getvalue(), "image/png")
+            self.send(buffer.getvalue(), "image/png")
 
-        def _send(self, content: bytes, kind: str) -> None:
-            self.send_response(200)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with loopback_server(Handler) as address:
+        yield address

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.support.loopback import QuietHandler, loopback_server
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.training.rewards.judge import Judge
 
@@ -39,21 +39,19 @@ class JudgeStub:
 
 
 @contextmanager
-def judge_stub(spec: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub]:
-    """``spec`` makes a reply of a request and of how many came before it."""
+def judge_stub(respond: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub]:
+    """``respond`` makes the reply from a request's body and the number of requests before it."""
     lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802  called by http.server
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:
                 number = len(stub.requests)
                 stub.requests.append(body)
                 stub.busy += 1
                 stub.busiest = max(stub.busiest, stub.busy)
-            said = spec(body, number)
+            said = respond(body, number)
             said = Said(said) if isinstance(said, str) else said
             if said.hold is not None:
                 said.hold.wait(30)
@@ -63,26 +61,11 @@ def judge_stub(spec: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub]:
             whole = {"object": "chat.completion", "choices": [{"message": message, "finish_reason": said.finish}]}
             refusal = {"error": {"message": "the stub refuses"}}
             text = said.raw if said.raw is not None else json.dumps(whole if said.status == 200 else refusal)
-            self.send_response(said.status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(text.encode())))
-            self.end_headers()
-            self.wfile.write(text.encode())
+            self.send(text.encode(), "application/json", said.status)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    stub = JudgeStub(f"http://127.0.0.1:{server.server_port}/v1")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with loopback_server(Handler) as address:
+        stub = JudgeStub(f"{address}/v1")
         yield stub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def case_of(body: Body) -> Body:

@@ -99,7 +99,7 @@ def _hit(name: str, score: int) -> Hit:
     return Hit(passage, name, f"{name.replace(' ', '-')}.png", float(score))
 
 
-def stage(
+def context(
     *, family: FamilyName = FamilyName.QWEN2_5_VL, source: Album | None = None, agent: AgentConfig | None = None
 ) -> RolloutContext:
     """The answer alone is graded."""
@@ -129,7 +129,12 @@ def played(
     form, pixels = ChatFormat(str(model)), pixels_of(model)
     return asyncio.run(
         expert_runs(
-            stage(family=family), expert(noise, family), form, pixels.expand_image_tokens, tasks(questions), group=group
+            context(family=family),
+            expert(noise, family),
+            form,
+            pixels.expand_image_tokens,
+            tasks(questions),
+            group=group,
         )
     )
 

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.loopback import QuietHandler, loopback_server
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,8 @@ class Say:
 
 
 Body = dict[str, Any]
-AgentSpec = Callable[[Body, int], Say | str]
-"""From a request and how many came before it to the reply."""
+Respond = Callable[[Body, int], Say | str]
+"""From a request's body and the number of requests before it to the reply."""
 
 
 @dataclass
@@ -46,13 +47,11 @@ class Stub:
 
 
 @contextmanager
-def openai_stub(spec: AgentSpec) -> Iterator[Stub]:
+def openai_stub(respond: Respond) -> Iterator[Stub]:
     lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802  called by http.server
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:
                 number = len(stub.requests)
@@ -61,7 +60,7 @@ def openai_stub(spec: AgentSpec) -> Iterator[Stub]:
                 stub.busy += 1
                 stub.busiest = max(stub.busiest, stub.busy)
             try:
-                said = spec(body, number)
+                said = respond(body, number)
                 self._reply(Say(said) if isinstance(said, str) else said)
             except OSError:
                 with lock:
@@ -73,11 +72,7 @@ def openai_stub(spec: AgentSpec) -> Iterator[Stub]:
         def _reply(self, say: Say) -> None:
             if say.status != 200:
                 content = json.dumps({"error": {"message": "the stub refuses", "type": "stub", "code": "no"}}).encode()
-                self.send_response(say.status)
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
+                self.send(content, "application/json", say.status)
                 return
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
@@ -93,20 +88,9 @@ def openai_stub(spec: AgentSpec) -> Iterator[Stub]:
                 self.wfile.flush()
             self.wfile.write(b"data: [DONE]\n\n")
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    stub = Stub(f"http://127.0.0.1:{server.server_port}/v1")
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with loopback_server(Handler) as address:
+        stub = Stub(f"{address}/v1")
         yield stub
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _chunks(say: Say) -> Iterator[Body]:

@@ -82,7 +82,7 @@ def test_figures_are_those_of_the_books() -> None:
     assert update["AdamW's state"] == 2 * update["gradients"]
     # 36 layers, 8 heads of 128, keys and values, two bytes each: 144 KiB a token.
     assert plan.kv_tokens * 144 * 1024 < 0.6 * CARDS[80] - 2 * 4_437_815_808
-    assert plan.lesson_tokens == 3 * 16_384
+    assert plan.sample_tokens == 3 * 16_384
     assert "reference model" not in update
     assert "reference model" in dict(preset_plan("vrag-7b-grpo").phases[0].parts)  # type: ignore[union-attr]
 

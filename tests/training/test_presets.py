@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,21 @@ def test_every_preset_needs_nothing_but_names_and_places(name: str, tmp_path: Pa
     config = load_training(written(tmp_path, f"preset: {name}\n{OWN}"), RLConfig)
     assert config.name == "mine"
     assert config.model.path == "some/model"
-    assert len(needs_of(name)) > 40
+    assert config.needs == needs_of(name)
+
+
+@pytest.mark.parametrize("name", presets())
+def test_the_machine_that_a_preset_names_is_that_of_its_numbers(name: str, tmp_path: Path):
+    config = load_training(written(tmp_path, f"preset: {name}\n{OWN}"), RLConfig)
+    told = needs_of(name)
+    if config.model.gpu:
+        [gpus] = re.findall(r"^(\d+) GPUs? of \d+ GB\.", told)
+        [tokens] = re.findall(r"Calls have up to ([\d,]+) tokens", told)
+        assert int(gpus) == config.workers.count
+        assert int(tokens.replace(",", "")) == config.rollout.engine.max_model_len
+    else:
+        assert told.startswith("Two cores and ")
+        assert config.workers.count * config.workers.threads == 2
 
 
 def test_the_published_scripts_numbers_are_kept(tmp_path: Path):

@@ -62,7 +62,7 @@ class Run:
         )
         self._picture = picture
         self._events: list[Event] = []
-        self._speech = DeltaBuffer()
+        self._deltas = DeltaBuffer()
         self._speaking = 1
         self._started: float | None = None
         self._total = 0.0
@@ -192,14 +192,14 @@ class Run:
 
     async def _spoken(self, work: asyncio.Task[None]) -> AsyncGenerator[Event]:
         """What the policy says while ``work`` goes on, as it comes. Ends with ``work``."""
-        work.add_done_callback(self._speech.over)
+        work.add_done_callback(self._deltas.over)
         try:
             while not work.done():
-                await self._speech.gathered(work)
-                for event in self._speech.take(self._speaking):
+                await self._deltas.gathered(work)
+                for event in self._deltas.take(self._speaking):
                     yield event
             # What came while the reader was busy with the last of them.
-            for event in self._speech.take(self._speaking):
+            for event in self._deltas.take(self._speaking):
                 yield event
             work.result()
         finally:
@@ -211,9 +211,9 @@ class Run:
         need = self._episode.need
         if isinstance(need, NeedCompletion):
             with self._timed("policy"):
-                completion = await self._policy.complete(need.prompt, self._speech.say)
-            self._episode.completed(completion, streamed=self._speech.thoughts_told)
-            self._speech.thoughts_told = False
+                completion = await self._policy.complete(need.prompt, self._deltas.say)
+            self._episode.completed(completion, streamed=self._deltas.thoughts_told)
+            self._deltas.thoughts_told = False
         elif isinstance(need, NeedSearch):
             try:
                 with self._timed("search"):
@@ -257,7 +257,7 @@ class Run:
 
     def _record_news(self) -> None:
         """Record what was said and what came of it since the last time, in the order in which a reader has it."""
-        for event in (*self._speech.take(self._speaking), *self._episode.drain()):
+        for event in (*self._deltas.take(self._speaking), *self._episode.drain()):
             self._stamp(event)
 
     def _stamp(self, event: Event) -> Event:

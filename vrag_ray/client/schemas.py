@@ -35,7 +35,7 @@ class Request(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Reply(BaseModel):
+class ResponseBody(BaseModel):
     """A reply body: unknown names are ignored, so that an older client can read a newer server."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
@@ -75,7 +75,7 @@ class SearchRequest(Request):
         return [SearchQuery(self.query or "", picture)]
 
 
-class SearchHit(Reply):
+class SearchHit(ResponseBody):
     """One result. ``bbox`` is (x0, y0, x1, y1) in fractions of the page, origin top left: around the lines of ``text``,
     None for plain text, clips and text whose place is not known.
 
@@ -103,7 +103,7 @@ class SearchHit(Reply):
     image_url: str | None = None
 
 
-class SearchResponse(Reply):
+class SearchResponse(ResponseBody):
     """Results per query, in the order of the request, and how complete they are."""
 
     results: list[list[SearchHit]]
@@ -137,7 +137,7 @@ class RunRequest(Request):
     """The caller's own id, so that a POST repeated after a lost connection joins the run instead of starting two."""
 
 
-class RunSummary(Reply):
+class RunSummary(ResponseBody):
     """One run in a list, and the body of ``GET /v1/runs/{id}`` (202) while it runs.
 
     ``status`` is ``running`` or that of ``RunRecord``; ``seconds`` is None while it runs. A stream is resumed after
@@ -170,7 +170,7 @@ class Feedback(Request):
     answer: str = Field(default="", max_length=4000)
 
 
-class RatedRun(Reply):
+class RatedRun(ResponseBody):
     """A run with what a reader said of it. It is kept when the run itself is not any more.
 
     ``right_answer`` is the reader's, or the run's own where that was liked; empty where nobody knows it. ``file_name``
@@ -191,20 +191,20 @@ class RatedRun(Reply):
     """ISO 8601, UTC."""
 
 
-class RatedRuns(Reply):
+class RatedRuns(ResponseBody):
     """``GET /v1/feedback``: newest first."""
 
     runs: list[RatedRun]
 
 
-class RunsPage(Reply):
+class RunsPage(ResponseBody):
     """``GET /v1/runs?limit=``: live runs first, then finished ones, newest first."""
 
     runs: list[RunSummary]
     total: int
 
 
-class DocumentInfo(Reply):
+class DocumentInfo(ResponseBody):
     """One document of the collection. ``units`` are pages, clips of a video or pieces of a text."""
 
     doc_id: str
@@ -219,7 +219,7 @@ class DocumentInfo(Reply):
     meta: dict[str, MetaValue] = {}
 
 
-class DocumentsPage(Reply):
+class DocumentsPage(ResponseBody):
     """``GET /v1/documents?limit=&offset=``."""
 
     documents: list[DocumentInfo]
@@ -227,7 +227,7 @@ class DocumentsPage(Reply):
     collection_version: int
 
 
-class DocumentDeleted(Reply):
+class DocumentDeleted(ResponseBody):
     """``DELETE /v1/documents/{id}``: the first version of the collection without the document."""
 
     doc_id: str
@@ -243,14 +243,14 @@ class JobState(StrEnum):
     FAILED = "failed"
 
 
-class FileProblem(Reply):
+class FileProblem(ResponseBody):
     """A file that could not be read, wholly or in part."""
 
     name: str
     error: str
 
 
-class FileState(Reply):
+class FileState(ResponseBody):
     """How far one file of an upload is: pages that are read, of those that are to be (None until that is known)."""
 
     name: str
@@ -258,7 +258,7 @@ class FileState(Reply):
     total_pages: int | None = None
 
 
-class IngestJob(Reply):
+class IngestJob(ResponseBody):
     """``POST /v1/documents`` answers 202 with one; ``url`` is the path to poll.
 
     ``failed`` means that the job itself broke (``error`` says why). Files that could not be decoded are listed in
@@ -285,26 +285,26 @@ class IngestJob(Reply):
         return self.state in (JobState.DONE, JobState.FAILED)
 
 
-class ModelName(Reply):
+class ModelName(ResponseBody):
     """One of ``ModelNames``."""
 
     id: str
 
 
-class ModelNames(Reply):
+class ModelNames(ResponseBody):
     """``GET /v1/models``, as far as the client reads it: what may be asked here."""
 
     data: list[ModelName]
 
 
-class PartState(Reply):
+class PartState(ResponseBody):
     """Whether one part of the server is ready, and if not, why."""
 
     ready: bool
     why: str = ""
 
 
-class ServedCollection(Reply):
+class ServedCollection(ResponseBody):
     """Which collection a service answers from: its folder's name or its URI, its version and number of documents."""
 
     name: str
@@ -312,7 +312,7 @@ class ServedCollection(Reply):
     documents: int
 
 
-class Ready(Reply):
+class Ready(ResponseBody):
     """``GET /readyz``: 200 when ``ready``, 503 otherwise, with the same body.
 
     ``collection`` is None while the retriever does not answer.
@@ -323,7 +323,7 @@ class Ready(Reply):
     parts: dict[str, PartState]
 
 
-class ErrorDetail(Reply):
+class ErrorDetail(ResponseBody):
     """What was wrong: ``param`` is the field for a 422, ``code`` a stable name for programs."""
 
     message: str
@@ -332,7 +332,7 @@ class ErrorDetail(Reply):
     code: str
 
 
-class ErrorBody(Reply):
+class ErrorBody(ResponseBody):
     """The body of every reply that is not a success."""
 
     error: ErrorDetail

@@ -57,7 +57,7 @@ class SearchResult(_Result):
         )
 
 
-class Source(Evidence):
+class CitedEvidence(Evidence):
     """One citation: ``[number]`` in the answer."""
 
     number: int
@@ -72,7 +72,7 @@ class Answer(_Result):
     answer: str
     abstained: bool = Field(description="True: the evidence was too weak, and answer says so.")
     status: RunStatus
-    citations: list[Source]
+    citations: list[CitedEvidence]
     notices: list[str] = Field(description="What was degraded.")
     run_id: str = Field(description="The run on the server, where its steps are kept.")
 
@@ -82,7 +82,7 @@ class Answer(_Result):
             answer=event.answer,
             abstained=event.abstained,
             status=event.status,
-            citations=[Source.of(citation) for citation in event.citations],
+            citations=[CitedEvidence.of(citation) for citation in event.citations],
             notices=list(event.notices),
             run_id=run_id,
         )

@@ -55,14 +55,14 @@ class Phase:
 class MemoryPlan:
     """``capacity`` of a GPU, and the phases in order.
 
-    ``kv_tokens``: tokens of context that the engine's cache holds. ``lesson_tokens``: padded tokens of the largest
+    ``kv_tokens``: tokens of context that the engine's cache holds. ``sample_tokens``: padded tokens of the largest
     group of calls that is learnt at once, for which ``update`` is computed.
     """
 
     capacity: int
     phases: tuple[Phase, ...]
     kv_tokens: int
-    lesson_tokens: int
+    sample_tokens: int
 
     @property
     def peak(self) -> Phase:
@@ -76,7 +76,7 @@ class MemoryPlan:
         told = ", ".join(f"{phase.name} {phase.total / GIB:.1f}" for phase in self.phases)
         return (
             f"GiB of {self.capacity / GIB:.1f} a GPU (computed, not measured): {told}; the engine caches "
-            f"{self.kv_tokens:,} tokens, an update takes {self.lesson_tokens:,} at once"
+            f"{self.kv_tokens:,} tokens, an update takes {self.sample_tokens:,} at once"
         )
 
 
@@ -114,7 +114,7 @@ def memory_plan(config: RLConfig, capacity: int) -> MemoryPlan:
         Phase("weights", {**resident, **held, **transfer, "left gathered": trainer.left_gathered}),
     )
     per_token = 2 * shape.layers * shape.keys * SIZES[config.rollout.engine.dtype]
-    return MemoryPlan(capacity, phases, int(engine["cache"] // per_token), trainer.lesson_tokens)
+    return MemoryPlan(capacity, phases, int(engine["cache"] // per_token), trainer.sample_tokens)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +199,8 @@ class Trainer:
         return (self.shape.outside_blocks + layers) * each + reference
 
     @property
-    def lesson_tokens(self) -> int:
-        """Calls of one lesson are never in different passes, and are padded to the longest."""
+    def sample_tokens(self) -> int:
+        """Calls of one sample are never in different passes, and are padded to the longest."""
         calls = (
             self.config.environment.agent.max_steps if self.config.recipe.credit is Credit.TRAJECTORY else SEGMENT_CALLS
         )
@@ -214,16 +214,16 @@ class Trainer:
 
     @property
     def backward(self) -> dict[str, float]:
-        """What a forward and backward pass over the largest lesson adds."""
-        kept_text = layer_bytes(self.shape, self.compute_size) * self.lesson_tokens
+        """What a forward and backward pass over the largest sample adds."""
+        kept_text = layer_bytes(self.shape, self.compute_size) * self.sample_tokens
         kept_vision = vision_block_bytes(self.shape, self.compute_size) * self.patches
-        inputs = self.shape.hidden * self.compute_size * self.lesson_tokens * self.shape.layers
+        inputs = self.shape.hidden * self.compute_size * self.sample_tokens * self.shape.layers
         vision = self.shape.vision
         seen = 0.0
         if not self.model.freeze_vision and not self.model.lora_rank:
             each = vision.hidden * self.compute_size * self.patches
             seen = vision.depth * (each if self.model.gradient_checkpointing else kept_vision)
-        scores = SCORED * min(CHUNK, self.lesson_tokens) * self.shape.vocabulary
+        scores = SCORED * min(CHUNK, self.sample_tokens) * self.shape.vocabulary
         working = max(WORKING * kept_text, WORKING * kept_vision, scores)
         kept = inputs if self.model.gradient_checkpointing else kept_text * self.shape.layers
         return {

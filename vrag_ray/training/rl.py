@@ -193,7 +193,7 @@ class Session:
         rollout = self.config.rollout
         sampling = Sampling(rollout.max_reply_tokens, rollout.temperature)
         return await rollouts(
-            self.environment.stage, self.backend, self.form, tasks, group=group, sampling=sampling, seed=seed
+            self.environment.context, self.backend, self.form, tasks, group=group, sampling=sampling, seed=seed
         )
 
 
@@ -206,12 +206,12 @@ def _teaches(group: Sequence[Trajectory]) -> bool:
 
 
 def _cut(groups: Groups, config: RLConfig, ranks: Collectives) -> list[list[TrainSample]]:
-    """The lessons of each mini-batch: whole runs, as many in each. Their advantages are those of whole groups."""
+    """The samples of each mini-batch: whole runs, as many in each. Their advantages are those of whole groups."""
     parts = config.minibatches
     runs = train_samples(groups, config.recipe, ranks)
     size = -(-len(runs) // parts)
     cut = [runs[start * size : (start + 1) * size] for start in range(parts)]
-    return [[lesson for run in part for lesson in run] for part in cut]
+    return [[sample for run in part for sample in run] for part in cut]
 
 
 def _check_parity(update: Update, config: RLConfig, step: int) -> None:
@@ -252,8 +252,9 @@ def _graded(metrics: Mapping[str, float]) -> str:
 
 
 def _limited(metrics: Mapping[str, float]) -> str:
-    """Said only where there is something to mend."""
-    count, share = metrics[ENGINE_LIMITED], metrics[f"{ENGINE_LIMITED}_share"]
+    """Said only where there is something to mend; a step without any run has no share."""
+    count = metrics[ENGINE_LIMITED]
+    share = metrics.get(f"{ENGINE_LIMITED}_share", 0.0)
     return f", {count:.0f} runs ({share:.0%}) cut short by the engine's limits" if count else ""
 
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from benchmarks.mosaic.exercises import SEEING, WORDS, Exercise, Reading, reading_exercise
-from tests.support.mosaic_stage import PROTOCOL
+from tests.support.mosaic_episodes import PROTOCOL
 from vrag_ray.agent.chat import ImagePart
 from vrag_ray.imaging.coordinates import Size, View
 from vrag_ray.types import FULL_PAGE, FamilyName

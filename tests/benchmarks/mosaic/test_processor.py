@@ -14,7 +14,7 @@ from benchmarks.mosaic.exercises import Reading, reading_exercise
 from benchmarks.mosaic.practice import drawing_of
 from benchmarks.mosaic.processor import SPECIAL_TOKENS, mosaic_processor
 from benchmarks.mosaic.vocabulary import cut
-from tests.support.mosaic_stage import play
+from tests.support.mosaic_episodes import play
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
@@ -112,7 +112,7 @@ def test_each_cell_of_an_exercise_is_one_token(reader: Reader) -> None:
         "s1#12 Picture 99 redgrey amberfalcon",
     ],
 )
-def test_what_was_never_rehearsed_is_still_spelt(reader: Reader, text: str) -> None:
+def test_what_the_corpus_does_not_hold_is_still_spelt(reader: Reader, text: str) -> None:
     tokenizer = reader.format._tokenizer
     assert tokenizer.decode(tokenizer(text, add_special_tokens=False)["input_ids"]) == text
 

@@ -71,8 +71,8 @@ async def _played(place: Place) -> list[Trajectory]:
     environment = await Environment.open(place.environment, RewardConfig(), 64)
     try:
         groups = await expert_runs(
-            environment.stage,
-            lambda task, sample: MosaicExpert(place.mosaic, environment.stage.protocol, noise=0.2, sample=sample),
+            environment.context,
+            lambda task, sample: MosaicExpert(place.mosaic, environment.context.protocol, noise=0.2, sample=sample),
             form,
             pixels_of(place).expand_image_tokens,
             environment.tasks(str(place.root / "world/train.jsonl")),

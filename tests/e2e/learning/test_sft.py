@@ -58,7 +58,7 @@ def uneven_steps(config: SFTConfig) -> list[int]:
 # Quick form: ``trainer/test_dummy_forward`` (a sharded model on two ranks), ``trainer/test_optimizer`` (restored bits).
 @pytest.mark.exhaustive
 def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_worker_is_killed(place: Place) -> None:
-    # Collectives of a sharded model that score unequally often would wait for each other for ever.
+    # Ranks of a sharded model that score unequally often would wait for each other for ever.
     assert uneven_steps(in_two_parts(place, "whole"))
     whole = train_sft(in_two_parts(place, "whole", sharded=False), lambda line: None)
     undisturbed = train_sft(in_two_parts(place, "sharded"), lambda line: None)

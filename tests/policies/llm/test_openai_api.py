@@ -10,7 +10,7 @@ from contextlib import aclosing
 import pytest
 
 from tests.support.agent_pages import library
-from tests.support.openai_stub import AgentSpec, Body, Say, images_of, openai_stub, texts_of
+from tests.support.openai_stub import Body, Respond, Say, images_of, openai_stub, texts_of
 from tests.support.pictures import grey_png
 from tests.support.scripted_agent import run_to_end, ticking
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
@@ -157,7 +157,7 @@ def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = Fals
     return run, asyncio.run(collect())
 
 
-def script(*lines: Say | str) -> AgentSpec:
+def script(*lines: Say | str) -> Respond:
     def say(_: Body, number: int) -> Say | str:
         return lines[min(number, len(lines) - 1)]
 

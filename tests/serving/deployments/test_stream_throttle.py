@@ -50,11 +50,11 @@ async def test_words_that_come_too_fast_come_together_and_none_is_lost():
 
 async def test_streams_under_way_share_the_messages():
     clock = Clock()
-    pace = StreamThrottle(10, clock)
-    async with aclosing(pace.apply(words(clock, 1000, 0.01), joined_words)) as other:
+    throttle = StreamThrottle(10, clock)
+    async with aclosing(throttle.apply(words(clock, 1000, 0.01), joined_words)) as other:
         await anext(other)
-        together = [piece async for piece in pace.apply(words(clock, 100, 0.01), joined_words)]
-    alone = [piece async for piece in pace.apply(words(clock, 100, 0.01), joined_words)]
+        together = [piece async for piece in throttle.apply(words(clock, 100, 0.01), joined_words)]
+    alone = [piece async for piece in throttle.apply(words(clock, 100, 0.01), joined_words)]
     assert len(together) == pytest.approx(len(alone) / 2, abs=2)
 
 

@@ -41,7 +41,7 @@ WEATHER = {
 }
 
 
-def _brain(body: Body, _: int) -> Say:
+def _respond(body: Body, _: int) -> Say:
     told = texts_of(body)
     if any("Memory graph:" in text for text in told):
         return _agent(told)
@@ -68,7 +68,7 @@ def _agent(told: list[str]) -> Say:
 
 @pytest.fixture(scope="module")
 def stub() -> Iterator[Stub]:
-    with openai_stub(_brain) as running:
+    with openai_stub(_respond) as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""From graded runs to lessons: what is credited with what."""
+"""From graded runs to samples: what is credited with what."""
 
 from __future__ import annotations
 

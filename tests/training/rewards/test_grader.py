@@ -176,7 +176,7 @@ def test_a_function_that_gives_no_reward_is_named_with_the_run(function: str, pr
         ("no.such.module:f", "no.such.module does not import"),
         (f"{HERE}:nothing", "has no nothing"),
         (f"{HERE}:NOT_A_FUNCTION", "cannot be called"),
-        (f"{HERE}:", "is unknown"),
+        (f"{HERE}:", "use exact_match"),
     ],
 )
 def test_a_path_that_leads_to_no_function_is_refused_before_any_run(path: str, problem: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoProcessor
 
-from tests.support.mosaic_runs import Groups, Speaker, expert, pixels_of, processor_of, stage, tasks
+from tests.support.mosaic_runs import Groups, Speaker, context, expert, pixels_of, processor_of, tasks
 from tests.support.scripted_agent import Watcher
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.record import RunRecord
@@ -24,7 +24,7 @@ from vrag_ray.worlds.mosaic.agent import mosaic_agent
 
 def run(policy: SamplingPolicy | ExpertPolicy, config: AgentConfig | None = None) -> RunRecord:
     """Run the first task to its end."""
-    setting = stage()
+    setting = context()
     one = Run(
         "r1",
         tasks(1)[0].example.question,
@@ -38,7 +38,7 @@ def run(policy: SamplingPolicy | ExpertPolicy, config: AgentConfig | None = None
 
 
 def sampling(speaker: Speaker, model: Path, *, seed: str = "7", own: Sampling | None = None) -> SamplingPolicy:
-    return SamplingPolicy(speaker, ChatFormat(str(model)).tokens, stage().protocol, own or Sampling(64, 1.0), seed)
+    return SamplingPolicy(speaker, ChatFormat(str(model)).tokens, context().protocol, own or Sampling(64, 1.0), seed)
 
 
 def test_tokens_that_no_tokenizer_would_choose_survive_a_run_of_sixteen_turns(model: Path):
@@ -165,7 +165,9 @@ def test_an_experts_prompt_is_what_a_model_would_have_read(groups: Groups, model
 
 def test_an_expert_that_writes_special_tokens_says_them_letter_by_letter(model: Path):
     said = "<|im_end|> and <|image_pad|>"
-    policy = ExpertPolicy(Watcher(said), ChatFormat(str(model)), stage().protocol, pixels_of(model).expand_image_tokens)
+    policy = ExpertPolicy(
+        Watcher(said), ChatFormat(str(model)), context().protocol, pixels_of(model).expand_image_tokens
+    )
     run(policy, mosaic_agent(max_steps=2))
     call = policy.calls[0]
     special = set(processor_of(model).tokenizer.all_special_ids)
@@ -175,7 +177,7 @@ def test_an_expert_that_writes_special_tokens_says_them_letter_by_letter(model: 
 
 def test_an_expert_is_served_what_it_asks_for(model: Path):
     one = expert(0.0)(tasks(1)[0], 0)
-    policy = ExpertPolicy(one, ChatFormat(str(model)), stage().protocol, pixels_of(model).expand_image_tokens)
+    policy = ExpertPolicy(one, ChatFormat(str(model)), context().protocol, pixels_of(model).expand_image_tokens)
     assert (policy.reads_pages, policy.sees_pictures) == (one.reads_pages, one.sees_pictures) == (False, True)
 
 
@@ -202,7 +204,7 @@ def test_an_experts_thoughts_begin_where_the_template_has_them_begin(thinking: P
     policy = ExpertPolicy(
         Watcher("<think>so</think> red"),
         ChatFormat(str(thinking)),
-        stage().protocol,
+        context().protocol,
         pixels_of(thinking).expand_image_tokens,
     )
     run(policy, mosaic_agent(max_steps=2))

@@ -17,12 +17,12 @@ from tests.support.mosaic_runs import (
     Album,
     Groups,
     Speaker,
+    context,
     expert,
     pixels_of,
     played,
     processor_of,
     recipe,
-    stage,
     tasks,
 )
 from vrag_ray.agent.ports import PromptRefusedError
@@ -53,7 +53,7 @@ def spoken(
     async def run() -> Groups:
         async with asyncio.timeout(WAIT_S):
             return await rollouts(
-                setting or stage(),
+                setting or context(),
                 speaker,
                 ChatFormat(str(model)),
                 tasks(questions),
@@ -92,7 +92,7 @@ def test_who_is_faster_decides_nothing(model: Path):
     even = told(spoken(Speaker(model, searches=2), model))
     for turns in (uneven, the_other_way_round):
         assert told(spoken(Speaker(model, searches=2, turns=turns), model)) == even
-    alone = stage()
+    alone = context()
     assert told(spoken(Speaker(model, searches=2), model, setting=replace(alone, concurrency=1))) == even
 
 
@@ -178,7 +178,7 @@ def test_a_slow_reply_holds_no_other_run_up(model: Path):
 @pytest.mark.parametrize("room", [1, 2, 5])
 def test_no_more_runs_are_under_way_than_there_is_room_for(model: Path, room: int):
     speaker = Speaker(model, turns=lambda request: 3)
-    spoken(speaker, model, setting=replace(stage(), concurrency=room))
+    spoken(speaker, model, setting=replace(context(), concurrency=room))
     assert speaker.most == room
 
 
@@ -189,7 +189,7 @@ def test_a_reward_is_what_the_stage_grades(model: Path):
         seen.append((record.run_id, example.uid, gold))
         return Reward(0.25, 0.5, 0.75, 1.0, success=True)
 
-    groups = spoken(Speaker(model), model, questions=1, group=2, setting=replace(stage(), grade=grade))
+    groups = spoken(Speaker(model), model, questions=1, group=2, setting=replace(context(), grade=grade))
     [task] = tasks(1)
     assert sorted(seen) == [(f"{task.example.uid}-{sample}", task.example.uid, task.gold) for sample in range(2)]
     assert {run.reward for [*group] in groups for run in group} == {Reward(0.25, 0.5, 0.75, 1.0, success=True)}
@@ -201,13 +201,13 @@ def test_searches_that_met_a_gold_page_are_valuable(model: Path):
     assert run.valuable == {"s1"}
     without = [replace(task, gold=()) for task in tasks(1)]
     form, expand_image_tokens = ChatFormat(str(model)), pixels_of(model).expand_image_tokens
-    [[blind]] = asyncio.run(expert_runs(stage(), expert(0.0), form, expand_image_tokens, without))
+    [[blind]] = asyncio.run(expert_runs(context(), expert(0.0), form, expand_image_tokens, without))
     assert blind.valuable == frozenset()
     assert blind.calls == run.calls
 
 
 def test_a_run_whose_time_is_up_is_a_failure_of_the_policy_and_not_of_the_system(model: Path):
-    hurried = stage(agent=mosaic_agent().model_copy(update={"deadline_s": 1e-9}))
+    hurried = context(agent=mosaic_agent().model_copy(update={"deadline_s": 1e-9}))
     [[run]] = spoken(Speaker(model), model, questions=1, group=1, setting=hurried)
     assert (run.record.status, run.reward.total, run.calls, run.nodes) == ("deadline", 0.0, (), ())
 
@@ -219,7 +219,7 @@ def faulty(speaker: Speaker, model: Path, setting: RolloutContext | None = None)
 
 
 def test_a_source_that_cannot_be_searched_stops_the_rollout_and_names_the_example(model: Path):
-    message = faulty(Speaker(model), model, stage(source=Album(broken="the shards are gone")))
+    message = faulty(Speaker(model), model, context(source=Album(broken="the shards are gone")))
     assert "the run of train-0" in message
     assert "the shards are gone" in message
 
@@ -239,7 +239,7 @@ def test_a_run_that_the_engine_cut_short_is_not_graded_and_teaches_nothing(model
         seen.append(record.run_id)
         return Reward(float(len(seen) % 2), 1.0, 1.0, 1.0, success=len(seen) % 2 == 1)
 
-    groups = spoken(Narrow(model), model, questions=4, setting=replace(stage(), grade=grade))
+    groups = spoken(Narrow(model), model, questions=4, setting=replace(context(), grade=grade))
     runs = [run for group in groups for run in group]
     cut = [run for run in runs if run.record.engine_limited]
     assert 0 < len(cut) < len(runs)
@@ -248,7 +248,7 @@ def test_a_run_that_the_engine_cut_short_is_not_graded_and_teaches_nothing(model
     for name in ("grpo", "ggpo", "progress"):
         taught = train_samples(groups, recipe(name, kl=0.0), Collectives())
         assert [bool(one) for one in taught] == [run not in cut for run in runs]
-        assert all(math.isfinite(lesson.advantage) for one in taught for lesson in one)
+        assert all(math.isfinite(sample.advantage) for one in taught for sample in one)
     # What is left of a group is compared with itself alone.
     left = [[run for run in group if run not in cut] for group in groups]
     alone = [train_samples([group], GRPO, Collectives()) for group in left if group]
@@ -288,7 +288,7 @@ def test_a_grade_that_cannot_be_given_stops_the_rollout(model: Path):
     async def grade(record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward:
         raise VragError(f"no verdict on {example.uid}")
 
-    assert "no verdict on train-" in faulty(Speaker(model), model, replace(stage(), grade=grade))
+    assert "no verdict on train-" in faulty(Speaker(model), model, replace(context(), grade=grade))
 
 
 counts = st.integers(1, 40)

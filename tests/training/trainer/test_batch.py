@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.mosaic_runs import Album, Groups, pad_of, pixels_of, stage, tasks, world
+from tests.support.mosaic_runs import Album, Groups, context, pad_of, pixels_of, tasks, world
 from tests.support.pictures import noise_png
 from tests.support.scripted_agent import Watcher
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
@@ -72,7 +72,7 @@ def test_a_picture_that_many_prompts_show_is_read_once(calls: list[Call], model:
     assert len(batch.grids) == len(different)
     assert len(batch.pixels) == int(batch.grids.prod(dim=1).sum())
     assert [different[place] for place in batch.shown.tolist()] == shown
-    each = [pixels.patches(one).values for one in different]
+    each = [pixels.patches([one])[0].values for one in different]
     assert torch.equal(batch.pixels, torch.cat(each))
 
 
@@ -104,7 +104,7 @@ def test_a_page_that_says_image_token_is_retrieved_and_learnt_from_like_any_othe
         SummarizeAndMemorize(summarize=f"{IMAGE_PAD} is written there", memorize=(keep,)),
         AddAnswerNode(parent_ids=("s1",), answer=IMAGE_PAD),
     )
-    setting = stage(source=album)
+    setting = context(source=album)
     [[run]] = asyncio.run(
         expert_runs(
             setting, lambda *_: Watcher(*script, protocol=setting.protocol), form, pixels.expand_image_tokens, tasks(1)

@@ -1,4 +1,4 @@
-"""Collectives of a sharded model that have unequal numbers of micro-batches: real processes, a real sharded model."""
+"""Ranks of a sharded model that have unequal numbers of micro-batches: real processes, a real sharded model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GRPO = recipe("grpo", kl=0.1)
 
 
 def two_steps(folder: Path, *, model: Path, sharded: bool) -> list[Update]:
-    """The same step twice as two mini-batches. The second rank has one lesson, the first has all the others."""
+    """The same step twice as two mini-batches. The second rank has one sample, the first has all the others."""
     ranks = Collectives()
     scorer, reference = scorer_of(model), scorer_of(model)
     if sharded:

@@ -36,7 +36,7 @@ def test_a_picture_is_cut_up_by_the_models_own_processor(folder: Path, size: tup
     picture = noise_png(*size)
     own = AutoProcessor.from_pretrained(str(folder)).image_processor
     wanted = own(images=[Image.open(io.BytesIO(picture)).convert("RGB")], return_tensors="pt")
-    patches = fresh(folder).patches(picture)
+    patches = fresh(folder).patches([picture])[0]
     assert torch.equal(patches.values, wanted["pixel_values"])
     assert [patches.grid] == [tuple(row) for row in wanted["image_grid_thw"].tolist()]
 
@@ -69,22 +69,22 @@ def test_every_picture_has_its_one_token_or_the_prompt_is_refused(model: Path, m
 
 def test_a_picture_is_cut_up_once(model: Path):
     pixels = fresh(model)
-    assert pixels.patches(noise_png(112, 112)) is pixels.patches(noise_png(112, 112))
-    assert pixels.patches(noise_png(112, 112)) is not pixels.patches(noise_png(112, 112, seed=1))
+    assert pixels.patches([noise_png(112, 112)])[0] is pixels.patches([noise_png(112, 112)])[0]
+    assert pixels.patches([noise_png(112, 112)])[0] is not pixels.patches([noise_png(112, 112, seed=1)])[0]
 
 
 def test_only_so_many_bytes_of_pictures_are_kept_and_all_are_still_read(model: Path, monkeypatch: pytest.MonkeyPatch):
-    size = fresh(model).patches(noise_png(112, 112)).values.nbytes
+    size = fresh(model).patches([noise_png(112, 112)])[0].values.nbytes
     monkeypatch.setattr(module, "KEPT_BYTES", 2 * size)
     pixels = fresh(model)
-    first, _, third, last = [pixels.patches(noise_png(112, 112, seed)) for seed in range(4)]
-    assert pixels.patches(noise_png(112, 112, 2)) is third
-    assert pixels.patches(noise_png(112, 112, 3)) is last
-    again = pixels.patches(noise_png(112, 112, 0))
+    first, _, third, last = [pixels.patches([noise_png(112, 112, seed)])[0] for seed in range(4)]
+    assert pixels.patches([noise_png(112, 112, 2)])[0] is third
+    assert pixels.patches([noise_png(112, 112, 3)])[0] is last
+    again = pixels.patches([noise_png(112, 112, 0)])[0]
     assert again is not first
     assert torch.equal(again.values, first.values)
 
 
 def test_what_is_no_picture_is_refused(model: Path):
     with pytest.raises(VragError, match="picture 1 of 1 cannot be read as PNG"):
-        fresh(model).patches(b"no picture")
+        fresh(model).patches([b"no picture"])

@@ -330,7 +330,7 @@ def test_the_gap_of_nothing_is_nothing(model: Path):
     assert School.open(model).learner.gap([]) == (0.0, 0.0)
 
 
-def test_sizes_of_a_step_are_those_of_its_lessons(runs: Groups, model: Path):
+def test_sizes_of_a_step_are_those_of_its_samples(runs: Groups, model: Path):
     found = taught(runs, GGPO)
     update, _ = one_step(model, found, GGPO)
     assert update.segments == len(found)

@@ -35,9 +35,9 @@ def logps(scorer: Scorer, folder: Path, one: Call, temperature: float = 1.0) -> 
     is_image = (ids == processor.image_token_id).long()
     logits = model(input_ids=ids, attention_mask=torch.ones_like(ids), mm_token_type_ids=is_image, **shown).logits
     # The sampler's bias: nobody says a token that stands for a picture.
-    banned_token_ids = torch.zeros(logits.shape[-1])
-    banned_token_ids[[model.config.image_token_id, model.config.video_token_id]] = -100.0
-    return torch.log_softmax((logits[0, len(one.prompt_ids) - 1 : -1] + banned_token_ids) / temperature, dim=-1)
+    bias = torch.zeros(logits.shape[-1])
+    bias[[model.config.image_token_id, model.config.video_token_id]] = -100.0
+    return torch.log_softmax((logits[0, len(one.prompt_ids) - 1 : -1] + bias) / temperature, dim=-1)
 
 
 def plain(scorer: Scorer, folder: Path, one: Call, temperature: float = 1.0) -> Scores:
@@ -90,7 +90,7 @@ def test_a_picture_is_computed_once_however_often_it_is_shown(folder: Path, monk
     scores(scorer, folder, calls)
     different = dict.fromkeys(shown for one in calls for shown in one.images)
     assert len(different) == 3
-    assert sum(read) == sum(len(pixels_of(folder).patches(shown).values) for shown in different)
+    assert sum(read) == sum(len(pixels_of(folder).patches([shown])[0].values) for shown in different)
 
 
 def test_padding_does_not_matter(folder: Path):

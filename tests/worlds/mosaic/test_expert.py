@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from benchmarks.mosaic.in_memory_rollout import Call
-from tests.support.mosaic_stage import PROTOCOL, answer_of, play, small_world, success
+from tests.support.mosaic_episodes import PROTOCOL, answer_of, play, small_world, success
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.needs import Done

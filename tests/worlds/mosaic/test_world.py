@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.support.mosaic_stage import small_world
+from tests.support.mosaic_episodes import small_world
 from vrag_ray.training.data.examples import Example
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.drawing import page_pixels

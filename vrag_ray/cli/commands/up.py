@@ -65,11 +65,7 @@ def up(
     settings = with_model(settings, openai, model, vllm)
     if collection is not None or "collection" not in settings.model_fields_set:
         settings = settings.model_copy(update={"collection": collection or collection_beside(paths[0])})
-    first = agent or _first_agent(settings)
-    if first != "extractive" and settings.openai is None and settings.vllm is None:
-        raise VragError(
-            f"--agent {first} needs a model: name one by --openai URL --model NAME, or by --vllm PATH_OR_ID"
-        )
+    first = starting_agent(settings, agent)
     if interface:
         # What it lacks is said before anything is ingested.
         launch_of("", "127.0.0.1", 1)
@@ -105,6 +101,29 @@ def with_model(settings: Settings, openai: str | None, model: str | None, vllm: 
             raise VragError(f"--vllm {vllm} is no folder: name one that holds a model, or a hub id such as org/name")
         return settings.model_copy(update={"vllm": vllm_for_this_machine(vllm, settings.vllm), "openai": None})
     return settings
+
+
+def starting_agent(settings: Settings, agent: str | None) -> str:
+    """``agent``, or where it is None, what the settings allow. Raises VragError for one that would not be served."""
+    from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
+    from vrag_ray.policies.registry import AgentName, agents, ready_settings, wire_protocol
+
+    has_model = settings.openai is not None or settings.vllm is not None
+    if agent is None:
+        return AgentName.VIMRAG if has_model else AgentName.EXTRACTIVE
+    if agent not in tuple(AgentName):
+        raise VragError(f"--agent {agent[:60]!r} is no agent: use one of {', '.join(agents(has_model=has_model))}")
+    if agent != AgentName.EXTRACTIVE:
+        if not has_model:
+            raise VragError(
+                f"--agent {agent} needs a model: name one by --openai URL --model NAME, or by --vllm PATH_OR_ID"
+            )
+        ready = ready_settings(settings)
+        try:
+            wire_protocol(AgentName(agent), ready.agent, ready.corpus, limits_of(ready))
+        except PromptBudgetError as error:
+            raise VragError(f"--agent {agent} cannot be served: {error}") from error
+    return agent
 
 
 def vllm_for_this_machine(model: str, base: VllmConfig | None) -> VllmConfig:
@@ -190,10 +209,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _first_agent(settings: Settings) -> str:
-    return "extractive" if settings.openai is None and settings.vllm is None else "vimrag"
 
 
 def _wait_for_interface(process: subprocess.Popen[bytes], address: str) -> None:

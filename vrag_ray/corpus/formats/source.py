@@ -27,7 +27,7 @@ class Opening:
     """Leave content alone: set after a child was killed by looking for a title."""
 
 
-class Source(Protocol):
+class OpenDocument(Protocol):
     """An open document. Every method raises DecodeError, without the file name, for what it cannot read."""
 
     def probe(self) -> Probe: ...
@@ -43,7 +43,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-class FrameSource(Source, Protocol):
+class OpenVideo(OpenDocument, Protocol):
     """An open video, which can also be sampled."""
 
     def frames(self, locator: Locator, max_pixels: int) -> list[Frame]: ...

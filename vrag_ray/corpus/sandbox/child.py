@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.registry import open_source, open_video
-from vrag_ray.corpus.formats.source import Opening, Source
+from vrag_ray.corpus.formats.source import OpenDocument, Opening
 from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions
 from vrag_ray.corpus.sandbox.wire import (
     DecodeRequest,
@@ -60,7 +60,7 @@ class Child:
         self._limits = limits
         self._send = send
         self._ocr: OcrEngine | None = None
-        self._open: tuple[tuple[DocumentKind, Path, str, DecodeOptions], Source] | None = None
+        self._open: tuple[tuple[DocumentKind, Path, str, DecodeOptions], OpenDocument] | None = None
 
     def answer(self, request: Request) -> None:
         """Send every reply to ``request``, the last one Done or Error."""
@@ -113,7 +113,7 @@ class Child:
             for frame in source.frames(request.locator, request.max_pixels):
                 self._reply(PictureReply(t=frame.t), frame.png)
 
-    def _source(self, kind: DocumentKind, path: Path, name: str, options: DecodeOptions) -> Source:
+    def _source(self, kind: DocumentKind, path: Path, name: str, options: DecodeOptions) -> OpenDocument:
         key = (kind, path, name, options)
         if self._open is not None and self._open[0] == key:
             return self._open[1]

@@ -14,7 +14,7 @@ from pathlib import Path
 import vrag_ray
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import KilledError, KillReason
-from vrag_ray.corpus.sandbox.wire import Reply, ReplyBuffer, Request, Start, pack
+from vrag_ray.corpus.sandbox.wire import ChildReply, ReplyBuffer, Request, Start, pack
 
 CHUNK = 2**20
 KEPT_STDERR = 4096
@@ -64,7 +64,7 @@ class ChildProcess:
         """Set the time left: what remains, or ``seconds`` from now if that is more."""
         self._deadline = max(self._deadline, time.monotonic() + seconds)
 
-    def receive(self) -> tuple[Reply, bytes]:
+    def receive(self) -> tuple[ChildReply, bytes]:
         """The next reply.
 
         Raises:

@@ -27,6 +27,7 @@ from vrag_ray.corpus.model import (
 )
 from vrag_ray.corpus.sandbox.process import ChildProcess
 from vrag_ray.corpus.sandbox.wire import (
+    ChildReply,
     DecodeRequest,
     DoneReply,
     ErrorReply,
@@ -38,7 +39,6 @@ from vrag_ray.corpus.sandbox.wire import (
     ProbeReply,
     ProbeRequest,
     RenderRequest,
-    Reply,
     Request,
     UnitReply,
 )
@@ -162,12 +162,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             self._expect_end(replies, name)
         return reply, body
 
-    def _expect_end(self, replies: Iterator[tuple[Reply, bytes]], name: str) -> None:
+    def _expect_end(self, replies: Iterator[tuple[ChildReply, bytes]], name: str) -> None:
         if next(replies, None) is not None:
             self._discard()
             raise DecodeError(f"{name}: the decoder answered more than was asked")
 
-    def _exchange(self, path: Path, name: str, request: Request) -> Generator[tuple[Reply, bytes]]:
+    def _exchange(self, path: Path, name: str, request: Request) -> Generator[tuple[ChildReply, bytes]]:
         """Replies up to Done. A child whose replies were not all taken is ended: its pipe is out of step."""
         self._check_file(path, name)
         finished = False

@@ -122,13 +122,13 @@ class ErrorReply(_Message):
     memory: bool = False
 
 
-Reply = Annotated[
+ChildReply = Annotated[
     ProbeReply | UnitReply | OcrNotice | PageTextReply | PictureReply | DoneReply | ErrorReply,
     Field(discriminator="reply"),
 ]
 
 _REQUESTS: TypeAdapter[Request] = TypeAdapter(Request)
-_REPLIES: TypeAdapter[Reply] = TypeAdapter(Reply)
+_REPLIES: TypeAdapter[ChildReply] = TypeAdapter(ChildReply)
 
 
 def pack(message: BaseModel, attachment: bytes = b"") -> bytes:
@@ -167,7 +167,7 @@ class ReplyBuffer:
     def feed(self, data: bytes) -> None:
         self._bytes += data
 
-    def take(self) -> tuple[Reply, bytes] | None:
+    def take(self) -> tuple[ChildReply, bytes] | None:
         """The next whole reply and its attachment, or None until more bytes come.
 
         Raises:

@@ -24,7 +24,7 @@ from vrag_ray.policies.llm.chat_model import (
     TokenRequest,
 )
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, ModelPrompt, pictures
-from vrag_ray.policies.llm.vllm_reply import Piece, Reply
+from vrag_ray.policies.llm.vllm_reply import Piece, ReplyOutputs
 from vrag_ray.policies.llm.vllm_setup import engine_arguments, prepare_process
 from vrag_ray.policies.llm.vllm_weights import checked_folder
 from vrag_ray.types import Completion, VragError
@@ -138,7 +138,7 @@ class VllmEngine:
 
         self._raise_if_broken()
         lora = self._adapter(adapter)
-        reply = Reply()
+        reply = ReplyOutputs()
         try:
             async with aclosing(self._outputs(prompt, sampling, lora)) as outputs:
                 async for output in outputs:

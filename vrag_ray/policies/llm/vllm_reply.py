@@ -18,7 +18,7 @@ class Piece(NamedTuple):
     tokens: TokenDelta
 
 
-class Reply:
+class ReplyOutputs:
     """Adds up the engine's outputs of one request."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP application over a ``Backend``: routes, security and error shape. Knows nothing of Ray."""
+"""The HTTP application over the four ``Backends``: routes, security and error shape. Knows nothing of Ray."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""OpenAI's HTTP interface over the gateway's ``Backend``: shapes, conversations, streams. No Ray."""
+"""OpenAI's HTTP interface over the gateway's run and model backends: shapes, conversations, streams. No Ray."""

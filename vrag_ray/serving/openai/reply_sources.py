@@ -51,7 +51,7 @@ async def from_run(
 ) -> AsyncGenerator[Piece | Ending]:
     """Start the run ``request.run_id``, tell its progress as thoughts and its answer once that is validated.
 
-    Raises RunFailedError where the run ends without an answer, and what ``Backend.start_run`` raises.
+    Raises RunFailedError where the run ends without an answer, and what ``RunBackend.start`` raises.
     """
     run_id = request.run_id
     assert run_id is not None, "whoever starts a run here names it, so that it can be cancelled at any moment"
@@ -81,21 +81,21 @@ async def from_run(
 
 
 async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
-    """The model's reply as it comes. Raises NotReadyError for a lost model, else what ``Backend.chat`` raises."""
-    speech = ReasoningParser(calls_functions=bool(request.tools))
+    """The model's reply as it comes. Raises NotReadyError for a lost model, else what ``ModelBackend.chat`` raises."""
+    parser = ReasoningParser(calls_functions=bool(request.tools))
     heard = ""
     thought = False
     try:
         async with aclosing(model.chat(request)) as said:
             async for delta in said:
                 if isinstance(delta, Completion):
-                    yield _ending(delta, speech, heard, thought=thought)
+                    yield _ending(delta, parser, heard, thought=thought)
                     return
                 if delta.trouble:
                     raise NotReadyError(delta.trouble)
                 heard += delta.content
                 thought = thought or bool(delta.think)
-                piece = speech.feed(delta.content)
+                piece = parser.feed(delta.content)
                 yield Piece(delta.think + piece.think, piece.content)
     except ModelLostError as error:
         raise NotReadyError(scrub(str(error))) from error
@@ -104,17 +104,17 @@ async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerato
     raise NotReadyError("the model broke off: ask again")
 
 
-def _ending(whole: Completion, speech: ReasoningParser, heard: str, *, thought: bool) -> Ending:
+def _ending(whole: Completion, parser: ReasoningParser, heard: str, *, thought: bool) -> Ending:
     """With what came in no delta: native function calls, or all of it from a model that does not stream."""
     rest = whole.text.removeprefix(heard) if whole.text.startswith(heard) else ""
-    pieces = (speech.feed(rest), speech.end())
+    pieces = (parser.feed(rest), parser.end())
     think = "".join(piece.think for piece in pieces)
     if not thought:
         think = whole.reasoning + think
     content = "".join(piece.content for piece in pieces)
     calls = tuple(
         ToolCall(index=number, id=f"call_{uuid.uuid4().hex[:24]}", function=call)
-        for number, call in enumerate(speech.calls)
+        for number, call in enumerate(parser.calls)
     )
     finish: FinishReason = "tool_calls" if calls else "length" if whole.finish == "length" else "stop"
     said = Said(content=content or None, reasoning_content=think or None, tool_calls=calls or None)

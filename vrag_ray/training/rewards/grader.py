@@ -5,13 +5,13 @@ Everything is read from what the run did (``RunRecord``), never from the text of
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import cast
 from urllib.parse import unquote
 
 from vrag_ray.agent.events import RunStatus
@@ -32,6 +32,7 @@ from vrag_ray.training.rewards.reward import (
     well_formed,
 )
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator, VragError
+from vrag_ray.types.dotted_path import load_object
 
 VRAG_RL_WEIGHTS = RewardWeights(answer=0.7, retrieval=0.2, format=0.1)
 """Those of VRAG-RL's published trainer."""
@@ -159,18 +160,8 @@ def _file_name(path: str) -> str:
 
 def user_reward(path: str) -> UserReward:
     """The function at ``package.module:function``; raises ``VragError`` where there is none."""
-    module_name, colon, attribute = path.partition(":")
-    if not (module_name and colon and attribute):
-        raise VragError(f"scorer {path!r} is unknown: use {', '.join(AnswerScorer)} or package.module:function")
-    try:
-        found: object = getattr(importlib.import_module(module_name), attribute)
-    except ImportError as error:
-        raise VragError(f"scorer {path!r}: {module_name} does not import: {error}") from error
-    except AttributeError as error:
-        raise VragError(f"scorer {path!r}: {module_name} has no {attribute}") from error
-    if not callable(found):
-        raise VragError(f"scorer {path!r}: {attribute} cannot be called")
-    return found
+    # What it is called with and what it returns is checked where it is called.
+    return cast("UserReward", load_object(path, "reward.scorer", AnswerScorer))
 
 
 async def _user_score(

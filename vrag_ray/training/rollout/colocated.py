@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.policies.llm.chat_model import BANNED_LOGIT, ModelLostError, TokenDelta, TokenRequest
-from vrag_ray.policies.llm.vllm_reply import Reply
+from vrag_ray.policies.llm.vllm_reply import ReplyOutputs
 from vrag_ray.policies.llm.vllm_setup import CPU_ENVIRONMENT, ENVIRONMENT, quieten
 from vrag_ray.training.config import EngineConfig
 from vrag_ray.training.rollout.rendered_prompts import RenderedPrompts
@@ -43,7 +43,7 @@ INCOMPLETE = "\ufffd"
 
 @dataclass(slots=True)
 class _Waiting:
-    reply: Reply
+    reply: ReplyOutputs
     done: asyncio.Future[None]
 
 
@@ -114,7 +114,7 @@ class ColocatedEngine:
                 "rollout.engine.max_images or lower agent.memory_top_k"
             )
         request_id = self._add(request)
-        entry = _Waiting(Reply(), asyncio.get_running_loop().create_future())
+        entry = _Waiting(ReplyOutputs(), asyncio.get_running_loop().create_future())
         self._waiting[request_id] = entry
         if self._pump is None:
             self._pump = asyncio.create_task(self._run_engine())

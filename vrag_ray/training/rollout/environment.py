@@ -22,9 +22,9 @@ from vrag_ray.types import VragError
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """``stage`` is where runs happen; ``evidence`` and ``judge`` are held open for it."""
+    """``context`` is where runs happen; ``evidence`` and ``judge`` are held open for it."""
 
-    stage: RolloutContext
+    context: RolloutContext
     evidence: CachedEvidence
     judge: Judge | None
     _tasks: dict[str, Sequence[Task]] = field(default_factory=dict)

@@ -69,7 +69,7 @@ class RolloutContext:
 
 
 async def rollouts(
-    stage: RolloutContext,
+    context: RolloutContext,
     model: TokenModel,
     form: ChatFormat,
     tasks: Sequence[Task],
@@ -84,13 +84,13 @@ async def rollouts(
     sampling = replace(sampling, banned_token_ids=form.picture_tokens)
 
     def recorder(task: Task, sample: int) -> Recorder:
-        return SamplingPolicy(model, tokens, stage.protocol, sampling, f"{seed}/{task.example.uid}/{sample}")
+        return SamplingPolicy(model, tokens, context.protocol, sampling, f"{seed}/{task.example.uid}/{sample}")
 
-    return await _all(stage, tasks, group, recorder)
+    return await _all(context, tasks, group, recorder)
 
 
 async def expert_runs(
-    stage: RolloutContext,
+    context: RolloutContext,
     expert: Callable[[Task, int], Policy],
     form: ChatFormat,
     expand_image_tokens: ExpandImageTokens,
@@ -101,9 +101,9 @@ async def expert_runs(
     """The same with ``expert(task, sample)`` in the model's place, in the model's tokens."""
 
     def recorder(task: Task, sample: int) -> Recorder:
-        return ExpertPolicy(expert(task, sample), form, stage.protocol, expand_image_tokens)
+        return ExpertPolicy(expert(task, sample), form, context.protocol, expand_image_tokens)
 
-    return await _all(stage, tasks, group, recorder)
+    return await _all(context, tasks, group, recorder)
 
 
 def chosen(tasks: Sequence[Task], count: int, *, seed: int, step: int) -> list[Task]:
@@ -122,13 +122,13 @@ def order(count: int, seed: str) -> list[int]:
 
 
 async def _all(
-    stage: RolloutContext, tasks: Sequence[Task], group: int, recorder: Callable[[Task, int], Recorder]
+    context: RolloutContext, tasks: Sequence[Task], group: int, recorder: Callable[[Task, int], Recorder]
 ) -> list[list[Trajectory]]:
-    room = asyncio.Semaphore(stage.concurrency)
+    room = asyncio.Semaphore(context.concurrency)
 
     async def one(task: Task, sample: int) -> Trajectory:
         async with room:
-            return await _run(stage, task, sample, recorder(task, sample))
+            return await _run(context, task, sample, recorder(task, sample))
 
     try:
         async with asyncio.TaskGroup() as running:
@@ -144,15 +144,15 @@ def _first(failed: BaseExceptionGroup[VragError]) -> VragError:
     return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
-async def _run(stage: RolloutContext, task: Task, sample: int, policy: Recorder) -> Trajectory:
+async def _run(context: RolloutContext, task: Task, sample: int, policy: Recorder) -> Trajectory:
     example = task.example
     run = Run(
         f"{example.uid}-{sample}",
         example.question,
         policy=policy,
-        protocol=stage.protocol,
-        source=stage.source,
-        config=stage.agent,
+        protocol=context.protocol,
+        source=context.source,
+        config=context.agent,
         clock=time.monotonic,
     )
     record = await run.finish()
@@ -166,7 +166,7 @@ async def _run(stage: RolloutContext, task: Task, sample: int, policy: Recorder)
         nodes=nodes_of_calls(record.events, len(policy.calls)),
         record=record,
         # What the engine cut short is no fault of the policy.
-        reward=UNGRADED if record.engine_limited else await stage.grade(record, example, task.gold),
+        reward=UNGRADED if record.engine_limited else await context.grade(record, example, task.gold),
         found=gold_found(record, task.gold),
         gold=len(task.gold),
         kind=example.kind,

@@ -33,7 +33,7 @@ def rollout_metrics(
         for name, value, count in _of_group(group, algorithm):
             before = sums.get(name, (0.0, 0.0))
             sums[name] = (before[0] + value, before[1] + count)
-    # Collectives may have met different things: each must add to the same names in the same order.
+    # Ranks may have met different things: each must add to the same names in the same order.
     names = sorted({name for own in ranks.gathered(sorted(sums)) for name in own})
     totals = ranks.sums([part for name in names for part in sums.get(name, (0.0, 0.0))])
     means = {

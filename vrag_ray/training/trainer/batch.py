@@ -84,7 +84,7 @@ def collate(calls: Sequence[Call], pixels: Pixels, pad_id: int) -> Batch:
         if pixels.image_token_id in call.completion_ids:
             raise VragError("a reply holds a token that stands for a picture: the sampler must not say it")
     is_image = (input_ids == pixels.image_token_id).long()
-    patches = pixels.patches_of_all(list(numbers))
+    patches = pixels.patches(list(numbers))
     return Batch(
         input_ids,
         attention_mask,

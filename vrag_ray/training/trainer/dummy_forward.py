@@ -1,4 +1,4 @@
-"""Collectives of a sharded model score equally often: one with fewer micro-batches takes part in the others' passes."""
+"""Every rank of a sharded model scores equally often: one with fewer micro-batches takes part in the others' passes."""
 
 from __future__ import annotations
 

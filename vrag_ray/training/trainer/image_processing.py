@@ -46,10 +46,7 @@ class Pixels:
             KEPT_BYTES, lambda patches: int(patches.values.nbytes), keep_newest=True
         )
 
-    def patches(self, png: bytes) -> Patches:
-        return self.patches_of_all([png])[0]
-
-    def patches_of_all(self, pngs: Sequence[bytes]) -> list[Patches]:
+    def patches(self, pngs: Sequence[bytes]) -> list[Patches]:
         """Of each picture. Those that are not kept are cut up together: one by one, most of the time is overhead."""
         names = [hashlib.sha256(png).hexdigest() for png in pngs]
         known = {name: kept for name in names if (kept := self._kept.get(name)) is not None}

@@ -1,4 +1,4 @@
-"""From lessons to an optimiser step: the gradient of all of them.
+"""From samples to an optimiser step: the gradient of all of them.
 
 Everything is divided by sizes of the whole batch over all ranks, so neither micro-batches nor the number of workers
 change a step by more than rounding.
@@ -49,7 +49,7 @@ class Update:
 
 
 class Learner:
-    """Turns lessons into steps of ``optimizer``. ``reference`` scores the frozen model for the KL term."""
+    """Turns samples into steps of ``optimizer``. ``reference`` scores the frozen model for the KL term."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Learner:
         return _split(scores.logp, lengths), _split(scores.entropy, lengths)
 
     def _scored(self, batch: Sequence[TrainSample]) -> list[Tensor]:
-        """Log-probs by lesson, without gradient."""
+        """Log-probs by sample, without gradient."""
         import torch
 
         found: dict[int, Tensor] = {}

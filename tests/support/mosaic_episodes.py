@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from functools import cache
 
-from benchmarks.mosaic.in_memory_rollout import Call, rehearse
+from benchmarks.mosaic.in_memory_rollout import Call, run_in_memory
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.observation import Prompt
@@ -36,7 +36,7 @@ def play(
 ) -> tuple[Episode, tuple[Call, ...]]:
     world = world or small_world()
     config = mosaic_agent(family, max_steps=max_steps)
-    return rehearse(example.question, reply, world.pages, draw or _unseen, mosaic_protocol(family), config)
+    return run_in_memory(example.question, reply, world.pages, draw or _unseen, mosaic_protocol(family), config)
 
 
 def _unseen(request: PictureRequest) -> Picture:

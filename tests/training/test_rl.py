@@ -1,0 +1,54 @@
+"""The line that a training run tells after each step, from runs of a known number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tests.support.mosaic_runs import recipe
+from tests.support.recorded_runs import KEEP, MUSEUM, SALES, record_of
+from vrag_ray.config import AgentConfig
+from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.rewards.reward import UNGRADED, Reward
+from vrag_ray.training.rl import _told
+from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
+from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
+
+UPDATE = {"update/kept_share": 0.5, "parity/gap_mean": 1e-6}
+WRONG = Reward(0.25, 0.0, 0.5, 0.0, success=False)
+
+
+def endless() -> Trajectory:
+    record = record_of(SALES, KEEP, MUSEUM, config=AgentConfig(max_steps=3))
+    calls = (Call((1,), (), (2,)),) * 3
+    return Trajectory("u", 0, calls, nodes_of_calls(record.events, 3), record, WRONG, {}, 1)
+
+
+def cut_short() -> Trajectory:
+    whole = endless()
+    return replace(whole, record=whole.record.model_copy(update={"engine_limited": True}), reward=UNGRADED)
+
+
+def line_of(*runs: Trajectory) -> str:
+    groups: Sequence[Sequence[Trajectory]] = [runs] if runs else []
+    return _told(rollout_metrics(groups, Collectives(), recipe("ggpo")) | UPDATE)
+
+
+def test_runs_that_the_engine_cut_short_are_told_with_their_share() -> None:
+    told = line_of(endless(), cut_short(), endless(), cut_short(), cut_short())
+    assert told.startswith("reward 0.250, success 0.000, turns 3.0, kept 0.50, ")
+    assert told.endswith(", 3 runs (60%) cut short by the engine's limits")
+
+
+def test_a_step_that_no_limit_cut_says_nothing_of_limits() -> None:
+    assert "limits" not in line_of(endless())
+
+
+def test_a_step_whose_runs_were_all_cut_short_claims_no_success() -> None:
+    told = line_of(cut_short(), cut_short())
+    assert told.startswith("no run could be graded, ")
+    assert "2 runs (100%) cut short" in told
+
+
+def test_a_step_from_which_dynamic_sampling_left_no_run_is_told() -> None:
+    assert line_of().startswith("no run could be graded, turns 0.0")

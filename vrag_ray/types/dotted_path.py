@@ -1,0 +1,29 @@
+"""What a setting names by ``package.module:name``: a function or factory of the user's own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+
+from vrag_ray.types.errors import VragError
+
+
+def load_object(path: str, setting: str, known: Iterable[str] = (), what: str = "function") -> Callable[..., object]:
+    """What ``path`` names, which can be called. The module is imported.
+
+    Raises VragError, with the name of the ``setting``, where there is no such thing. ``known`` are the values that the
+    setting takes beside paths, ``what`` is what a path leads to.
+    """
+    module_name, colon, attribute = path.partition(":")
+    if not (module_name and colon and attribute):
+        names = ", ".join(known)
+        raise VragError(f"{setting} is {path!r}; use {names + ' or ' if names else ''}package.module:{what}")
+    try:
+        found: object = getattr(importlib.import_module(module_name), attribute)
+    except ImportError as error:
+        raise VragError(f"{setting} is {path!r}, but {module_name} does not import: {error}") from error
+    except AttributeError as error:
+        raise VragError(f"{setting} is {path!r}, but {module_name} has no {attribute}") from error
+    if not callable(found):
+        raise VragError(f"{setting} is {path!r}, but {attribute} cannot be called")
+    return found
