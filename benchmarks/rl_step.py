@@ -30,6 +30,8 @@ from typing import TYPE_CHECKING
 # ``benchmarks.…`` is found from the repository's root, which Python does not look in for a script below it.
 sys.path[0] = str(Path(__file__).parents[1])
 
+from vrag_ray.training.rollout.collector import collect_seldom
+
 from benchmarks.mosaic.exercises import reading_exercise
 from vrag_ray.cluster import start_ray
 from vrag_ray.config import CorpusConfig
@@ -39,7 +41,6 @@ from vrag_ray.training.algorithms.algorithm import ALGORITHMS
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import EngineConfig, EnvironmentConfig, ModelConfig, OptimizerConfig, RewardConfig
-from vrag_ray.training.rollout.collector import collect_seldom
 from vrag_ray.training.rollout.colocated import ColocatedEngine
 from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.recording import derive_seed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,11 +12,15 @@ from vrag_ray.embedding.models.catalog import CLASSES
 from vrag_ray.embedding.models.source import CONFIG_FILE
 from vrag_ray.embedding.weights import REPOSITORY, WeightsError, load_weights
 from vrag_ray.types import VragError
+from vrag_ray.types.dotted_path import load_object
 
-AVAILABLE = (
-    "minilm (all-MiniLM-L6-v2), a folder with its weights, none (words only), a hub id (owner/name) or a folder of a "
-    "text embedder (docs/embedding.md), or package.module:factory"
+KNOWN = (
+    "minilm (all-MiniLM-L6-v2)",
+    "a folder with its weights",
+    "none (words only)",
+    "a hub id (owner/name) or a folder of a text embedder (docs/embedding.md)",
 )
+AVAILABLE = f"{', '.join(KNOWN)}, or package.module:factory"
 MEMBERS = ("id", "dim", "multi_vector", "modalities", "pictures", "readable", "embed_passages", "embed_queries")
 """Of ``Embedder``, in the order a reader would write them."""
 
@@ -123,20 +126,9 @@ def _text_model(config: EmbedderConfig) -> Embedder:
 
 
 def _from_factory(name: str, config: EmbedderConfig | SpaceConfig, setting: str) -> Embedder:
-    module_name, colon, attribute = name.partition(":")
-    if not (module_name and colon and attribute):
-        raise VragError(f"{setting} is {name!r}; use {AVAILABLE}")
-    try:
-        factory = getattr(importlib.import_module(module_name), attribute)
-    except ImportError as error:
-        raise VragError(f"{setting} is {name!r}, but {module_name} does not import: {error}") from error
-    except AttributeError as error:
-        raise VragError(f"{setting} is {name!r}, but {module_name} has no {attribute}") from error
-    if not callable(factory):
-        raise VragError(f"{setting} is {name!r}, but {attribute} cannot be called")
-    embedder: object = factory(config)
+    embedder = load_object(name, setting, KNOWN, "factory")(config)
     if not isinstance(embedder, Embedder):
-        lacking = ", ".join(name for name in MEMBERS if not hasattr(embedder, name))
+        lacking = ", ".join(member for member in MEMBERS if not hasattr(embedder, member))
         raise VragError(
             f"{setting} is {name!r}, but it made a {type(embedder).__name__}, which lacks {lacking}: "
             "see vrag_ray.embedding.base.Embedder"

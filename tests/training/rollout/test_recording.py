@@ -68,7 +68,7 @@ def test_a_prompt_is_kept_as_the_model_read_it(model: Path):
 
 
 def test_a_rollout_in_words_is_kept_as_it_was_read_without_a_picture(model: Path):
-    setting = stage()
+    setting = context()
     protocol = replace(setting.protocol, evidence=EvidenceForm.TEXT)
     speaker = Speaker(model)
     policy = SamplingPolicy(speaker, ChatFormat(str(model)).tokens, protocol, Sampling(64, 1.0), "7")
