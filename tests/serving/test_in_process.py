@@ -102,6 +102,19 @@ def collection(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     yield str(root)
 
 
+def test_a_question_with_a_picture_is_answered_from_a_collection_that_is_searched_by_words(collection: str) -> None:
+    question = "How much did dredging the northern basin cost?"
+    settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"))
+
+    async def run() -> RunRecord:
+        async with local_system(settings) as system:
+            return await asked_of(system, RunRequest(question=question, picture=data_url()))
+
+    record = asyncio.run(run())
+    assert (record.status, record.citations[0].page) == ("answered", 2)
+    assert SEARCHED_ONLY in record.notices
+
+
 def _read(body: Body, pattern: str) -> str:
     """What a model without eyes finds between the fences of its prompt; "" where it is not said there."""
     evidence = re.findall(r"<evidence>\n(.*?)\n</evidence>", "\n".join(texts_of(body)), re.DOTALL)

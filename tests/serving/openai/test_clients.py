@@ -6,6 +6,7 @@ The language model is a scripted endpoint; everything else (Ray, Serve, index, l
 from __future__ import annotations
 
 import base64
+import hashlib
 import itertools
 import json
 import math
@@ -18,6 +19,7 @@ import openai
 import pytest
 
 from tests.support import material
+from tests.support.openai_calls import data_url
 from tests.support.openai_stub import Body, Say, Stub, images_of, openai_stub, texts_of
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.protocols.graph import GraphProtocol
@@ -131,6 +133,22 @@ def test_the_sdk_gets_an_agents_answer_with_citations_it_can_follow(
     run = httpx.get(f"{service.base_url}/v1/runs/{reply.headers['x-run-id']}").json()
     assert run["answer"] == message.content
     assert completion.usage.total_tokens == 0
+
+
+def test_a_picture_in_the_question_reaches_search_and_model_and_is_not_kept(
+    sdk: openai.OpenAI, service: LocalService, stub: Stub
+):
+    before = len(stub.requests)
+    content = [{"type": "text", "text": QUESTION}, {"type": "image_url", "image_url": {"url": data_url((90, 60))}}]
+    reply = sdk.chat.completions.with_raw_response.create(model="vimrag", messages=_user(content))
+    assert reply.parse().choices[0].message.content == "4.7 million euros [1]."
+    asked = stub.requests[before:]
+    assert [len(images_of(body)) >= 1 for body in asked] == [True, True, True]
+    assert len({images_of(body)[0] for body in asked}) == 1, "the question's picture comes first in every prompt"
+    text = httpx.get(f"{service.base_url}/v1/runs/{reply.headers['x-run-id']}").text
+    sent = base64.b64decode(data_url((90, 60)).partition(",")[2])
+    assert json.loads(text)["picture"] == {"sha256": hashlib.sha256(sent).hexdigest(), "size": len(sent)}
+    assert "base64" not in text
 
 
 @pytest.mark.parametrize("model", ["extractive", "vimrag"])
