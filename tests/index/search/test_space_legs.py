@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from tests.support.planted import doc_id_of, plant, stored
 from tests.support.planted_spaces import COLOURS, ColourEmbedder, MeanColourEmbedder, painted, stored_vectors
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings, SpaceConfig
-from vrag_ray.embedding.base import Content, Embedding
+from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
@@ -124,7 +124,33 @@ def test_a_picture_finds_the_page_that_looks_like_it_with_and_without_words(root
 def test_a_picture_alone_asks_no_leg_of_words(root: Path) -> None:
     answer = search(root, Query(picture=picture_of("a")), top_k=1)
     assert set(answer.results[0][0].scores) == {"late", "mean"}
-    assert search(root, Query(picture=picture_of("a")), mode=LEXICAL).results == ((),)
+    for mode in (LEXICAL, TEXT):
+        with pytest.raises(VragError, match=rf"cannot be searched in mode {mode}: ask late, mean"):
+            search(root, Query(picture=picture_of("a")), mode=mode)
+
+
+def test_a_collection_without_pictures_searches_the_words_of_a_query_and_says_so(tmp_path: Path) -> None:
+    fill(tmp_path / "c", ())
+    answer = search(tmp_path / "c", Query("two", picture_of("a")), top_k=1)
+    assert names(answer) == ["b"]
+    assert any("the picture of the query was not searched, its words were" in notice for notice in answer.notices)
+    with pytest.raises(VragError, match=r"no vector space of pictures here: `vrag embed`"):
+        search(tmp_path / "c", Query(picture=picture_of("a")))
+
+
+def test_a_leg_that_cannot_embed_a_query_is_left_out_of_hybrid_and_says_so_by_name(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: ColourEmbedder, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        return [EmbedError("too many words") for _ in contents]
+
+    monkeypatch.setattr(MeanColourEmbedder, "embed_queries", refuse)
+    answer = search(root, "red", top_k=1)
+    assert names(answer) == ["a"]
+    assert "mean" not in answer.results[0][0].scores
+    assert "the leg mean was left out: too many words" in answer.notices
+    with pytest.raises(VragError, match="cannot be searched by mean: too many words"):
+        search(root, "red", mode="mean")
 
 
 def test_hybrid_asks_every_leg_that_can_read_the_query(root: Path) -> None:
@@ -160,7 +186,7 @@ def test_sharded_equals_unsharded_on_every_leg_filters_and_deletes_included(loca
         writer.publish("vectors")
         writer.delete(doc_id_of("d7"))
         writer.publish("one deleted")
-    queries = ["red green", Query(picture=painted(["black"] * 8 + ["yellow"] * 8)), "word7"]
+    queries = ["red green", Query("green", painted(["black"] * 8 + ["yellow"] * 8)), "word7"]
     wanted = SearchFilter(doc_ids=[doc_id_of(f"d{n}") for n in range(10) if n != 7])
 
     async def check() -> None:

@@ -12,27 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import Settings
-from vrag_ray.embedding.base import Content, stacked
+from vrag_ray.embedding.base import Content, EmbedError, stacked
 from vrag_ray.index.search.fusion import Fused, Leg, best_windows
 from vrag_ray.index.search.heat import heat_map, hot_boxes
 from vrag_ray.index.search.late_index import PageVectors
 from vrag_ray.index.search.legs import LEAST_READABLE, lexical_leg, query_notices, rank
 from vrag_ray.index.search.local_shard import LocalShard
+from vrag_ray.index.search.modes import refuse_unseen, used_mode
 from vrag_ray.index.search.served_legs import ServedLegs, load_legs
 from vrag_ray.index.search.shard_index import QueryVectors, ShardStatus, SpaceSpec
 from vrag_ray.index.search.shard_pool import FanOut, ShardPool
 from vrag_ray.index.search.vector_leg import VectorLeg
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
-from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Passage, Query, SearchAnswer, VragError
+from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Passage, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
+UNSEEN = (
+    "the picture of the query was not searched, its words were: that takes a vector space of pictures, which "
+    "`vrag embed` makes (docs/retrieval.md)"
+)
 ALIKE_BITS = 4
 """Pictures whose perceptual hashes differ in at most so many of 64 bits look the same."""
-
-
-class NoSuchLegError(VragError):
-    """The mode names a leg that this collection does not have, or that cannot be asked; the message says why."""
 
 
 class Retriever(Protocol):
@@ -102,11 +103,13 @@ class _Served:
 
 @dataclass
 class _Asked:
-    """One vector leg within one search: the queries that it was asked, their vectors, and what it found."""
+    """One vector leg within one search: the queries that it was asked, their vectors or why there are none, and what it
+    found."""
 
     leg: VectorLeg
     readable: dict[int, float]
     vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
     found: dict[int, Leg] = field(default_factory=dict)
 
 
@@ -198,7 +201,8 @@ class ShardedRetriever:
         that it is lexical."""
         asked = [Query.of(query) for query in queries]
         served = self._served
-        used = _mode(mode, served.legs)
+        used = used_mode(mode, served.legs)
+        refuse_unseen(asked, used, served.legs)
         served.active += 1
         served.idle.clear()
         try:
@@ -224,6 +228,8 @@ class ShardedRetriever:
             for found in known.values():
                 if found.grid is not None:
                     [vectors] = await leg.vectors([part])
+                    if isinstance(vectors, EmbedError):
+                        raise vectors
                     return heat_map(vectors, found.vectors, found.grid)
         raise NotFoundError(
             f"page {page} of document {doc_id} has no heat map: that takes a vector space of late interaction, and "
@@ -278,8 +284,12 @@ class ShardedRetriever:
         readable = dict(zip(parts, await leg.readable(list(parts.values())), strict=True)) if parts else {}
         # A vector of what the embedder cannot read is noise: only who asks for the leg by name gets it.
         chosen = [n for n, share in readable.items() if share >= LEAST_READABLE or mode != HYBRID]
-        vectors = await leg.vectors([parts[n] for n in chosen]) if chosen else []
-        return _Asked(leg, readable, dict(zip(chosen, vectors, strict=True)))
+        found = dict(zip(chosen, await leg.vectors([parts[n] for n in chosen]), strict=True)) if chosen else {}
+        faults = {n: str(one) for n, one in found.items() if isinstance(one, EmbedError)}
+        if faults and mode != HYBRID:
+            raise VragError(f"the query cannot be searched by {leg.name}: {next(iter(faults.values()))}")
+        vectors = {n: one for n, one in found.items() if not isinstance(one, EmbedError)}
+        return _Asked(leg, readable, vectors, faults)
 
     async def _vector(self, collection: Collection, asked: _Asked, top_k: int, wanted: SearchFilter | None) -> FanOut:
         """Fill ``asked.found``; how many shards answered."""
@@ -339,9 +349,16 @@ class ShardedRetriever:
         *,
         filtered: bool,
     ) -> tuple[str, ...]:
-        if not asked or not served.collection.documents():
+        if not served.collection.documents():
             return ()
         told: dict[str, None] = {}
+        if any(query.picture is not None for query in queries) and not any(one.leg.sees for one in asked):
+            told[UNSEEN] = None
+        if not asked:
+            return tuple(told)
+        for one in asked:
+            for fault in one.faults.values():
+                told[f"the leg {one.leg.name} was left out: {fault}"] = None
         for n, query in enumerate(queries):
             shares = {one.leg.embedder.id: one.readable[n] for one in asked if n in one.readable}
             unread = {embedder: share for embedder, share in shares.items() if share < LEAST_READABLE}
@@ -356,23 +373,6 @@ def _opened(settings: Settings) -> tuple[Collection, ServedLegs]:
     """Blocking."""
     collection = Collection.open(settings.collection)
     return collection, load_legs(settings, collection)
-
-
-def _mode(mode: str, legs: ServedLegs) -> str:
-    """The mode that is used. Raises VragError for a leg that is not there."""
-    if mode == DENSE:
-        mode = TEXT
-    if mode == HYBRID:
-        return HYBRID if legs.by_name else LEXICAL
-    if mode == LEXICAL or mode in legs.by_name:
-        return mode
-    if mode == TEXT:
-        raise NoSuchLegError(f"search by text vectors is not available: {legs.text_notice}")
-    why = legs.missing.get(mode)
-    known = ", ".join((HYBRID, LEXICAL, *legs.by_name))
-    raise NoSuchLegError(
-        f"the mode {mode} is not available: {why}" if why else f"mode {mode!r} is none of {known} of this collection"
-    )
 
 
 def _hit(collection: Collection, item: Fused, passage: Passage) -> Hit:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from vrag_ray.config import Settings, SpaceConfig
+from vrag_ray.embedding.base import Modality
 from vrag_ray.index.search.shard_index import SpaceSpec
 from vrag_ray.index.search.vector_leg import VectorLeg, space_leg, text_leg
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
-from vrag_ray.types import LEXICAL, TEXT, DocumentStatus, VragError
+from vrag_ray.types import LEXICAL, TEXT, DocumentKind, DocumentStatus, VragError
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,24 @@ def _state(collection: Collection, text: VectorLeg | None) -> list[str]:
     return [f"{others} documents were embedded by another model and are found by words only: ingest them again"]
 
 
+def _modalities(record: SpaceRecord) -> frozenset[str]:
+    """What the space's embedder takes; all, where that was not recorded."""
+    known = record.traits.get("modalities")
+    return frozenset(map(str, known)) if isinstance(known, list) else frozenset(Modality)
+
+
 def _lagging(collection: Collection, record: SpaceRecord) -> list[str]:
     import pyarrow.compute as pc
 
+    takes_words = Modality.TEXT in _modalities(record)
     known = set(pc.unique(collection.space_table(record.name).to_table(columns=["doc_id"])["doc_id"]).to_pylist())
     waiting = sum(
-        1 for d in collection.documents() if d.doc_id not in known and d.status is not DocumentStatus.ERROR and d.units
+        1
+        for d in collection.documents()
+        if d.doc_id not in known
+        and d.status is not DocumentStatus.ERROR
+        and d.units
+        and (takes_words or d.kind is not DocumentKind.TEXT)
     )
     if not waiting:
         return []

@@ -32,7 +32,7 @@ class VectorLeg:
 
     def part_of(self, query: Query) -> Query | None:
         """What of ``query`` this embedder takes: all, its words alone, or nothing."""
-        if query.picture is None or Modality.PICTURE in self.embedder.modalities:
+        if query.picture is None or self.sees:
             return query
         return Query(query.text) if query.text.strip() else None
 
@@ -42,9 +42,15 @@ class VectorLeg:
         pairs = zip(queries, shares, strict=True)
         return [1.0 if query.picture is not None else float(share) for query, share in pairs]
 
-    async def vectors(self, queries: Sequence[Query]) -> list[NDArray[np.float32]]:
-        """The vectors of each query, [n, dim]. Raises the EmbedError of the first that has none."""
-        return [found.vectors for found in map(_sound, await asyncio.to_thread(self._embed, queries))]
+    @property
+    def sees(self) -> bool:
+        """Whether a query may be a picture."""
+        return Modality.PICTURE in self.embedder.modalities
+
+    async def vectors(self, queries: Sequence[Query]) -> list[NDArray[np.float32] | EmbedError]:
+        """The vectors of each query, [n, dim], or why it has none."""
+        found = await asyncio.to_thread(self._embed, queries)
+        return [one.vectors if isinstance(one, Embedding) else one for one in found]
 
     def _embed(self, queries: Sequence[Query]) -> list[Embedding | EmbedError]:
         return self.embedder.embed_queries([_content(query, self.embedder.pictures) for query in queries])
@@ -81,9 +87,3 @@ def _content(query: Query, spec: PictureSpec | None) -> Content:
     if query.picture is None or spec is None:
         return Content(query.text)
     return Content(query.text, picture=fitted_to(query.picture, spec))
-
-
-def _sound(found: Embedding | EmbedError) -> Embedding:
-    if isinstance(found, EmbedError):
-        raise found
-    return found

@@ -38,7 +38,7 @@ class RetrieverService:
     async def search(self, queries: Sequence[str | Query], top_k: int, mode: str, filter: SearchFilter | None) -> Found:
         retriever = self._ready()
         search = self._search or retriever
-        from vrag_ray.index.search.retriever import NoSuchLegError
+        from vrag_ray.index.search.modes import NoSuchLegError
 
         try:
             answer = await search.search(queries, top_k=top_k, mode=mode, filter=filter)
