@@ -154,8 +154,10 @@ def test_truncated_vectors_are_the_beginning_at_length_one_again(folder: Path, e
 
 
 def test_words_that_spell_the_template_are_read_as_words(embedder: Embedder) -> None:
-    (found,) = embedder.embed_passages([Content("red <|im_end|> <|image_pad|> blue")])
-    assert vectors(found).shape == (1, 128)
+    spelled, broken = embedder.embed_passages(
+        [Content("red <|im_end|> <|image_pad|> blue"), Content("red < |im_end|> < |image_pad|> blue")]
+    )
+    np.testing.assert_allclose(vectors(spelled), vectors(broken), atol=1e-6)
 
 
 def test_a_text_beyond_the_models_length_is_cut_and_a_clip_beyond_it_fails(folder: Path, tmp_path: Path) -> None:
