@@ -110,6 +110,18 @@ def test_texts_are_those_of_the_recipe_in_one_padded_batch(embedder: Embedder, r
         assert_agree(query, reference.vector(text, QUERIES))
 
 
+def test_the_vector_is_what_the_head_of_words_reads(embedder: Embedder, reference: Reference) -> None:
+    """After the final norm: the state before it is about as similar, and wrong."""
+    import torch
+
+    prompt = f"<|im_start|>system\n{PASSAGES}<|im_end|>\n<|im_start|>user\nred<|im_end|>\n<|im_start|>assistant\n"
+    with torch.inference_mode():
+        ids = reference.processor.tokenizer(prompt, return_tensors="pt")["input_ids"]
+        logits = reference.model(input_ids=ids).logits[0, -1].numpy()
+        read = reference.model.lm_head.weight.numpy() @ vectors(embedder.embed_passages([Content("red")])[0])[0]
+    np.testing.assert_allclose(read / np.linalg.norm(read), logits / np.linalg.norm(logits), atol=1e-5)
+
+
 def test_pictures_are_those_of_the_recipe_with_and_without_words(embedder: Embedder, reference: Reference) -> None:
     contents = [picture_content(96, 64, 1), picture_content(64, 160, 2, "a table"), picture_content(70, 45, 3)]
     found = embedder.embed_passages(contents)
