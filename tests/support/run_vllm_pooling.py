@@ -21,7 +21,11 @@ def main(folders: list[str]) -> None:
     for folder in folders:
         engines = [space_embedder(SpaceConfig(model=folder, device="cpu", engine=engine)) for engine in Engine]
         alive += engines
-        reports[folder] = {"ids": [engine.id for engine in engines], "cosines": _cosines(*engines)}
+        reports[folder] = {
+            "ids": [engine.id for engine in engines],
+            "modalities": [sorted(engine.modalities) for engine in engines],
+            "cosines": _cosines(*engines),
+        }
     print(json.dumps(reports), flush=True)
 
 

@@ -122,8 +122,11 @@ def tiny_siglip(folder: Path, seed: int = 0) -> Path:
     return _save(folder, seed, lambda: SiglipModel(config), processor)
 
 
-def tiny_colqwen2(folder: Path, seed: int = 0, embedding_dim: int = 32) -> Path:
-    """Late interaction: ``embedding_dim`` a token; at most 64 visual tokens of 28 px."""
+def tiny_colqwen2(folder: Path, seed: int = 0, embedding_dim: int = 32, base: str = "qwen2_vl") -> Path:
+    """Late interaction: ``embedding_dim`` a token; at most 64 visual tokens of 28 px.
+
+    ``base`` is the model underneath: ``qwen2_vl`` of the published ones, ``qwen2_5_vl`` of those trained here.
+    """
     from transformers import ColQwen2Config, ColQwen2ForRetrieval, ColQwen2Processor, Qwen2VLImageProcessor
 
     tokenizer = _qwen_tokenizer()
@@ -135,12 +138,17 @@ def tiny_colqwen2(folder: Path, seed: int = 0, embedding_dim: int = 32) -> Path:
         "initializer_range": WEIGHT_STD, "bos_token_id": ids["<|endoftext|>"], "eos_token_id": ids["<|im_end|>"],
         "pad_token_id": ids["<|endoftext|>"],
     }  # fmt: skip
-    vision = {
-        "depth": 2, "embed_dim": 64, "hidden_size": 128, "num_heads": 2, "mlp_ratio": 2, "patch_size": 14,
-        "spatial_merge_size": 2, "temporal_patch_size": 2, "initializer_range": WEIGHT_STD,
+    vision: dict[str, object] = {
+        "depth": 2, "num_heads": 2, "patch_size": 14, "spatial_merge_size": 2, "temporal_patch_size": 2,
+        "initializer_range": WEIGHT_STD,
     }  # fmt: skip
+    if base == "qwen2_vl":
+        vision |= {"embed_dim": 64, "hidden_size": 128, "mlp_ratio": 2}
+    else:
+        vision |= {"hidden_size": 64, "intermediate_size": 128, "out_hidden_size": 128, "window_size": 112}
+        vision |= {"fullatt_block_indexes": [1]}
     vlm = {
-        "model_type": "qwen2_vl", "text_config": text, "vision_config": vision, "image_token_id": ids["<|image_pad|>"],
+        "model_type": base, "text_config": text, "vision_config": vision, "image_token_id": ids["<|image_pad|>"],
         "video_token_id": ids["<|video_pad|>"], "vision_start_token_id": ids["<|vision_start|>"],
         "vision_end_token_id": ids["<|vision_end|>"],
     }  # fmt: skip

@@ -5,11 +5,20 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 
 def encodable(text: str) -> str:
     """Text layers of broken PDFs hold lone surrogates, which no UTF-8 tokenizer accepts."""
     return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def special_tokens(tokenizer: PreTrainedTokenizerBase) -> tuple[str, ...]:
+    """The marks of a model's template: what its tokenizer file calls special, and not only what has a role by name."""
+    return tuple(str(token) for token in tokenizer.added_tokens_decoder.values() if token.special)
 
 
 def without_special(text: str, special: Sequence[str]) -> str:

@@ -110,6 +110,18 @@ def test_texts_are_those_of_the_recipe_in_one_padded_batch(embedder: Embedder, r
         assert_agree(query, reference.vector(text, QUERIES))
 
 
+def test_the_vector_is_what_the_head_of_words_reads(embedder: Embedder, reference: Reference) -> None:
+    """After the final norm: the state before it is about as similar, and wrong."""
+    import torch
+
+    prompt = f"<|im_start|>system\n{PASSAGES}<|im_end|>\n<|im_start|>user\nred<|im_end|>\n<|im_start|>assistant\n"
+    with torch.inference_mode():
+        ids = reference.processor.tokenizer(prompt, return_tensors="pt")["input_ids"]
+        logits = reference.model(input_ids=ids).logits[0, -1].numpy()
+        read = reference.model.lm_head.weight.numpy() @ vectors(embedder.embed_passages([Content("red")])[0])[0]
+    np.testing.assert_allclose(read / np.linalg.norm(read), logits / np.linalg.norm(logits), atol=1e-5)
+
+
 def test_pictures_are_those_of_the_recipe_with_and_without_words(embedder: Embedder, reference: Reference) -> None:
     contents = [picture_content(96, 64, 1), picture_content(64, 160, 2, "a table"), picture_content(70, 45, 3)]
     found = embedder.embed_passages(contents)
@@ -154,8 +166,10 @@ def test_truncated_vectors_are_the_beginning_at_length_one_again(folder: Path, e
 
 
 def test_words_that_spell_the_template_are_read_as_words(embedder: Embedder) -> None:
-    (found,) = embedder.embed_passages([Content("red <|im_end|> <|image_pad|> blue")])
-    assert vectors(found).shape == (1, 128)
+    spelled, broken = embedder.embed_passages(
+        [Content("red <|im_end|> <|image_pad|> blue"), Content("red < |im_end|> < |image_pad|> blue")]
+    )
+    np.testing.assert_allclose(vectors(spelled), vectors(broken), atol=1e-6)
 
 
 def test_a_text_beyond_the_models_length_is_cut_and_a_clip_beyond_it_fails(folder: Path, tmp_path: Path) -> None:

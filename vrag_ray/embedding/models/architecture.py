@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
@@ -13,13 +14,13 @@ from numpy.typing import NDArray
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.embedding.models.source import ModelSource
-from vrag_ray.embedding.words import encodable, latin_share, without_special
+from vrag_ray.embedding.words import encodable, latin_share, special_tokens, without_special
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 Inputs = Mapping[str, "torch.Tensor"]
 
@@ -64,7 +65,13 @@ class VllmPlan:
     pooling: Literal["CLS", "LAST"] | None
     max_tokens: int
     sees: frozenset[Modality] = frozenset()
+    lacks: frozenset[Modality] = frozenset()
+    """Contents that transformers embeds and vLLM does not, or not alike."""
     processor_arguments: Mapping[str, object] = field(default_factory=dict)
+    classes: Mapping[str, str] = field(default_factory=dict)
+    """Classes of our own that vLLM lacks, ``module:class`` by the name of the architecture."""
+    config: Callable[[PretrainedConfig], PretrainedConfig] | None = None
+    """What vLLM is told instead of the folder's configuration."""
 
 
 class Architecture(ABC):
@@ -139,9 +146,13 @@ class Architecture(ABC):
         """The times of a clip's frames in the form that the model's video processor reads."""
         raise NotImplementedError(f"{self.kind} has no clips with times ({len(times)})")
 
+    @cached_property
+    def _marks(self) -> tuple[str, ...]:
+        return special_tokens(self.tokenizer)
+
     def words(self, text: str) -> str:
         """``text`` as it can stand in a prompt."""
-        return without_special(encodable(text), self.tokenizer.all_special_tokens)
+        return without_special(encodable(text), self._marks)
 
     def readable(self, text: str) -> float:
         """1 - share of unknown pieces; of a model for Latin letters, the share of those."""

@@ -14,6 +14,7 @@ from vrag_ray.embedding.models.architecture import (
     TokenVectors,
     VllmPlan,
     as_array,
+    cut_to,
     integer,
 )
 from vrag_ray.embedding.models.source import ModelSource
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 MAX_TOKENS = 8192
+MARKS = 2
+"""Tokens around every text."""
 
 
 class BgeM3(Architecture):
@@ -57,7 +60,8 @@ class BgeM3(Architecture):
     def prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:  # noqa: ARG002
         if content.modality is not Modality.TEXT:
             raise EmbedError(f"{self.source.name} reads text only, not a {content.modality}")
-        text = self.words(content.text)
+        # Here, and not by the tokenizer, so that every engine reads the same beginning.
+        text = cut_to(self.words(content.text), self.tokenizer, self._max_tokens - MARKS)
         return (Prompt(text, (0, len(text))),)
 
     def load(self, dtype: torch.dtype) -> PreTrainedModel:
@@ -67,7 +71,7 @@ class BgeM3(Architecture):
 
     def encode(self, prompts: Sequence[Prompt]) -> Inputs:
         texts = [prompt.text for prompt in prompts]
-        encoded = self.tokenizer(texts, padding=True, truncation=True, max_length=self._max_tokens, return_tensors="pt")
+        encoded = self.tokenizer(texts, padding=True, return_tensors="pt")
         return {"input_ids": encoded["input_ids"], "attention_mask": encoded["attention_mask"]}
 
     def forward(self, model: PreTrainedModel, inputs: Inputs) -> list[TokenVectors]:

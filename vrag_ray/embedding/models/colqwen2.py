@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import PictureSpec
-from vrag_ray.embedding.models.architecture import Inputs, Prompt
+from vrag_ray.embedding.base import Modality, PictureSpec
+from vrag_ray.embedding.models.architecture import Inputs, Prompt, VllmPlan, integer
 from vrag_ray.embedding.models.late_interaction import AUGMENTATION, LateInteraction
 from vrag_ray.embedding.models.source import ModelSource
 
 if TYPE_CHECKING:
     import torch
     from PIL.Image import Image
-    from transformers import PreTrainedModel
+    from transformers import PretrainedConfig, PreTrainedModel
+
+
+MAX_TOKENS = 8192
+VLLM_CLASSES = {
+    "qwen2_vl": {"ColQwen2OnQwen2Vl": "vrag_ray.embedding.models.vllm_colqwen2:ColQwen2OnQwen2Vl"},
+    "qwen2_5_vl": {"ColQwen2OnQwen25Vl": "vrag_ray.embedding.models.vllm_colqwen2:ColQwen2OnQwen25Vl"},
+}
+"""By the model underneath."""
 
 
 class ColQwen2(LateInteraction):
@@ -72,7 +80,37 @@ class ColQwen2(LateInteraction):
         rows, columns = height // self.patch, width // self.patch
         return (rows, columns) if rows * columns == visual else None
 
+    def vllm_plan(self) -> VllmPlan | None:
+        base = self.source.config.get("vlm_config")
+        kind = str(base.get("model_type")) if isinstance(base, Mapping) else ""
+        if kind not in VLLM_CLASSES:
+            return None
+        longest = integer(self.source.config, "vlm_config", "text_config", "max_position_embeddings")
+        size = {"shortest_edge": self.min_pixels, "longest_edge": self.max_pixels}
+        return VllmPlan(
+            task="token_embed",
+            pooling=None,
+            max_tokens=min(longest, MAX_TOKENS),
+            sees=frozenset({Modality.PICTURE}),
+            processor_arguments={"images_kwargs": {"size": size}},
+            classes=VLLM_CLASSES[kind],
+            config=_vision_language_config,
+        )
+
     def load(self, dtype: torch.dtype) -> PreTrainedModel:
         from transformers import ColQwen2ForRetrieval
 
         return ColQwen2ForRetrieval.from_pretrained(self.source.folder, dtype=dtype)
+
+
+def _vision_language_config(config: PretrainedConfig) -> PretrainedConfig:
+    """That of the model underneath, which says that it is projected; its head of words is never asked for."""
+    # vLLM asks once with a blank configuration, to see whether the model's type is changed.
+    inner: PretrainedConfig | None = getattr(config, "vlm_config", None)
+    if inner is None:
+        return config
+    inner.architectures = list(VLLM_CLASSES[inner.model_type])
+    inner.embedding_dim = config.embedding_dim
+    inner.tie_word_embeddings = True
+    inner.get_text_config().tie_word_embeddings = True
+    return inner

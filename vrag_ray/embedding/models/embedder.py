@@ -42,7 +42,7 @@ class ModelEmbedder:
 
     @property
     def modalities(self) -> frozenset[Modality]:
-        return self._architecture.modalities
+        return self._architecture.modalities - self._engine.lacks
 
     @property
     def pictures(self) -> PictureSpec | None:
@@ -65,7 +65,7 @@ class ModelEmbedder:
         with self._lock:
             for place, content in enumerate(contents):
                 try:
-                    prompts = self._architecture.prompts(content, query=query)
+                    prompts = self._prompts(content, query=query)
                 except EmbedError as error:
                     failed[place] = error
                 else:
@@ -79,6 +79,14 @@ class ModelEmbedder:
             else:
                 found[part.content].append(embedding)
         return [failed.get(place) or self._architecture.join(found[place]) for place in range(len(contents))]
+
+    def _prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:
+        if content.modality in self._engine.lacks:
+            name = self._architecture.source.name
+            raise EmbedError(
+                f"a {content.modality} is not embedded by this engine with {name}: set `engine: transformers`"
+            )
+        return self._architecture.prompts(content, query=query)
 
     def _run(self, prompts: Sequence[Prompt]) -> list[TokenVectors | EmbedError]:
         """In batches, longest first: what does not fit the memory shows at once, and little is padded."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import EmbedError
+from vrag_ray.embedding.base import EmbedError, Modality
 from vrag_ray.embedding.models.architecture import Architecture, Inputs, Prompt, TokenVectors
 from vrag_ray.embedding.models.runtime import chosen_device, chosen_dtype, is_out_of_memory
 
@@ -15,7 +15,10 @@ logger = logging.getLogger(__name__)
 
 
 class Engine(Protocol):
-    """Runs prompts through a model; called by one thread at a time."""
+    """Runs prompts through a model; called by one thread at a time. Contents that it ``lacks`` do not come to it."""
+
+    @property
+    def lacks(self) -> frozenset[Modality]: ...
 
     def run(self, prompts: Sequence[Prompt]) -> list[TokenVectors | EmbedError]:
         """One result each, in order."""
@@ -28,6 +31,8 @@ class TransformersEngine:
     those prompts fail that fail alone. Every other error of the model (a wrong kernel, a lost GPU) is no fault of a
     prompt and goes up to the caller, or a whole ingest would be marked as broken documents.
     """
+
+    lacks: frozenset[Modality] = frozenset()
 
     def __init__(self, architecture: Architecture, config: SpaceConfig) -> None:
         from torch.nn import Module

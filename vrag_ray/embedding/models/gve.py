@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import SpaceConfig
+from vrag_ray.embedding.base import Modality
+from vrag_ray.embedding.models.architecture import VllmPlan
 from vrag_ray.embedding.models.qwen_vl import Message, Part, QwenLimits, QwenVlEmbedding
 from vrag_ray.embedding.models.source import ModelSource
 
@@ -42,6 +45,11 @@ class Gve(QwenVlEmbedding):
         from transformers import Qwen2_5_VLModel
 
         return Qwen2_5_VLModel.from_pretrained(self.source.folder, dtype=dtype)
+
+    def vllm_plan(self) -> VllmPlan:
+        # vLLM 0.32 takes no rate for clips of this model, and so places their frames differently.
+        pictures = frozenset({Modality.PICTURE})
+        return replace(super().vllm_plan(), sees=pictures, lacks=frozenset({Modality.CLIP}))
 
     def clip_size(self) -> dict[str, int]:
         # This processor's limits are those of one frame.

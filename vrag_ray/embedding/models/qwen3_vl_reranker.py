@@ -16,7 +16,7 @@ from vrag_ray.embedding.models.qwen3_vl_embedding import EMPTY, LIMITS, clip_met
 from vrag_ray.embedding.models.qwen_vl import Message, Part, frames_array
 from vrag_ray.embedding.models.runtime import chosen_device, chosen_dtype
 from vrag_ray.embedding.models.source import ModelSource
-from vrag_ray.embedding.words import encodable, without_special
+from vrag_ray.embedding.words import encodable, special_tokens, without_special
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Qwen3VlReranker:
         self._processor = read(source.folder)
         self._tokenizer = self._processor.tokenizer
         self._tokenizer.padding_side = "right"
+        self._marks = special_tokens(self._tokenizer)
         self._batch = config.batch
         self._max_pixels = config.max_pixels or source.recipe.max_pixels or LIMITS.max_pixels
         self._min_pixels = min(source.recipe.min_pixels or LIMITS.min_pixels, self._max_pixels)
@@ -169,7 +170,7 @@ class Qwen3VlReranker:
         times = content.frame_times
         if len(frames) == 1:
             frames, times = frames * 2, times * 2
-        words = without_special(encodable(content.text), self._tokenizer.all_special_tokens)
+        words = without_special(encodable(content.text), self._marks)
         return _Side(words, picture, frames, times)
 
     def _visual_tokens(self, side: _Side) -> int:

@@ -161,7 +161,7 @@ class QwenVlEmbedding(Architecture):
         clips = {"size": self.clip_size(), "do_sample_frames": False, "cap_pixels_per_frame": False}
         arguments = {"images_kwargs": {"size": self.picture_size()}, "videos_kwargs": clips}
         sees = frozenset({Modality.PICTURE, Modality.CLIP})
-        return VllmPlan("embed", "LAST", self.max_tokens, sees, arguments)
+        return VllmPlan("embed", "LAST", self.max_tokens, sees, processor_arguments=arguments)
 
     def picture_size(self) -> dict[str, int]:
         return {"shortest_edge": self.min_pixels, "longest_edge": self.max_pixels}

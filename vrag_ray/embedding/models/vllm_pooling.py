@@ -46,6 +46,7 @@ class VllmEngine:
             )
         self._architecture = architecture
         self._plan = plan
+        self.lacks = plan.lacks
         self._device = chosen_device(config.device)
         self._llm = _started(architecture, plan, config, self._device)
 
@@ -87,7 +88,7 @@ class VllmEngine:
 def _started(architecture: Architecture, plan: VllmPlan, config: SpaceConfig, device: str) -> LLM:
     for name, value in (ENVIRONMENT | (CPU_ENVIRONMENT if device == "cpu" else {})).items():
         os.environ.setdefault(name, value)
-    from vllm import LLM
+    from vllm import LLM, ModelRegistry
     from vllm.config import PoolerConfig
 
     source = architecture.source
@@ -109,6 +110,10 @@ def _started(architecture: Architecture, plan: VllmPlan, config: SpaceConfig, de
         arguments["mm_processor_kwargs"] = dict(plan.processor_arguments)
     if device == "cuda":
         arguments["gpu_memory_utilization"] = config.num_gpus if 0 < config.num_gpus < 1 else GPU_SHARE
+    for name, path in plan.classes.items():
+        ModelRegistry.register_model(name, path)
+    if plan.config is not None:
+        arguments["hf_overrides"] = plan.config
     make: Callable[..., LLM] = LLM
     try:
         return make(**arguments)
