@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from vrag_ray.config import Settings
 from vrag_ray.embedding.base import Content, EmbedError, stacked
 from vrag_ray.index.search.fusion import Fused, Leg, best_windows
-from vrag_ray.index.search.heat import heat_map, hot_boxes
+from vrag_ray.index.search.heat import heat_map
 from vrag_ray.index.search.late_index import PageVectors
 from vrag_ray.index.search.legs import LEAST_READABLE, lexical_leg, query_notices, rank
 from vrag_ray.index.search.local_shard import LocalShard
 from vrag_ray.index.search.modes import refuse_unseen, used_mode
+from vrag_ray.index.search.seen import seen
 from vrag_ray.index.search.served_legs import ServedLegs, load_legs
 from vrag_ray.index.search.shard_index import QueryVectors, ShardStatus, SpaceSpec
 from vrag_ray.index.search.shard_pool import FanOut, ShardPool
@@ -32,8 +33,6 @@ UNSEEN = (
     "the picture of the query was not searched, its words were: that takes a vector space of pictures, which "
     "`vrag embed` makes (docs/retrieval.md)"
 )
-ALIKE_BITS = 4
-"""Pictures whose perceptual hashes differ in at most so many of 64 bits look the same."""
 
 
 class Retriever(Protocol):
@@ -266,7 +265,8 @@ class ShardedRetriever:
         results = []
         for n, items in enumerate(ranked):
             hits = [_hit(collection, item, passages[item.id]) for item in items if item.id in passages]
-            results.append(tuple(await self._seen(collection, hits, [(one.leg, one.vectors.get(n)) for one in asked])))
+            legs_of = [(one.leg, one.vectors.get(n)) for one in asked]
+            results.append(tuple(await seen(self._pool, collection.version, hits, legs_of)))
         told = self._query_notices(served, queries, mode, asked, lexical, filtered=wanted is not None)
         problems = tuple(dict.fromkeys(problem for fan in fans for problem in fan.problems)) if fans else ()
         return SearchAnswer(
@@ -319,26 +319,6 @@ class ShardedRetriever:
         )
         return dict(zip(numbers, found, strict=True))
 
-    async def _seen(
-        self, collection: Collection, hits: list[Hit], legs: Sequence[tuple[VectorLeg, NDArray[np.float32] | None]]
-    ) -> list[Hit]:
-        """The hits with the region of the first leg that knows one, and with the earlier hit that they look like."""
-        hashes: dict[str, int] = {}
-        regions: dict[str, Hit] = {}
-        for leg, vectors in legs:
-            # The first window stands for its page in a space of pictures.
-            first = {_first_window(hit.passage.id): hit for hit in hits}
-            if leg.name == TEXT or not first:
-                continue
-            wanted = [(passage_id, hit.passage.doc_id) for passage_id, hit in first.items()]
-            for passage_id, page in (await self._pool.pages(collection.version, leg.name, wanted)).items():
-                if page.phash is not None:
-                    hashes.setdefault(passage_id, page.phash)
-                if page.grid is not None and vectors is not None and passage_id not in regions:
-                    boxes = hot_boxes(heat_map(vectors, page.vectors, page.grid))
-                    regions[passage_id] = replace(first[passage_id], region=boxes[0])
-        return _marked_duplicates([regions.get(_first_window(hit.passage.id), hit) for hit in hits], hashes)
-
     def _query_notices(
         self,
         served: _Served,
@@ -378,29 +358,6 @@ def _opened(settings: Settings) -> tuple[Collection, ServedLegs]:
 def _hit(collection: Collection, item: Fused, passage: Passage) -> Hit:
     document = collection.document(passage.doc_id)
     return Hit(passage, document.title, document.uri, item.score, item.by_leg)
-
-
-def _first_window(passage_id: str) -> str:
-    return f"{passage_id.rpartition(':')[0]}:w0"
-
-
-def _marked_duplicates(hits: list[Hit], hashes: dict[str, int]) -> list[Hit]:
-    marked: list[Hit] = []
-    for hit in hits:
-        own = hashes.get(_first_window(hit.passage.id))
-        alike = next(
-            (
-                one.passage.id
-                for one in marked
-                if own is not None
-                and not one.duplicate_of
-                and (other := hashes.get(_first_window(one.passage.id))) is not None
-                and (own ^ other).bit_count() <= ALIKE_BITS
-            ),
-            "",
-        )
-        marked.append(replace(hit, duplicate_of=alike) if alike else hit)
-    return marked
 
 
 def _with_full_ids(collection: Collection, wanted: SearchFilter | None) -> SearchFilter | None:
