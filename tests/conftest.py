@@ -34,11 +34,15 @@ TOGETHER = ("tests/training", "tests/vllm", "tests/e2e/learning", "tests/documen
 
 In the order in which they begin: the longest first, so that two processes end at about the same time.
 """
+WITH_THE_INTERFACE = ("tests/compat/test_programs.py", "tests/e2e/test_vimrag.py")
+"""Files that use the demo collection as the tests of the web interface do: it is ingested once for all of them."""
 
 
 def together(nodeid: str) -> str:
     """What runs in one process: a file, or a folder that shares more than that."""
     file = nodeid.partition("::")[0]
+    if file in WITH_THE_INTERFACE:
+        return "tests/ui"
     return next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
 
 

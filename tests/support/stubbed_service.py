@@ -95,7 +95,7 @@ class StubbedService:
 def demo_collection(folder: Path) -> Path:
     """The demo corpus, made and ingested below ``folder``."""
     make_corpus(folder / "corpus")
-    ingest([folder / "corpus"], Settings(collection=str(folder / "collection")))
+    ingest([folder / "corpus"], Settings(collection=str(folder / "collection")), meta={"corpus": "demo"})
     return folder / "collection"
 
 

@@ -66,6 +66,73 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
     )
 
 
+class Trainer:
+    """In Ray Train's place: keeps what it is given, and does nothing."""
+
+    def __init__(self, loop: object, *, train_loop_config: dict[str, object], **more: object) -> None:
+        Trainer.given, Trainer.run = train_loop_config, more["run_config"]
+
+    def fit(self) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder of somebody who trains, with all that a configuration names, and a home of its own."""
+    folder = tmp_path / "project"
+    (folder / "model").mkdir(parents=True)
+    (folder / "model/config.json").write_text('{"model_type": "qwen2_5_vl"}', encoding="utf-8")
+    for name in ("pages", "expert"):
+        (folder / name).mkdir()
+    (folder / "questions.jsonl").touch()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("ray.train.torch.TorchTrainer", Trainer)
+    monkeypatch.setattr("ray.is_initialized", lambda: True)
+    return folder
+
+
+PLACES = [
+    ("verdicts", "{project}/verdicts"),
+    ("./my runs", "{project}/my runs"),
+    ("~/runs", "{home}/runs"),
+    ("{home}/runs", "{home}/runs"),
+    ("file://{home}/my%20runs", "{home}/my runs"),
+]
+
+
+@pytest.mark.parametrize(("storage", "folder"), [(None, "{project}/vrag-runs"), *PLACES])
+def test_a_run_is_kept_where_its_storage_says(storage: str | None, folder: str, project: Path, tmp_path: Path):
+    home = tmp_path / "home"
+    own = {} if storage is None else {"storage": storage.format(home=home)}
+    told: list[str] = []
+    final = train_sft(SFTConfig.model_validate(SFT | own | {"model": {"path": "model"}}), told.append)
+    place = folder.format(project=project, home=home)
+    assert told == [f"everything of this run: {place}/run"]
+    assert final == f"{place}/run/final"
+    assert Trainer.given["storage"] == Trainer.run.storage_path == place
+    assert Path(place, "run").is_dir()
+    assert (Trainer.given["trajectories"], Trainer.given["model"]["path"]) == (
+        str(project / "expert"),
+        str(project / "model"),
+    )
+
+
+@pytest.mark.parametrize(("cache", "folder"), PLACES)
+def test_workers_are_told_where_verdicts_collection_and_questions_are(
+    cache: str, folder: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home = tmp_path / "home"
+    monkeypatch.setattr("vrag_ray.training.launch._collection", lambda root: f"{project}/{root}")
+    values = {"model": {"path": "model"}, "reward": {"judge_cache": cache.format(home=home)}}
+    train_rl(RLConfig.model_validate(RL | values), lambda _: None)
+    given = Trainer.given
+    assert given["reward"]["judge_cache"] == folder.format(project=project, home=home)
+    assert given["environment"]["collection"] == f"{project}/pages"
+    assert (given["examples"], given["model"]["path"]) == (str(project / "questions.jsonl"), str(project / "model"))
+    assert given["storage"] == str(project / "vrag-runs")
+
+
 ENVIRONMENT = {"collection": "pages"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +19,6 @@ from ui.boxes import OUTLINE
 from ui.options import EXAMPLES
 from vrag_ray.config import Settings
 from vrag_ray.demo.corpus import REPORT, make_corpus
-from vrag_ray.index.storage.collection import Collection
-from vrag_ray.ingest import ingest
 from vrag_ray.serving.local import start_serving
 
 pytestmark = needs_browser
@@ -34,14 +33,13 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def address(local_ray: None, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The app in front of the service."""
+def address(demo_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The app in front of the service, over a copy of the demo collection: journeys add to it and take from it."""
     root = tmp_path_factory.mktemp("system")
     settings = Settings.model_validate(
         {"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}, "ingest": {"concurrency": 1}}
     )
-    ingest([corpus], settings, meta={"corpus": "demo"})
-    Collection.open_or_create(settings.collection)
+    shutil.copytree(demo_collection, settings.collection)
     service = start_serving(settings, 0)
     try:
         with app_server(service.base_url, root / "app.log") as app:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,26 @@ def test_a_run_that_fails_says_why_in_one_line(place: Place) -> None:
     assert "\n" not in str(caught.value)
 
 
+def killing(killed: list[int]) -> Callable[[str], None]:
+    """Kills a worker once, after the checkpoint of step 10."""
+
+    def tell(line: str) -> None:
+        if line.startswith("step 10/") and not killed:
+            victim = children_called("ray::RayTrainWorker")[0]
+            killed.append(victim.pid)
+            victim.kill()
+
+    return tell
+
+
+def test_a_killed_worker_is_replaced_and_the_run_ends_with_the_same_bits(place: Place, tuned: Path) -> None:
+    killed: list[int] = []
+    config = place.sft(name="killed", workers={"count": 1, "max_failures": 1}, checkpoint_every=5)
+    again = train_sft(config, killing(killed))
+    assert killed
+    assert alike(weights(Path(again)), weights(tuned / "final"))
+
+
 def in_two_parts(place: Place, name: str, *, sharded: bool = True) -> SFTConfig:
     model: dict[str, object] = {"path": str(place.root / "model"), "tokens_per_batch": 2048, "sharded": sharded}
     return place.sft(
@@ -55,7 +76,7 @@ def uneven_steps(config: SFTConfig) -> list[int]:
     return found
 
 
-# Quick form: ``trainer/test_dummy_forward`` (a sharded model on two ranks), ``trainer/test_optimizer`` (restored bits).
+# Quick forms: ``trainer/test_dummy_forward`` (a sharded model on two ranks), and the test of one killed worker above.
 @pytest.mark.exhaustive
 def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_worker_is_killed(place: Place) -> None:
     # Ranks of a sharded model that score unequally often would wait for each other for ever.
@@ -66,13 +87,6 @@ def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_
     assert one.keys() == other.keys()
     assert max(float((one[name] - other[name]).abs().max()) for name in one) < SHARDING_TOLERANCE
     killed: list[int] = []
-
-    def kill_after_a_checkpoint(line: str) -> None:
-        if line.startswith("step 10/") and not killed:
-            victim = children_called("ray::RayTrainWorker")[0]
-            killed.append(victim.pid)
-            victim.kill()
-
-    again = train_sft(in_two_parts(place, "sharded-killed"), kill_after_a_checkpoint)
+    again = train_sft(in_two_parts(place, "sharded-killed"), killing(killed))
     assert killed
     assert alike(weights(Path(again)), other)

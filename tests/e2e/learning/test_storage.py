@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
 from benchmarks.mosaic.model import save_mosaic_model
-from tests.support.cluster import path_with_environment, ray_cluster
+from tests.support.cluster import ray_cluster
+from tests.support.documented_training import documented, environment_of_a_user, run
 from tests.support.learning_place import metrics
 from tests.support.learning_sizes import SHAPE
 from tests.support.object_store import Bucket
@@ -27,27 +25,12 @@ from vrag_ray.training.trajectory import Call
 WRITTEN = {"README.md", "config.yaml", "metrics.jsonl", "progress.log", "tensorboard", "final"}
 
 
-def documented(beginning: str) -> list[str]:
-    """The one command of the training page that begins so."""
-    text = (ROOT / "docs/training.md").read_text()
-    [line] = [line for line in text.splitlines() if line.startswith(beginning)]
-    return shlex.split(line, comments=True)
-
-
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """That of a user of this code whose installation has no vLLM, and whose home folder is empty."""
     (tmp_path / "without-vllm").mkdir()
     (tmp_path / "without-vllm/sitecustomize.py").write_text('import sys\n\nsys.modules["vllm"] = None\n')
-    (tmp_path / "home").mkdir()
-    own = {
-        "PYTHONPATH": os.pathsep.join([str(tmp_path / "without-vllm"), str(ROOT)]),
-        "PATH": path_with_environment(os.environ),
-        "HOME": str(tmp_path / "home"),
-        "OMP_NUM_THREADS": "1",
-    }
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
-    environment = inherited | own | {"RAY_AUTH_MODE": "disabled"}
+    environment = environment_of_a_user(tmp_path / "home", tmp_path / "without-vllm")
     vllm = subprocess.run([sys.executable, "-c", "import vllm"], env=environment, capture_output=True, check=False)
     assert b"ModuleNotFoundError" in vllm.stderr
     return environment
@@ -74,14 +57,6 @@ def configure(project: Path, *, storage: str, model: str = "model", epochs: int 
         "epochs": epochs,
     }
     (project / "run.yaml").write_text(yaml.safe_dump(config))
-
-
-def run(command: list[str], project: Path, environment: Mapping[str, str]) -> list[str]:
-    done = subprocess.run(
-        command, cwd=project, env=dict(environment), capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
 
 
 def test_a_relative_storage_is_in_the_folder_that_the_command_was_given_in(
