@@ -45,6 +45,8 @@ class RetrieverConfig(TrainConfig):
     late: LateConfig | None = None
     epochs: int = Field(default=1, ge=1)
     """How often each passage is learnt."""
+    steps: int | None = Field(default=None, ge=1)
+    """Optimiser steps, instead of ``epochs``."""
     batch: int = Field(default=32, ge=2)
     """Passages that answer in one optimiser step, over all workers; they are negatives of each other's queries."""
     queries: int = Field(default=1, ge=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from vrag_ray.training.retriever.batches import Batches
@@ -33,7 +34,7 @@ def train_loop(values: Mapping[str, object]) -> None:
                 hard_negatives=config.hard_negatives,
                 seed=config.seed,
             )
-            steps = config.epochs * batches.steps_an_epoch
+            steps = config.steps or config.epochs * batches.steps_an_epoch
             worker = start_worker(config, str(source), processor, steps)
             _train(worker, batches, steps, str(found), reader)
 
@@ -47,7 +48,7 @@ def _train(worker: RetrieverWorker, batches: Batches, steps: int, told: str, rea
     if log is not None:
         log.rewind(worker.optimizer.done)
         log.tell(worker.optimizer.done, steps, told)
-    timer = StepTimer()
+    timer, computed = StepTimer(), time.process_time()
     while worker.optimizer.done < steps:
         metrics = step(
             batches.of(worker.optimizer.done),
@@ -64,7 +65,10 @@ def _train(worker: RetrieverWorker, batches: Batches, steps: int, told: str, rea
             with timer.phase("checkpoint"):
                 worker.report({"step": done, "loss": metrics["retriever/loss"]}, checkpoint=True)
         if log is not None and (last or done % LOGGED_EVERY == 0):
-            log.log(done, metrics | timer.elapsed())
+            # Beside the seconds of the clock: on a busy machine these tell what a step costs.
+            spent = {"seconds/cpu": time.process_time() - computed}
+            computed = time.process_time()
+            log.log(done, metrics | timer.elapsed() | spent)
             log.tell(
                 done, steps, f"loss {metrics['retriever/loss']:.4f}, {metrics['retriever/first']:.3f} first in batch"
             )
