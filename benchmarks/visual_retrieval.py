@@ -168,6 +168,8 @@ def main() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(chosen.threads))
     course = Course(chosen.out.absolute(), chosen.seed, chosen.scale, chosen.threads)
     course.out.mkdir(parents=True, exist_ok=True)
+    # Ray's workers are nice to everything else by default; here they are all that runs.
+    os.environ.setdefault("RAY_worker_niceness", "0")
     start_ray()
     course.stage("data", course.make_data)
     steps = course.scaled(STEPS)

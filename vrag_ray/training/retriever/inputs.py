@@ -76,7 +76,13 @@ class LateForm:
             body = body_of(self._tokenizer, [self._whole(text) for text in texts], len(self._prefix), texts)
         else:
             raise VragError(f"passages of ColQwen2 are pictures, not words: {contents[0].text[:60]!r}")
-        return Inputs(tensors, body if self._scored is Scored.BODY else tensors["attention_mask"].bool())
+        if self._scored is Scored.ALL:
+            return Inputs(tensors, tensors["attention_mask"].bool())
+        # A token does not look at those after it: what follows the last scored one is computed for nothing.
+        width = int(body.any(dim=0).nonzero().max()) + 1 if bool(body.any()) else body.shape[1]
+        for name in ("input_ids", "attention_mask"):
+            tensors[name] = tensors[name][:, :width]
+        return Inputs(tensors, body[:, :width])
 
     def tokens(self, content: Content) -> int:
         if content.picture is not None:
