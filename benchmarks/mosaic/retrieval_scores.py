@@ -33,8 +33,9 @@ def ranked_by_model(model: Path, held_out: Path, threads: int) -> list[list[str]
     from vrag_ray.training.retriever.contents import ContentReader
     from vrag_ray.training.retriever.inputs import picture_spec
     from vrag_ray.training.retriever.losses import maxsim
-    from vrag_ray.training.retriever.model import Retriever, form_of, load_processor, load_retriever
+    from vrag_ray.training.retriever.model import Retriever, load_processor, load_retriever
     from vrag_ray.training.retriever.pairs import Item
+    from vrag_ray.training.retriever.recipe import form_of
 
     torch.set_num_threads(threads)
     config = RetrieverConfig(name="judge", model=ModelConfig(path=str(model)), pairs="")

@@ -33,8 +33,8 @@ class LateConfig(Section):
 class RetrieverConfig(TrainConfig):
     """Contrastive training of a retriever. ``model.path`` is a retriever, or a vision-language model to make one of.
 
-    A ColQwen2 folder stays what it is; of Qwen2-VL and Qwen2.5-VL ``late`` makes one. Without ``late``, Qwen-VL models
-    (Qwen3-VL-Embedding among them) become single-vector retrievers: the last token's state.
+    A ColQwen2 folder stays what it is; of Qwen2-VL and Qwen2.5-VL ``late`` makes one. Without ``late``, Qwen3-VL models
+    (Qwen3-VL-Embedding) and Qwen2.5-VL models (GVE) give a single vector: the last token's state.
     """
 
     pairs: str
@@ -64,7 +64,7 @@ class RetrieverConfig(TrainConfig):
     """Of one picture. None: as the model's image processor has it."""
     query_instruction: str | None = None
     passage_instruction: str | None = None
-    """System prompts of a single-vector model. None: those of Qwen3-VL-Embedding; of Qwen2.5-VL models, none (GVE)."""
+    """System prompts of a Qwen3-VL model. None: those of Qwen3-VL-Embedding."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> RetrieverConfig:

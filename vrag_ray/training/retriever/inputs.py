@@ -2,7 +2,7 @@
 
 Vectors of a trained folder must be those that its embedder computes, so the forms are the published ones:
 ``ColQwen2Processor`` for late interaction, the chat template with the last token pooled for single vectors
-(Qwen3-VL-Embedding, with a system prompt; GVE, without).
+(Qwen3-VL-Embedding, with a system prompt; GVE on Qwen2.5-VL, with an end-of-text token instead).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 QUERY_INSTRUCTION = "Retrieve images or text relevant to the user's query."
 PASSAGE_INSTRUCTION = "Represent the user's input."
+GVE_END = "<|endoftext|>"
 AUGMENTATION_TOKENS = 10
 """Padding tokens that ColQwen2 appends to a query."""
 
@@ -94,9 +95,12 @@ class LateForm:
 
 
 class SingleForm:
-    """A chat up to where the assistant would speak; its last token's state is the vector."""
+    """A chat up to where the assistant would speak, and ``end``; the last token's state is the vector."""
 
-    def __init__(self, processor: ProcessorMixin, query_instruction: str, passage_instruction: str) -> None:
+    def __init__(
+        self, processor: ProcessorMixin, query_instruction: str, passage_instruction: str, end: str = ""
+    ) -> None:
+        self._end = end
         self._processor: Callable[..., Mapping[str, Tensor]] = processor
         self._tokenizer: PreTrainedTokenizerFast = processor.tokenizer
         self._tokenizer.padding_side = "right"
@@ -126,7 +130,7 @@ class SingleForm:
         parts = [{"type": "image"}] * picture + [{"type": "text", "text": text}] * bool(text)
         system = [{"role": "system", "content": [{"type": "text", "text": instruction}]}] * bool(instruction)
         chat = [*system, {"role": "user", "content": parts}]
-        return self._render(chat, add_generation_prompt=True, tokenize=False)
+        return self._render(chat, add_generation_prompt=True, tokenize=False) + self._end
 
 
 def body_of(tokenizer: PreTrainedTokenizerFast, wholes: Sequence[str], start: int, texts: Sequence[str]) -> Tensor:
@@ -136,7 +140,7 @@ def body_of(tokenizer: PreTrainedTokenizerFast, wholes: Sequence[str], start: in
     spans = tokenizer(list(wholes), padding=True, return_offsets_mapping=True, return_tensors="pt")["offset_mapping"]
     ends = torch.tensor([start + len(text) for text in texts])[:, None]
     begun, ended = spans[..., 0], spans[..., 1]
-    body: Tensor = (begun >= start) & (ended <= ends) & (ended > begun)
+    body: Tensor = (begun < ends) & (ended > start) & (ended > begun)
     return body
 
 

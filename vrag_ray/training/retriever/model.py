@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrag_ray.training.retriever.config import LateConfig, RetrieverConfig, Scored
-from vrag_ray.training.retriever.inputs import (
-    PASSAGE_INSTRUCTION,
-    QUERY_INSTRUCTION,
-    Form,
-    Inputs,
-    LateForm,
-    SingleForm,
-)
+from vrag_ray.training.retriever.config import LateConfig, RetrieverConfig
+from vrag_ray.training.retriever.inputs import Inputs
 from vrag_ray.training.retriever.losses import Vectors
 from vrag_ray.training.trainer.sharding import shard
 from vrag_ray.types import VragError
@@ -24,12 +15,10 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
     from transformers import PretrainedConfig, PreTrainedModel, ProcessorMixin
 
-EMBEDDING_FILE = "vrag_embedding.json"
-"""Beside ``config.json``: which tokens of a late-interaction model are scored."""
 LATE = "colqwen2"
 MADE_LATE = ("qwen2_vl", "qwen2_5_vl")
 """Qwen3-VL is not among them: what its vision tower feeds to later layers (DeepStack) has no place in ColQwen2."""
-SINGLE = (*MADE_LATE, "qwen3_vl")
+SINGLE = ("qwen2_5_vl", "qwen3_vl")
 
 
 class Retriever:
@@ -148,31 +137,6 @@ def load_processor(config: RetrieverConfig, folder: str, *, given: str) -> Proce
         visual_prompt_prefix=late.page_prompt,
         query_prefix=late.query_prefix,
     )
-
-
-def form_of(model: PretrainedConfig, processor: ProcessorMixin, config: RetrieverConfig, folder: str) -> Form:
-    """How contents of this model are prepared; which tokens count is what the configuration or the folder says."""
-    if is_late(model) or config.late is not None:
-        return LateForm(processor, scored_of(config, folder))
-    instructed = str(model.model_type) == "qwen3_vl"
-    query, passage = config.query_instruction, config.passage_instruction
-    return SingleForm(
-        processor,
-        query if query is not None else QUERY_INSTRUCTION * instructed,
-        passage if passage is not None else PASSAGE_INSTRUCTION * instructed,
-    )
-
-
-def scored_of(config: RetrieverConfig, folder: str) -> Scored:
-    """Which tokens are scored: as configured, else as the folder was trained, else all."""
-    if config.late is not None:
-        return config.late.score
-    file = Path(folder) / EMBEDDING_FILE
-    return Scored(json.loads(file.read_text(encoding="utf-8"))["score"]) if file.is_file() else Scored.ALL
-
-
-def write_embedding_file(folder: Path, scored: Scored) -> None:
-    (folder / EMBEDDING_FILE).write_text(json.dumps({"score": scored.value}) + "\n", encoding="utf-8")
 
 
 def inner_of(model: PreTrainedModel) -> nn.Module:

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from vrag_ray.training.retriever.batches import Batches
 from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.training.retriever.contents import ContentReader
-from vrag_ray.training.retriever.inputs import picture_spec
 from vrag_ray.training.retriever.model import load_processor
 from vrag_ray.training.retriever.pairs import read_pairs
+from vrag_ray.training.retriever.recipe import spec_of
 from vrag_ray.training.retriever.step import step
 from vrag_ray.training.retriever.worker import RetrieverWorker, start_worker
 from vrag_ray.training.run.storage import RunStorage, local_copy
@@ -25,7 +25,7 @@ def train_loop(values: Mapping[str, object]) -> None:
     with local_copy(config.model.path) as source, local_copy(config.pairs) as pairs:
         found = read_pairs(pairs, collection=config.collection is not None)
         processor = load_processor(config, str(source), given=config.model.path)
-        with ContentReader(picture_spec(processor, config.max_pixels), config.collection) as reader:
+        with ContentReader(spec_of(processor, config, str(source)), config.collection) as reader:
             reader.check(found.pairs)
             batches = Batches(
                 found.pairs,

@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.training.retriever.inputs import Form
-from vrag_ray.training.retriever.model import (
-    Retriever,
-    form_of,
-    load_retriever,
-    scored_of,
-    write_embedding_file,
-)
+from vrag_ray.training.retriever.model import Retriever, load_retriever
+from vrag_ray.training.retriever.recipe import form_of, write_embedding_file
 from vrag_ray.training.run.folder import FINAL
 from vrag_ray.training.run.storage import RunStorage
 from vrag_ray.training.trainer.lora import add_adapters
@@ -84,8 +79,7 @@ class RetrieverWorker:
 
     def _write(self, folder: Path, whole: Mapping[str, Tensor]) -> None:
         save(self.model, self.processor, whole, folder)
-        if self.retriever.late:
-            write_embedding_file(folder, scored_of(self.config, self.source))
+        write_embedding_file(folder, self.model.config, self.processor, self.config, self.source)
 
 
 def start_worker(config: RetrieverConfig, source: str, processor: ProcessorMixin, steps: int) -> RetrieverWorker:
