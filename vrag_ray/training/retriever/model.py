@@ -19,6 +19,7 @@ LATE = "colqwen2"
 MADE_LATE = ("qwen2_vl", "qwen2_5_vl")
 """Qwen3-VL is not among them: what its vision tower feeds to later layers (DeepStack) has no place in ColQwen2."""
 SINGLE = ("qwen2_5_vl", "qwen3_vl")
+KINDS = "a ColQwen2 model, with `late` a Qwen2-VL or Qwen2.5-VL model, without it a Qwen2.5-VL or Qwen3-VL model"
 
 
 class Retriever:
@@ -95,7 +96,9 @@ def load_retriever(config: RetrieverConfig, folder: str, *, given: str) -> PreTr
         load: Callable[..., PreTrainedModel] = ColQwen2ForRetrieval.from_pretrained
         model = load(folder, dtype=dtype)
         if config.late is not None and config.late.dims != model.config.embedding_dim:
-            raise VragError(f"late.dims is {config.late.dims}, {given} has {model.config.embedding_dim}: leave it out")
+            raise VragError(
+                f"late.dims is {config.late.dims}, but {given} has {model.config.embedding_dim}: leave it out"
+            )
     elif kind in (MADE_LATE if config.late is not None else SINGLE):
         load = AutoModelForImageTextToText.from_pretrained
         model = load(folder, dtype=dtype)
@@ -105,8 +108,7 @@ def load_retriever(config: RetrieverConfig, folder: str, *, given: str) -> PreTr
             # What says words is not asked: without a gradient of its own it would only decay.
             model.lm_head.requires_grad_(False)
     else:
-        kinds = "a ColQwen2, Qwen2-VL or Qwen2.5-VL model" if config.late else f"one of {', '.join((LATE, *SINGLE))}"
-        raise VragError(f"model.path {given} is a {kind} model: training a retriever takes {kinds}")
+        raise VragError(f"model.path {given} is a {kind} model: training a retriever takes {KINDS}")
     if config.model.freeze_vision:
         vision_of(model).requires_grad_(False)
     if config.model.gradient_checkpointing:
@@ -128,6 +130,8 @@ def load_processor(config: RetrieverConfig, folder: str, *, given: str) -> Proce
     except (OSError, ValueError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise VragError(f"model.path {given} cannot be loaded: {reason}") from error
+    if not hasattr(processor, "image_processor"):
+        raise VragError(f"model.path {given} sees no pictures: training a retriever takes {KINDS}")
     late = config.late
     if late is None or isinstance(processor, ColQwen2Processor):
         return processor
