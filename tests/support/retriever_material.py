@@ -16,6 +16,7 @@ from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.retriever.config import LateConfig, RetrieverConfig, Scored
 from vrag_ray.training.retriever.inputs import Form
 from vrag_ray.training.retriever.model import Retriever, load_processor, load_retriever
+from vrag_ray.training.retriever.pairs import Item
 from vrag_ray.training.retriever.recipe import form_of
 from vrag_ray.worlds.mosaic.page import CELLS
 
@@ -63,6 +64,11 @@ def retriever_of(config: RetrieverConfig) -> tuple[Retriever, Form]:
     model = load_retriever(config, folder, given=folder)
     processor = load_processor(config, folder, given=folder)
     return Retriever(model, config), form_of(AutoConfig.from_pretrained(folder), processor, config, folder)
+
+
+def read(items: Sequence[Item]) -> list[Content]:
+    """Pictures as they are: these have the right size."""
+    return [Content(item.text, Path(item.picture).read_bytes() if item.picture else None) for item in items]
 
 
 def written_pairs(folder: Path, count: int, negatives: Sequence[int] = ()) -> Path:

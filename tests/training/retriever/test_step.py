@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,22 +12,17 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 pytest.importorskip("transformers", reason="NO TRANSFORMERS: retrievers are not trained here")
 from tests.support.mosaic_runs import Gradients, apart
-from tests.support.retriever_material import config_of, retriever_of, written_pairs
+from tests.support.retriever_material import config_of, read, retriever_of, written_pairs
 from tests.support.two_ranks import on_two_ranks
-from vrag_ray.embedding.base import Content
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import ModelConfig, OptimizerConfig
 from vrag_ray.training.retriever.batches import Batch, Batches
 from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.training.retriever.losses import Vectors, contrastive
-from vrag_ray.training.retriever.pairs import Item, read_pairs
+from vrag_ray.training.retriever.pairs import read_pairs
 from vrag_ray.training.retriever.step import padded, step
 from vrag_ray.training.trainer.optimizer import Optimizer
 from vrag_ray.types import VragError
-
-
-def read(items: Sequence[Item]) -> list[Content]:
-    return [Content(item.text, Path(item.picture).read_bytes() if item.picture else None) for item in items]
 
 
 def batch_in(folder: Path, **values: int) -> Batch:

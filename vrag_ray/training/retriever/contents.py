@@ -30,16 +30,16 @@ class ContentReader:
         self._spec = spec
         self._loop = asyncio.Runner()
         self._library: Library | None = None
-        self._documents: dict[str, list[str]] = {}
+        self.documents: dict[str, list[str]] = {}
         if collection is not None:
             self._library = Library(Settings(collection=collection), _nothing_to_refresh)
             for document in Collection.open(collection).documents():
-                self._documents.setdefault(document.uri.rpartition("/")[2], []).append(document.doc_id)
+                self.documents.setdefault(document.uri.rpartition("/")[2], []).append(document.doc_id)
 
     def check(self, pairs: Sequence[Pair]) -> None:
         """Raises ``DataError`` for a document that the collection has not, or has twice by that name."""
         for name in {item.doc for pair in pairs for item in (pair.query, *pair.positives, *pair.negatives)} - {""}:
-            found = self._documents.get(name, ())
+            found = self.documents.get(name, ())
             if len(found) != 1:
                 many = f"{len(found)} documents" if found else "no document"
                 raise DataError(f"the collection has {many} of the name {name!r}: name each of its documents once")
@@ -58,7 +58,7 @@ class ContentReader:
         spec = self._spec
         requests = [
             PictureRequest(
-                self._documents[page.doc][0],
+                self.documents[page.doc][0],
                 Locator(page=page.page),
                 None,
                 None,
