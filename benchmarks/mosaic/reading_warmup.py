@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.mosaic.retrieval_task import described, random_pages, shown
 from vrag_ray.policies.llm.vllm_prompt import pictures
+from vrag_ray.training.config import OptimizerConfig, Schedule
+from vrag_ray.training.trainer.optimizer import lr_at
 from vrag_ray.worlds.mosaic.chance import drawn_from
 from vrag_ray.worlds.mosaic.colours import COLOURS
 from vrag_ray.worlds.mosaic.page import CELLS
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from transformers import PreTrainedModel
 
-BATCH, LR, RAMP = 32, 2e-3, 40
+BATCH, LR, RAMP, LAST_LR = 32, 2e-3, 40, 1e-4
 PROMPT = "<|im_start|>user\n<|vision_start|><|image_pad|><|vision_end|>"
 """A page, as it is embedded later."""
 
@@ -46,6 +48,7 @@ def warm_up(source: Path, target: Path, *, steps: int, seed: int, plain_position
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR, betas=(0.9, 0.95), weight_decay=0.01, foreach=True)
     pages = random_pages("warm-up", steps * BATCH, seed)
     chance = drawn_from("retrieval", "reading", seed)
+    schedule = OptimizerConfig(lr=LR, warmup_steps=RAMP, schedule=Schedule.COSINE, final_lr=LAST_LR)
     right: list[float] = []
     begun = time.monotonic()
     for step in range(steps):
@@ -67,7 +70,7 @@ def warm_up(source: Path, target: Path, *, steps: int, seed: int, plain_position
         labels = inputs["input_ids"][rows, columns]
         loss = torch.nn.functional.cross_entropy(logits, labels)
         for group in optimizer.param_groups:
-            group["lr"] = LR * min(1.0, (step + 1) / RAMP)
+            group["lr"] = lr_at(step, steps, schedule)
         torch.autograd.backward(loss)
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -76,7 +79,7 @@ def warm_up(source: Path, target: Path, *, steps: int, seed: int, plain_position
         if (step + 1) % 50 == 0 or step + 1 == steps:
             spent = time.monotonic() - begun
             print(
-                f"  reading {step + 1}/{steps}: loss {float(loss):.3f}, {right[-1]:.3f} right, {spent:.0f} s",
+                f"  reading {step + 1}/{steps}: loss {float(loss.detach()):.3f}, {right[-1]:.3f} right, {spent:.0f} s",
                 flush=True,
             )
     model.save_pretrained(target)
