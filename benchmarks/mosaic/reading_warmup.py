@@ -44,6 +44,7 @@ def warm_up(source: Path, target: Path, *, steps: int, seed: int, plain_position
     read: Callable[..., Callable[..., dict[str, Tensor]]] = AutoProcessor.from_pretrained
     processor = read(str(source))
     ids: Callable[[str], int] = getattr(processor, "tokenizer").convert_tokens_to_ids  # noqa: B009
+    end = ids("<|vision_end|>")
     colours = torch.tensor([ids(colour.value) for colour in COLOURS])
     optimizer = torch.optim.AdamW(model.parameters(), lr=LR, betas=(0.9, 0.95), weight_decay=0.01, foreach=True)
     pages = random_pages("warm-up", steps * BATCH, seed)
@@ -59,7 +60,10 @@ def warm_up(source: Path, target: Path, *, steps: int, seed: int, plain_position
             padding=True,
             return_tensors="pt",
         )
-        rows, columns = torch.isin(inputs["input_ids"], colours).nonzero(as_tuple=True)
+        # All that is said, cells too: so a colour comes to be bound to the cell before it, as in a query.
+        said = inputs["attention_mask"].bool() & (inputs["input_ids"] == end).cumsum(dim=1).bool()
+        said &= inputs["input_ids"] != end
+        rows, columns = said.nonzero(as_tuple=True)
         asked = dict(inputs)
         if plain_positions:
             count = asked["input_ids"].shape
@@ -75,7 +79,8 @@ def warm_up(source: Path, target: Path, *, steps: int, seed: int, plain_position
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        right.append(float((logits.argmax(dim=1) == labels).float().mean()))
+        named = torch.isin(labels, colours)
+        right.append(float((logits.argmax(dim=1) == labels)[named].float().mean()))
         if (step + 1) % 50 == 0 or step + 1 == steps:
             spent = time.monotonic() - begun
             print(
