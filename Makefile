@@ -46,6 +46,7 @@ bench-training: setup ## From random weights to an agent, what a step costs, the
 	$(BIN)/python benchmarks/mosaic_rl.py --out benchmarks/data/mosaic-rl
 	$(BIN)/python benchmarks/rl_step.py benchmarks/data/mosaic-rl
 	$(BIN)/python benchmarks/ggpo.py --out benchmarks/data/ggpo
+	$(BIN)/python benchmarks/visual_retrieval.py --out benchmarks/data/visual-retrieval
 
 clean: ## Remove the environment and every cache and build product
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info

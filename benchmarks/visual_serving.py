@@ -1,5 +1,5 @@
-"""The retriever that benchmarks/visual_retrieval.py trained, behind the real service: what it finds over HTTP, where its
-heat maps point, and whether an agent answers questions about pages whose names it is not told.
+"""The retriever that benchmarks/visual_retrieval.py trained, behind the real service: what it finds over HTTP, where
+its heat maps point, and whether an agent answers questions about pages whose names it is not told.
 
     python benchmarks/visual_serving.py FOLDER_OF_VISUAL_RETRIEVAL --queries 100
 
@@ -17,6 +17,10 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+# So that `python benchmarks/visual_serving.py` finds the packages beside it.
+sys.path[0] = str(Path(__file__).parents[1])
+
+from benchmarks.mosaic.retrieval_task import FAMILY, PAGES, SIZES, Query, file_name, held_out, read_queries
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.observation import Prompt
@@ -33,9 +37,7 @@ from vrag_ray.types import LEXICAL, TEXT, Completion
 from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.worlds.mosaic.colours import COLOURS, Colour
 from vrag_ray.worlds.mosaic.drawing import page_side
-from vrag_ray.worlds.mosaic.page import CELLS, Page, cell_at, cell_box
-
-from benchmarks.mosaic.retrieval_task import FAMILY, PAGES, SIZES, Query, file_name, held_out, read_queries
+from vrag_ray.worlds.mosaic.page import CELLS, cell_at, cell_box
 
 SPACE = "seen"
 
@@ -61,12 +63,13 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=60, help="asked of the agent")
     arguments = parser.parse_args()
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+    model = arguments.folder / "late-run" / "final"
     settings = Settings(
         collection=str(arguments.folder / "served-collection"),
         # Mosaics have no words, and looking for some on a thousand pages takes a quarter of an hour.
         corpus={"ocr": False},  # type: ignore[arg-type]
         # As it was trained to see them: one visual token a cell.
-        spaces={SPACE: SpaceConfig(model=str(arguments.folder / "late-run" / "final"), max_pixels=page_side(FAMILY) ** 2)},
+        spaces={SPACE: SpaceConfig(model=str(model), max_pixels=page_side(FAMILY) ** 2)},
         agent=mosaic_agent(),
     )
     service = start_serving(settings, 0) if Path(settings.collection).exists() else None
@@ -79,7 +82,7 @@ def main() -> None:
     queries = read_queries(arguments.folder / "held-out")
     try:
         with Client(service.base_url, timeout_s=300) as client:
-            print("| cells named | first | first fits | among ten | region on a named cell | region within named cells |")
+            print("| cells named | first | first fits | among ten | region on named cell | region within named cells |")
             print("|---|---|---|---|---|---|")
             for size in SIZES:
                 of_size = [query for query in queries if len(query.cells) == size][: arguments.queries]
@@ -93,7 +96,9 @@ def main() -> None:
                 words = _asked(client, [query for query in queries if len(query.cells) == 3][: arguments.queries], mode)
                 print(f"{mode}: three-cell first {words.first:.3f}, among ten {words.among_ten:.3f}", flush=True)
         right = asyncio.run(_agent(settings, arguments.seed, queries, arguments.questions))
-        print(f"agent: {right:.3f} of {arguments.questions} questions about pages whose names it was not told", flush=True)
+        print(
+            f"agent: {right:.3f} of {arguments.questions} questions about pages whose names it was not told", flush=True
+        )
     finally:
         service.stop()
 
@@ -119,7 +124,7 @@ def _asked(client: Client, queries: list[Query], mode: str) -> Answered:
 async def _agent(settings: Settings, seed: int, queries: tuple[Query, ...], questions: int) -> float:
     """The share of right answers of an agent that searches by the description and reads the cell in the picture."""
     evidence = await CollectionEvidence.open(settings)
-    pages = {name: page for name, page in _pages(seed)}
+    pages = {file_name(page): page for page in held_out(seed).pages}
     chance, right = random.Random(seed), 0
     chosen = [query for query in queries if len(query.cells) == 4][:questions]
     try:
@@ -139,10 +144,6 @@ async def _agent(settings: Settings, seed: int, queries: tuple[Query, ...], ques
     finally:
         await evidence.close()
     return right / max(1, len(chosen))
-
-
-def _pages(seed: int) -> list[tuple[str, Page]]:
-    return [(file_name(page), page) for page in held_out(seed).pages]
 
 
 @dataclass(frozen=True, slots=True)

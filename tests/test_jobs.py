@@ -14,6 +14,7 @@ JOBS = ROOT / "jobs"
 COMMANDS = {
     "construct": ["train", "construct"],
     "ingest": ["ingest"],
+    "train_retriever": ["train", "retriever"],
     "train_rl": ["train", "rl"],
     "train_sft": ["train", "sft"],
 }

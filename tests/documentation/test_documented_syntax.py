@@ -25,6 +25,7 @@ from vrag_ray.cli.main import make_app
 from vrag_ray.config import Settings, load_settings
 from vrag_ray.training.config import RLConfig, SFTConfig, load_training
 from vrag_ray.training.construct.config import ConstructConfig
+from vrag_ray.training.retriever.config import RetrieverConfig
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ALL = [block for page in PAGES for block in blocks(page)]
@@ -176,6 +177,8 @@ def _load(file: Path, values: dict[str, object]) -> None:
         load_training(file, RLConfig)
     elif "trajectories" in values:
         load_training(file, SFTConfig)
+    elif "pairs" in values:
+        load_training(file, RetrieverConfig)
     elif "planner" in values:
         load_training(file, ConstructConfig)
     else:

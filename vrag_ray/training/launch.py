@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
+from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.training.run.folder import FINAL, told
 from vrag_ray.training.run.storage import RunStorage, is_uri
 from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
@@ -25,7 +26,9 @@ def train_rl(config: RLConfig, tell: Tell) -> str:
     from vrag_ray.training.rollout.environment import with_family
 
     _require("torch", "transformers", "vllm", *_of_adapters(config))
-    environment = config.environment.model_copy(update={"collection": _collection(config.environment.collection)})
+    environment = config.environment.model_copy(
+        update={"collection": _collection("environment.collection", config.environment.collection)}
+    )
     cache = config.reward.judge_cache
     reward = config.reward.model_copy(
         update={"judge_cache": output_place("reward.judge_cache", cache) if cache is not None else None}
@@ -52,6 +55,19 @@ def train_sft(config: SFTConfig, tell: Tell) -> str:
     return _fit(config.model_copy(update=paths), train_loop, tell)
 
 
+def train_retriever(config: RetrieverConfig, tell: Tell) -> str:
+    """The same for a retriever: contrastive training on pairs."""
+    from vrag_ray.training.retriever.train import train_loop
+
+    _require("torch", "transformers", *_of_adapters(config))
+    paths = {
+        "pairs": input_place("pairs", config.pairs),
+        "model": _with_model(config),
+        "collection": _collection("collection", config.collection) if config.collection is not None else None,
+    }
+    return _fit(config.model_copy(update=paths), train_loop, tell)
+
+
 def _require(*packages: str) -> None:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
@@ -66,13 +82,13 @@ def _with_model(config: TrainConfig) -> ModelConfig:
     return config.model.model_copy(update={"path": model_place(config.model.path)})
 
 
-def _collection(root: str) -> str:
+def _collection(field: str, root: str) -> str:
     """Searching would make an empty collection where there is none."""
     from vrag_ray.index.storage.collection import Collection
 
-    place = input_place("environment.collection", root)
+    place = input_place(field, root)
     if Collection.open(place).record is None:
-        raise VragError(f"environment.collection: {place} is empty: fill it with `vrag ingest` first")
+        raise VragError(f"{field}: {place} is empty: fill it with `vrag ingest` first")
     return place
 
 

@@ -1,4 +1,4 @@
-"""``vrag train``: trajectories of experts, supervised fine-tuning and reinforcement learning from a configuration."""
+"""``vrag train``: expert trajectories, supervised fine-tuning, reinforcement learning, and retrievers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
 
-train = typer.Typer(name="train", help="Train the agent's model, supervised or by reinforcement.", no_args_is_help=True)
+train = typer.Typer(name="train", help="Train the agent's model, or a retriever.", no_args_is_help=True)
 ConfigFile = Annotated[
     Path, typer.Option("--config", exists=True, dir_okay=False, help="Every setting of the run, in YAML.")
 ]
@@ -24,6 +24,21 @@ def sft(config: ConfigFile) -> None:
     run = load_training(config, SFTConfig)
     with ray_behind_terminal() as echo:
         echo(f"trained model: {train_sft(run, echo)}")
+
+
+@train.command()
+def retriever(config: ConfigFile) -> None:
+    """Learn to find passages from pairs of a query and what answers it. A run of the same name goes on.
+
+    `model.path` is a retriever (ColQwen2, Qwen3-VL-Embedding) or a vision-language model to make one of.
+    """
+    from vrag_ray.training.config import load_training
+    from vrag_ray.training.launch import train_retriever
+    from vrag_ray.training.retriever.config import RetrieverConfig
+
+    run = load_training(config, RetrieverConfig)
+    with ray_behind_terminal() as echo:
+        echo(f"trained retriever: {train_retriever(run, echo)}")
 
 
 @train.command()

@@ -49,7 +49,7 @@ class Scorer:
 
     def shard(self, device: str, compute_dtype: str) -> None:
         """Spread the model over all ranks (``sharding.shard``); they must score equally often from now on."""
-        self._score = shard(self.model, self._scored, device, compute_dtype)
+        self._score = shard(self.model, self.model.model, self._scored, device, compute_dtype)
         self.sharded = True
 
     def _scored(self, batch: Batch) -> Scores:

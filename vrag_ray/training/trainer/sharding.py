@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from vrag_ray.training.trainer.batch import Batch
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from torch import nn
     from transformers import PreTrainedModel
 
-    from vrag_ray.training.trainer.scorer import Scores
+In = TypeVar("In")
+Out = TypeVar("Out")
 
 BLOCKS = ("language_model.layers", "visual.blocks")
 """The lists of layers of which each is gathered on its own: beside the rest, a pass holds one of them whole."""
 
 
 def shard(
-    model: PreTrainedModel, score: Callable[[Batch], Scores], device: str, compute_dtype: str
-) -> Callable[[Batch], Scores]:
-    """Shard ``model`` over all ranks, in place, and return ``score`` as it works then.
+    model: PreTrainedModel, inner: nn.Module, score: Callable[[In], Out], device: str, compute_dtype: str
+) -> Callable[[In], Out]:
+    """Shard ``model`` over all ranks, in place, and return ``score`` as it works then; ``inner`` holds its blocks.
 
     torch.distributed is up; ``device`` is ``cuda`` or ``cpu``. Weights keep their precision and are gathered in
     ``compute_dtype``. All ranks must score equally often, because each pass
@@ -39,13 +38,13 @@ def shard(
             super().__init__()
             self.model = model
 
-        def forward(self, batch: Batch) -> Scores:
+        def forward(self, batch: In) -> Out:
             return score(batch)
 
     precision = MixedPrecisionPolicy(param_dtype=getattr(torch, compute_dtype), reduce_dtype=torch.float32)
     mesh = init_device_mesh(device, (distributed.get_world_size(),))
     for name in BLOCKS:
-        blocks: nn.Module = model.model.get_submodule(name)
+        blocks: nn.Module = inner.get_submodule(name)
         for block in blocks.children():
             fully_shard(block, mesh=mesh, mp_policy=precision)
     root = Root()
@@ -55,5 +54,5 @@ def shard(
             module.set_gradient_divide_factor(1.0)
             # Not every backend can scale while it sums.
             module.set_force_sum_reduction_for_comms(True)
-    call: Callable[[Batch], Scores] = root
+    call: Callable[[In], Out] = root
     return call

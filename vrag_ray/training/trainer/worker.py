@@ -77,15 +77,20 @@ class Worker:
 
     def report(self, metrics: Mapping[str, float], *, checkpoint: bool) -> None:
         """Tell Ray Train of a finished step; with ``checkpoint`` a restart goes on after it. All ranks wait here."""
-        from ray import train
+        report(metrics, self.save if checkpoint else None)
 
-        with ExitStack() as stack:
-            saved = None
-            if checkpoint:
-                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vrag-checkpoint-")))
-                if self.save(folder):
-                    saved = train.Checkpoint.from_directory(str(folder))
-            train.report(dict(metrics), checkpoint=saved)
+
+def report(metrics: Mapping[str, float], save: Callable[[Path], bool] | None) -> None:
+    """Tell Ray Train of a finished step, with a checkpoint where ``save`` writes one. All ranks wait here."""
+    from ray import train
+
+    with ExitStack() as stack:
+        saved = None
+        if save is not None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vrag-checkpoint-")))
+            if save(folder):
+                saved = train.Checkpoint.from_directory(str(folder))
+        train.report(dict(metrics), checkpoint=saved)
 
 
 def start_worker(

@@ -1,0 +1,110 @@
+"""The words and pictures of queries and passages, the pictures at exactly the size at which they are embedded."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+from vrag_ray.agent.chat import PictureRequest
+from vrag_ray.config import Settings
+from vrag_ray.embedding.base import Content, PictureSpec
+from vrag_ray.imaging.coordinates import Size, model_size
+from vrag_ray.imaging.fitting import fitted
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.library.library import Library
+from vrag_ray.training.data.rows import DataError
+from vrag_ray.training.retriever.pairs import Item, Pair
+from vrag_ray.types import Locator, VragError
+
+
+class ContentReader:
+    """Reads items as an ingest would show them to an embedder that asks for ``spec``.
+
+    ``collection`` is the folder of the one that pages of documents are drawn from, None where there are none.
+    """
+
+    def __init__(self, spec: PictureSpec, collection: str | None) -> None:
+        self._spec = spec
+        self._loop = asyncio.Runner()
+        self._library: Library | None = None
+        self.documents: dict[str, list[str]] = {}
+        if collection is not None:
+            self._library = Library(Settings(collection=collection), _nothing_to_refresh)
+            for document in Collection.open(collection).documents():
+                self.documents.setdefault(document.uri.rpartition("/")[2], []).append(document.doc_id)
+
+    def check(self, pairs: Sequence[Pair]) -> None:
+        """Raises ``DataError`` for a document that the collection has not, or has twice by that name."""
+        for name in {item.doc for pair in pairs for item in (pair.query, *pair.positives, *pair.negatives)} - {""}:
+            found = self.documents.get(name, ())
+            if len(found) != 1:
+                many = f"{len(found)} documents" if found else "no document"
+                raise DataError(f"the collection has {many} of the name {name!r}: name each of its documents once")
+
+    def read(self, items: Sequence[Item]) -> list[Content]:
+        """In order. Raises ``DataError`` that names what cannot be read."""
+        drawn = iter(self._drawn([item for item in items if item.doc]))
+        return [
+            Content(item.text, next(drawn) if item.doc else self._file(item.picture) if item.picture else None)
+            for item in items
+        ]
+
+    def _drawn(self, pages: Sequence[Item]) -> list[bytes]:
+        if self._library is None or not pages:
+            return []
+        spec = self._spec
+        requests = [
+            PictureRequest(
+                self.documents[page.doc][0],
+                Locator(page=page.page),
+                None,
+                None,
+                spec.patch,
+                spec.min_pixels,
+                spec.max_pixels,
+            )
+            for page in pages
+        ]
+        pngs = []
+        for page, picture in zip(pages, self._loop.run(self._library.pictures(requests)), strict=True):
+            if isinstance(picture, VragError):
+                raise DataError(f"{page.name}: {picture}") from picture
+            pngs.append(picture.png)
+        return pngs
+
+    def _file(self, path: str) -> bytes:
+        from PIL import Image, ImageOps
+
+        spec = self._spec
+        try:
+            data = Path(path).read_bytes()
+            with Image.open(io.BytesIO(data)) as picture:
+                raw = Size(picture.width, picture.height)
+                size = model_size(raw, patch=spec.patch, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels)
+                if picture.format == "PNG" and size == raw:
+                    return data
+                made = io.BytesIO()
+                ImageOps.exif_transpose(picture).convert("RGB").save(made, "PNG", compress_level=1)
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            raise DataError(f"{path} is no picture: {error}") from error
+        return fitted(made.getvalue(), size)
+
+    def close(self) -> None:
+        if self._library is not None:
+            self._library.close()
+        self._loop.close()
+
+    def __enter__(self) -> ContentReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+async def _nothing_to_refresh() -> int:
+    return 0
