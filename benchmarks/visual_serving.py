@@ -13,6 +13,7 @@ import asyncio
 import io
 import os
 import random
+import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
