@@ -154,5 +154,20 @@ def another(config: SpaceConfig) -> ColourEmbedder:
     return ColourEmbedder("colours/2")
 
 
+class BrittleEmbedder(ColourEmbedder):
+    """Breaks, as a card that is lost does, at the first blue page."""
+
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        found = super().embed_passages(contents)
+        blue = self._words("blue").vectors[0]
+        if any(isinstance(one, Embedding) and float(one.vectors[0] @ blue) > 0.99 for one in found):
+            raise RuntimeError("the card is gone")
+        return found
+
+
+def brittle(config: SpaceConfig) -> BrittleEmbedder:
+    return BrittleEmbedder()
+
+
 def unloadable(config: SpaceConfig) -> ColourEmbedder:
     raise ValueError("its weights are gone")

@@ -189,6 +189,21 @@ def test_a_model_that_cannot_be_loaded_leaves_ingest_whole_and_says_so(folder: P
         embed_spaces(settings, ["odd"])
 
 
+def test_a_model_that_breaks_ends_with_one_line_and_keeps_what_was_embedded(tmp_path: Path) -> None:
+    root = tmp_path / "c"
+    painted_pdf(tmp_path / "pages.pdf", [*mosaics(16), ["blue"] * 16])
+    ingest([tmp_path / "pages.pdf"], with_spaces(root))
+    broken = with_spaces(root, late=SpaceConfig(model=f"{HERE}:unloadable"))
+    with pytest.raises(VragError, match=r"unloadable cannot be loaded: its weights are gone$"):
+        embed_spaces(broken)
+    with pytest.raises(VragError, match=r"filling late stopped: the card is gone\. What was embedded until then is"):
+        embed_spaces(with_spaces(root, late=SpaceConfig(model=f"{HERE}:brittle", batch=4)))
+    kept = Collection.open(root).space("late").passages
+    [report] = embed_spaces(with_spaces(root, late=LATE))
+    assert (report.embedded, report.passages) == (17 - kept, 17)
+    assert verify(root).is_sound
+
+
 def test_the_command_line_makes_rebuilds_and_drops_a_space(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

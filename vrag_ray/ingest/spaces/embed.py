@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,10 @@ from pydantic import ValidationError
 from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import PictureSpec
 from vrag_ray.embedding.registry import space_embedder
+from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.spaces import StoredVectors
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
+from vrag_ray.ingest.machine import ACTOR_CPUS, cause_of, usable_cpus, without_ray_data_output
 from vrag_ray.ingest.progress import Counts, read_board, reporting, start_board
 from vrag_ray.ingest.report import FileError, Progress, SpaceReport, StageProgress
 from vrag_ray.ingest.spaces.manifest import manifest_of
@@ -143,9 +145,13 @@ def _known_traits(writer: CollectionWriter, name: str, config: SpaceConfig) -> E
 def _traits(config: SpaceConfig) -> EmbedderTraits:
     """Found out in a process of its own, which gives the weights' memory back."""
     import ray
+    from ray.exceptions import RayError
 
     task = ray.remote(_traits_or_why_not).options(num_cpus=0, num_gpus=config.num_gpus, max_retries=0)
-    found: EmbedderTraits | VragError = ray.get(task.remote(config))
+    try:
+        found: EmbedderTraits | VragError = ray.get(task.remote(config))
+    except RayError as error:
+        raise VragError(f"the model {config.model} cannot be loaded: {cause_of(error)}") from error
     if isinstance(found, VragError):
         raise found
     return found
@@ -187,6 +193,8 @@ def _fill(
     group: Sequence[_Space],
     on_progress: Callable[[Progress], None] | None,
 ) -> list[SpaceReport]:
+    from ray.exceptions import RayError
+
     began = time.monotonic()
     wanted = {space.name: space.traits.modalities for space in group}
     manifest = manifest_of(writer, wanted)
@@ -204,9 +212,21 @@ def _fill(
             try:
                 for block in graph.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
                     committer.add_block(block)
-            finally:
-                committer.flush()
-                writer.publish("embed")
+            except StorageError:
+                # Not flushed: it would commit once more what may be committed already.
+                with suppress(StorageError):
+                    writer.publish("embed (interrupted)")
+                raise
+            except BaseException as error:
+                committer.finish()
+                if isinstance(error, RayError):
+                    names = ", ".join(space.name for space in group)
+                    raise VragError(
+                        f"filling {names} stopped: {cause_of(error)}. What was embedded until then is kept, and the "
+                        "same command goes on from there"
+                    ) from error
+                raise
+            committer.finish()
         bottleneck = read_board(board).bottleneck(time.monotonic() - began)
     records = {record.name: record for record in writer.spaces.records}
     return [
@@ -294,6 +314,10 @@ class _Committer:
         if time.monotonic() - self._published_at > PUBLISH_EVERY_S:
             self._writer.publish("embed (running)")
             self._published_at = time.monotonic()
+
+    def finish(self) -> None:
+        self.flush()
+        self._writer.publish("embed")
 
     def _stored(self, name: str, row: Mapping[str, object]) -> StoredVectors:
         vectors, grid, error = (row[column] for column in columns_of(name))
