@@ -39,7 +39,6 @@ from vrag_ray.training.algorithms.algorithm import ALGORITHMS
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import EngineConfig, EnvironmentConfig, ModelConfig, OptimizerConfig, RewardConfig
-from vrag_ray.training.rollout.collector import collect_seldom
 from vrag_ray.training.rollout.colocated import ColocatedEngine
 from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.recording import derive_seed
@@ -135,7 +134,6 @@ class Bench:
 
     async def agent_against_engine(self) -> None:
         """Tokens a second of agent runs, and of the engine given the very same prompts at once."""
-        collect_seldom()
         config = EnvironmentConfig(
             collection=str(self.course / "collection"), agent=mosaic_agent(), corpus=CorpusConfig(ocr=False)
         )
@@ -283,7 +281,6 @@ async def against_trl(bench: Bench, folder: Path) -> None:
     chats = [one.messages for one in exercises]
     ours = [(bench.form.tokens(ChatRequest(chat))[0], images(chat)) for chat in chats]
     theirs = [(chat[0].text, pictures(images(chat))[0]) for chat in chats]
-    collect_seldom()
     peer = TrlStep(bench.model, theirs, bench.form.picture_tokens, folder)
     mine: list[float] = []
     trl: list[float] = []
