@@ -136,7 +136,6 @@ class Bench:
 
     async def agent_against_engine(self) -> None:
         """Tokens a second of agent runs, and of the engine given the very same prompts at once."""
-        collect_seldom()
         config = EnvironmentConfig(
             collection=str(self.course / "collection"), agent=mosaic_agent(), corpus=CorpusConfig(ocr=False)
         )
@@ -284,7 +283,6 @@ async def against_trl(bench: Bench, folder: Path) -> None:
     chats = [one.messages for one in exercises]
     ours = [(bench.form.tokens(ChatRequest(chat))[0], images(chat)) for chat in chats]
     theirs = [(chat[0].text, pictures(images(chat))[0]) for chat in chats]
-    collect_seldom()
     peer = TrlStep(bench.model, theirs, bench.form.picture_tokens, folder)
     mine: list[float] = []
     trl: list[float] = []

@@ -86,8 +86,6 @@ async def main(model: str) -> None:
     await crowd[0]
     left.cancel()
     await asyncio.wait({left})
-    # Not to be stopped by the clock before the engine fails.
-    colocated.BURST_S = 600.0
     whole, step = [0], engine._engine.step
 
     def failing() -> list[RequestOutput]:

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from tests.support.object_store import Bucket
+from tests.support.train_double import TrainDouble
 from tests.support.training_configs import RL, SFT
 from vrag_ray.training.config import RLConfig, SFTConfig
 from vrag_ray.training.launch import train_rl, train_sft
@@ -66,14 +67,12 @@ def test_what_is_missing_or_cannot_work_is_found_before_anything_starts(
     )
 
 
-class Trainer:
-    """In Ray Train's place: keeps what it is given, and does nothing."""
-
-    def __init__(self, loop: object, *, train_loop_config: dict[str, object], **more: object) -> None:
-        Trainer.given, Trainer.run = train_loop_config, more["run_config"]
-
-    def fit(self) -> None:
-        """Nothing."""
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> TrainDouble:
+    double = TrainDouble()
+    double.install(monkeypatch)
+    monkeypatch.setattr("ray.is_initialized", lambda: True)
+    return double
 
 
 @pytest.fixture
@@ -87,8 +86,6 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "questions.jsonl").touch()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr("ray.train.torch.TorchTrainer", Trainer)
-    monkeypatch.setattr("ray.is_initialized", lambda: True)
     return folder
 
 
@@ -102,7 +99,9 @@ PLACES = [
 
 
 @pytest.mark.parametrize(("storage", "folder"), [(None, "{project}/vrag-runs"), *PLACES])
-def test_a_run_is_kept_where_its_storage_says(storage: str | None, folder: str, project: Path, tmp_path: Path):
+def test_a_run_is_kept_where_its_storage_says(
+    storage: str | None, folder: str, project: Path, tmp_path: Path, workers: TrainDouble
+):
     home = tmp_path / "home"
     own = {} if storage is None else {"storage": storage.format(home=home)}
     told: list[str] = []
@@ -110,9 +109,9 @@ def test_a_run_is_kept_where_its_storage_says(storage: str | None, folder: str, 
     place = folder.format(project=project, home=home)
     assert told == [f"everything of this run: {place}/run"]
     assert final == f"{place}/run/final"
-    assert Trainer.given["storage"] == Trainer.run.storage_path == place
+    assert workers.config["storage"] == workers.storage_path == place
     assert Path(place, "run").is_dir()
-    assert (Trainer.given["trajectories"], Trainer.given["model"]["path"]) == (
+    assert (workers.config["trajectories"], workers.config["model"]["path"]) == (
         str(project / "expert"),
         str(project / "model"),
     )
@@ -120,13 +119,18 @@ def test_a_run_is_kept_where_its_storage_says(storage: str | None, folder: str, 
 
 @pytest.mark.parametrize(("cache", "folder"), PLACES)
 def test_workers_are_told_where_verdicts_collection_and_questions_are(
-    cache: str, folder: str, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: str,
+    folder: str,
+    project: Path,
+    tmp_path: Path,
+    workers: TrainDouble,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     home = tmp_path / "home"
     monkeypatch.setattr("vrag_ray.training.launch._collection", lambda root: f"{project}/{root}")
     values = {"model": {"path": "model"}, "reward": {"judge_cache": cache.format(home=home)}}
     train_rl(RLConfig.model_validate(RL | values), lambda _: None)
-    given = Trainer.given
+    given = workers.config
     assert given["reward"]["judge_cache"] == folder.format(project=project, home=home)
     assert given["environment"]["collection"] == f"{project}/pages"
     assert (given["examples"], given["model"]["path"]) == (str(project / "questions.jsonl"), str(project / "model"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, contextmanager
 from typing import TypeVar
 
 from vrag_ray.agent.chat import QUESTION, Picture, PictureRequest, QuestionPicture
@@ -88,18 +88,13 @@ class Run:
                     yield event
 
     async def finish(self) -> RunRecord:
-        """Run to the end at once, for whom the record is enough: the same events, and none of them waits for a reader.
+        """Run to the end, for whom the record is enough.
 
         To cancel, cancel the task that waits: what is under way is cancelled with it.
         """
-        with self._started_once():
-            self._stamp(self._start_event())
-            async with self._in_time():
-                while not isinstance(self._episode.need, Done):
-                    self._speaking = self._episode.steps + 1
-                    await self._attempt()
-                    self._record_news()
-            self._record_news()
+        async with aclosing(self.events()) as events:
+            async for _ in events:
+                pass
         return self.record()
 
     def record(self) -> RunRecord:
@@ -154,16 +149,13 @@ class Run:
         return PictureRef(sha256=sent.sha256, size=sent.size) if sent is not None else None
 
     async def _advance(self) -> None:
-        """Serve one need, or end the run because the time is up or the policy is gone."""
-        async with self._in_time():
-            await self._attempt()
+        """Serve one need, or end the run because the time is up or the policy is gone.
 
-    @asynccontextmanager
-    async def _in_time(self) -> AsyncGenerator[None]:
-        """What waits longer than the run may take is cancelled, and the run ends."""
+        What waits longer than the run may take is cancelled, and the run ends.
+        """
         try:
             async with asyncio.timeout(self._left()):
-                yield
+                await self._attempt()
         except TimeoutError:
             self._expire()
 
@@ -254,11 +246,6 @@ class Run:
             return await asked
         except VragError as error:
             return [error] * count
-
-    def _record_news(self) -> None:
-        """Record what was said and what came of it since the last time, in the order in which a reader has it."""
-        for event in (*self._deltas.take(self._speaking), *self._episode.drain()):
-            self._stamp(event)
 
     def _stamp(self, event: Event) -> Event:
         done = stamped(event, len(self._events), self._elapsed())

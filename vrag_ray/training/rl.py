@@ -17,7 +17,6 @@ from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_sa
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
-from vrag_ray.training.rollout.collector import collect_seldom
 from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.rollout import Task, chosen, rollouts
 from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
@@ -112,7 +111,6 @@ class Session:
         await backend.load_weights(full_weights(worker.model), str(session.first))
         if log is not None:
             log.rewind(session.first)
-        collect_seldom()
         return session
 
     @property

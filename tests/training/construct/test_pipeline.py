@@ -16,12 +16,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from tests.support.evidence_stub import evidence_stub
 from tests.support.judge_stub import JudgeStub, case_of, judge_stub
 from tests.support.openai_stub import Body, Say, Stub, openai_stub, texts_of
 from tests.support.paths import ROOT
+from tests.support.train_double import TrainDouble
 from vrag_ray.agent.protocols.tags import TagsProtocol
+from vrag_ray.cli.main import make_app
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.construct.config import ConstructConfig
 from vrag_ray.training.construct.experts import Turns
@@ -189,7 +192,9 @@ def test_a_scorer_that_is_none_is_refused_before_anything_is_asked(tmp_path: Pat
         assert at.experts.requests == []
 
 
-def test_the_job_constructs_and_exports(tmp_path: Path) -> None:
+def test_the_job_constructs_and_exports_what_vrag_train_sft_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import ray
 
     with scene(tmp_path, Minds()) as at:
@@ -204,9 +209,30 @@ def test_the_job_constructs_and_exports(tmp_path: Path) -> None:
     assert "1 conversations, 2 pictures" in done.stdout
     [row] = json.loads((tmp_path / "sft" / "sft.json").read_text())
     assert [message["role"] for message in row["messages"]] == ["user", "assistant"] * 3
+    assert f"trajectories: {tmp_path / 'sft'}" in done.stdout
+    check_that_sft_reads(tmp_path, monkeypatch)
 
 
-# Quick form: ``test_sft_replies``: conversations as exported, in the model's tokens; the tests above construct them.
+def check_that_sft_reads(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    """``vrag train sft`` on the export ``folder/sft``, up to what every worker reads before it learns."""
+    pytest.importorskip("transformers", reason="NO TRANSFORMERS: constructed runs are not read here")
+    from tiny_model import save_tiny_model
+
+    save_tiny_model(folder / "model")
+    workers = TrainDouble()
+    workers.install(patch)
+    own = {"name": "imitation", "storage": str(folder / "runs"), "model": {"path": str(folder / "model")}}
+    config = folder / "sft.yaml"
+    config.write_text(yaml.safe_dump(own | {"trajectories": str(folder / "sft")}), encoding="utf-8")
+    done = CliRunner().invoke(make_app(), ["train", "sft", "--config", str(config)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1] == f"trained model: {folder / 'runs/imitation/final'}"
+    form = ChatFormat(workers.config["model"]["path"])
+    read = read_replies(Path(workers.config["trajectories"]), form, Pixels(form.processor).expand_image_tokens, 100_000)
+    assert len(read.calls) == 3, "a search, a crop and an answer of the run that was judged right"
+
+
+# Quick form: ``test_the_job_constructs_and_exports_what_vrag_train_sft_reads`` above, up to the learning.
 @pytest.mark.exhaustive
 def test_the_model_learns_from_what_the_command_line_constructed(tmp_path: Path) -> None:
     """``vrag train construct``, then ``vrag train sft`` on what it exported: no line of Python between them."""

@@ -28,16 +28,6 @@ if TYPE_CHECKING:
     from vllm import LLM, SamplingParams
     from vllm.v1.engine.llm_engine import LLMEngine
 
-HOPS = 10
-"""Turns of the event loop after which a run whose reply has come has asked for the next one, if nothing else is
-missing. Without them it would sit out as many steps of the engine. No more are made once as many have asked as have
-been answered."""
-BURST_S = 0.25
-"""Runs go on together and not after each step, at most this late, while twice as many replies are asked for as the
-engine has places: it lacks nothing meanwhile, and both codes run faster when they interrupt each other seldom."""
-IO_TURNS = 3
-"""Turns of the event loop after each step within a burst: searches and pictures, which take many, go on meanwhile."""
-
 INCOMPLETE = "\ufffd"
 
 
@@ -95,7 +85,6 @@ class ColocatedEngine:
         self._decode: Callable[..., str] = backend.decode
         self._temperature = temperature
         self._max_images = config.max_images
-        self._plenty = 2 * config.max_num_seqs
         self._sleeps = config.gpu
         self._waiting: dict[str, _Waiting] = {}
         self._pump: asyncio.Task[None] | None = None
@@ -217,22 +206,15 @@ class ColocatedEngine:
         )
 
     async def _run_engine(self) -> None:
-        """Step while anybody waits. A fault of the engine is everybody's whose reply is not whole."""
-        now = asyncio.get_running_loop().time
-        finished: list[_Waiting] = []
-        paused = now()
+        """Step while anybody waits; after each step the others on the event loop go on. A fault of the engine is
+        everybody's whose reply is not whole.
+        """
         try:
             while self._waiting:
-                finished.extend(entry for output in self._engine.step() if (entry := self._received(output)))
-                if self._engine.get_num_unfinished_requests() >= self._plenty and now() - paused < BURST_S:
-                    await self._turns(IO_TURNS)
-                    continue
-                _give(finished)
-                await self._turns(HOPS if finished else 1, until=self._number + len(finished))
-                finished.clear()
-                paused = now()
+                for output in self._engine.step():
+                    self._receive(output)
+                await asyncio.sleep(0)
         except Exception as error:
-            _give(finished)
             for entry in self._waiting.values():
                 if not entry.done.done():
                     entry.done.set_exception(ModelLostError(f"the engine failed: {error}"))
@@ -240,27 +222,14 @@ class ColocatedEngine:
         finally:
             self._pump = None
 
-    async def _turns(self, most: int, until: int | None = None) -> None:
-        """Let the others on the event loop go on, at most until as many replies have been asked for as ``until``."""
-        for _ in range(most):
-            await asyncio.sleep(0)
-            if self._number == until:
-                break
-
-    def _received(self, output: object) -> _Waiting | None:
-        """Who waits for the reply that ``output`` ends."""
+    def _receive(self, output: object) -> None:
+        """Add an output to its reply, and let whoever waits for it go on once it is whole."""
         from vllm import RequestOutput
 
         assert isinstance(output, RequestOutput)
         entry = self._waiting.get(output.request_id)
         if entry is None:
-            return None
+            return
         entry.reply.add(output)
-        return entry if output.finished else None
-
-
-def _give(replies: Iterable[_Waiting]) -> None:
-    """Let those go on whose replies are whole."""
-    for entry in replies:
-        if not entry.done.done():
+        if output.finished and not entry.done.done():
             entry.done.set_result(None)

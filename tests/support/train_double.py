@@ -1,0 +1,28 @@
+"""In Ray Train's place: keeps what the workers would be given, and starts none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+
+@dataclass
+class TrainDouble:
+    """``config`` is that of the loop on every worker; ``storage_path`` is Ray Train's own."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    storage_path: str = ""
+
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        double = self
+
+        class Trainer:
+            def __init__(self, _: object, *, train_loop_config: dict[str, Any], run_config: Any, **__: object) -> None:
+                double.config, double.storage_path = train_loop_config, run_config.storage_path
+
+            def fit(self) -> None:
+                """Nothing."""
+
+        patch.setattr("ray.train.torch.TorchTrainer", Trainer)
