@@ -26,9 +26,7 @@ def train_rl(config: RLConfig, tell: Tell) -> str:
     from vrag_ray.training.rollout.environment import with_family
 
     _require("torch", "transformers", "vllm", *_of_adapters(config))
-    environment = config.environment.model_copy(
-        update={"collection": _collection("environment.collection", config.environment.collection)}
-    )
+    environment = config.environment.model_copy(update={"collection": _collection(config.environment.collection)})
     cache = config.reward.judge_cache
     reward = config.reward.model_copy(
         update={"judge_cache": output_place("reward.judge_cache", cache) if cache is not None else None}
@@ -63,7 +61,7 @@ def train_retriever(config: RetrieverConfig, tell: Tell) -> str:
     paths = {
         "pairs": input_place("pairs", config.pairs),
         "model": _with_model(config),
-        "collection": _collection("collection", config.collection) if config.collection is not None else None,
+        "collection": _collection(config.collection, "collection") if config.collection is not None else None,
     }
     return _fit(config.model_copy(update=paths), train_loop, tell)
 
@@ -82,7 +80,7 @@ def _with_model(config: TrainConfig) -> ModelConfig:
     return config.model.model_copy(update={"path": model_place(config.model.path)})
 
 
-def _collection(field: str, root: str) -> str:
+def _collection(root: str, field: str = "environment.collection") -> str:
     """Searching would make an empty collection where there is none."""
     from vrag_ray.index.storage.collection import Collection
 
