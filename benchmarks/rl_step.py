@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 # ``benchmarks.…`` is found from the repository's root, which Python does not look in for a script below it.
 sys.path[0] = str(Path(__file__).parents[1])
 
-from vrag_ray.training.rollout.collector import collect_seldom
 
 from benchmarks.mosaic.exercises import reading_exercise
 from vrag_ray.cluster import start_ray
