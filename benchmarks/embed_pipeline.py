@@ -16,6 +16,7 @@ import random
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -55,26 +56,53 @@ def main() -> None:
         )
         start_ray(None)
         ingest([pdf], settings)
-        ours, busy, memory = _graph(settings.model_copy(update={"spaces": {SPACE: space}}), arguments.pages)
+        seen = _graph(settings.model_copy(update={"spaces": {SPACE: space}}), arguments.pages)
         loop = _loop(pdf, space)
-        print(f"graph {ours:.1f} pages/s, loop {loop:.1f} pages/s, ratio {ours / loop:.2f}")
-        print(f"{busy}; driver grew by {memory:.0f} MB over {arguments.pages} pages")
+        print(f"graph {seen.rate:.1f} pages/s, loop {loop:.1f} pages/s, ratio {seen.rate / loop:.2f}")
+        print(f"embedding busy {seen.busy:.0%} of the time between its first and its last page; {seen.bottleneck}")
+        print(
+            f"{arguments.pages} pages: driver {seen.driver_mb[0]:.0f} MB before, {seen.driver_mb[1]:.0f} at the half, "
+            f"{seen.driver_mb[2]:.0f} at the end; object store at most {seen.store_mb:.0f} MB"
+        )
 
 
-def _graph(settings: Settings, pages: int) -> tuple[float, str, float]:
-    """Pages a second once the model is loaded, the bottleneck in words, and the growth of this process in MB."""
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """``rate`` in pages a second once the model is loaded; ``driver_mb`` before, at the half and at the end."""
+
+    rate: float
+    busy: float
+    bottleneck: str
+    driver_mb: tuple[float, float, float]
+    store_mb: float
+
+
+def _graph(settings: Settings, pages: int) -> Seen:
+    import ray
+
     process = psutil.Process()
-    before = process.memory_info().rss
-    seen: list[tuple[float, int]] = []
+    memory = [process.memory_info().rss / 1e6]
+    store = ray.cluster_resources()["object_store_memory"]
+    most = 0.0
+    seen: list[tuple[float, int, float]] = []
 
     def note(progress: Progress) -> None:
-        seen.append((time.monotonic(), progress.stages[-2].pages))
+        nonlocal most
+        stage = progress.stages[-2]
+        seen.append((time.monotonic(), stage.pages, stage.pages_per_s))
+        most = max(most, store - ray.available_resources().get("object_store_memory", store))
+        if len(memory) == 1 and stage.pages >= pages / 2:
+            memory.append(process.memory_info().rss / 1e6)
 
     [report] = embed_spaces(settings, on_progress=note)
-    working = [(at, done) for at, done in seen if 0 < done < pages]
-    first, last = working[0], working[-1]
-    rate = (last[1] - first[1]) / (last[0] - first[0]) if last[0] > first[0] else pages / report.seconds
-    return rate, f"bottleneck {report.bottleneck}", (process.memory_info().rss - before) / 1e6
+    working = [one for one in seen if 0 < one[1] < pages]
+    (began, first, _), (ended, last, _) = working[0], working[-1]
+    rate = (last - first) / (ended - began)
+    half = memory[1] if len(memory) > 1 else memory[0]
+    # A stage's own rate is that of its working time, so the share of it that was reached is the time it worked.
+    return Seen(
+        rate, rate / seen[-1][2], report.bottleneck, (memory[0], half, process.memory_info().rss / 1e6), most / 1e6
+    )
 
 
 def _loop(pdf: Path, space: SpaceConfig) -> float:
