@@ -19,14 +19,15 @@ def demo(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
     """The folder of a first run, and what it said."""
     folder = tmp_path_factory.mktemp("demo")
-    return folder, demo(folder, "--json")
+    done = demo(folder, "--json")
+    assert done.returncode == 0, done.stderr
+    return folder, done
 
 
 def test_the_demo_answers_a_table_a_chart_and_a_video_question(
     first: tuple[Path, subprocess.CompletedProcess[str]],
 ) -> None:
     _, done = first
-    assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)["answers"]
     assert len(answers) == 3
     assert all(answer["as_expected"] for answer in answers)
