@@ -26,9 +26,9 @@ def paper() -> Shelf:
 
 
 @contextmanager
-def evidence_stub() -> Iterator[str]:
+def evidence_stub(shelf: Shelf | None = None) -> Iterator[str]:
     """The base URL."""
-    shelf = paper()
+    shelf = shelf or paper()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
