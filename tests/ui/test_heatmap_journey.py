@@ -13,7 +13,7 @@ from PIL import Image
 
 from tests.support.browser import CHROMIUM, app_server, kept_screenshots, needs_browser
 from tests.support.planted_spaces import GRID, RGB
-from tests.support.ui_journey import ask, expect, keep, launched, visible, visit
+from tests.support.ui_journey import SETTLED_MS, ask, expect, keep, launched, visible, visit
 from ui.boxes import OUTLINE
 from vrag_ray.config import EmbedderConfig, Settings, SpaceConfig
 from vrag_ray.ingest import ingest
@@ -102,6 +102,9 @@ def test_a_page_that_is_only_drawn_is_cited_in_its_box_and_shows_where_the_quest
         keep(page, "heatmap-page")
         folder = kept_screenshots()
         if folder is not None:
+            # So high that the field at the bottom covers nothing of the card.
+            page.set_viewport_size({"width": 1500, "height": 1800})
+            page.wait_for_timeout(SETTLED_MS)
             page.locator("[class*=st-key-card-]").first.screenshot(path=folder / "heatmap.png")
     rows, columns = np.nonzero((abs(whole - OUTLINE) < 24).all(axis=2))
     height, width = whole.shape[:2]
