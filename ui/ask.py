@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from ui import conversation, evidence, feedback, gateway, graph_panel
+from ui import asked_picture, conversation, evidence, feedback, gateway, graph_panel
 from ui.inert import plain
 from ui.options import EXAMPLES, Options, sidebar
 from ui.run_view import RunView
@@ -22,9 +22,10 @@ def page() -> None:
         st.chat_input("The server does not answer", disabled=True)
         return
     options = sidebar(state.agents)
-    question = st.chat_input("Ask about the documents", key="question", max_chars=MAX_QUESTION, submit_mode="disable")
-    if question and question.strip():
-        conversation.begin(options.request(question.strip()))
+    question = _question_field()
+    picture = asked_picture.sent()
+    if question:
+        conversation.begin(options.request(question, picture))
     ids = conversation.run_ids()
     if not ids:
         _welcome(options)
@@ -32,6 +33,25 @@ def page() -> None:
     for run_id in ids[:-1]:
         _earlier(run_id)
     _current(ids[-1], options)
+
+
+def _question_field() -> str:
+    """What has just been asked, "" where nothing was. A picture can be added to it."""
+    with st.bottom:
+        # Above the field, not beside it: a phone has no room for both in a row.
+        with st.container(horizontal=True, vertical_alignment="center"):
+            picture = asked_picture.picker()
+            if picture is not None:
+                asked_picture.preview(picture)
+        question = st.chat_input(
+            "Ask about the documents",
+            key="question",
+            max_chars=MAX_QUESTION,
+            submit_mode="disable",
+            disabled=picture is not None and bool(picture.problem),
+            on_submit=asked_picture.send,
+        )
+    return (question or "").strip()
 
 
 def _welcome(options: Options) -> None:
@@ -47,8 +67,8 @@ def _welcome(options: Options) -> None:
             st.button(example, key=f"example-{example}", on_click=_ask, args=(options, example))
 
 
-def _ask(options: Options, question: str, instead_of: str = "") -> None:
-    conversation.begin(options.request(question), instead_of=instead_of)
+def _ask(options: Options, question: str, instead_of: str = "", picture: str | None = None) -> None:
+    conversation.begin(options.request(question, picture), instead_of=instead_of)
 
 
 def _asked(run_id: str) -> Watched | None:
@@ -60,6 +80,7 @@ def _asked(run_id: str) -> Watched | None:
         return None
     with st.chat_message("user"):
         st.markdown(plain(_question(run)))
+        asked_picture.shown(_picture(run), run.view.picture)
     return run
 
 
@@ -125,7 +146,12 @@ def _live(run: Watched, right: st.delta_generator.DeltaGenerator, options: Optio
         st.error(f"The run was lost from sight: {plain(str(error))}")
         with st.container(horizontal=True):
             st.button("Look again", key=f"again-{run.run_id}", icon=":material/refresh:")
-            st.button("Ask again", key=f"anew-{run.run_id}", on_click=_ask, args=(options, _question(run), run.run_id))
+            st.button(
+                "Ask again",
+                key=f"anew-{run.run_id}",
+                on_click=_ask,
+                args=(options, _question(run), run.run_id, _picture(run)),
+            )
         return
     st.rerun()
 
@@ -144,15 +170,25 @@ def _finished(run: Watched, options: Options) -> None:
     gallery.finish()
     if view.answer is not None:
         evidence.answer(view.answer)
-        evidence.sources(run.run_id, view.answer.citations)
+        queries = {node.id: node.query or _question(run) for node in view.graph.nodes}
+        evidence.sources(run.run_id, view.answer.citations, queries)
     else:
         st.error(plain(view.failure) or "The run ended without an answer", icon=":material/error:")
     st.caption(f"{run_line(view)} · {plain(view.agent)}")
     if view.answer is not None:
         feedback.feedback(run.run_id)
-    question = _question(run)
+    question, picture = _question(run), _picture(run)
+    if picture is None and view.picture is not None:
+        st.caption("To ask this again, add its picture again: it is not kept.")
+        return
     with st.container(horizontal=True):
-        st.button("Retry", icon=":material/refresh:", key="retry", on_click=_ask, args=(options, question, run.run_id))
+        st.button(
+            "Retry",
+            icon=":material/refresh:",
+            key="retry",
+            on_click=_ask,
+            args=(options, question, run.run_id, picture),
+        )
         with st.popover("Edit", icon=":material/edit:"):
             edited = st.text_area("Question", question, max_chars=MAX_QUESTION, key=f"edit-{run.run_id}")
             st.button(
@@ -160,7 +196,7 @@ def _finished(run: Watched, options: Options) -> None:
                 key=f"ask-edited-{run.run_id}",
                 disabled=not edited.strip(),
                 on_click=_ask,
-                args=(options, edited.strip(), run.run_id),
+                args=(options, edited.strip(), run.run_id, picture),
             )
 
 
@@ -168,3 +204,8 @@ def _question(run: Watched) -> str:
     if run.record is not None:
         return run.record.question
     return run.request.question if run.request is not None else run.view.question
+
+
+def _picture(run: Watched) -> str | None:
+    """As a data URL, where this session asked with one."""
+    return run.request.picture if run.request is not None else None

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from ui import gateway
 from ui.boxes import outlined, with_context, zoom_dpi
 from ui.inert import inert, plain
-from ui.pictures import MOST_DPI, PAGE_DPI, Shot, shot_of
+from ui.pictures import MOST_DPI, PAGE_DPI, HeatShot, Shot, shot_of
 from ui.words import NO_MODEL_NOTE, OUTCOMES, clock, where
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
+from vrag_ray.client.http import ServerError
 from vrag_ray.types import Box, PassageKind, VragError
 
 PAGE_PX, CROP_PX = 420, 420
+_NOT_FOUND = 404
 LARGEST_VIDEO = 64 << 20
 """In bytes. A few are kept in memory, so that looking around does not fetch them again."""
 
@@ -35,8 +37,8 @@ def answer(event: AnswerEvent) -> None:
         st.warning(plain(notice), icon=":material/warning:")
 
 
-def sources(run_id: str, citations: Sequence[Citation]) -> None:
-    """One button a source; the chosen one's card below."""
+def sources(run_id: str, citations: Sequence[Citation], queries: Mapping[str, str]) -> None:
+    """One button a source; the chosen one's card below. ``queries`` is what each memory node asked, by its id."""
     if not citations:
         return
     numbers = [one.number for one in citations]
@@ -50,11 +52,15 @@ def sources(run_id: str, citations: Sequence[Citation]) -> None:
     )
     if chosen is not None:
         with st.container(border=True, key=f"card-{run_id}"):
-            card(run_id, by_number[chosen])
+            citation = by_number[chosen]
+            card(run_id, citation, queries.get(citation.node_id, ""))
 
 
-def card(run_id: str, citation: Citation) -> None:
-    """Document, place and score; the page with the box on it; the box drawn anew, larger; the original."""
+def card(run_id: str, citation: Citation, query: str = "") -> None:
+    """Document, place and score; the page with the box on it; the box drawn anew, larger; the original.
+
+    ``query`` found it, as far as is known: where on the page it was seen can be shown.
+    """
     st.markdown(f"**{plain(citation.title)}**, {where(citation)}")
     st.caption(f"score {citation.score:.3f} · memory node {plain(citation.node_id)}")
     if citation.quote:
@@ -63,29 +69,55 @@ def card(run_id: str, citation: Citation) -> None:
         if citation.kind is PassageKind.CLIP:
             _moment(citation)
         elif citation.kind is not PassageKind.TEXT:
-            _page(citation)
+            _page(run_id, citation, query)
         _original(run_id, citation)
     except VragError as error:
         st.warning(f"This source cannot be shown: {plain(str(error))}")
 
 
-def _page(citation: Citation) -> None:
+def _page(run_id: str, citation: Citation, query: str) -> None:
     shot = shot_of(citation, PAGE_DPI)
     if shot is None:
         return
-    whole, closer = st.columns(2)
     name = f"{citation.title}, {where(citation)}"
-    png = gateway.pictures().get(shot)
+    heat = _heat(run_id, citation, query)
+    whole, closer = st.columns(2)
+    png = heat or gateway.pictures().get(shot)
+    if heat is not None:
+        name += f", tinted where “{query}” was seen"
     if citation.bbox is None:
-        whole.image(png, width=PAGE_PX, alt=f"{name}")
+        whole.image(png, width=PAGE_PX, alt=name)
         return
     box = Box(*citation.bbox)
-    marked = outlined(png, box)
-    whole.image(marked, width=PAGE_PX, output_format="PNG", alt=f"{name}, with a box around what is cited")
+    what = "where the search saw the question" if citation.seen_by_search else "around what is cited"
+    whole.image(outlined(png, box), width=PAGE_PX, output_format="PNG", alt=f"{name}, with a box {what}")
     part = with_context(box)
     crop = gateway.pictures().get(Shot(citation.doc_id, citation.page, None, zoom_dpi(part, PAGE_DPI, MOST_DPI), part))
-    closer.image(crop, width=CROP_PX, alt=f"Closer look at what is cited in {name}")
+    closer.image(crop, width=CROP_PX, alt=f"Closer look at what is cited in {citation.title}, {where(citation)}")
     closer.caption("Drawn anew from the source at a higher resolution")
+    if citation.seen_by_search:
+        closer.caption("The box is where the search saw the question. The agent did not look closer.")
+
+
+def _heat(run_id: str, citation: Citation, query: str) -> bytes | None:
+    """The page tinted where ``query`` was seen, where that is wanted and can be told."""
+    state = gateway.state()
+    if not state.heatmaps or citation.page is None or not query:
+        return None
+    if not st.toggle("Show where the question was seen", key=f"heat-{run_id}-{citation.number}"):
+        return None
+    shot = HeatShot(citation.doc_id, citation.page, query, state.version, PAGE_DPI)
+    try:
+        png = gateway.pictures().get(shot)
+    except ServerError as error:
+        if error.status != _NOT_FOUND:
+            raise
+        st.caption("Nothing tells where the question was seen on this page: it has no vectors of its parts.")
+        return None
+    st.caption(
+        f"The redder a part, the closer it is to the search “{plain(query)}”, as the vectors of the index have it."
+    )
+    return png
 
 
 def _moment(citation: Citation) -> None:

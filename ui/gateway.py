@@ -23,10 +23,15 @@ LISTED = 1000
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """Whether the gateway answers and is ready; if not, ``problem`` says why in words for the banner."""
+    """Whether the gateway answers and is ready; if not, ``problem`` says why in words for the banner.
+
+    ``heatmaps``: the collection, at ``version``, has vectors that tell where on a page a query is seen.
+    """
 
     problem: str = ""
     agents: tuple[str, ...] = ()
+    version: int = 0
+    heatmaps: bool = False
 
     @property
     def usable(self) -> bool:
@@ -68,7 +73,12 @@ def _state(base_url: str) -> GatewayState:
         return GatewayState(problem=f"No server answers at {base_url}. Start one with: vrag serve")
     except ServerError as error:
         return GatewayState(problem=f"The server at {base_url} refused this app: {error}")
-    return GatewayState(agents=tuple(name for name in AGENTS if name in known))
+    served = ready.collection
+    return GatewayState(
+        agents=tuple(name for name in AGENTS if name in known),
+        version=served.version if served is not None else 0,
+        heatmaps=served is not None and served.heatmaps,
+    )
 
 
 @st.cache_data(ttl=10.0, max_entries=4, show_spinner=False)

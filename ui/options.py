@@ -41,11 +41,12 @@ class Options:
     doc_ids: tuple[str, ...]
     kinds: tuple[PassageKind, ...]
 
-    def request(self, question: str) -> RunRequest:
+    def request(self, question: str, picture: str | None = None) -> RunRequest:
         """A new run with an id of our own, so that it can be followed again after a reload."""
         narrowed = SearchFilter(doc_ids=list(self.doc_ids) or None, kinds=list(self.kinds) or None)
         return RunRequest(
             question=question,
+            picture=picture,
             agent=self.agent,
             max_steps=self.max_steps,
             top_k=self.top_k,

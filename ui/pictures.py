@@ -29,6 +29,17 @@ class Shot:
     box: Box | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class HeatShot:
+    """A page (from 1), tinted where ``query`` is seen. ``version`` is the collection's: its vectors change with it."""
+
+    doc_id: str
+    page: int
+    query: str
+    version: int
+    dpi: float
+
+
 class Pictures:
     """All sessions share one. Thread-safe. What is kept is fetched again after ten minutes: documents are deleted."""
 
@@ -37,14 +48,16 @@ class Pictures:
         self._kept = lru_cache(maxsize=KEPT)(self._fetch)
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="pictures")
 
-    def get(self, shot: Shot) -> bytes:
-        """PNG. Raises VragError where the gateway cannot draw it."""
+    def get(self, shot: Shot | HeatShot) -> bytes:
+        """PNG. Raises VragError where the gateway cannot draw it: ServerError 404 for heat that no leg can tell."""
         return self._kept(shot, int(time.monotonic() // KEPT_S))
 
     def later(self, shot: Shot) -> Future[bytes]:
         return self._pool.submit(self.get, shot)
 
-    def _fetch(self, shot: Shot, _period: int) -> bytes:
+    def _fetch(self, shot: Shot | HeatShot, _period: int) -> bytes:
+        if isinstance(shot, HeatShot):
+            return self._client.heatmap_png(shot.doc_id, shot.page, shot.query, dpi=shot.dpi)
         if shot.page is not None:
             return self._client.page_png(shot.doc_id, shot.page, dpi=shot.dpi, box=shot.box)
         return self._client.frame_png(shot.doc_id, shot.seconds or 0.0)

@@ -18,6 +18,7 @@ from vrag_ray.agent.events import (
     ErrorEvent,
     Event,
     MemorizeEvent,
+    PictureRef,
     PruneEvent,
     SearchEvent,
     StartEvent,
@@ -67,6 +68,7 @@ class RunView:
 
     run_id: str = ""
     question: str = ""
+    picture: PictureRef | None = None
     agent: str = ""
     max_steps: int = 0
     steps: tuple[Step, ...] = ()
@@ -101,6 +103,7 @@ class RunView:
                     view,
                     run_id=event.run_id,
                     question=event.question,
+                    picture=event.picture,
                     agent=event.agent,
                     max_steps=event.max_steps,
                     graph=MemoryGraph.start(event.question),

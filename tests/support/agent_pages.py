@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from PIL import Image
@@ -59,7 +59,11 @@ def table(x: float, y: float, columns: Sequence[float], *rows: Sequence[str]) ->
 
 @dataclass
 class Shelf:
-    """Documents of one page each, found by the number of words shared with the query."""
+    """Documents of one page each, found by the number of words shared with the query.
+
+    One that was added with a ``region`` is also found by what it shows, whatever is asked for: that counts as ``shown``
+    words, and is seen in the region.
+    """
 
     hits: list[Hit] = field(default_factory=list)
     pages: dict[tuple[str, str], PageText] = field(default_factory=dict)
@@ -79,13 +83,15 @@ class Shelf:
         text: str = "",
         kind: PassageKind = PassageKind.PAGE,
         locator: Locator | None = None,
+        region: Box | None = None,
+        shown: float = 0.5,
     ) -> str:
         doc_id = document_id(title.encode())
         where = locator or Locator(page=1)
         content = text or " ".join(word.text for word in words)
         box = reduce(Box.union, (word.box for word in words)) if words else None
         passage = Passage(passage_id(doc_id, where, 0), doc_id, kind, where, 0, content, box)
-        self.hits.append(Hit(passage, title, f"file:{title}", 0.0))
+        self.hits.append(Hit(passage, title, f"file:{title}", shown if region is not None else 0.0, region=region))
         self.pages[doc_id, where.key] = PageText(doc_id, where, content, tuple(words), WIDTH, HEIGHT)
         return doc_id
 
@@ -98,8 +104,7 @@ class Shelf:
             raise VragError(self.broken_search)
         wanted = stems(query)
         scored = [
-            Hit(hit.passage, hit.title, hit.uri, float(len(wanted & stems(hit.passage.text + " " + hit.title))))
-            for hit in self.hits
+            replace(hit, score=hit.score + len(wanted & stems(hit.passage.text + " " + hit.title))) for hit in self.hits
         ]
         best = sorted((hit for hit in scored if hit.score > 0), key=lambda hit: -hit.score)[:top_k]
         ok, total = self.shards

@@ -25,9 +25,9 @@ def paper() -> Shelf:
 
 
 @contextmanager
-def evidence_stub() -> Iterator[str]:
+def evidence_stub(shelf: Shelf | None = None) -> Iterator[str]:
     """The base URL."""
-    shelf = paper()
+    shelf = shelf or paper()
 
     class Handler(QuietHandler):
         def do_POST(self) -> None:  # noqa: N802  called by http.server

@@ -128,6 +128,8 @@ class StandIn:
         self.searched: list[str | Query] = []
         self.retriever_ready = True
         self.embedder_id = EMBEDDER_ID
+        self.heatmaps = True
+        self.heated: list[tuple[str, str, int]] = []
         self.known_agents = ("extractive", "vimrag", "vrag")
         self.ending: Sequence[Event] = ()
         self.reply: Sequence[Delta | Completion | Exception | asyncio.Event] = (Delta(content="yes"), Completion("yes"))
@@ -215,9 +217,12 @@ class StandInSearch:
             documents=1,
             notices=notices,
             embedder_id=self._of.embedder_id,
+            legs=("lexical", "late"),
+            heatmaps=self._of.heatmaps,
         )
 
     async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        self._of.heated.append((query, doc_id, page))
         if page != 1:
             raise NotFoundError(f"page {page} of document {doc_id} has no heat map")
         return np.array([[0.0, 1.0], [0.0, 0.0]], np.float32)

@@ -16,7 +16,8 @@ from PIL import Image, ImageDraw
 from tests.support.stand_in import DOC_ID, StandIn
 from tests.support.ui_stories import story
 from ui.run_view import view_of
-from vrag_ray.agent.events import AnswerEvent, Event, RunStatus
+from vrag_ray.agent.chat import QuestionPicture
+from vrag_ray.agent.events import AnswerEvent, Event, PictureRef, RunStatus
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import ServingConfig
@@ -49,7 +50,15 @@ class ToldRun:
         first = stage.events[0].model_copy(update={"run_id": run_id, "question": request.question})
         self._events = [first, *stage.events[1:]]
         self._told: list[Event] = []
+        self._picture: PictureRef | None = None
         self._request, self._run_id, self._stage = request, run_id, stage
+
+    def asked_with(self, picture: QuestionPicture | None) -> ToldRun:
+        """The same run, about a picture."""
+        if picture is not None:
+            self._picture = PictureRef(sha256=picture.sha256, size=picture.size)
+            self._events[0] = self._events[0].model_copy(update={"picture": self._picture})
+        return self
 
     async def events(self) -> AsyncGenerator[Event, None]:
         for number, event in enumerate(self._events):
@@ -64,6 +73,7 @@ class ToldRun:
         return RunRecord(
             run_id=self._run_id,
             question=self._request.question,
+            picture=self._picture,
             agent=self._request.agent,
             status=end.status if end is not None else RunStatus.CANCELLED,
             answer=end.answer if end is not None else "",
@@ -86,7 +96,7 @@ class ToldGateway(StandIn):
         super().__init__(folder)
         self.runs = RunService(
             RunStore(folder, keep=50),
-            lambda run_id, request, _: told_run(run_id, request, stage),
+            lambda run_id, request, picture: told_run(run_id, request, stage).asked_with(picture),
             max_concurrent=8,
             default_deadline_s=60.0,
         )

@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from streamlit.testing.v1 import AppTest
 
+from tests.support.paths import ROOT
 from tests.support.ui_gateway import Told
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest
 
+APP = str(ROOT / "ui" / "app.py")
 RUN = "run-0001"
+
+
+def opened_page(**query: str) -> AppTest:
+    """The ask page, at an address with ``query``."""
+    app = AppTest.from_file(APP, default_timeout=120)
+    for name, value in query.items():
+        app.query_params[name] = value
+    app.run()
+    assert not app.exception
+    return app
+
+
+def pictures_on(app: AppTest) -> list[str]:
+    """What stands for each picture where it cannot be seen; thumbnails and the graph left out."""
+    names = [image.alt for one in app.get("image") for image in one.proto.imgs]
+    return [name for name in names if not name.startswith(("Thumbnail", "Memory graph", "Closer look"))]
 
 
 def texts(app: AppTest) -> str:

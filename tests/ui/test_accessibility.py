@@ -9,13 +9,16 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from tests.support.browser import CHROMIUM, app_server, needs_browser
+from tests.support.pictures import grey_png
 from tests.support.ui_gateway import Stage, Told, told_gateway
-from tests.support.ui_journey import SOON_MS, Browser, ask, expect, launched, picture_of_graph, visit
+from tests.support.ui_journey import SOON_MS, Browser, ask, expect, keep, launched, picture_of_graph, visit
 from tests.support.ui_stories import story
 
 pytestmark = needs_browser
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 MOST_TABS = 80
+HEAT = "Show where the question was seen"
+SHIP = {"name": "ship.png", "mimeType": "image/png", "buffer": grey_png(90)}
 FOCUSED = """(() => {
     const one = document.activeElement, style = getComputedStyle(one);
     const marked = style.outlineStyle !== "none" || style.boxShadow !== "none";
@@ -42,8 +45,14 @@ def address(told: Told, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
         yield address
 
 
+SETTLED = """() => document.querySelector('[data-testid=stApp]').dataset.testScriptState === 'notRunning'
+    && !document.querySelector('[data-stale=true]')
+    && document.getAnimations().every(one => one.playState !== 'running')"""
+
+
 def faults(page: Page) -> list[str]:
-    """What axe finds wrong, a line each: the rule, the element, why."""
+    """What axe finds wrong, a line each: the rule, the element, why. What is being drawn anew is pale: that is over."""
+    page.wait_for_function(SETTLED, timeout=SOON_MS)
     found = Axe().run(page, options={"runOnly": RULES, "resultTypes": ["violations"]}).response["violations"]
     return [f"{rule['id']}: {node['html'][:200]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
 
@@ -55,7 +64,14 @@ def test_every_page_can_be_read_and_worked_by_everybody(browser: Browser, addres
         ask(page, "How many?")
         expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
         picture_of_graph(page, "answer from n3")
+        page.get_by_text(HEAT).click()
+        expect(page.get_by_text("Nothing tells where the question was seen")).to_be_visible(timeout=SOON_MS)
+        page.get_by_role("button", name="Add a picture").click()
+        page.locator("input[type=file]").set_input_files(SHIP)
+        expect(page.get_by_alt_text("The picture to ask with: ship.png")).to_be_visible(timeout=SOON_MS)
         found += faults(page)
+        page.keyboard.press("Escape")
+        keep(page, f"asked-picture-{scheme}")
         page.get_by_role("link", name="Library").click()
         expect(page.get_by_role("button", name="Delete")).to_be_visible(timeout=SOON_MS)
         found += faults(page)
@@ -76,5 +92,5 @@ def test_the_keyboard_alone_reaches_the_question_and_every_button_of_the_answer(
             # An icon's name is a line of its own.
             shown |= dict.fromkeys(name.split("\n"), visible)
         assert {"Library", "Runs"} <= set(shown)
-        for name in ("Retry", "Edit"):
+        for name in ("Retry", "Edit", HEAT, "Add a picture"):
             assert shown[name], f"nothing shows that {name} has the focus"

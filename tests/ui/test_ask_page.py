@@ -5,25 +5,15 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.support.paths import ROOT
 from tests.support.ui_gateway import Stage, Told
-from tests.support.ui_pages import RUN, finished, texts
+from tests.support.ui_pages import RUN, finished, opened_page, texts
 from tests.support.ui_stories import DOC, story
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 
-APP = str(ROOT / "ui" / "app.py")
-
-
-def opened(**query: str) -> AppTest:
-    app = AppTest.from_file(APP, default_timeout=60)
-    for name, value in query.items():
-        app.query_params[name] = value
-    app.run()
-    assert not app.exception
-    return app
+opened = opened_page
 
 
 def asked(question: str = "How many?") -> AppTest:

@@ -18,7 +18,8 @@ class Citation(BaseModel):
 
     ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds of a video, from the moment that was kept to the end of
     its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in
-    fractions of the page, None for the whole of it. ``quote`` stands in the source word for word. ``score`` is the
+    fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of the
+    search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
     retrieval score, ``node_id`` the memory node.
     """
 
@@ -35,6 +36,7 @@ class Citation(BaseModel):
     span_start: int | None = None
     span_end: int | None = None
     bbox: tuple[float, float, float, float] | None = None
+    seen_by_search: bool = False
     quote: str = ""
     score: float = 0.0
     node_id: str
@@ -59,11 +61,12 @@ class Citation(BaseModel):
         )
 
 
-def located(citation: Citation, found: Sequence[Sighting], *, by_passage: bool) -> Citation:
-    """With a box around the words of its quote, where it has none and they stand together on its page.
+def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by_passage: bool) -> Citation:
+    """With a box, where it has none (nothing was cropped) and a place on its page is known; else the page is cited.
 
-    ``found`` is what the search of its node found. ``by_passage``: without a quote, for who was given words alone, the
-    box is around the lines of the passage that matched. Where no place is known, the whole page is cited.
+    ``found`` is what the search of its node found. ``by_quote``: for who was given words, around those of its quote,
+    where they stand together. ``by_passage``: for who was given words alone, else around the lines of the passage that
+    matched. Else, without a quote, where a vector leg of the search saw its query.
     """
     if citation.bbox is not None or citation.page is None:
         return citation
@@ -71,10 +74,16 @@ def located(citation: Citation, found: Sequence[Sighting], *, by_passage: bool) 
     sighting = next((one for one in found if (one.doc_id, one.locator.page) == place), None)
     if sighting is None:
         return citation
-    box = _lines_of(citation.quote, sighting.page.words if sighting.page is not None else ())
+    words = sighting.page.words if by_quote and sighting.page is not None else ()
+    box = _lines_of(citation.quote, words)
     if box is None and by_passage:
         box = sighting.passage_box
-    return citation.model_copy(update={"bbox": box.as_tuple()}) if box is not None else citation
+    if box is not None:
+        return citation.model_copy(update={"bbox": box.as_tuple()})
+    if citation.quote or sighting.seen_at is None:
+        # Where the query was seen is not where the quote stands.
+        return citation
+    return citation.model_copy(update={"bbox": sighting.seen_at.as_tuple(), "seen_by_search": True})
 
 
 def _lines_of(quote: str, words: Sequence[Word]) -> Box | None:

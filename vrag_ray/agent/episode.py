@@ -404,14 +404,14 @@ class Episode:
         self._end(text, status, citations)
 
     def _cited(self, references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]:
-        """With the lines of its words around what was read and never looked at."""
-        citations = cited(references, graph)
-        if not self._protocol.evidence.has_text:
-            return citations
+        """With a box for what was never looked at closer, where one is known."""
         seen = [*self._history, *([self._pending] if self._pending is not None else [])]
         found = {each.node_id: each.sightings for each in seen}
-        blind = not self._protocol.evidence.has_pictures
-        return tuple(located(one, found.get(one.node_id, ()), by_passage=blind) for one in citations)
+        form = self._protocol.evidence
+        return tuple(
+            located(one, found.get(one.node_id, ()), by_quote=form.has_text, by_passage=not form.has_pictures)
+            for one in cited(references, graph)
+        )
 
     def _end(self, text: str, status: RunStatus, citations: tuple[Citation, ...]) -> None:
         self.answer = AnswerEvent(

@@ -27,7 +27,8 @@ class Sighting:
     says why it could not be). ``region`` is None for a whole page, and ``source`` names what it was cropped from.
     ``t_frame`` is the time in seconds of the one frame that a crop of a video shows. ``max_pictures`` is its share of
     the pictures that the model takes: 0 shows it in words, None in as many pictures as its protocol has for it.
-    ``passage_box`` is around the lines of ``passage_text``, None where their place is not known.
+    ``passage_box`` is around the lines of ``passage_text``, None where their place is not known. ``seen_at`` is where
+    on the page a vector leg of the search saw its query, None where no leg can tell: nobody has looked there for that.
     """
 
     id: str
@@ -45,6 +46,7 @@ class Sighting:
     t_frame: float | None = None
     max_pictures: int | None = None
     passage_box: Box | None = None
+    seen_at: Box | None = None
 
     @classmethod
     def of(cls, hit: Hit, information_id: str) -> Sighting:
@@ -59,6 +61,7 @@ class Sighting:
             hit.score,
             passage.text,
             passage_box=passage.box,
+            seen_at=hit.region,
         )
 
     @property

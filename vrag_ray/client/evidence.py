@@ -89,5 +89,6 @@ def _hit(hit: SearchHit) -> Hit:
         start, _, end = hit.passage_id.split(":")[1].removeprefix("s").partition("-")
         locator = Locator(span_start=int(start), span_end=int(end))
     box = Box(*hit.bbox) if hit.bbox is not None else None
+    region = Box(*hit.region) if hit.region is not None else None
     passage = Passage(hit.passage_id, hit.doc_id, hit.kind, locator, 0, hit.text, box)
-    return Hit(passage, hit.title, hit.uri, hit.score)
+    return Hit(passage, hit.title, hit.uri, hit.score, hit.scores, region, hit.duplicate_of)

@@ -305,11 +305,17 @@ class PartState(ResponseBody):
 
 
 class ServedCollection(ResponseBody):
-    """Which collection a service answers from: its folder's name or its URI, its version and number of documents."""
+    """Which collection a service answers from: its folder's name or its URI, its version and number of documents.
+
+    ``legs`` are the modes of a search that it has, ``hybrid`` left out. ``heatmaps``: one of them is of late
+    interaction and tells where on a page a query is seen.
+    """
 
     name: str
     version: int
     documents: int
+    legs: list[str] = []
+    heatmaps: bool = False
 
 
 class Ready(ResponseBody):

@@ -44,7 +44,8 @@ class RetrieverState:
     """How the retriever stands. ``why`` is set when it is not ``ready``; the rest is 0 then.
 
     ``collection`` is its folder's name or its URI without secrets. ``embedder_id`` is empty where search is lexical
-    only; ``notices`` say why.
+    only; ``notices`` say why. ``legs`` are the modes that can be asked for, besides ``hybrid``; ``heatmaps`` says
+    whether one of them tells where on a page a query is seen.
     """
 
     ready: bool
@@ -57,6 +58,8 @@ class RetrieverState:
     documents: int = 0
     notices: tuple[str, ...] = ()
     embedder_id: str = ""
+    legs: tuple[str, ...] = ()
+    heatmaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

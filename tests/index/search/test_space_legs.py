@@ -248,13 +248,14 @@ def test_a_new_space_is_served_after_a_refresh(tmp_path: Path) -> None:
 
     async def check() -> None:
         async with local(settings_for(root)) as retriever:
-            assert retriever.status().profile == "embedded"
+            assert (retriever.status().profile, retriever.status().heatmaps) == ("embedded", False)
             text_leg = retriever._served.legs.by_name[TEXT]
             with CollectionWriter(root) as writer:
                 add_space(writer, "late", {"a": picture_of("a")}, {})
                 writer.publish("vectors")
             await retriever.refresh()
             assert (retriever.status().profile, retriever.status().legs) == ("text + late", (LEXICAL, TEXT, "late"))
+            assert retriever.status().heatmaps
             assert retriever._served.legs.by_name[TEXT] is text_leg
             assert names(await retriever.search(["red"], mode="late", top_k=1)) == ["a"]  # type: ignore[arg-type]
 

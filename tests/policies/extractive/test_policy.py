@@ -19,6 +19,8 @@ from vrag_ray.policies.extractive.policy import ExtractivePolicy
 from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.types import Box, Locator, PageText, PassageKind
 
+SEEN = Box(0.25, 0.5, 0.5, 0.75)
+
 
 def ask(question: str, source: Shelf | None = None, **settings: float) -> RunRecord:
     config = AgentConfig.model_validate(settings)
@@ -141,6 +143,74 @@ def test_an_abstention_cites_the_nearest_page() -> None:
     record = ask("What was East in 2022?")
     assert "Nearest: Annual report, page 1" in record.answer
     assert [citation.title for citation in record.citations] == ["Annual report"]
+
+
+def test_a_page_without_words_is_cited_where_the_search_saw_the_question_and_not_answered_from() -> None:
+    source = Shelf()
+    source.add("Mosaic", region=SEEN)
+    record = ask("Which cell is red?", source)
+    assert record.abstained and record.status is RunStatus.ABSTAINED
+    assert "Found Mosaic, page 1 [1], but no words could be read there: look at it." in record.answer
+    assert record.answer.startswith("The words of the collection hold no sufficient evidence")
+    [citation] = record.citations
+    assert (citation.title, citation.bbox, citation.seen_by_search) == ("Mosaic", SEEN.as_tuple(), True)
+    assert citation.quote == ""
+    assert not any(isinstance(event, CropEvent) for event in record.events)
+    [item] = record.graph.node(citation.node_id).items
+    assert (item.box, item.priority) == (None, 1), "nobody has looked there"
+
+
+def test_what_is_found_without_words_again_is_remembered_once() -> None:
+    source = Shelf()
+    source.add("Mosaic", region=SEEN)
+    record = ask("How many red cells has the mosaic of 1922?", source)
+    searched = [node for node in record.graph.nodes if node.kind == "search"]
+    assert [len(node.items) for node in searched] == [1, 0]
+    assert len(record.citations) == 1
+
+
+def test_weak_words_and_the_page_without_words_above_them_are_both_cited() -> None:
+    source = library()
+    source.add("Mosaic", region=SEEN, shown=9.0)
+    record = ask("What was East in 2022?", source)
+    assert "Nearest: Annual report, page 1" in record.answer
+    assert [citation.title for citation in record.citations] == ["Annual report", "Mosaic"]
+    assert [citation.seen_by_search for citation in record.citations] == [False, True]
+    assert "Found Mosaic, page 1 [2]" in record.answer
+
+
+def test_a_page_without_words_below_the_nearest_words_is_not_told() -> None:
+    source = library()
+    source.add("Mosaic", region=SEEN)
+    record = ask("What was East in 2022?", source)
+    assert [citation.title for citation in record.citations] == ["Annual report"]
+    assert "no words" not in record.answer
+
+
+def test_a_page_without_words_does_not_stand_in_the_way_of_an_answer() -> None:
+    source = library()
+    source.add("Mosaic", region=SEEN, shown=9.0)
+    record = ask("What was North in 2022?", source)
+    assert record.answer.splitlines()[0] == "15: “North 12 15 18” [1]"
+    assert [citation.title for citation in record.citations] == ["Annual report"]
+
+
+def test_words_of_a_file_name_are_not_told_as_near_evidence() -> None:
+    source = Shelf()
+    source.add("red kite over a harbour", text="red kite over a harbour", kind=PassageKind.IMAGE, region=SEEN)
+    [doc_id] = [hit.passage.doc_id for hit in source.hits]
+    source.pages[doc_id, "p1"] = PageText(doc_id, Locator(page=1), "", (), 100, 100)
+    record = ask("How many ships lie in the harbour below the castle?", source)
+    assert "Nearest" not in record.answer and "no words could be read there" in record.answer
+    assert [citation.quote for citation in record.citations] == [""]
+
+
+@pytest.mark.parametrize("max_steps", [2, 3, 4])
+def test_a_page_without_words_is_cited_within_any_budget(max_steps: int) -> None:
+    source = Shelf()
+    source.add("Mosaic", region=SEEN)
+    record = ask("Which cell is red?", source, max_steps=max_steps)
+    assert [citation.bbox for citation in record.citations] == [SEEN.as_tuple()]
 
 
 def test_an_empty_collection_is_an_abstention() -> None:

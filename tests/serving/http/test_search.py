@@ -161,7 +161,9 @@ async def test_a_body_beyond_the_limit_is_413(client: httpx.AsyncClient):
 
 async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient, backend: StandIn):
     assert (await client.get("/healthz")).json() == {"status": "ok"}
-    assert (await client.get("/readyz")).status_code == 200
+    ready = await client.get("/readyz")
+    assert (ready.status_code, ready.json()["collection"]["legs"]) == (200, ["lexical", "late"])
+    assert ready.json()["collection"]["heatmaps"] is True
     backend.retriever_ready = False
     not_ready = await client.get("/readyz")
     assert not_ready.status_code == 503

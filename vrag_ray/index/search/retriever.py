@@ -77,13 +77,15 @@ class Shards(Protocol):
 @dataclass(frozen=True, slots=True)
 class RetrieverStatus:
     """What is being served. ``profile`` is ``lexical`` (no embedder), ``embedded`` (text vectors), or the names of the
-    vector legs where there are more; ``legs`` are the modes that can be asked for."""
+    vector legs where there are more; ``legs`` are the modes that can be asked for, ``heatmaps`` says whether one of
+    them is of late interaction, which tells where on a page a query is seen."""
 
     version: int
     documents: int
     embedder_id: str
     profile: str
     legs: tuple[str, ...]
+    heatmaps: bool
     shards_ok: int
     shards_total: int
     shards: tuple[ShardStatus, ...]
@@ -182,6 +184,7 @@ class ShardedRetriever:
             embedder_id=text.embedder.id if text else "",
             profile=legs.profile,
             legs=(LEXICAL, *legs.by_name),
+            heatmaps=any(leg.spec.multi_vector for leg in legs.by_name.values()),
             shards_ok=self._pool.healthy,
             shards_total=self._pool.total,
             shards=tuple(self._pool.statuses()),

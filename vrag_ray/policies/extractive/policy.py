@@ -21,6 +21,7 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.matching import Match, matches
 from vrag_ray.policies.extractive.questions import Part, parts
+from vrag_ray.policies.extractive.unread import unread_above
 from vrag_ray.policies.extractive.wording import Finding, abstention_text, answer_text, shown_quote
 from vrag_ray.types import FULL_PAGE, Completion
 
@@ -30,12 +31,22 @@ STEPS_PER_SEARCH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class _Evidence:
-    """The best match of one search, with what it was found in."""
+class _Found:
+    """A result, and the node of the search that found it."""
 
     node_id: str
-    match: Match
     sighting: Sighting
+
+    @property
+    def where(self) -> str:
+        return f"{self.sighting.title}, {self.sighting.locator}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence(_Found):
+    """The best match of one search, with what it was found in."""
+
+    match: Match
 
 
 class ExtractivePolicy:
@@ -90,13 +101,15 @@ class ExtractivePolicy:
 
     def _digest(self, prompt: Prompt, part: Part, number: int, seen: Observation) -> Action:
         """Look closer at the best region once, then memorise."""
-        ranked = matches(part, seen)
-        best = ranked[0] if ranked else None
+        best, unread = self._weighed(part, seen)
         # One look a search.
         looked = any(sighting.source for sighting in seen.sightings)
-        before = self._best(replace(prompt, observation=None), part, number)
+        earlier = replace(prompt, observation=None)
+        before = self._best(earlier, part, number)
+        if self._is_enough(before) or self._unread(earlier, part, number) is not None:
+            unread = None
         if before is not None and best is not None and best.coverage <= before.match.coverage:
-            return self._memorize(seen, None, nothing=f"Nothing beyond {before.node_id} was found.")
+            return self._memorize(seen, None, unread, nothing=f"Nothing beyond {before.node_id} was found.")
         source = seen.find(best.sighting_id) if best is not None else None
         if (
             best is not None
@@ -110,32 +123,38 @@ class ExtractivePolicy:
                 best.box, View(source.region or FULL_PAGE, UNKNOWN_SIZE)
             )
             return Crop(information_id=source.id, bbox=(x0, y0, x1, y1))
-        return self._memorize(seen, best)
+        return self._memorize(seen, best, unread)
 
     def _memorize(
-        self, seen: Observation, best: Match | None, *, nothing: str = "Nothing relevant was found."
+        self,
+        seen: Observation,
+        best: Match | None,
+        unread: Sighting | None,
+        *,
+        nothing: str = "Nothing relevant was found.",
     ) -> SummarizeAndMemorize:
-        if best is None:
-            entries = tuple(MemorizeEntry(information_id=one.id, is_useful=False) for one in seen.sightings)
-            found = nothing if seen.sightings else "The search brought nothing."
-            return SummarizeAndMemorize(summarize=found, memorize=entries)
-        closer = next((one.id for one in seen.sightings if one.source == best.sighting_id), best.sighting_id)
-        entries = tuple(
-            MemorizeEntry(
-                information_id=sighting.id,
+        useful: dict[str, MemorizeEntry] = {}
+        summary = nothing if seen.sightings else "The search brought nothing."
+        if best is not None:
+            closer = next((one.id for one in seen.sightings if one.source == best.sighting_id), best.sighting_id)
+            useful[closer] = MemorizeEntry(
+                information_id=closer,
                 is_useful=True,
                 priority_score=self._priority(best.coverage),
                 key_timestamp=(best.start,) if best.start is not None else (),
                 quote=shown_quote(best.quote),
             )
-            if sighting.id == closer
-            else MemorizeEntry(information_id=sighting.id, is_useful=False)
-            for sighting in seen.sightings
+            verdict = "Found" if best.coverage >= self._abstain_below else "Only weak evidence"
+            answer = f"{best.answer}: " if best.answer else ""
+            summary = f"{verdict} (coverage {best.coverage:.2f}): {answer}{shown_quote(best.quote)}"
+        if unread is not None:
+            useful[unread.id] = MemorizeEntry(information_id=unread.id, is_useful=True, priority_score=1)
+            note = f"Found {_Found(seen.node_id, unread).where}, but no words could be read there."
+            summary = note if best is None else f"{summary} {note}"
+        entries = (
+            useful.get(one.id) or MemorizeEntry(information_id=one.id, is_useful=False) for one in seen.sightings
         )
-        verdict = "Found" if best.coverage >= self._abstain_below else "Only weak evidence"
-        answer = f"{best.answer}: " if best.answer else ""
-        summary = f"{verdict} (coverage {best.coverage:.2f}): {answer}{shown_quote(best.quote)}"
-        return SummarizeAndMemorize(summarize=summary, memorize=entries)
+        return SummarizeAndMemorize(summarize=summary, memorize=tuple(entries))
 
     def _priority(self, coverage: float) -> int:
         if coverage >= self._enough:
@@ -145,50 +164,81 @@ class ExtractivePolicy:
     # Answering ------------------------------------------------------------------------------------------------
 
     def _answer(self, prompt: Prompt, asked: Sequence[Part]) -> AddAnswerNode:
-        """Quotes for the parts with sufficient evidence; what was searched for the others."""
+        """Quotes for the parts with sufficient evidence; what was searched, and what was not read, for the others."""
         evidence = [self._best(prompt, part, number) for number, part in enumerate(asked, start=1)]
-        answered = any(one is not None and one.match.coverage >= self._abstain_below for one in evidence)
-        references: list[str] = []
+        answered = any(map(self._is_enough, evidence))
+        numbers: dict[str, int] = {"": 0}
         parents: list[str] = []
         findings: list[Finding] = []
         unanswered: list[Finding] = []
         for number, (part, one) in enumerate(zip(asked, evidence, strict=True), start=1):
             reference = _reference(prompt, one)
-            sufficient = one is not None and one.match.coverage >= self._abstain_below and bool(reference)
-            if reference and reference not in references:
-                references.append(reference)
+            sufficient = self._is_enough(one) and bool(reference)
+            unread = None if sufficient else self._unread(prompt, part, number)
             finding = Finding(
                 part=part,
                 match=one.match if one is not None else None,
-                where=f"{one.sighting.title}, {one.sighting.locator}" if one is not None else "",
-                number=references.index(reference) + 1 if reference else 0,
+                where=one.where if one is not None else "",
+                number=numbers.setdefault(reference, len(numbers)),
                 queries=tuple(node.query for node in prompt.graph.nodes if node.id in _node_ids(number)),
+                unread=unread.where if unread is not None else "",
+                unread_number=numbers.setdefault(_reference(prompt, unread), len(numbers)),
             )
             (findings if sufficient else unanswered).append(finding)
-            parents.extend([one.node_id] if one is not None and (sufficient or not answered) else [])
+            named = [found.node_id for found in (one, unread) if found is not None]
+            parents.extend(named if sufficient or not answered else [])
         known = [node.id for node in prompt.graph.nodes if node.id != ROOT_ID]
         return AddAnswerNode(
             parent_ids=tuple(dict.fromkeys(parents)) or tuple(known) or (ROOT_ID,),
             answer=answer_text(findings, unanswered) if findings else abstention_text(unanswered),
-            citations=tuple(references),
+            citations=tuple(reference for reference in numbers if reference),
             abstain=not findings,
         )
 
     def _best(self, prompt: Prompt, part: Part, number: int) -> _Evidence | None:
         """The best match over the searches made for a part, the pending one included; the earlier where equal."""
         best: _Evidence | None = None
-        for seen in (*prompt.history, *([prompt.observation] if prompt.observation is not None else [])):
-            if seen.node_id not in _node_ids(number):
+        for seen in _searches(prompt, number):
+            match, _ = self._weighed(part, seen)
+            source = seen.find(match.sighting_id) if match is not None else None
+            if match is None or source is None:
                 continue
-            ranked = matches(part, seen)
-            source = seen.find(ranked[0].sighting_id) if ranked else None
-            if source is not None and (best is None or ranked[0].coverage > best.match.coverage):
-                best = _Evidence(seen.node_id, ranked[0], source)
+            if best is None or match.coverage > best.match.coverage:
+                best = _Evidence(seen.node_id, source, match)
         return best
+
+    def _unread(self, prompt: Prompt, part: Part, number: int) -> _Found | None:
+        """What the searches for a part found first and without words, the earliest search first."""
+        for seen in _searches(prompt, number):
+            _, unread = self._weighed(part, seen)
+            if unread is not None:
+                return _Found(seen.node_id, unread)
+        return None
+
+    def _weighed(self, part: Part, seen: Observation) -> tuple[Match | None, Sighting | None]:
+        """The best match of a search and, where that is weak, what the search ranks above it and has no words."""
+        ranked = matches(part, seen)
+        best = ranked[0] if ranked else None
+        if best is not None and best.coverage >= self._abstain_below:
+            return best, None
+        unread = unread_above(seen, best)
+        # The words of a file name are no evidence of what is in the file.
+        if best is not None and unread is not None and best.sighting_id == unread.id:
+            best = None
+        return best, unread
+
+    def _is_enough(self, evidence: _Evidence | None) -> bool:
+        return evidence is not None and evidence.match.coverage >= self._abstain_below
 
 
 def _node_ids(number: int) -> tuple[str, str]:
     return f"q{number}", f"q{number}{AGAIN}"
+
+
+def _searches(prompt: Prompt, number: int) -> list[Observation]:
+    """What the searches made for a part found, the pending one included."""
+    made = (*prompt.history, *([prompt.observation] if prompt.observation is not None else []))
+    return [seen for seen in made if seen.node_id in _node_ids(number)]
 
 
 def _number_of(asked: Sequence[Part], seen: Observation) -> int:
@@ -196,7 +246,7 @@ def _number_of(asked: Sequence[Part], seen: Observation) -> int:
     return next((number for number in range(1, len(asked) + 1) if seen.node_id in _node_ids(number)), 1)
 
 
-def _reference(prompt: Prompt, evidence: _Evidence | None) -> str:
+def _reference(prompt: Prompt, evidence: _Found | None) -> str:
     """How the answer cites the evidence: as the item remembered for it, or as it lies before us."""
     if evidence is None:
         return ""

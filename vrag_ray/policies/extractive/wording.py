@@ -14,13 +14,18 @@ MAX_QUOTE_CHARS = 400
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found for one part of the question; ``number`` is its citation's, 0 where it has none."""
+    """What was found for one part of the question; ``number`` is its citation's, 0 where it has none.
+
+    ``unread`` is a place that the search found and in which no words could be read, with ``unread_number``.
+    """
 
     part: Part
     match: Match | None
     where: str
     number: int
     queries: tuple[str, ...]
+    unread: str = ""
+    unread_number: int = 0
 
 
 def answer_text(findings: Sequence[Finding], unanswered: Sequence[Finding]) -> str:
@@ -32,7 +37,9 @@ def answer_text(findings: Sequence[Finding], unanswered: Sequence[Finding]) -> s
 
 def abstention_text(unanswered: Sequence[Finding]) -> str:
     """That the evidence is not sufficient, what was searched for, and the nearest pages."""
-    lines = ["The collection holds no sufficient evidence for an answer."]
+    unread = any(finding.unread for finding in unanswered)
+    holds = "The words of the collection hold" if unread else "The collection holds"
+    lines = [f"{holds} no sufficient evidence for an answer."]
     lines.extend(_attempts(finding) for finding in unanswered)
     return "\n".join([*lines, DISCLOSURE])
 
@@ -70,4 +77,6 @@ def _attempts(finding: Finding) -> str:
     if finding.match is not None and finding.number:
         share = f"{finding.match.coverage:.0%} of the question's informative words"
         text += f" Nearest: {finding.where}, which covers {share} [{finding.number}]."
+    if finding.unread and finding.unread_number:
+        text += f" Found {finding.unread} [{finding.unread_number}], but no words could be read there: look at it."
     return text

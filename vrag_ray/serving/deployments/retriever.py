@@ -75,6 +75,8 @@ class RetrieverService:
             documents=status.documents,
             notices=(*status.notices, self._stale) if self._stale else status.notices,
             embedder_id=status.embedder_id,
+            legs=status.legs,
+            heatmaps=status.heatmaps,
         )
 
     def _ready(self) -> ShardedRetriever:

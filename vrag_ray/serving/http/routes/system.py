@@ -42,7 +42,13 @@ async def readyz(gate: GateDep, response: Response) -> Ready:
     response.status_code = 200 if ready else 503
     served = None
     if isinstance(retriever, RetrieverState):
-        served = ServedCollection(name=retriever.collection, version=retriever.version, documents=retriever.documents)
+        served = ServedCollection(
+            name=retriever.collection,
+            version=retriever.version,
+            documents=retriever.documents,
+            legs=list(retriever.legs),
+            heatmaps=retriever.heatmaps,
+        )
     return Ready(ready=ready, collection=served, parts=parts)
 
 
