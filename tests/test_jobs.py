@@ -13,6 +13,7 @@ from tests.support.paths import ROOT
 JOBS = ROOT / "jobs"
 COMMANDS = {
     "construct": ["train", "construct"],
+    "embed": ["embed"],
     "ingest": ["ingest"],
     "train_retriever": ["train", "retriever"],
     "train_rl": ["train", "rl"],
