@@ -54,12 +54,16 @@ async def asked_of(system: LocalSystem, request: RunRequest) -> RunRecord:
     return await system.run(run_id)
 
 
+def system_over(searched: Searched, pictures: SentPictures) -> LocalSystem:
+    """The shelf reads pages as a library does."""
+    retriever, library = cast("ShardedRetriever", searched), cast("Library", searched.shelf)
+    return LocalSystem(Settings(), retriever, library, pictures, retriever)
+
+
 def test_the_picture_of_a_question_reaches_the_retriever_once_as_a_png() -> None:
     searched = Searched(library())
     pictures = SentPictures()
-    system = LocalSystem(
-        Settings(), cast("ShardedRetriever", searched), cast("Library", searched.shelf), pictures
-    )  # the shelf reads pages as a library does
+    system = system_over(searched, pictures)
     question = "How many units did North sell in 2022, and when was the workshop founded?"
     try:
         record = asyncio.run(asked_of(system, RunRequest(question=question, picture=data_url(form="WEBP"))))
@@ -78,7 +82,7 @@ def test_the_picture_of_a_question_reaches_the_retriever_once_as_a_png() -> None
 def test_a_file_that_is_no_picture_is_refused_before_anything_is_asked() -> None:
     searched = Searched(library())
     pictures = SentPictures()
-    system = LocalSystem(Settings(), cast("ShardedRetriever", searched), cast("Library", searched.shelf), pictures)
+    system = system_over(searched, pictures)
     url = "data:image/png;base64," + base64.b64encode(b"no picture at all").decode()
     try:
         with pytest.raises(InvalidError, match="picture"):

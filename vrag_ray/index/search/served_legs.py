@@ -57,6 +57,9 @@ def load_legs(settings: Settings, collection: Collection, before: ServedLegs | N
     for name in settings.spaces:
         if collection.record is not None and collection.record.space(name) is None:
             missing[name] = f"this collection has no such vectors yet: `vrag embed --space {name}` makes them"
+    if legs:
+        # Other legs search by vectors all the same.
+        text_notice = text_notice.replace("lexical search only", "texts are searched by their words only")
     notices = [text_notice] if text_notice else []
     notices += _state(collection, text)
     notices += [f"the vector space {name} is not searched: {why}" for name, why in missing.items()]
