@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
@@ -158,6 +159,15 @@ def clip_locator(clip: int, duration: float, clip_seconds: float) -> Locator:
 def title_from_name(name: str) -> str:
     """``sales_report-2024.final.pdf`` becomes ``sales report 2024.final``."""
     return " ".join(PurePath(name).stem.replace("_", " ").replace("-", " ").split())
+
+
+_SAYS_NOTHING = re.compile(r"[0-9a-f]{12,}|[0-9a-f]{8} [0-9a-f]{4} [0-9a-f]{4} [0-9a-f]{4} [0-9a-f]{12}", re.IGNORECASE)
+
+
+def words_from_name(name: str) -> str:
+    """The title that a file name gives, for search; empty for a hash or a UUID, which says nothing of what is shown."""
+    title = title_from_name(name)
+    return "" if _SAYS_NOTHING.fullmatch(title) else title
 
 
 def letters_in(text: str) -> int:

@@ -3,7 +3,7 @@ import pytest
 from PIL import Image
 
 from tests.support.documents import decoded, image_bytes, open_png, picture_of
-from vrag_ray.corpus.model import DecodeError, WorkItem
+from vrag_ray.corpus.model import DecodeError, WorkItem, words_from_name
 from vrag_ray.types import Box, DocumentKind, Locator, PassageKind
 
 IMAGE = DocumentKind.IMAGE
@@ -81,6 +81,20 @@ def test_a_picture_without_text_is_found_by_its_name_and_says_so(sandbox, put, o
     path = put("harbour_at-night.png", image_bytes(Image.new("RGB", (200, 100), "navy"), "PNG"))
     (unit,) = decoded(sandbox, path, item("harbour_at-night.png"), options)
     assert (unit.text, unit.meta, unit.words) == ("harbour at night", {"text_from_name": True}, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("harbour_at-night.jpg", "harbour at night"),
+        ("IMG_1234.jpg", "IMG 1234"),
+        ("d3fbb93662c1d5e2.png", ""),
+        ("0b8f6a52-91c4-4f0e-9d0a-6f2e9c1b7a55.png", ""),
+        ("decade.png", "decade"),
+    ],
+)
+def test_a_name_that_is_a_hash_or_a_uuid_gives_no_words(name: str, words: str) -> None:
+    assert words_from_name(name) == words
 
 
 def test_a_picture_is_never_enlarged_and_shrinks_to_the_limit(sandbox, put):

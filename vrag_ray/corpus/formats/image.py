@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image, ImageOps
 
 from vrag_ray.corpus.formats.source import Opening
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name, words_from_name
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
 from vrag_ray.corpus.png import crop_png, fitting_scale, resized
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
@@ -72,7 +72,7 @@ class ImageSource:
         if seen is not None and len(seen.text) >= self._opening.options.ocr_min_chars:
             lines = lines_of_words(seen.words)
             return DecodedUnit(unit, PassageKind.IMAGE, self.locator(unit), seen.text, lines, seen.words, ocr=True)
-        parts = (title_from_name(self._opening.name), "" if seen is None else seen.text)
+        parts = (words_from_name(self._opening.name), "" if seen is None else seen.text)
         return DecodedUnit(
             unit,
             PassageKind.IMAGE,

@@ -20,6 +20,7 @@ from vrag_ray.corpus.model import (
     clip_count,
     clip_locator,
     title_from_name,
+    words_from_name,
 )
 from vrag_ray.corpus.png import NATIVE_DPI, crop_png
 from vrag_ray.imaging.frame_times import sample_times
@@ -73,8 +74,9 @@ class VideoSource:
         """Words of the file name, then captions or, where there are none, what OCR reads in up to four frames."""
         locator = self.locator(unit)
         start, stop = _range(locator)
-        lines = [title_from_name(self._opening.name), *(cue.text for cue in self._captions(start, stop))]
-        captioned = len(lines) > 1
+        named = words_from_name(self._opening.name)
+        lines = [*([named] if named else []), *(cue.text for cue in self._captions(start, stop))]
+        captioned = len(lines) > bool(named)
         times = _spread(sample_times(start, stop, self._options.video_fps, self._options.max_frames), OCR_FRAMES)
         last: Picture | None = None
         unread: list[float] = []

@@ -27,30 +27,32 @@ def heat_map(query: NDArray[np.float32], vectors: NDArray[np.float32], grid: tup
 
 
 def hot_boxes(heat: NDArray[np.float32]) -> list[Box]:
-    """The hot places of a map, page fractions, those with most heat first: patches that touch at a side are one."""
-    hot = heat >= HOT_SHARE * heat.max()
+    """The hot places of a map, page fractions, those with most heat first: rectangles of hot patches and no others."""
+    left = np.where(heat >= HOT_SHARE * heat.max(), heat, 0.0)
+    height, width = heat.shape
     places = []
-    while hot.any():
-        cells = _grown(hot, *map(int, np.argwhere(hot)[0]))
-        for cell in cells:
-            hot[cell] = False
-        rows, columns = zip(*cells, strict=True)
-        height, width = heat.shape
-        box = Box(min(columns) / width, min(rows) / height, (max(columns) + 1) / width, (max(rows) + 1) / height)
-        places.append((float(sum(heat[cell] for cell in cells)), box))
+    while left.any():
+        top, low, first, last = _grown(left, *map(int, np.unravel_index(left.argmax(), left.shape)))
+        box = Box(first / width, top / height, (last + 1) / width, (low + 1) / height)
+        places.append((float(left[top : low + 1, first : last + 1].sum()), box))
+        left[top : low + 1, first : last + 1] = 0.0
     return [box for _, box in sorted(places, key=lambda place: (-place[0], place[1].as_tuple()))]
 
 
-def _grown(hot: NDArray[np.bool_], row: int, column: int) -> set[tuple[int, int]]:
-    """All hot cells that are connected with one of them."""
-    found, waiting = {(row, column)}, [(row, column)]
-    while waiting:
-        at_row, at_column = waiting.pop()
-        for next_row, next_column in (
-            (at_row - 1, at_column), (at_row + 1, at_column), (at_row, at_column - 1), (at_row, at_column + 1),
-        ):  # fmt: skip
-            inside = 0 <= next_row < hot.shape[0] and 0 <= next_column < hot.shape[1]
-            if inside and hot[next_row, next_column] and (next_row, next_column) not in found:
-                found.add((next_row, next_column))
-                waiting.append((next_row, next_column))
-    return found
+def _grown(left: NDArray[np.float32], row: int, column: int) -> tuple[int, int, int, int]:
+    """First and last row and column of the rectangle around a patch, as large as it can be grown by whole sides of
+    patches that are all hot, the hottest side first."""
+    top, low, first, last = row, row, column, column
+    while True:
+        rows, columns = slice(top, low + 1), slice(first, last + 1)
+        sides = {
+            (-1, 0, 0, 0): left[top - 1, columns] if top > 0 else None,
+            (0, 1, 0, 0): left[low + 1, columns] if low + 1 < left.shape[0] else None,
+            (0, 0, -1, 0): left[rows, first - 1] if first > 0 else None,
+            (0, 0, 0, 1): left[rows, last + 1] if last + 1 < left.shape[1] else None,
+        }
+        hot = {step: float(side.mean()) for step, side in sides.items() if side is not None and (side > 0).all()}
+        if not hot:
+            return top, low, first, last
+        up, down, before, after = max(hot, key=lambda step: hot[step])
+        top, low, first, last = top + up, low + down, first + before, last + after
