@@ -173,7 +173,7 @@ def main() -> None:
     start_ray()
     course.stage("data", course.make_data)
     steps = course.scaled(STEPS)
-    if "late" in wanted:
+    if "late" in wanted or "control" in wanted:
         course.stage("reading", lambda: course.read("reader", plain_positions=True))
         course.stage("late", lambda: course.train("late-run", "reader", steps))
         course.stage("late judged", lambda: course.judge("late-run"))

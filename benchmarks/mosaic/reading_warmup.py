@@ -1,7 +1,7 @@
 """Before a retriever learns to compare: its language model learns to say which colour a cell has.
 
-Without it the contrastive loss of a model from random weights stays where it began for hundreds of steps. A published
-vision-language model needs none of this: it can read.
+Whether that helps is measured by a control without it (docs/results/visual_retrieval.md). A published vision-language
+model needs none of this: it can read.
 """
 
 from __future__ import annotations
