@@ -32,6 +32,7 @@ from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.ingest import Progress, ingest
 from vrag_ray.ingest.spaces import embed_spaces
 from vrag_ray.ingest.spaces.stages import OVERSIZE
+from vrag_ray.types.dotted_path import load_object
 
 SPACE = "look"
 
@@ -127,10 +128,10 @@ def _loop(pdf: Path, space: SpaceConfig) -> float:
 
 
 def _model(folder: Path) -> Path:
-    """A SigLIP-2 of some ten million random parameters: enough that embedding is the work."""
-    from tests.support.tiny_embedders import tiny_siglip2
-
-    return tiny_siglip2(folder)
+    """A small SigLIP-2 of random weights."""
+    # The one that the tests build; named, not imported, because tests are no part of what is type-checked.
+    load_object("tests.support.tiny_embedders:tiny_siglip2", "the benchmark's model")(folder)
+    return folder
 
 
 def _shapes(path: Path, pages: int) -> Path:
