@@ -205,7 +205,12 @@ def test_a_collection_of_another_model_is_refused(built: dict[str, Any]) -> None
         )
 
 
-@pytest.mark.parametrize("name", ["vidore/colqwen2-v1.0", "Qwen3-VL-Embedding-2B", "/no/such/folder"])
+def test_a_model_of_the_hub_that_cannot_be_had_is_refused_with_the_remedy() -> None:
+    with pytest.raises(VragError, match=r"colqwen2-v1\.0 is not in the hub's cache.*copy the model's folder"):
+        SearchEngine("vidore/colqwen2-v1.0")
+
+
+@pytest.mark.parametrize("name", ["Qwen3-VL-Embedding-2B", "/no/such/folder"])
 def test_a_model_that_there_is_not_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(VragError, match=rf"{name}.*minilm.*folder with its weights.*none.*factory"):
         SearchEngine(name)

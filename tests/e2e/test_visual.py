@@ -45,7 +45,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "in/note.txt").write_text("a harbour at night\n")
     config = {
         "collection": "collection",
-        "embedder": {"name": "tests.support.planted:make_planted"},
         "corpus": {"ocr": False},
         "spaces": {
             name: {"model": model, "max_pixels": 12_544} if name != "look" else {"model": model}
@@ -61,7 +60,7 @@ def ingested(local_ray: None, home: Path) -> str:
     """What ``vrag ingest`` printed, run in that folder."""
     import ray
 
-    environment = os.environ | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address, "PYTHONPATH": str(Path.cwd())}
+    environment = os.environ | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
     command = [sys.executable, "-m", "vrag_ray.cli", "ingest", "in", "--config", "config.yaml"]
     done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stderr

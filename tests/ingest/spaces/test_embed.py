@@ -227,6 +227,9 @@ def test_the_command_line_makes_rebuilds_and_drops_a_space(
     assert "cannot be called text" in capsys.readouterr().err
 
 
+# The quick tests that can fail for the same reason: what a killed writer committed is seen by the next
+# (tests/index/storage/test_spaces.py), and a fill that breaks is gone on with (above).
+@pytest.mark.exhaustive
 def test_killed_at_random_points_it_goes_on_and_ends_with_the_vectors_of_an_undisturbed_run(tmp_path: Path) -> None:
     import ray
 
