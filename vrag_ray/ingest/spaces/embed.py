@@ -272,7 +272,11 @@ def _graph(
         graph = graph.map_batches(
             EmbedSpace,
             fn_constructor_args=(space.name, space.config, space.traits.id, board),
-            fn_constructor_kwargs={"last": number == len(group), "drawn": spec is not None},
+            fn_constructor_kwargs={
+                "last": number == len(group),
+                "drawn": spec is not None,
+                "threads": max(1, usable_cpus() // space.config.actors),
+            },
             compute=ActorPoolStrategy(size=space.config.actors),
             batch_size=space.config.batch,
             batch_format="pyarrow",

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -114,14 +115,27 @@ class EmbedSpace:
     """Contents → the vectors of one space. What cannot be embedded has an error of its own and moves no other."""
 
     def __init__(
-        self, name: str, config: SpaceConfig, embedder_id: str, board: ActorHandle, *, last: bool, drawn: bool
+        self,
+        name: str,
+        config: SpaceConfig,
+        embedder_id: str,
+        board: ActorHandle,
+        *,
+        last: bool,
+        drawn: bool,
+        threads: int,
     ) -> None:
-        """``last`` drops what no later stage needs; ``drawn`` says that ``Draw`` came before.
+        """``last`` drops what no later stage needs; ``drawn`` says that ``Draw`` came before; ``threads`` compute on a
+        CPU.
 
         Raises VragError where the model is not the one that ``embedder_id`` names.
         """
         self._name, self._last, self._drawn = name, last, drawn
         self._embedder = space_embedder(config)
+        torch = sys.modules.get("torch")
+        if torch is not None:
+            # Ray allows an actor of a fraction of a CPU one thread.
+            torch.set_num_threads(threads)
         if self._embedder.id != embedder_id:
             raise VragError(
                 f"the model {config.model} of the space {name} has changed, it is {self._embedder.id} now and was "
