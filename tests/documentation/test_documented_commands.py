@@ -100,6 +100,8 @@ def _follow(page: Path, stranger: Stranger) -> None:
             stranger.run_python("\n".join(programs))
         elif block.language == "json":
             json.loads(block.text)
+        elif block.language == "jsonl":
+            assert all(isinstance(json.loads(line), dict) for line in block.text.splitlines())
 
 
 def test_a_mark_and_a_file_name_are_read(tmp_path: Path):
