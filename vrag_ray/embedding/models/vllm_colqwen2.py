@@ -70,47 +70,39 @@ def flat_positions(count: int) -> tuple[torch.Tensor, int]:
     return torch.arange(count).expand(3, -1).contiguous(), 0
 
 
+class ProjectedTokens:
+    """What makes a ColQwen2 of one of vLLM's Qwen-VL models: the projection, and positions one after another."""
+
+    is_pooling_model = True
+    supports_mm_device_do_normalize = False
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        super().__init__(vllm_config=vllm_config, prefix=prefix)  # type: ignore[call-arg]  # that of the model beside it
+        self.pooler = projected_tokens(vllm_config)
+
+    def get_mrope_input_positions(
+        self,
+        input_tokens: list[int],
+        mm_features: list[MultiModalFeatureSpec],  # noqa: ARG002
+    ) -> tuple[torch.Tensor, int]:
+        return flat_positions(len(input_tokens))
+
+
 @default_pooling_type(seq_pooling_type="CLS", tok_pooling_type="ALL")
 @MULTIMODAL_REGISTRY.register_processor(
     Qwen2VLMultiModalProcessor, info=ColQwen2ProcessingInfo, dummy_inputs=Qwen2VLDummyInputsBuilder
 )
-class ColQwen2OnQwen2Vl(Qwen2VLForConditionalGeneration, SupportsLateInteraction):
+class ColQwen2OnQwen2Vl(ProjectedTokens, Qwen2VLForConditionalGeneration, SupportsLateInteraction):
     """Of the published models."""
 
-    is_pooling_model = True
-    supports_mm_device_do_normalize = False
     hf_to_vllm_mapper = MAPPER
-
-    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
-        super().__init__(vllm_config=vllm_config, prefix=prefix)
-        self.pooler = projected_tokens(vllm_config)
-
-    def get_mrope_input_positions(
-        self,
-        input_tokens: list[int],
-        mm_features: list[MultiModalFeatureSpec],  # noqa: ARG002
-    ) -> tuple[torch.Tensor, int]:
-        return flat_positions(len(input_tokens))
 
 
 @default_pooling_type(seq_pooling_type="CLS", tok_pooling_type="ALL")
 @MULTIMODAL_REGISTRY.register_processor(
     Qwen2VLMultiModalProcessor, info=ColQwen2ProcessingInfo, dummy_inputs=Qwen2VLDummyInputsBuilder
 )
-class ColQwen2OnQwen25Vl(Qwen2_5_VLForConditionalGeneration, SupportsLateInteraction):
+class ColQwen2OnQwen25Vl(ProjectedTokens, Qwen2_5_VLForConditionalGeneration, SupportsLateInteraction):
     """Of retrievers that are trained here from Qwen2.5-VL."""
 
-    is_pooling_model = True
-    supports_mm_device_do_normalize = False
     hf_to_vllm_mapper = MAPPER
-
-    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
-        super().__init__(vllm_config=vllm_config, prefix=prefix)
-        self.pooler = projected_tokens(vllm_config)
-
-    def get_mrope_input_positions(
-        self,
-        input_tokens: list[int],
-        mm_features: list[MultiModalFeatureSpec],  # noqa: ARG002
-    ) -> tuple[torch.Tensor, int]:
-        return flat_positions(len(input_tokens))
