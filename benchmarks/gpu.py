@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from vrag_ray.config import Engine, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding
 from vrag_ray.embedding.registry import space_embedder
-from vrag_ray.index.search.flat_index import FlatIndex
-from vrag_ray.index.search.shard_rows import ShardRows
+from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.shard_rows import ShardRows
 from vrag_ray.types import VragError
 
 K = 10
@@ -47,7 +47,7 @@ def main() -> None:
 def _missing() -> str:
     import torch
 
-    from vrag_ray.index.search.faiss_library import load_faiss
+    from vrag_ray.index.shards.faiss_library import load_faiss
 
     if not torch.cuda.is_available():
         return "PyTorch sees no GPU here"

@@ -21,11 +21,11 @@ from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.embedding.base import Content, stacked
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.evaluation.toc import TocQuery, toc_queries
-from vrag_ray.index.search.flat_index import FlatIndex
 from vrag_ray.index.search.fusion import Leg, best_windows
 from vrag_ray.index.search.legs import lexical_leg
-from vrag_ray.index.search.scored import Scored
-from vrag_ray.index.search.shard_rows import load_text_rows
+from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.scored import Scored
+from vrag_ray.index.shards.shard_rows import load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.ingest import ingest

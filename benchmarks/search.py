@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.search.shard_index import SpaceSpec
-from vrag_ray.index.search.shard_pool import ShardPool
+from vrag_ray.index.shards.shard_index import SpaceSpec
+from vrag_ray.index.shards.shard_pool import ShardPool
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import documents_table, passage_schema, shard_checksum
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from vrag_ray.config import Settings
-from vrag_ray.index.search.faiss_library import FaissWheel, faiss_wheels, load_faiss, too_many_wheels
+from vrag_ray.index.shards.faiss_library import FaissWheel, faiss_wheels, load_faiss, too_many_wheels
 from vrag_ray.types import VragError
 
 MIB = 1 << 20

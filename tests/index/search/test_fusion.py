@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vrag_ray.index.search.fusion import Leg, best_windows, fuse, unfused
-from vrag_ray.index.search.scored import Scored, merge
+from vrag_ray.index.shards.scored import Scored, merge
 
 
 def leg(name: str, pages: Mapping[str, float], weight: float = 1.0, *, complete: bool = True) -> Leg:

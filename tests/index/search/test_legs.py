@@ -16,7 +16,7 @@ from vrag_ray.index.search.legs import (
     query_notices,
     rank,
 )
-from vrag_ray.index.search.scored import Scored
+from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, Query

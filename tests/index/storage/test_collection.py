@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.planted import doc_id_of, document, plant, stored
 from vrag_ray.index.search.lexical import lexical_search
-from vrag_ray.index.search.shard_rows import load_text_rows
+from vrag_ray.index.shards.shard_rows import load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.index.storage.verify import verify

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import plant_space, stored_vectors
-from vrag_ray.index.search.shard_rows import load_space_rows
+from vrag_ray.index.shards.shard_rows import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.index.storage.verify import verify

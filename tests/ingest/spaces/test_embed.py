@@ -22,7 +22,7 @@ from tests.support.planted_spaces import COLOURS, RGB, ColourEmbedder, painted
 from vrag_ray.cli.main import main as cli
 from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding
-from vrag_ray.index.search.shard_rows import SpaceRows, load_space_rows
+from vrag_ray.index.shards.shard_rows import SpaceRows, load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.ingest import Progress, ingest

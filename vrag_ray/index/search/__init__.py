@@ -1,1 +1,1 @@
-"""Collections in memory: FAISS shards, the lexical leg, and the retriever that fuses what they find."""
+"""Answering queries: the legs, how their results are fused, and what is told of each hit."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vrag_ray.index.search.scored import Scored
+from vrag_ray.index.shards.scored import Scored
 
 
 @dataclass(frozen=True, slots=True)

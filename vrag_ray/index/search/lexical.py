@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vrag_ray.index.search.scored import Scored
+from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.rows import meta_from_json

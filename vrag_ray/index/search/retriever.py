@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 from vrag_ray.config import Settings
 from vrag_ray.embedding.base import Content, EmbedError, stacked
 from vrag_ray.index.search.fusion import Fused, Leg, best_windows
-from vrag_ray.index.search.heat import heat_map
-from vrag_ray.index.search.late_index import PageVectors
 from vrag_ray.index.search.legs import LEAST_READABLE, lexical_leg, query_notices, rank
-from vrag_ray.index.search.local_shard import LocalShard
 from vrag_ray.index.search.modes import refuse_unseen, used_mode
 from vrag_ray.index.search.seen import seen
 from vrag_ray.index.search.served_legs import ServedLegs, load_legs
-from vrag_ray.index.search.shard_index import QueryVectors, ShardStatus, SpaceSpec
-from vrag_ray.index.search.shard_pool import FanOut, ShardPool
 from vrag_ray.index.search.vector_leg import VectorLeg
+from vrag_ray.index.shards.heat import heat_map
+from vrag_ray.index.shards.late_index import PageVectors
+from vrag_ray.index.shards.local_shard import LocalShard
+from vrag_ray.index.shards.shard_index import QueryVectors, ShardStatus, SpaceSpec
+from vrag_ray.index.shards.shard_pool import FanOut, ShardPool
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Passage, Query, SearchAnswer, VragError

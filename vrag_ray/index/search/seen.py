@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.index.search.heat import heat_map, hot_boxes
-from vrag_ray.index.search.late_index import PageVectors
 from vrag_ray.index.search.vector_leg import VectorLeg
+from vrag_ray.index.shards.heat import heat_map, hot_boxes
+from vrag_ray.index.shards.late_index import PageVectors
 from vrag_ray.types import TEXT, Hit
 
 ALIKE_BITS = 4

@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import Modality
-from vrag_ray.index.search.shard_index import SpaceSpec
 from vrag_ray.index.search.vector_leg import VectorLeg, space_leg, text_leg
+from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.types import LEXICAL, TEXT, DocumentKind, DocumentStatus, VragError

@@ -13,7 +13,7 @@ from vrag_ray.config import EmbedderConfig, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.registry import load_embedder, space_embedder
-from vrag_ray.index.search.shard_index import SpaceSpec
+from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.types import TEXT, Query, VragError
 

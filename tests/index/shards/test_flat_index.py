@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.planted import DIM, EMBEDDER, doc_id_of, document, stored
-from vrag_ray.index.search import flat_index
-from vrag_ray.index.search.flat_index import FlatIndex
-from vrag_ray.index.search.scored import Scored, merge
-from vrag_ray.index.search.shard_rows import load_text_rows
+from vrag_ray.index.shards import flat_index
+from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.scored import Scored, merge
+from vrag_ray.index.shards.shard_rows import load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import PassageKind, VragError

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from tests.support.planted import plant
 from vrag_ray.config import EmbedderConfig, IndexConfig, IndexKind, Settings
-from vrag_ray.index.search.flat_index import FlatIndex
-from vrag_ray.index.search.ivf_index import IvfIndex
 from vrag_ray.index.search.retriever import ShardedRetriever
-from vrag_ray.index.search.shard_rows import ShardRows
+from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.ivf_index import IvfIndex
+from vrag_ray.index.shards.shard_rows import ShardRows
 from vrag_ray.types import TEXT, VragError
 from vrag_ray.types.filters import SearchFilter
 

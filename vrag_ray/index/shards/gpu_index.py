@@ -11,7 +11,7 @@ import threading
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.index.search.faiss_library import load_faiss
+from vrag_ray.index.shards.faiss_library import load_faiss
 from vrag_ray.types import VragError
 
 MOST_RESULTS = 2048

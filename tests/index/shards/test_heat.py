@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vrag_ray.index.search.heat import heat_map, hot_boxes
+from vrag_ray.index.shards.heat import heat_map, hot_boxes
 from vrag_ray.types import Box
 
 

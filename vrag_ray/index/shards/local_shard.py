@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.search.late_index import PageVectors
-from vrag_ray.index.search.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
-from vrag_ray.index.search.shard_pool import FanOut
+from vrag_ray.index.shards.late_index import PageVectors
+from vrag_ray.index.shards.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
+from vrag_ray.index.shards.shard_pool import FanOut
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.index.search.faiss_library import load_faiss
-from vrag_ray.index.search.gpu_index import MOST_RESULTS, GpuFlat
-from vrag_ray.index.search.scored import Scored
-from vrag_ray.index.search.shard_rows import ShardRows
+from vrag_ray.index.shards.faiss_library import load_faiss
+from vrag_ray.index.shards.gpu_index import MOST_RESULTS, GpuFlat
+from vrag_ray.index.shards.scored import Scored
+from vrag_ray.index.shards.shard_rows import ShardRows
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 

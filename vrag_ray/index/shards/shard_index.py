@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig, IndexKind
-from vrag_ray.index.search.flat_index import FlatIndex
-from vrag_ray.index.search.ivf_index import IvfIndex
-from vrag_ray.index.search.late_index import LateIndex, PageVectors
-from vrag_ray.index.search.scored import Scored
-from vrag_ray.index.search.shard_rows import ShardRows, load_space_rows, load_text_rows
+from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.ivf_index import IvfIndex
+from vrag_ray.index.shards.late_index import LateIndex, PageVectors
+from vrag_ray.index.shards.scored import Scored
+from vrag_ray.index.shards.shard_rows import ShardRows, load_space_rows, load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.versions import find_version

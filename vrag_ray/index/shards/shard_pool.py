@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.search.late_index import PageVectors
-from vrag_ray.index.search.scored import Scored, merge
-from vrag_ray.index.search.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
-from vrag_ray.index.search.shard_rows import shard_of
+from vrag_ray.index.shards.late_index import PageVectors
+from vrag_ray.index.shards.scored import Scored, merge
+from vrag_ray.index.shards.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
+from vrag_ray.index.shards.shard_rows import shard_of
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from vrag_ray.index.search import flat_index
-from vrag_ray.index.search.flat_index import FlatIndex
-from vrag_ray.index.search.gpu_index import MOST_RESULTS, GpuFlat
-from vrag_ray.index.search.shard_rows import ShardRows
+from vrag_ray.index.shards import flat_index
+from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.gpu_index import MOST_RESULTS, GpuFlat
+from vrag_ray.index.shards.shard_rows import ShardRows
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 

@@ -12,9 +12,9 @@ import pytest
 
 from vrag_ray.cli.diagnosis import diagnose
 from vrag_ray.config import Settings
-from vrag_ray.index.search.faiss_library import FaissWheel, load_faiss, too_many_wheels
-from vrag_ray.index.search.flat_index import FlatIndex
-from vrag_ray.index.search.shard_rows import ShardRows
+from vrag_ray.index.shards.faiss_library import FaissWheel, load_faiss, too_many_wheels
+from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.shard_rows import ShardRows
 from vrag_ray.types import VragError
 
 
@@ -59,7 +59,7 @@ def test_of_two_wheels_the_one_for_the_machine_is_kept():
 
 def test_without_faiss_the_doctor_and_a_shard_say_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "faiss", None)
-    monkeypatch.setattr("vrag_ray.index.search.faiss_library._NAMES", ())
+    monkeypatch.setattr("vrag_ray.index.shards.faiss_library._NAMES", ())
     with pytest.raises(VragError, match=r"not installed.*vrag-ray\[embedded\]"):
         shard()
     diagnosis = diagnose(Settings())

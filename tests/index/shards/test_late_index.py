@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import plant_space, stored_vectors
-from vrag_ray.index.search import late_index
-from vrag_ray.index.search.late_index import LateIndex
-from vrag_ray.index.search.scored import merge
-from vrag_ray.index.search.shard_rows import SpaceRows, load_space_rows
+from vrag_ray.index.shards import late_index
+from vrag_ray.index.shards.late_index import LateIndex
+from vrag_ray.index.shards.scored import merge
+from vrag_ray.index.shards.shard_rows import SpaceRows, load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
