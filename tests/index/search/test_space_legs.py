@@ -15,6 +15,10 @@ from tests.support.planted_spaces import COLOURS, ColourEmbedder, MeanColourEmbe
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.index.shards.late_index import Sight
+from vrag_ray.index.shards.local_shard import LocalShard
+from vrag_ray.index.shards.shard_index import QueryVectors
+from vrag_ray.index.shards.shards import Look
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Box, NotFoundError, Query, SearchAnswer, VragError
@@ -260,6 +264,23 @@ def test_a_new_space_is_served_after_a_refresh(tmp_path: Path) -> None:
             assert names(await retriever.search(["red"], mode="late", top_k=1)) == ["a"]  # type: ignore[arg-type]
 
     asyncio.run(check())
+
+
+def test_the_hits_of_a_batch_are_looked_at_in_one_call_a_space(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, int, int]] = []
+    plain = LocalShard.sights
+
+    async def counted(
+        self: LocalShard, version: int, space: str, looks: Sequence[Look], queries: QueryVectors
+    ) -> list[Sight | None]:
+        asked.append((space, len(looks), len(queries)))
+        return await plain(self, version, space, looks, queries)
+
+    monkeypatch.setattr(LocalShard, "sights", counted)
+    answer = search(root, "red", "green", "blue", top_k=2)
+    assert sorted(asked) == [("late", 6, 3), ("mean", 6, 3)]
+    assert [hits[0].title for hits in answer.results[:2]] == ["a", "b"]
+    assert [hits[0].region is not None for hits in answer.results] == [True] * 3
 
 
 def test_a_page_of_several_windows_has_one_hit_and_its_region(tmp_path: Path) -> None:

@@ -19,14 +19,25 @@ from vrag_ray.index.search.modes import refuse_unseen, used_mode
 from vrag_ray.index.search.seen import seen
 from vrag_ray.index.search.served_legs import ServedLegs, load_legs
 from vrag_ray.index.search.vector_leg import VectorLeg
-from vrag_ray.index.shards.heat import heat_map
-from vrag_ray.index.shards.late_index import PageVectors
 from vrag_ray.index.shards.local_shard import LocalShard
-from vrag_ray.index.shards.shard_index import QueryVectors, ShardStatus, SpaceSpec
-from vrag_ray.index.shards.shard_pool import FanOut, ShardPool
+from vrag_ray.index.shards.shard_index import ShardStatus
+from vrag_ray.index.shards.shard_pool import ShardPool
+from vrag_ray.index.shards.shards import FanOut, Look, Shards
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
-from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Passage, Query, SearchAnswer, VragError
+from vrag_ray.types import (
+    HYBRID,
+    LEXICAL,
+    TEXT,
+    Hit,
+    Locator,
+    NotFoundError,
+    Passage,
+    Query,
+    SearchAnswer,
+    VragError,
+    passage_id,
+)
 from vrag_ray.types.filters import SearchFilter
 
 UNSEEN = (
@@ -48,30 +59,6 @@ class Retriever(Protocol):
     ) -> SearchAnswer:
         """``top_k`` pages, pictures, clips or spans for each query, best first, with each one's best window."""
         ...
-
-
-class Shards(Protocol):
-    """The vector indexes of one collection: actors of a cluster (``ShardPool``), or this process (``LocalShard``)."""
-
-    @property
-    def total(self) -> int: ...
-    @property
-    def healthy(self) -> int: ...
-    def statuses(self) -> list[ShardStatus]: ...
-    def problems(self) -> tuple[str, ...]: ...
-    async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None: ...
-    async def keep_only(self, version: int) -> None: ...
-    async def search(
-        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
-    ) -> FanOut:
-        """The ``k`` best windows of each query in a space, by (-score, id)."""
-        ...
-
-    async def pages(self, version: int, space: str, passages: Sequence[tuple[str, str]]) -> dict[str, PageVectors]:
-        """What a space knows of passages, given by id and document id; those it does not have are left out."""
-        ...
-
-    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +99,8 @@ class _Asked:
     vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
     found: dict[int, Leg] = field(default_factory=dict)
+    fan: FanOut | None = None
+    """Of the last search of the shards; None where nothing was asked of them."""
 
 
 class ShardedRetriever:
@@ -221,18 +210,17 @@ class ShardedRetriever:
         """
         served, asked = self._served, Query.of(query)
         document = served.collection.document(doc_id)
-        passages = [(f"{document.doc_id[:24]}:p{page}:w0", document.doc_id)]
+        look = Look(passage_id(document.doc_id, Locator(page=page), 0), document.doc_id, 0)
         for leg in served.legs.by_name.values():
             part = leg.part_of(asked)
             if not leg.spec.multi_vector or part is None:
                 continue
-            known = await self._pool.pages(served.collection.version, leg.name, passages)
-            for found in known.values():
-                if found.grid is not None:
-                    [vectors] = await leg.vectors([part])
-                    if isinstance(vectors, EmbedError):
-                        raise vectors
-                    return heat_map(vectors, found.vectors, found.grid)
+            [vectors] = await leg.vectors([part])
+            if isinstance(vectors, EmbedError):
+                raise vectors
+            [sight] = await self._pool.sights(served.collection.version, leg.name, [look], [vectors])
+            if sight is not None and sight.heat is not None:
+                return sight.heat
         raise NotFoundError(
             f"page {page} of document {doc_id} has no heat map: that takes a vector space of late interaction, and "
             f"this collection has {', '.join(served.legs.by_name) or 'no vectors'}"
@@ -255,9 +243,8 @@ class ShardedRetriever:
         collection = served.collection
         wanted = _with_full_ids(collection, wanted)
         legs = [leg for leg in served.legs.by_name.values() if mode in (HYBRID, leg.name)]
-        asked = [await self._asked(leg, queries, mode) for leg in legs]
-        (*fans,), lexical = await asyncio.gather(
-            asyncio.gather(*(self._vector(collection, one, top_k, wanted) for one in asked)),
+        asked, lexical = await asyncio.gather(
+            asyncio.gather(*(self._vector(collection, leg, queries, top_k, mode, wanted) for leg in legs)),
             self._lexical(collection, queries, top_k, wanted) if mode in (HYBRID, LEXICAL) else _ready({}),
         )
         ranked = [
@@ -265,13 +252,13 @@ class ShardedRetriever:
             for n in range(len(queries))
         ]
         passages, damaged = await asyncio.to_thread(_hydrate, collection, [item.id for r in ranked for item in r])
-        results = []
-        for n, items in enumerate(ranked):
-            hits = [_hit(collection, item, passages[item.id]) for item in items if item.id in passages]
-            legs_of = [(one.leg, one.vectors.get(n)) for one in asked]
-            results.append(tuple(await seen(self._pool, collection.version, hits, legs_of)))
+        hits = [
+            [_hit(collection, item, passages[item.id]) for item in items if item.id in passages] for items in ranked
+        ]
+        results = await seen(self._pool, collection.version, hits, [(one.leg, one.vectors) for one in asked])
         told = self._query_notices(served, queries, mode, asked, lexical, filtered=wanted is not None)
-        problems = tuple(dict.fromkeys(problem for fan in fans for problem in fan.problems)) if fans else ()
+        fans = [one.fan for one in asked if one.fan is not None]
+        problems = tuple(dict.fromkeys(problem for fan in fans for problem in fan.problems))
         return SearchAnswer(
             results=tuple(results),
             shards_ok=min((fan.shards_ok for fan in fans), default=self._pool.healthy),
@@ -294,23 +281,29 @@ class ShardedRetriever:
         vectors = {n: one for n, one in found.items() if not isinstance(one, EmbedError)}
         return _Asked(leg, readable, vectors, faults)
 
-    async def _vector(self, collection: Collection, asked: _Asked, top_k: int, wanted: SearchFilter | None) -> FanOut:
-        """Fill ``asked.found``; how many shards answered."""
+    async def _vector(
+        self,
+        collection: Collection,
+        leg: VectorLeg,
+        queries: list[Query],
+        top_k: int,
+        mode: str,
+        wanted: SearchFilter | None,
+    ) -> _Asked:
+        """The leg with what it found for those queries."""
+        asked = await self._asked(leg, queries, mode)
         numbers, vectors = list(asked.vectors), list(asked.vectors.values())
         fetch_k = max(self._config.candidates, top_k)
-        while True:
-            if not numbers:
-                return FanOut([], self._pool.healthy, ())
-            fan = await self._pool.search(collection.version, asked.leg.name, vectors, fetch_k, wanted)
-            for number, windows in zip(numbers, fan.results, strict=True):
-                leg = Leg(asked.leg.name, best_windows(windows), len(windows) < fetch_k, asked.leg.weight)
+        while len(asked.found) < len(numbers):
+            asked.fan = await self._pool.search(collection.version, leg.name, vectors, fetch_k, wanted)
+            for number, windows in zip(numbers, asked.fan.results, strict=True):
+                found = Leg(leg.name, best_windows(windows), len(windows) < fetch_k, leg.weight)
                 # Long pages have many windows: widen until there are enough pages or no more windows.
-                if len(leg.pages) >= top_k or leg.complete:
+                if len(found.pages) >= top_k or found.complete:
                     # The first that suffices counts: what is fused must not depend on the other queries.
-                    asked.found.setdefault(number, leg)
-            if len(asked.found) == len(numbers):
-                return fan
+                    asked.found.setdefault(number, found)
             fetch_k *= 4
+        return asked
 
     async def _lexical(
         self, collection: Collection, queries: list[Query], top_k: int, wanted: SearchFilter | None

@@ -2,53 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.index.search.vector_leg import VectorLeg
-from vrag_ray.index.shards.heat import heat_map, hot_boxes
-from vrag_ray.index.shards.late_index import PageVectors
-from vrag_ray.types import TEXT, Hit
+from vrag_ray.index.shards.heat import hot_boxes
+from vrag_ray.index.shards.late_index import Sight
+from vrag_ray.index.shards.shards import Look, Shards
+from vrag_ray.types import TEXT, Box, Hit
 
 ALIKE_BITS = 4
 """Pictures whose perceptual hashes differ in at most so many of 64 bits look the same."""
 
 
-class Pages(Protocol):
-    """What spaces know of single passages; see ``Shards``."""
-
-    async def pages(self, version: int, space: str, passages: Sequence[tuple[str, str]]) -> dict[str, PageVectors]: ...
-
-
 async def seen(
-    pages: Pages,
+    shards: Shards,
     version: int,
-    hits: Sequence[Hit],
-    legs: Sequence[tuple[VectorLeg, NDArray[np.float32] | None]],
-) -> list[Hit]:
-    """The hits with the region of the first leg that knows one, and with the earlier hit that they look like.
+    results: Sequence[Sequence[Hit]],
+    legs: Sequence[tuple[VectorLeg, Mapping[int, NDArray[np.float32]]]],
+) -> list[tuple[Hit, ...]]:
+    """The hits of each query with the region of the first leg that knows one, and the earlier hit that they look like.
 
-    ``legs`` come with the vectors of the query, [n, dim]; None for a leg that was not asked.
+    ``legs`` come with the vectors, [n, dim], of those queries that they were asked, by the query's number.
     """
-    hashes: dict[str, int] = {}
-    regions: dict[str, Hit] = {}
     # The first window stands for its page in a space of pictures.
-    first = {_first_window(hit.passage.id): hit for hit in hits}
-    wanted = [(passage_id, hit.passage.doc_id) for passage_id, hit in first.items()]
-    for leg, vectors in legs:
-        if leg.name == TEXT or not wanted:
-            continue
-        for passage_id, page in (await pages.pages(version, leg.name, wanted)).items():
-            if page.phash is not None:
-                hashes.setdefault(passage_id, page.phash)
-            if page.grid is not None and vectors is not None and passage_id not in regions:
-                boxes = hot_boxes(heat_map(vectors, page.vectors, page.grid))
-                regions[passage_id] = replace(first[passage_id], region=boxes[0])
-    return _marked_duplicates([regions.get(_first_window(hit.passage.id), hit) for hit in hits], hashes)
+    places = [(n, _first_window(hit.passage.id), hit.passage.doc_id) for n, hits in enumerate(results) for hit in hits]
+    asked = [(leg, vectors) for leg, vectors in legs if leg.name != TEXT and places]
+    told = await asyncio.gather(*(_told(shards, version, leg, vectors, places) for leg, vectors in asked))
+    hashes: dict[str, int] = {}
+    regions: dict[tuple[int, str], Box] = {}
+    for sights in told:
+        for (n, passage_id, _), sight in zip(places, sights, strict=True):
+            if sight is not None and sight.phash is not None:
+                hashes.setdefault(passage_id, sight.phash)
+            if sight is not None and sight.heat is not None and (n, passage_id) not in regions:
+                regions[n, passage_id] = hot_boxes(sight.heat)[0]
+    return [
+        tuple(
+            _marked_duplicates(
+                [replace(hit, region=regions.get((n, _first_window(hit.passage.id)))) for hit in hits], hashes
+            )
+        )
+        for n, hits in enumerate(results)
+    ]
+
+
+async def _told(
+    shards: Shards,
+    version: int,
+    leg: VectorLeg,
+    vectors: Mapping[int, NDArray[np.float32]],
+    places: Sequence[tuple[int, str, str]],
+) -> list[Sight | None]:
+    numbers = {n: number for number, n in enumerate(vectors)}
+    looks = [Look(passage_id, doc_id, numbers.get(n)) for n, passage_id, doc_id in places]
+    return await shards.sights(version, leg.name, looks, list(vectors.values()))
 
 
 def _first_window(passage_id: str) -> str:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.heat import heat_map
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import SpaceRows
 from vrag_ray.types import VragError
@@ -31,12 +32,11 @@ SCAN_ERROR = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class PageVectors:
-    """The vectors of one page, [n, dim] float32. The first rows x columns of ``grid`` are its patches in reading
-    order; None where vectors have no place. ``phash`` is the perceptual hash of its picture."""
+class Sight:
+    """What a space tells of a page beside its score: the ``heat`` map of a query on it, [rows, columns], None where the
+    page's vectors have no place; and the perceptual hash of its picture."""
 
-    vectors: Floats
-    grid: tuple[int, int] | None
+    heat: Floats | None
     phash: int | None
 
 
@@ -78,13 +78,14 @@ class LateIndex:
         allowed = np.arange(self.size) if mask is None else np.flatnonzero(mask)
         return [self._best(query, allowed, row[allowed], k) for query, row in zip(queries, scores, strict=True)]
 
-    def page(self, passage_id: str) -> PageVectors | None:
-        """What is known of one page; None where this shard does not have it."""
+    def sight(self, passage_id: str, query: Floats | None) -> Sight | None:
+        """How one page looks to ``query``, [vectors, dim]; None where this shard does not have the page."""
         number = self._number_of.get(passage_id)
         if number is None:
             return None
         rows, columns = (int(side) for side in self.grids[number])
-        return PageVectors(self._page(number), (rows, columns) if rows else None, self.phashes[number])
+        heat = heat_map(query, self._page(number), (rows, columns)) if rows and query is not None else None
+        return Sight(heat, self.phashes[number])
 
     def _nearest(self, first: FlatIndex, query: Floats, k: int, wanted: SearchFilter | None) -> NDArray[np.int64]:
         """Row numbers of the pages whose mean vectors are nearest to the query's."""

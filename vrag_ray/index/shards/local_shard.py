@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.shards.late_index import PageVectors
+from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
-from vrag_ray.index.shards.shard_pool import FanOut
+from vrag_ray.index.shards.shards import FanOut, Look
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
@@ -49,10 +49,11 @@ class LocalShard:
     ) -> FanOut:
         return FanOut(await asyncio.to_thread(self._index(version).search, space, queries, k, wanted), 1, ())
 
-    async def pages(self, version: int, space: str, passages: Sequence[tuple[str, str]]) -> dict[str, PageVectors]:
-        index = self._index(version)
-        found = {passage_id: index.page(space, passage_id) for passage_id, _ in passages}
-        return {passage_id: page for passage_id, page in found.items() if page is not None}
+    async def sights(
+        self, version: int, space: str, asked: Sequence[Look], queries: QueryVectors
+    ) -> list[Sight | None]:
+        wanted = [(look.passage_id, look.query) for look in asked]
+        return await asyncio.to_thread(self._index(version).sights, space, wanted, queries)
 
     def close(self) -> None:
         self._indexes = {}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vrag_ray.config import IndexConfig, IndexKind
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.ivf_index import IvfIndex
-from vrag_ray.index.shards.late_index import LateIndex, PageVectors
+from vrag_ray.index.shards.late_index import LateIndex, Sight
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import ShardRows, load_space_rows, load_text_rows
 from vrag_ray.index.storage.collection import Collection
@@ -79,13 +79,16 @@ class ShardIndex:
             return index.search(queries, k, wanted)
         return index.search(np.concatenate(queries), k, wanted) if queries else []
 
-    def page(self, space: str, passage_id: str) -> PageVectors | None:
-        """What a space knows of one passage beside its score; None where it knows nothing."""
-        index = self._spaces.get(space)
+    def sights(self, space: str, asked: Sequence[tuple[str, int | None]], queries: QueryVectors) -> list[Sight | None]:
+        """What a space tells of passages, each with the number of the query that looks at it; None where nothing.
+
+        Heat maps are made here, because they are a thousandth of the vectors that they are made of.
+        """
+        index, phashes = self._spaces.get(space), self._phashes.get(space, {})
         if isinstance(index, LateIndex):
-            return index.page(passage_id)
-        phash = self._phashes.get(space, {}).get(passage_id)
-        return None if phash is None else PageVectors(np.empty((0, 0), np.float32), None, phash)
+            return [index.sight(passage_id, None if n is None else queries[n]) for passage_id, n in asked]
+        known = ((passage_id in phashes, phashes.get(passage_id)) for passage_id, _ in asked)
+        return [Sight(None, phash) if is_known else None for is_known, phash in known]
 
 
 def load_shard(

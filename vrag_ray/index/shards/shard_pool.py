@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.shards.late_index import PageVectors
+from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.scored import Scored, merge
 from vrag_ray.index.shards.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
 from vrag_ray.index.shards.shard_rows import shard_of
+from vrag_ray.index.shards.shards import FanOut, Look
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
@@ -56,9 +57,10 @@ class IndexShard:
         found = self._index(version).search(space, queries, k, wanted)
         return [[(scored.id, scored.score) for scored in per_query] for per_query in found]
 
-    def pages(self, version: int, space: str, passage_ids: Sequence[str]) -> list[PageVectors | None]:
-        index = self._index(version)
-        return [index.page(space, passage_id) for passage_id in passage_ids]
+    def sights(
+        self, version: int, space: str, asked: Sequence[tuple[str, int | None]], queries: QueryVectors
+    ) -> list[Sight | None]:
+        return self._index(version).sights(space, asked, queries)
 
     def keep_only(self, version: int) -> None:
         self._indexes = {number: index for number, index in self._indexes.items() if number == version}
@@ -78,15 +80,6 @@ class _Replica:
     statuses: tuple[ShardStatus, ...] = ()
     problem: str = "is loading"
     reviving: asyncio.Task[None] | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class FanOut:
-    """Merged windows of each query, the number of shards that answered, and why the others did not."""
-
-    results: list[list[Scored]]
-    shards_ok: int
-    problems: tuple[str, ...]
 
 
 class ShardPool:
@@ -168,21 +161,25 @@ class ShardPool:
         results = [merge((part[number] for part in good), k) for number in range(len(queries))]
         return FanOut(results, len(good), tuple(answer for answer in answers if isinstance(answer, str)))
 
-    async def pages(self, version: int, space: str, passages: Sequence[tuple[str, str]]) -> dict[str, PageVectors]:
-        """What a space of late interaction knows of passages (id and document id each); a shard that does not answer
-        leaves its own out."""
-        by_shard: dict[int, list[str]] = {}
-        for passage_id, doc_id in passages:
-            by_shard.setdefault(shard_of(doc_id, self.total), []).append(passage_id)
+    async def sights(
+        self, version: int, space: str, asked: Sequence[Look], queries: QueryVectors
+    ) -> list[Sight | None]:
+        """What a space tells of each passage that is looked at; None where it, or its shard, tells nothing."""
+        by_shard: dict[int, list[int]] = {}
+        for place, look in enumerate(asked):
+            by_shard.setdefault(shard_of(look.doc_id, self.total), []).append(place)
 
-        async def ask(number: int, ids: list[str]) -> list[PageVectors | None]:
-            found = await self._ask(number, lambda actor: actor.pages.remote(version, space, ids))
-            return [None] * len(ids) if isinstance(found, str) else found
+        async def ask(number: int, places: list[int]) -> list[Sight | None]:
+            wanted = [(asked[place].passage_id, asked[place].query) for place in places]
+            found = await self._ask(number, lambda actor: actor.sights.remote(version, space, wanted, queries))
+            return [None] * len(places) if isinstance(found, str) else found
 
-        answers = await asyncio.gather(*(ask(number, ids) for number, ids in by_shard.items()))
-        ids = (passage_id for part in by_shard.values() for passage_id in part)
-        pages = (page for part in answers for page in part)
-        return {passage_id: page for passage_id, page in zip(ids, pages, strict=True) if page is not None}
+        answers = await asyncio.gather(*(ask(number, places) for number, places in by_shard.items()))
+        sights: list[Sight | None] = [None] * len(asked)
+        for places, found in zip(by_shard.values(), answers, strict=True):
+            for place, sight in zip(places, found, strict=True):
+                sights[place] = sight
+        return sights
 
     def close(self) -> None:
         import ray

@@ -1,0 +1,56 @@
+"""What a retriever needs of the shards of one collection, wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from vrag_ray.index.shards.late_index import Sight
+from vrag_ray.index.shards.scored import Scored
+from vrag_ray.index.shards.shard_index import QueryVectors, ShardStatus, SpaceSpec
+from vrag_ray.types.filters import SearchFilter
+
+
+@dataclass(frozen=True, slots=True)
+class FanOut:
+    """Merged windows of each query, the number of shards that answered, and why the others did not."""
+
+    results: list[list[Scored]]
+    shards_ok: int
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A passage to be looked at, by the query of this number; by none, for its hash alone."""
+
+    passage_id: str
+    doc_id: str
+    query: int | None
+
+
+class Shards(Protocol):
+    """The vector indexes of one collection: actors of a cluster (``ShardPool``), or this process (``LocalShard``)."""
+
+    @property
+    def total(self) -> int: ...
+    @property
+    def healthy(self) -> int: ...
+    def statuses(self) -> list[ShardStatus]: ...
+    def problems(self) -> tuple[str, ...]: ...
+    async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None: ...
+    async def keep_only(self, version: int) -> None: ...
+    async def search(
+        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
+    ) -> FanOut:
+        """The ``k`` best windows of each query in a space, by (-score, id)."""
+        ...
+
+    async def sights(
+        self, version: int, space: str, asked: Sequence[Look], queries: QueryVectors
+    ) -> list[Sight | None]:
+        """What a space tells of each passage that is looked at; None where it tells nothing."""
+        ...
+
+    def close(self) -> None: ...
