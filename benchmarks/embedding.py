@@ -27,11 +27,11 @@ from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from vrag_ray.config import EmbedderConfig
-from vrag_ray.embedding.minilm_graph import HEADS, HIDDEN, INPUT, LAYERS, MAX_TOKENS, build_session
-from vrag_ray.embedding.onnx_graph import IR_VERSION, LAYER_NORM_EPSILON, OPSET
+from vrag_ray.embedding.minilm.minilm_graph import HEADS, HIDDEN, INPUT, LAYERS, MAX_TOKENS, build_session
+from vrag_ray.embedding.minilm.onnx_graph import IR_VERSION, LAYER_NORM_EPSILON, OPSET
+from vrag_ray.embedding.minilm.text import TextEmbedder
+from vrag_ray.embedding.minilm.weights import REPOSITORY, MiniLmWeights, Tensors, load_weights
 from vrag_ray.embedding.registry import load_embedder
-from vrag_ray.embedding.text import TextEmbedder
-from vrag_ray.embedding.weights import REPOSITORY, MiniLmWeights, Tensors, load_weights
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]

@@ -46,9 +46,9 @@ LABELS = {
 
 
 def make_embed(kind: Loop, cpus: int) -> Callable[[list[str]], object]:
-    from vrag_ray.embedding.minilm_graph import INPUT, build_session
-    from vrag_ray.embedding.text import TextEmbedder
-    from vrag_ray.embedding.weights import load_weights
+    from vrag_ray.embedding.minilm.minilm_graph import INPUT, build_session
+    from vrag_ray.embedding.minilm.text import TextEmbedder
+    from vrag_ray.embedding.minilm.weights import load_weights
 
     weights = load_weights(None)
     embedder = TextEmbedder(weights, threads=cpus if kind is Loop.SIDE_BY_SIDE else 1)

@@ -15,17 +15,22 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-import vrag_ray
 from vrag_ray.config import DecodeLimits, Settings
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.embedding.base import Content, stacked
+from vrag_ray.embedding.minilm import minilm_graph
+from vrag_ray.embedding.minilm import text as text_embedder
 from vrag_ray.embedding.registry import load_embedder
+from vrag_ray.evaluation import toc
 from vrag_ray.evaluation.toc import TocQuery, toc_queries
+from vrag_ray.index.search import legs, lexical
 from vrag_ray.index.search.fusion import Leg, best_windows
 from vrag_ray.index.search.legs import lexical_leg
+from vrag_ray.index.shards import flat_index
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import load_text_rows
+from vrag_ray.index.storage import term_scores, terms
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.ingest import ingest
@@ -35,8 +40,8 @@ HERE = Path(__file__).parent
 DATA = HERE / "data"
 TOP_K = 10
 """The legs bring in what a search for so many pages would fuse; pages outside the body are left out afterwards."""
-LEG_CODE = ("embedding/text.py", "embedding/minilm_graph.py", "evaluation/toc.py", "index/lexical.py", "index/shard.py",
-            "index/term_scores.py", "index/terms.py")  # fmt: skip
+LEG_CODE = (text_embedder, minilm_graph, toc, legs, lexical, flat_index, term_scores, terms)
+"""Modules whose change makes a recording stale."""
 
 Ranges = tuple[tuple[int, int], ...]
 
@@ -87,7 +92,7 @@ def recorded(pdf: Path, start_ray: Callable[[], None]) -> Recording:
         Path(__file__),
         pdf,
         *([asked] if asked.exists() else []),
-        *(Path(vrag_ray.__path__[0]) / code for code in LEG_CODE),
+        *(Path(str(module.__file__)) for module in LEG_CODE),
     ]
     key = hashlib.sha256(b"".join(hashlib.sha256(source.read_bytes()).digest() for source in sources)).hexdigest()
     if path.exists() and (found := Recording.model_validate_json(path.read_bytes())).key == key:

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from vrag_ray.embedding.text import TextEmbedder
-from vrag_ray.embedding.weights import MiniLmWeights, load_weights
+from vrag_ray.embedding.minilm.text import TextEmbedder
+from vrag_ray.embedding.minilm.weights import MiniLmWeights, load_weights
 
 WORDS = ["the", "matrix", "of", "function", "returns", "value", "when", "index", "stays", "below", "sparse", "columns"]
 

@@ -181,7 +181,7 @@ def _shared_memory_mb() -> int | None:
 
 
 def _minilm(weights_dir: str | None) -> Model:
-    from vrag_ray.embedding.weights import MODEL_SHA256, WeightsError, load_weights
+    from vrag_ray.embedding.minilm.weights import MODEL_SHA256, WeightsError, load_weights
 
     try:
         weights = load_weights(weights_dir, allow_hub=False)

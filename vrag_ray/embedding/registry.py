@@ -8,9 +8,9 @@ from pathlib import Path
 
 from vrag_ray.config import EmbedderConfig, SpaceConfig
 from vrag_ray.embedding.base import Embedder, Modality
+from vrag_ray.embedding.minilm.weights import REPOSITORY, WeightsError, load_weights
 from vrag_ray.embedding.models.catalog import CLASSES
-from vrag_ray.embedding.models.source import CONFIG_FILE
-from vrag_ray.embedding.weights import REPOSITORY, WeightsError, load_weights
+from vrag_ray.embedding.source import CONFIG_FILE
 from vrag_ray.types import VragError
 from vrag_ray.types.dotted_path import load_object
 
@@ -58,7 +58,7 @@ def space_embedder(config: SpaceConfig) -> Embedder:
     """
     if ":" in config.model and not Path(config.model).expanduser().is_dir():
         return _from_factory(config.model, config, "spaces: model")
-    from vrag_ray.embedding.models.space import model_embedder
+    from vrag_ray.embedding.space import model_embedder
 
     return model_embedder(config)
 
@@ -93,7 +93,7 @@ def named_embedder(name: str, base: EmbedderConfig) -> EmbedderConfig:
 
 
 def _load_minilm(config: EmbedderConfig) -> LoadedEmbedder:
-    from vrag_ray.embedding.text import TextEmbedder
+    from vrag_ray.embedding.minilm.text import TextEmbedder
 
     try:
         weights = load_weights(config.weights_dir)
@@ -115,7 +115,7 @@ def _is_model(name: str) -> bool:
 
 
 def _text_model(config: EmbedderConfig) -> Embedder:
-    from vrag_ray.embedding.models.space import model_embedder
+    from vrag_ray.embedding.space import model_embedder
 
     embedder = model_embedder(SpaceConfig(model=config.name))
     if Modality.TEXT not in embedder.modalities or embedder.multi_vector:

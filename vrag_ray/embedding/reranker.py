@@ -34,8 +34,8 @@ class Reranker(Protocol):
 def load_reranker(config: RerankerConfig) -> Reranker:
     """The model that ``config`` names. Raises VragError naming it, what was tried and the remedy."""
     from vrag_ray.embedding.models.qwen3_vl_reranker import Qwen3VlReranker
-    from vrag_ray.embedding.models.runtime import require
-    from vrag_ray.embedding.models.source import find_model
+    from vrag_ray.embedding.runtime import require
+    from vrag_ray.embedding.source import find_model
 
     for package in ("torch", "transformers"):
         require(package, config.model)

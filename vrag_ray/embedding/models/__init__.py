@@ -1,1 +1,1 @@
-"""Embedding models by architecture, a file each, and the two engines that run them."""
+"""Embedding models by architecture, a file each, and which file reads which model."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.source import ModelSource
 from vrag_ray.embedding.words import encodable, latin_share, special_tokens, without_special
 from vrag_ray.types import VragError
 

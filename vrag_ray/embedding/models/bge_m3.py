@@ -17,7 +17,7 @@ from vrag_ray.embedding.models.architecture import (
     cut_to,
     integer,
 )
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ import importlib
 
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.models.architecture import Architecture
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.source import ModelSource
 from vrag_ray.types import VragError
 
 CLASSES = {

@@ -10,7 +10,7 @@ from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import PictureSpec
 from vrag_ray.embedding.models.architecture import Inputs, Prompt
 from vrag_ray.embedding.models.late_interaction import AUGMENTATION, LateInteraction
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.source import ModelSource
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

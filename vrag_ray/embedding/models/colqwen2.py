@@ -9,7 +9,7 @@ from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Modality, PictureSpec
 from vrag_ray.embedding.models.architecture import Inputs, Prompt, VllmPlan, integer
 from vrag_ray.embedding.models.late_interaction import AUGMENTATION, LateInteraction
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
     import torch
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 8192
 VLLM_CLASSES = {
-    "qwen2_vl": {"ColQwen2OnQwen2Vl": "vrag_ray.embedding.models.vllm_colqwen2:ColQwen2OnQwen2Vl"},
-    "qwen2_5_vl": {"ColQwen2OnQwen25Vl": "vrag_ray.embedding.models.vllm_colqwen2:ColQwen2OnQwen25Vl"},
+    "qwen2_vl": {"ColQwen2OnQwen2Vl": "vrag_ray.embedding.engines.vllm_colqwen2:ColQwen2OnQwen2Vl"},
+    "qwen2_5_vl": {"ColQwen2OnQwen25Vl": "vrag_ray.embedding.engines.vllm_colqwen2:ColQwen2OnQwen25Vl"},
 }
 """By the model underneath."""
 

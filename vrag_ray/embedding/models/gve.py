@@ -10,7 +10,7 @@ from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Modality
 from vrag_ray.embedding.models.architecture import VllmPlan
 from vrag_ray.embedding.models.qwen_vl import Message, Part, QwenLimits, QwenVlEmbedding
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
     import torch

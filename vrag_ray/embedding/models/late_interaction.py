@@ -19,9 +19,9 @@ from vrag_ray.embedding.models.architecture import (
     cut_to,
     integer,
 )
-from vrag_ray.embedding.models.pictures import decoded, decoded_frames
-from vrag_ray.embedding.models.recipe import Score
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.models.decoding import decoded, decoded_frames
+from vrag_ray.embedding.recipe import Score
+from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
     import torch

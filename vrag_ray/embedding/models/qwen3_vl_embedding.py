@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.models.qwen_vl import Message, Part, QwenLimits, QwenVlEmbedding
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
     import torch

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from vrag_ray.config import RerankerConfig
 from vrag_ray.embedding.base import Content, EmbedError, PictureSpec
 from vrag_ray.embedding.models.architecture import cut_to
-from vrag_ray.embedding.models.pictures import decoded, decoded_frames
+from vrag_ray.embedding.models.decoding import decoded, decoded_frames
 from vrag_ray.embedding.models.qwen3_vl_embedding import EMPTY, LIMITS, clip_metadata, without_outer_marks
 from vrag_ray.embedding.models.qwen_vl import Message, Part, frames_array
-from vrag_ray.embedding.models.runtime import chosen_device, chosen_dtype
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.runtime import chosen_device, chosen_dtype
+from vrag_ray.embedding.source import ModelSource
 from vrag_ray.embedding.words import encodable, special_tokens, without_special
 from vrag_ray.types import VragError
 

@@ -18,8 +18,8 @@ from vrag_ray.embedding.models.architecture import (
     integer,
     unit_rows,
 )
-from vrag_ray.embedding.models.pictures import decoded, decoded_frames
-from vrag_ray.embedding.models.source import ModelSource
+from vrag_ray.embedding.models.decoding import decoded, decoded_frames
+from vrag_ray.embedding.source import ModelSource
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

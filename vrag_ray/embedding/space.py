@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from vrag_ray.config import Engine, SpaceConfig
+from vrag_ray.embedding.model_embedder import ModelEmbedder
 from vrag_ray.embedding.models.catalog import architecture_of
-from vrag_ray.embedding.models.embedder import ModelEmbedder
-from vrag_ray.embedding.models.runtime import require
-from vrag_ray.embedding.models.source import ModelSource, find_model
+from vrag_ray.embedding.runtime import require
+from vrag_ray.embedding.source import ModelSource, find_model
 from vrag_ray.types import VragError
 
 
@@ -20,11 +20,11 @@ def model_embedder(config: SpaceConfig, source: ModelSource | None = None) -> Mo
     source = source or find_model(config.model, config.revision)
     architecture = architecture_of(source, config)
     if config.engine is Engine.VLLM:
-        from vrag_ray.embedding.models.vllm_pooling import VllmEngine
+        from vrag_ray.embedding.engines.vllm_pooling import VllmEngine
 
         require("vllm", f"{source.name} by engine: vllm")
         return ModelEmbedder(architecture, VllmEngine(architecture, config), config)
-    from vrag_ray.embedding.models.engine import TransformersEngine
+    from vrag_ray.embedding.engines.engine import TransformersEngine
 
     try:
         engine = TransformersEngine(architecture, config)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from vrag_ray.embedding.base import Embedding
-from vrag_ray.embedding.models.token_pooling import pool_patches
+from vrag_ray.embedding.token_pooling import pool_patches
 
 
 def unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:

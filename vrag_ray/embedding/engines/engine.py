@@ -9,7 +9,7 @@ from typing import Protocol
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import EmbedError, Modality
 from vrag_ray.embedding.models.architecture import Architecture, Inputs, Prompt, TokenVectors
-from vrag_ray.embedding.models.runtime import chosen_device, chosen_dtype, is_out_of_memory
+from vrag_ray.embedding.runtime import chosen_device, chosen_dtype, is_out_of_memory
 
 logger = logging.getLogger(__name__)
 

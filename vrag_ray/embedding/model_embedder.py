@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
+from vrag_ray.embedding.engines.engine import Engine
 from vrag_ray.embedding.models.architecture import Architecture, Prompt, TokenVectors, unit_rows
-from vrag_ray.embedding.models.engine import Engine
-from vrag_ray.embedding.models.token_pooling import pool_patches
+from vrag_ray.embedding.token_pooling import pool_patches
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vrag_ray.embedding.onnx_graph import LAYER_NORM_EPSILON, GraphBuilder
-from vrag_ray.embedding.weights import Tensors
+from vrag_ray.embedding.minilm.onnx_graph import LAYER_NORM_EPSILON, GraphBuilder
+from vrag_ray.embedding.minilm.weights import Tensors
 
 if TYPE_CHECKING:
     import onnxruntime

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors, texts_of
-from vrag_ray.embedding.minilm_graph import HIDDEN, INPUT, MAX_TOKENS, build_session
-from vrag_ray.embedding.weights import MODEL_SHA256, MiniLmWeights
+from vrag_ray.embedding.minilm.minilm_graph import HIDDEN, INPUT, MAX_TOKENS, build_session
+from vrag_ray.embedding.minilm.weights import MODEL_SHA256, MiniLmWeights
 from vrag_ray.embedding.words import encodable, is_latin
 from vrag_ray.types import VragError
 

@@ -16,9 +16,9 @@ from tests.support import tiny_embedders as tiny
 from tests.support.embedding_material import picture_content, vectors
 from vrag_ray.config import EmbedderConfig, Engine, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, EmbedError
-from vrag_ray.embedding.models import engine as engines
-from vrag_ray.embedding.models.source import fingerprint
+from vrag_ray.embedding.engines import engine as engines
 from vrag_ray.embedding.registry import load_embedder, named_embedder, space_embedder
+from vrag_ray.embedding.source import fingerprint
 from vrag_ray.types import VragError
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vrag_ray.embedding.models.recipe import RECIPE_FILE, Recipe, read_recipe
+from vrag_ray.embedding.recipe import RECIPE_FILE, Recipe, read_recipe
 from vrag_ray.types import VragError
 
 CONFIG_FILE = "config.json"

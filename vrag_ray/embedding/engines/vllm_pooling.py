@@ -12,7 +12,7 @@ from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import EmbedError, Modality
 from vrag_ray.embedding.models.architecture import Architecture, Prompt, TokenVectors, VllmPlan, as_array
 from vrag_ray.embedding.models.qwen_vl import frames_array
-from vrag_ray.embedding.models.runtime import chosen_device, chosen_dtype
+from vrag_ray.embedding.runtime import chosen_device, chosen_dtype
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from vrag_ray.embedding.base import Embedder, Modality
-from vrag_ray.embedding.text import TextEmbedder
-from vrag_ray.embedding.weights import MiniLmWeights
+from vrag_ray.embedding.minilm.text import TextEmbedder
+from vrag_ray.embedding.minilm.weights import MiniLmWeights
 from vrag_ray.types import VragError
 
 

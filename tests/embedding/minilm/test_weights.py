@@ -16,8 +16,8 @@ import pytest
 from huggingface_hub import constants
 
 from tests.support.loopback import QuietHandler, loopback_server
-from vrag_ray.embedding import weights as finder
-from vrag_ray.embedding.weights import MODEL_FILE, MODEL_SHA256, TOKENIZER_FILE, WeightsError, load_weights
+from vrag_ray.embedding.minilm import weights as finder
+from vrag_ray.embedding.minilm.weights import MODEL_FILE, MODEL_SHA256, TOKENIZER_FILE, WeightsError, load_weights
 
 
 @pytest.fixture(scope="module")

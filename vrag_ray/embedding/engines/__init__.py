@@ -1,0 +1,1 @@
+"""What computes the vectors of a model: transformers, or vLLM's pooling runner."""
