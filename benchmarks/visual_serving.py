@@ -30,7 +30,7 @@ from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import SearchRequest
 from vrag_ray.cluster import start_ray
-from vrag_ray.config import Settings, SpaceConfig
+from vrag_ray.config import CorpusConfig, Settings, SpaceConfig
 from vrag_ray.ingest import ingest
 from vrag_ray.library.evidence import CollectionEvidence
 from vrag_ray.serving.local import start_serving
@@ -68,7 +68,7 @@ def main() -> None:
     settings = Settings(
         collection=str(arguments.folder / "served-collection"),
         # Mosaics have no words, and looking for some on a thousand pages takes a quarter of an hour.
-        corpus={"ocr": False},  # type: ignore[arg-type]
+        corpus=CorpusConfig(ocr=False),
         # As it was trained to see them: one visual token a cell.
         spaces={SPACE: SpaceConfig(model=str(model), max_pixels=page_side(FAMILY) ** 2)},
         agent=mosaic_agent(),

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 from tests.support.embedding_material import BROKEN, clip_content, clip_frames, picture, picture_content
+from tests.support.qwen_vl_inputs import Tensors, clip_inputs, picture_inputs, token_inputs
 from tests.support.tiny_embedders import tiny_bge_m3, tiny_qwen3_vl_embedding, tiny_qwen3_vl_reranker
 from vrag_ray.config import RerankerConfig
 from vrag_ray.embedding.base import Content, EmbedError
@@ -26,6 +27,7 @@ TURN = (
     "<Instruct>: Given a search query, retrieve relevant candidates that answer the query."
     "<Query>:{query}\n<Document>:{document}<|im_end|>\n<|im_start|>assistant\n"
 )
+LIMITS = (4096, 1843200)
 
 
 class Reference:
@@ -44,28 +46,21 @@ class Reference:
         import torch
 
         prompt = TURN.format(query=query, document=document)
-        more: dict[str, torch.Tensor] = {}
+        more: Tensors = {}
         for image in images:
-            size = {"shortest_edge": 4096, "longest_edge": 1843200}
-            pixels = self.processor.image_processor(images=[image], size=size, return_tensors="pt")
-            tokens = "<|image_pad|>" * (int(pixels["image_grid_thw"].prod()) // 4)
-            prompt = prompt.replace("[image]", f"<|vision_start|>{tokens}<|vision_end|>", 1)
-            for name in ("pixel_values", "image_grid_thw"):
-                more[name] = torch.cat([more[name], pixels[name]]) if name in more else pixels[name]
+            read, shown = picture_inputs(self.processor, image, LIMITS)
+            prompt = prompt.replace("[image]", shown, 1)
+            for name, tensor in read.items():
+                more[name] = torch.cat([more[name], tensor]) if name in more else tensor
         if clip:
-            stacked = np.stack([np.asarray(frame) for frame in clip_frames(clip)])
-            pixels = self.processor.video_processor(
-                videos=[stacked], do_sample_frames=False, do_resize=False, return_tensors="pt"
-            )
-            more |= {"pixel_values_videos": pixels["pixel_values_videos"], "video_grid_thw": pixels["video_grid_thw"]}
-            each = "<|video_pad|>" * (int(pixels["video_grid_thw"][0, 1:].prod()) // 4)
+            read = clip_inputs(self.processor, clip_frames(clip))
+            each = "<|video_pad|>" * (int(read["video_grid_thw"][0, 1:].prod()) // 4)
             steps = [f"<{2 * step + 0.5:.1f} seconds><|vision_start|>{each}<|vision_end|>" for step in range(clip // 2)]
             prompt = prompt.replace("[clip]", "".join(steps))
+            more |= read
         tokenizer = self.processor.tokenizer
-        ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
-        kinds = (ids == self.model.config.image_token_id).int() + 2 * (ids == self.model.config.video_token_id).int()
         with torch.inference_mode():
-            logits = self.model(input_ids=ids, mm_token_type_ids=kinds, **more).logits[0, -1]
+            logits = self.model(**token_inputs(self.processor, self.model, prompt), **more).logits[0, -1]
         yes, no = (logits[tokenizer.convert_tokens_to_ids(word)] for word in ("yes", "no"))
         return float(torch.sigmoid(yes - no))
 

@@ -20,6 +20,12 @@ class Modality(StrEnum):
     PICTURE = "picture"
     CLIP = "clip"
 
+    @classmethod
+    def of(cls, picture: object | None, frames: Sequence[object]) -> Modality:
+        if frames:
+            return cls.CLIP
+        return cls.TEXT if picture is None else cls.PICTURE
+
 
 @dataclass(frozen=True, slots=True)
 class PictureSpec:
@@ -53,9 +59,7 @@ class Content:
 
     @property
     def modality(self) -> Modality:
-        if self.frames:
-            return Modality.CLIP
-        return Modality.TEXT if self.picture is None else Modality.PICTURE
+        return Modality.of(self.picture, self.frames)
 
 
 @dataclass(frozen=True, slots=True)

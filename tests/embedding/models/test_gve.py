@@ -19,6 +19,7 @@ from tests.support.embedding_material import (
     picture,
     picture_content,
 )
+from tests.support.qwen_vl_inputs import Tensors, clip_inputs, picture_inputs, token_inputs
 from tests.support.tiny_embedders import tiny_gve
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder
@@ -26,6 +27,8 @@ from vrag_ray.embedding.registry import space_embedder
 
 if TYPE_CHECKING:
     from transformers import Qwen2_5_VLForConditionalGeneration, Qwen2_5_VLProcessor
+
+LIMITS = (3136, 256 * 28 * 28)
 
 
 class Reference:
@@ -50,27 +53,17 @@ class Reference:
     ) -> NDArray[np.float32]:
         import torch
 
-        more: dict[str, torch.Tensor] = {}
+        more: Tensors = {}
         shown = ""
         if image is not None:
-            sizes = {"shortest_edge": 3136, "longest_edge": 256 * 28 * 28}
-            pixels = self.processor.image_processor(images=[image], size=sizes, return_tensors="pt")
-            more |= {"pixel_values": pixels["pixel_values"], "image_grid_thw": pixels["image_grid_thw"]}
-            shown = f"<|vision_start|>{'<|image_pad|>' * (int(pixels['image_grid_thw'].prod()) // 4)}<|vision_end|>"
+            more, shown = picture_inputs(self.processor, image, LIMITS)
         if frames:
-            stacked = np.stack([np.asarray(frame) for frame in frames])
-            sizes = {"shortest_edge": 3136, "longest_edge": 256 * 28 * 28}
-            pixels = self.processor.video_processor(
-                videos=[stacked], do_sample_frames=False, size=sizes, return_tensors="pt"
-            )
-            more |= {"pixel_values_videos": pixels["pixel_values_videos"], "video_grid_thw": pixels["video_grid_thw"]}
+            more = clip_inputs(self.processor, frames, LIMITS)
+            shown = f"<|vision_start|>{'<|video_pad|>' * (int(more['video_grid_thw'].prod()) // 4)}<|vision_end|>"
             more["second_per_grid_ts"] = torch.tensor([2 * seconds_a_frame])
-            shown = f"<|vision_start|>{'<|video_pad|>' * (int(pixels['video_grid_thw'].prod()) // 4)}<|vision_end|>"
         prompt = f"<|im_start|>user\n{shown}{text}<|im_end|>\n<|im_start|>assistant\n<|endoftext|>"
-        ids = self.processor.tokenizer(prompt, return_tensors="pt")["input_ids"]
-        kinds = (ids == self.model.config.image_token_id).int() + 2 * (ids == self.model.config.video_token_id).int()
         with torch.inference_mode():
-            out = self.model.model(input_ids=ids, attention_mask=torch.ones_like(ids), mm_token_type_ids=kinds, **more)
+            out = self.model.model(**token_inputs(self.processor, self.model, prompt), **more)
         found: NDArray[np.float32] = out.last_hidden_state[0, -1:].numpy()
         return found
 

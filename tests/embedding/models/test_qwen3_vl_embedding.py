@@ -20,6 +20,7 @@ from tests.support.embedding_material import (
     picture_content,
     vectors,
 )
+from tests.support.qwen_vl_inputs import Tensors, clip_inputs, picture_inputs, token_inputs
 from tests.support.tiny_embedders import tiny_qwen3_vl_embedding
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, EmbedError, Modality
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 PASSAGES = "Represent the user's input."
 QUERIES = "Retrieve images or text relevant to the user's query."
+LIMITS = (4096, 1843200)
 
 
 class Reference:
@@ -55,21 +57,13 @@ class Reference:
     ) -> NDArray[np.float32]:
         import torch
 
-        more: dict[str, torch.Tensor] = {}
+        more: Tensors = {}
         shown = ""
         if image is not None:
-            sizes = {"shortest_edge": 4096, "longest_edge": 1843200}
-            pixels = self.processor.image_processor(images=[image], size=sizes, return_tensors="pt")
-            more |= {"pixel_values": pixels["pixel_values"], "image_grid_thw": pixels["image_grid_thw"]}
-            tokens = int(pixels["image_grid_thw"][0].prod()) // 4
-            shown = "<|vision_start|>" + "<|image_pad|>" * tokens + "<|vision_end|>"
+            more, shown = picture_inputs(self.processor, image, LIMITS)
         if frames:
-            stacked = np.stack([np.asarray(frame) for frame in frames])
-            pixels = self.processor.video_processor(
-                videos=[stacked], do_sample_frames=False, do_resize=False, return_tensors="pt"
-            )
-            more |= {"pixel_values_videos": pixels["pixel_values_videos"], "video_grid_thw": pixels["video_grid_thw"]}
-            steps, rows, columns = pixels["video_grid_thw"][0].tolist()
+            more = clip_inputs(self.processor, frames)
+            steps, rows, columns = more["video_grid_thw"][0].tolist()
             each = "<|vision_start|>" + "<|video_pad|>" * (rows * columns // 4) + "<|vision_end|>"
             padded = [*times, times[-1]][: 2 * steps]
             stamps = [(padded[2 * step] + padded[2 * step + 1]) / 2 for step in range(steps)]
@@ -78,10 +72,8 @@ class Reference:
             f"<|im_start|>system\n{instruction}<|im_end|>\n<|im_start|>user\n{shown}{text}<|im_end|>\n"
             "<|im_start|>assistant\n"
         )
-        ids = self.processor.tokenizer(prompt, return_tensors="pt")["input_ids"]
-        kinds = (ids == self.model.config.image_token_id).int() + 2 * (ids == self.model.config.video_token_id).int()
         with torch.inference_mode():
-            out = self.model.model(input_ids=ids, attention_mask=torch.ones_like(ids), mm_token_type_ids=kinds, **more)
+            out = self.model.model(**token_inputs(self.processor, self.model, prompt), **more)
         found: NDArray[np.float32] = out.last_hidden_state[0, -1:].numpy()
         return found
 

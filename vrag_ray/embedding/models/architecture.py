@@ -40,9 +40,7 @@ class Prompt:
 
     @property
     def modality(self) -> Modality:
-        if self.frames:
-            return Modality.CLIP
-        return Modality.TEXT if self.picture is None else Modality.PICTURE
+        return Modality.of(self.picture, self.frames)
 
 
 @dataclass(frozen=True, slots=True)
