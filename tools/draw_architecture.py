@@ -92,12 +92,12 @@ BOXES = {
     box.name: box
     for box in (
         Box("corpus", "decode in a sandbox", column(1), ROWS[0]),
-        Box("embedding", "text to vectors", column(2), ROWS[0]),
+        Box("embedding", "words, pictures to vectors", column(2), ROWS[0]),
         Box("index/storage", "Lance tables, blobs", column(3), ROWS[0]),
         _small(0, "ui", "web"),
         _small(1, "cli", "terminal"),
         _small(2, "mcp", "tools"),
-        Box("index/search", "FAISS shards, BM25, fusion", column(3), ROWS[1]),
+        Box("index/search", "BM25, vector shards, fusion", column(3), ROWS[1]),
         Box("library", "pages, crops, words", column(4), ROWS[1]),
         Box("client", "HTTP client, schemas", column(0), ROWS[2]),
         Box("serving/http", "routes, keys, SSE", column(1), ROWS[2]),

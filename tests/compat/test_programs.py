@@ -59,8 +59,8 @@ except StopIteration as end:
     action, content, raw_content = end.value
     print(content)
 """
-AGENTS_PAGE = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-DOCUMENTED = [text for text in re.findall(r"```python\n(.*?)```", AGENTS_PAGE, re.DOTALL) if "RAG(" in text]
+PYTHON_PAGE = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+DOCUMENTED = [text for text in re.findall(r"```python\n(.*?)```", PYTHON_PAGE, re.DOTALL) if "RAG(" in text]
 ADDRESSES = re.compile(r"https?://[\w.:]+/(?:compatible-mode/)?v1|http://[\w.:]+/search")
 
 
