@@ -1,0 +1,31 @@
+"""Every setting and its default, once: a file for each section, and ``settings`` for the whole."""
+
+from vrag_ray.config.agent import AgentConfig, EvidenceForm
+from vrag_ray.config.corpus import CorpusConfig, DecodeLimits, IngestConfig
+from vrag_ray.config.embedding import EmbedderConfig, Engine, RerankerConfig, SpaceConfig
+from vrag_ray.config.index import IndexConfig, IndexKind
+from vrag_ray.config.model import OpenAiConfig, VllmConfig
+from vrag_ray.config.section import Section
+from vrag_ray.config.serving import Auth, ServingConfig
+from vrag_ray.config.settings import Settings, load_settings
+
+__all__ = [
+    "AgentConfig",
+    "Auth",
+    "CorpusConfig",
+    "DecodeLimits",
+    "EmbedderConfig",
+    "Engine",
+    "EvidenceForm",
+    "IndexConfig",
+    "IndexKind",
+    "IngestConfig",
+    "OpenAiConfig",
+    "RerankerConfig",
+    "Section",
+    "ServingConfig",
+    "Settings",
+    "SpaceConfig",
+    "VllmConfig",
+    "load_settings",
+]

@@ -1,0 +1,71 @@
+"""What one run of an agent may spend, and what it is given of pages."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, model_validator
+
+from vrag_ray.config.section import Section
+from vrag_ray.types import FamilyName
+
+
+class EvidenceForm(StrEnum):
+    """What a language model is given of a page that was found. A text document is given in words in every form."""
+
+    PICTURE = "picture"
+    TEXT = "text"
+    """Its words, those that OCR read included, and no picture: for models without eyes."""
+    BOTH = "both"
+    """Its picture, and its words beside it: small print can be read without a crop."""
+
+    @property
+    def has_pictures(self) -> bool:
+        return self is not EvidenceForm.TEXT
+
+    @property
+    def has_text(self) -> bool:
+        return self is not EvidenceForm.PICTURE
+
+
+class AgentConfig(Section):
+    """Budgets of one run."""
+
+    evidence: EvidenceForm = EvidenceForm.PICTURE
+    """What a language model is given of found pages. ``extractive`` reads words in any case."""
+    result_chars: int = Field(default=4_000, ge=300)
+    """With ``evidence`` ``text`` or ``both``: most characters of one result's words. Longer ones are cut around the
+    passage that matched, and say so."""
+    memory_chars: int = Field(default=6_000, ge=0)
+    """Of the words of all remembered items together, shared by their energy."""
+    prompt_chars: int = Field(default=24_000, ge=300)
+    """Of all words of pages in one prompt, those of the memory included."""
+    max_steps: int = Field(default=12, ge=2)
+    search_top_k: int = Field(default=3, ge=1, le=50)
+    deadline_s: float = 60.0
+    memory_top_k: int = 5
+    memory_pixels: int = 5 * 256 * 32 * 32
+    token_budget: int | None = None
+    """Tokens read and written in one run; once they are spent, only an answer is accepted."""
+    energy_decay: float = 0.1
+    energy_feedback: float = 0.3
+    family: FamilyName | None = None
+    """Of the model that is asked: its patches, and how it writes boxes. None: as the configuration of a served model
+    says; of an endpoint's, Qwen3-VL for ``vimrag`` and Qwen2.5-VL for ``vrag``."""
+    picture_pixels: int = 1280 * 28 * 28
+    frame_pixels: int = 128 * 32 * 32
+    """Most pixels of a found picture, and of a frame of a found video."""
+    max_reply_tokens: int = Field(default=2048, ge=16)
+    tags_results: int = Field(default=1, ge=1)
+    """Pages that ``vrag`` is shown a search; the released checkpoint was trained on one."""
+    abstain_below: float = 0.5
+    """Evidence below this share of the question's informative words (IDF-weighted) is not an answer."""
+
+    @model_validator(mode="after")
+    def _a_result_fits_beside_the_memory(self) -> AgentConfig:
+        if self.result_chars + self.memory_chars > self.prompt_chars:
+            raise ValueError(
+                f"result_chars {self.result_chars} + memory_chars {self.memory_chars} > prompt_chars "
+                f"{self.prompt_chars}: raise prompt_chars or lower the others"
+            )
+        return self

@@ -1,0 +1,51 @@
+"""How documents are decoded, become passages, and are taken in."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from vrag_ray.config.section import Section
+
+
+class DecodeLimits(Section):
+    """What one decode of untrusted bytes may cost before its child process is killed."""
+
+    memory_mb: int = 2048
+    """Address space of the child. Measured peaks: PDF text 0.3 GB, OCR of a page 1.2 GB, of a 50 Mpx picture 1.7 GB."""
+    cpu_seconds: int = 20
+    wall_seconds: float = 30.0
+    ocr_seconds: int = 60
+    """Added to the CPU and wall limits of a unit for each picture of it that is read by OCR."""
+    max_pixels: int = 50_000_000
+    max_pages: int = 20_000
+    max_frames: int = 32
+    max_file_mb: int = 2048
+    max_text_chars_per_page: int = 200_000
+
+
+class CorpusConfig(Section):
+    """How documents become passages."""
+
+    limits: DecodeLimits = DecodeLimits()
+    window_words: int = Field(default=150, ge=20)
+    window_overlap: int = Field(default=0, ge=0)
+    pages_per_item: int = Field(default=16, ge=1)
+    clip_seconds: float = Field(default=60.0, gt=0)
+    video_fps: float = Field(default=1.0, gt=0)
+    ocr: bool = True
+    ocr_dpi: int = 150
+    ocr_min_chars: int = 8
+    """A page or image whose own text is shorter than this is read by OCR."""
+
+
+class IngestConfig(Section):
+    """How the Ray Data graph is sized."""
+
+    concurrency: int | None = None
+    """Embedding actors; by default one per ``embedder.threads`` CPUs."""
+    num_gpus: float = Field(default=0.0, ge=0.0)
+    """GPU share of one embedding actor."""
+    commit_pages: int = Field(default=128, ge=1)
+    retry_errors: bool = False
+    """Decode documents again that an earlier run could not read, or not wholly."""
+    strict: bool = False

@@ -1,0 +1,87 @@
+"""Which models make vectors, and which reads results again."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from pydantic import Field
+
+from vrag_ray.config.section import Section
+
+
+class EmbedderConfig(Section):
+    """Which embedder makes the vectors. ``minilm`` falls to lexical-only with a notice when weights are absent."""
+
+    name: str = "minilm"
+    """``minilm``, ``none`` (lexical only), or a dotted path ``package.module:factory``."""
+    weights_dir: str | None = None
+    threads: int = Field(default=2, ge=1)
+    """Texts embedded at once in one process, each on one core."""
+    batch_windows: int = Field(default=256, ge=1)
+    """Texts that ingest hands to the embedder in one call, at most."""
+
+
+class Engine(StrEnum):
+    """What computes the vectors of a model; both give the same space."""
+
+    TRANSFORMERS = "transformers"
+    VLLM = "vllm"
+    """vLLM's pooling runner: for throughput on GPUs."""
+
+
+class SpaceConfig(Section):
+    """One more vector space of a collection, beside the texts' own: which model, and how it is run and searched."""
+
+    model: str
+    """A hub id, a folder that every node can read, or a dotted path ``package.module:factory``."""
+    revision: str | None = None
+    """Of the hub: a tag or commit. None: the newest."""
+    engine: Engine = Engine.TRANSFORMERS
+    device: str = "auto"
+    """``auto`` (a GPU where this process has one), ``cpu`` or ``cuda``."""
+    dtype: str = "auto"
+    """``auto`` (float32 on a CPU, bfloat16 on a GPU), ``float32``, ``bfloat16`` or ``float16``."""
+    dims: int | None = Field(default=None, ge=1)
+    """Dimensions kept of a model trained for that (MRL: truncated and normalised again). None: all."""
+    max_pixels: int | None = Field(default=None, ge=1)
+    """Of one picture. None: as the model's authors have it."""
+    max_frames: int = Field(default=8, ge=1)
+    """Of one clip, for a model that takes clips."""
+    instruction: str | None = None
+    """Of queries, for a model that is instructed. None: as its authors have it."""
+    batch: int = Field(default=8, ge=1)
+    """Contents embedded in one call, at most."""
+    actors: int = Field(default=1, ge=1)
+    """Embedding actors of an ingest."""
+    num_gpus: float = Field(default=0.0, ge=0.0)
+    """GPU share of one embedding actor."""
+    token_pooling: int = Field(default=1, ge=1, le=8)
+    """Late interaction: neighbouring patches of k x k are averaged into one vector."""
+    binary: bool = False
+    """Late interaction: one bit a dimension of the passages; queries stay as they are."""
+    exhaustive_below: int = Field(default=20_000, ge=0)
+    """Late interaction: a shard with at most so many pages scores all of them; a larger one those whose mean vector is
+    best, ``candidates`` of them."""
+    candidates: int = Field(default=1_000, ge=1)
+    weight: float = Field(default=1.0, ge=0.0)
+    """In hybrid search, of this leg's say among the vector legs."""
+
+    def with_absolute_model(self) -> SpaceConfig:
+        """The same for every process: a folder named relative to this one's is named in full."""
+        folder = Path(self.model).expanduser()
+        return self.model_copy(update={"model": str(folder.absolute())}) if folder.is_dir() else self
+
+
+class RerankerConfig(Section):
+    """A model that reads question and page together, over the first results of a search."""
+
+    model: str
+    """A hub id or a folder: Qwen3-VL-Reranker."""
+    revision: str | None = None
+    device: str = "auto"
+    dtype: str = "auto"
+    top_n: int = Field(default=10, ge=1, le=100)
+    """Results of each query that are read again."""
+    max_pixels: int | None = Field(default=None, ge=1)
+    batch: int = Field(default=4, ge=1)

@@ -1,0 +1,59 @@
+"""The language model: behind an endpoint, or served on this cluster."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from vrag_ray.config.section import Section
+
+
+class OpenAiConfig(Section):
+    """A model behind an OpenAI-compatible endpoint."""
+
+    base_url: str
+    model: str
+    api_key: str = Field(default="", repr=False)
+    """For callers in Python. In a file it would lie open: set the environment variable instead."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """The environment variable that holds the key."""
+    thinking: bool | None = None
+    """The model's own thinking phase: on, off, or as the model has it."""
+    native_tools: bool = False
+    """Offer the graph protocol's actions as functions, where the endpoint calls functions."""
+    temperature: float | None = None
+    top_p: float | None = None
+    timeout_s: float = Field(default=120.0, gt=0)
+    """Without a word from the endpoint."""
+    retries: int = Field(default=4, ge=0)
+    """Of a request that was refused for the moment (429, 5xx) or did not get through, with back-off."""
+    max_images: int = Field(default=32, ge=0)
+    """Pictures in one prompt; results, memory and crops share them. 0: the model has no eyes, and needs
+    ``agent.evidence`` ``text``."""
+
+
+class VllmConfig(Section):
+    """A vision-language model that vLLM serves on this cluster."""
+
+    model: str
+    """A folder that every node can read, or a hub id."""
+    served_name: str = "policy"
+    dtype: str = "auto"
+    max_model_len: int = Field(default=32_768, ge=16)
+    """Tokens of prompt and reply together; the pictures count with their visual tokens."""
+    tensor_parallel: int = Field(default=1, ge=1)
+    """GPUs that share one replica."""
+    replicas: int = Field(default=1, ge=1)
+    max_num_seqs: int = Field(default=64, ge=1)
+    """Replies that one replica generates at once; more wait."""
+    gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
+    max_images: int = Field(default=32, ge=1)
+    """Pictures in one prompt; results, memory and crops share them."""
+    adapters: dict[str, str] = Field(default={})
+    """LoRA adapters: the name that a request gives, and the folder on every node."""
+    enforce_eager: bool = False
+    num_cpus: float = Field(default=1.0, gt=0)
+    """Logical CPUs of one replica."""
+    num_gpus: float = Field(default=1.0, ge=0)
+    """GPU share of each of the ``tensor_parallel`` ranks; 0 serves on the CPU."""
+    engine_args: dict[str, str | int | float | bool] = Field(default={})
+    """More arguments of vLLM's ``AsyncEngineArgs``, by their own names."""

@@ -1,0 +1,60 @@
+"""What the service allows, and where it keeps its own files."""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+
+from pydantic import Field, model_validator
+
+from vrag_ray.config.section import Section
+
+logger = logging.getLogger(__name__)
+
+
+class Auth(StrEnum):
+    """Who may connect to a service. Keys that are set are asked for in every case."""
+
+    KEYS = "keys"
+    """Callers with a key of ``VRAG_API_KEYS``; without keys the service does not start."""
+    LOOPBACK = "loopback"
+    """Without keys: callers on this machine."""
+    OPEN = "open"
+    """Without keys: everyone who reaches ``serving.host``."""
+
+
+class ServingConfig(Section):
+    """What the gateway allows."""
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    max_upload_mb: int = 512
+    max_concurrent_runs: int = 64
+    kept_runs: int = 1000
+    heartbeat_s: float = 15.0
+    refresh_s: float = 2.0
+    """How often the retriever looks for a newer collection version made by another process."""
+    auth: Auth | None = None
+    """Who may connect (see ``Auth``). By default: callers with a key where ``VRAG_API_KEYS`` is set, else this machine.
+    A Serve config must say it where no key is set: on a running cluster the variables of whoever calls `serve run` do
+    not arrive, and lost keys must not open the service."""
+    runs_dir: str | None = None
+    """Where finished runs are kept; by default ``<collection>.runs``."""
+    uploads_dir: str | None = None
+    """Where uploads wait for ingest, and the states of ingest jobs are kept; by default ``<collection>.uploads``."""
+    max_waiting_jobs: int = Field(default=32, ge=1)
+    kept_jobs: int = Field(default=1000, ge=1)
+    render_threads: int = Field(default=2, ge=1)
+    """Each has one decoding child process of its own."""
+    render_cache_mb: int = Field(default=128, ge=0)
+    max_render_pixels: int = Field(default=16_000_000, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_former_name(cls, values: object) -> object:
+        if isinstance(values, dict) and "allow_open" in values:
+            logger.warning("serving.allow_open is called serving.auth now: true is `auth: open`")
+            values = dict(values)
+            if values.pop("allow_open"):
+                values.setdefault("auth", Auth.OPEN)
+        return values

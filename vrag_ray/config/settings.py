@@ -1,0 +1,88 @@
+"""The whole configuration of one process. Values come from YAML, then from ``VRAG_*`` environment variables.
+
+``VRAG_INGEST__COMMIT_PAGES=64`` overrides ``ingest.commit_pages``; nested names are joined by two underscores.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import yaml
+from pydantic import StringConstraints, ValidationError, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from vrag_ray.config.agent import AgentConfig
+from vrag_ray.config.corpus import CorpusConfig, IngestConfig
+from vrag_ray.config.embedding import EmbedderConfig, RerankerConfig, SpaceConfig
+from vrag_ray.config.index import IndexConfig
+from vrag_ray.config.model import OpenAiConfig, VllmConfig
+from vrag_ray.config.serving import ServingConfig
+from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, VragError
+
+
+class Settings(BaseSettings):
+    """The whole configuration of one process."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="VRAG_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        nested_model_default_partial_update=True,
+    )
+
+    collection: str = "vrag-collection"
+    corpus: CorpusConfig = CorpusConfig()
+    embedder: EmbedderConfig = EmbedderConfig()
+    spaces: dict[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")], SpaceConfig] = {}
+    """Vector spaces beside that of the texts, by name: ingest fills them, and search has a leg for each. A space that a
+    collection has is searched without being named here, by the settings that it was made with."""
+    reranker: RerankerConfig | None = None
+    """None: results stay in the order of the search."""
+    ingest: IngestConfig = IngestConfig()
+    index: IndexConfig = IndexConfig()
+    agent: AgentConfig = AgentConfig()
+    openai: OpenAiConfig | None = None
+    """None: no endpoint is asked. Where ``vllm`` is set too, that one answers."""
+    vllm: VllmConfig | None = None
+    """None: no model is served here."""
+    serving: ServingConfig = ServingConfig()
+
+    @field_validator("spaces")
+    @classmethod
+    def _no_mode_as_a_name(cls, spaces: dict[str, SpaceConfig]) -> dict[str, SpaceConfig]:
+        for name in (HYBRID, LEXICAL, TEXT, DENSE):
+            if name in spaces:
+                raise ValueError(f"a space cannot be called {name}, which is a mode of search: choose another name")
+        return spaces
+
+    @classmethod
+    def settings_customise_sources(  # the signature is pydantic's
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment wins over what a YAML file or a caller passes in."""
+        return env_settings, init_settings
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """Read ``path`` (YAML, optional) under the environment. Errors name the file and the field."""
+    values: object = {}
+    if path is not None:
+        try:
+            values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        except (OSError, yaml.YAMLError) as error:
+            raise VragError(f"cannot read the configuration {path}: {error}") from error
+        if not isinstance(values, dict):
+            raise VragError(f"the configuration {path} must be a mapping of names to values")
+    try:
+        return Settings.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise VragError(f"the configuration {path or '(environment)'} is wrong at {where}: {first['msg']}") from error
