@@ -124,7 +124,7 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
     collection.documents()  # read here, for the threads below to share
     with ThreadPoolExecutor(2) as pool:
         lexical = list(
-            pool.map(lambda text: lexical_leg(collection, text, top_k=TOP_K, candidates=candidates, wanted=None), texts)
+            pool.map(lambda text: lexical_leg([(collection, None)], text, top_k=TOP_K, candidates=candidates), texts)
         )
     questions = (
         Question(

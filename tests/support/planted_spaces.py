@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tests.support.planted import doc_id_of
-from vrag_ray.config import SpaceConfig
+from tests.support.planted import doc_id_of, plant
+from vrag_ray.config import EmbedderConfig, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.index.storage.spaces import StoredVectors
 from vrag_ray.index.storage.writer import CollectionWriter
@@ -171,3 +171,53 @@ def brittle(config: SpaceConfig) -> BrittleEmbedder:
 
 def unloadable(config: SpaceConfig) -> ColourEmbedder:
     raise ValueError("its weights are gone")
+
+
+PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
+LATE = SpaceConfig(model="tests.support.planted_spaces:colours")
+SINGLE = SpaceConfig(model="tests.support.planted_spaces:mean_colours")
+WORDS = {"a": "one", "b": "two", "c": "three", "d": "four"}
+CELLS = {
+    "a": ["white"] * 15 + ["red"],
+    "b": ["white"] * 5 + ["green", "green"] + ["white"] * 9,
+    "c": ["blue"] * 16,
+    "d": ["blue"] * 16,
+}
+
+
+# Two pages that look the same tie in every space of pictures, and stand in the order of their ids.
+TWIN, OTHER_TWIN = sorted("cd", key=doc_id_of)
+EMBEDDERS = {"late": (LATE, ColourEmbedder()), "mean": (SINGLE, MeanColourEmbedder("mean-colours/1"))}
+
+
+def picture_of(name: str) -> bytes:
+    return painted(CELLS[name])
+
+
+def add_space(writer: CollectionWriter, name: str, pictures: dict[str, bytes], phashes: dict[str, int]) -> None:
+    config, embedder = EMBEDDERS[name]
+    writer.spaces.create(
+        name,
+        embedder_id=embedder.id,
+        dim=embedder.dim,
+        multi_vector=embedder.multi_vector,
+        config=config.model_dump(mode="json"),
+    )
+    rows = []
+    for document, png in pictures.items():
+        [found] = embedder.embed_passages([Content(picture=png)])
+        assert isinstance(found, Embedding)
+        rows.append(stored_vectors(document, 1, found.vectors, grid=found.grid, phash=phashes.get(document)))
+    writer.spaces.add(name, rows)
+
+
+def fill(
+    root: Path, spaces: tuple[str, ...] = ("late", "mean"), names: str = "abcd", planted: Iterable[str] = "abcd"
+) -> None:
+    """A collection of the pages ``planted``, whose ``names`` have vectors in ``spaces``."""
+    plant(root, {name: [WORDS[name]] for name in planted})
+    with CollectionWriter(root) as writer:
+        for space in spaces:
+            phashes = {name: 0 if name in "cd" else (1 << 10 * (ord(name) - 96)) - 1 for name in names}
+            add_space(writer, space, {name: picture_of(name) for name in names}, phashes)
+        writer.publish("vectors")

@@ -20,6 +20,8 @@ from vrag_ray.config.model import OpenAiConfig, VllmConfig
 from vrag_ray.config.serving import ServingConfig
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, VragError
 
+CollectionName = Annotated[str, StringConstraints(pattern=r"^[^\s/,*?#&][^/,*?#&]{0,63}$")]
+
 
 class Settings(BaseSettings):
     """The whole configuration of one process."""
@@ -33,6 +35,9 @@ class Settings(BaseSettings):
     )
 
     collection: str = "vrag-collection"
+    collections: dict[CollectionName, str] = {}
+    """More collections that are served beside ``collection``, by the names that requests call them. Where a request
+    names none, ``collection`` is meant, whose own name is that of its folder."""
     corpus: CorpusConfig = CorpusConfig()
     embedder: EmbedderConfig = EmbedderConfig()
     spaces: dict[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")], SpaceConfig] = {}
@@ -48,6 +53,18 @@ class Settings(BaseSettings):
     vllm: VllmConfig | None = None
     """None: no model is served here."""
     serving: ServingConfig = ServingConfig()
+
+    @property
+    def served(self) -> dict[str, str]:
+        """Folder or URI of each collection by name, ``collection`` first. Raises VragError where two have one name."""
+        main = self.collection.rstrip("/").rpartition("/")[2] if "://" in self.collection else ""
+        main = main or Path(self.collection).absolute().name
+        if main in self.collections:
+            raise VragError(
+                f"two collections are called {main}, {self.collection} and {self.collections[main]}: give the second "
+                "another name under `collections`"
+            )
+        return {main: self.collection, **self.collections}
 
     @field_validator("spaces")
     @classmethod

@@ -9,6 +9,8 @@ from vrag_ray.types.documents import Passage
 from vrag_ray.types.errors import VragError
 from vrag_ray.types.geometry import Box
 
+ALL_COLLECTIONS = "*"
+"""In place of the names of collections: all that are served here."""
 HYBRID = "hybrid"
 """The mode in which all legs answer and are fused."""
 LEXICAL = "lexical"
@@ -41,10 +43,13 @@ class Hit:
     """One result: a passage with its document's title and uri, best first by ``score``.
 
     ``scores`` has what each leg that lists the page gave it: BM25 of ``lexical``, cosine of a space of single vectors,
-    mean MaxSim of one of several. ``score`` is that of the leg in the mode of a single leg. In ``hybrid`` mode it is
-    in 0..1: the mean of the legs' scores as shares of each leg's best for this query, by the legs' weights, so it does
-    not compare across queries; with a reranker it is the reranker's, 0..1. ``region`` is where on the page the query
-    was seen, as far as a leg can tell. ``duplicate_of`` is the passage id of an earlier hit that looks the same.
+    mean MaxSim of one of several. In a search of several collections ``lexical`` is the share of the query's words that
+    the page covers, 0..1, since BM25 compares within one collection only. ``score`` is that of the leg in the mode of a
+    single leg. In ``hybrid`` mode it is in 0..1: the mean of the legs' scores as shares of each leg's best for this
+    query, by the legs' weights, so it does not compare across queries; with a reranker it is the reranker's, 0..1.
+    ``region`` is where on the page the query was seen, as far as a leg can tell. ``duplicate_of`` is the passage id of
+    an earlier hit that looks the same. ``collection`` is the name of the one that it was found in, of several that are
+    served side by side.
     """
 
     passage: Passage
@@ -54,11 +59,15 @@ class Hit:
     scores: Mapping[str, float] = field(default_factory=dict)
     region: Box | None = None
     duplicate_of: str = ""
+    collection: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchAnswer:
     """Results per query, and how complete they are. ``notices`` says in words what was degraded.
+
+    ``collections`` are the names of those that were searched, of several that are served side by side;
+    ``collection_version`` is the first one's.
 
     ``mode`` is ``hybrid`` or the name of the one leg that answered. A notice about one query of several quotes it.
     """
@@ -69,3 +78,4 @@ class SearchAnswer:
     mode: str
     collection_version: int
     notices: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()

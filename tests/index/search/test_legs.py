@@ -34,7 +34,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 
 
 def leg(collection: Collection, query: str) -> Leg:
-    return lexical_leg(collection, query, top_k=3, candidates=100, wanted=None)
+    return lexical_leg([(collection, None)], query, top_k=3, candidates=100)
 
 
 def test_hybrid_gives_the_meaning_what_weight_the_words_leave() -> None:

@@ -11,8 +11,23 @@ import numpy as np
 import pytest
 
 from tests.support.planted import doc_id_of, plant, stored
-from tests.support.planted_spaces import COLOURS, ColourEmbedder, MeanColourEmbedder, painted, stored_vectors
-from vrag_ray.config import EmbedderConfig, IndexConfig, Settings, SpaceConfig
+from tests.support.planted_spaces import (
+    COLOURS,
+    EMBEDDERS,
+    LATE,
+    OTHER_TWIN,
+    PLANTED,
+    SINGLE,
+    TWIN,
+    WORDS,
+    ColourEmbedder,
+    MeanColourEmbedder,
+    add_space,
+    fill,
+    painted,
+    picture_of,
+)
+from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
 from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.shards.late_index import Sight
@@ -23,52 +38,6 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Box, NotFoundError, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
-
-PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
-LATE = SpaceConfig(model="tests.support.planted_spaces:colours")
-SINGLE = SpaceConfig(model="tests.support.planted_spaces:mean_colours")
-WORDS = {"a": "one", "b": "two", "c": "three", "d": "four"}
-CELLS = {
-    "a": ["white"] * 15 + ["red"],
-    "b": ["white"] * 5 + ["green", "green"] + ["white"] * 9,
-    "c": ["blue"] * 16,
-    "d": ["blue"] * 16,
-}
-
-
-# Two pages that look the same tie in every space of pictures, and stand in the order of their ids.
-TWIN, OTHER_TWIN = sorted("cd", key=doc_id_of)
-EMBEDDERS = {"late": (LATE, ColourEmbedder()), "mean": (SINGLE, MeanColourEmbedder("mean-colours/1"))}
-
-
-def picture_of(name: str) -> bytes:
-    return painted(CELLS[name])
-
-
-def add_space(writer: CollectionWriter, name: str, pictures: dict[str, bytes], phashes: dict[str, int]) -> None:
-    config, embedder = EMBEDDERS[name]
-    writer.spaces.create(
-        name,
-        embedder_id=embedder.id,
-        dim=embedder.dim,
-        multi_vector=embedder.multi_vector,
-        config=config.model_dump(mode="json"),
-    )
-    rows = []
-    for document, png in pictures.items():
-        [found] = embedder.embed_passages([Content(picture=png)])
-        assert isinstance(found, Embedding)
-        rows.append(stored_vectors(document, 1, found.vectors, grid=found.grid, phash=phashes.get(document)))
-    writer.spaces.add(name, rows)
-
-
-def fill(root: Path, spaces: tuple[str, ...] = ("late", "mean"), names: str = "abcd") -> None:
-    plant(root, {name: [WORDS[name]] for name in WORDS})
-    with CollectionWriter(root) as writer:
-        for space in spaces:
-            phashes = {name: 0 if name in "cd" else (1 << 10 * (ord(name) - 96)) - 1 for name in names}
-            add_space(writer, space, {name: picture_of(name) for name in names}, phashes)
-        writer.publish("vectors")
 
 
 def settings_for(root: Path, shards: int = 1, embedder: EmbedderConfig = PLANTED) -> Settings:

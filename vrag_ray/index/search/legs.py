@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from vrag_ray.index.search.fusion import Fused, Leg, best_windows, fuse, unfused
 from vrag_ray.index.search.lexical import lexical_search
+from vrag_ray.index.shards.scored import Scored, merge
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import HYBRID, LEXICAL, Query
@@ -18,22 +19,38 @@ MOST_LEXICAL_WEIGHT = 0.8
 _QUOTED_CHARS = 80
 
 
-def lexical_leg(collection: Collection, query: str, *, top_k: int, candidates: int, wanted: SearchFilter | None) -> Leg:
+def lexical_leg(
+    parts: Sequence[tuple[Collection, SearchFilter | None]], query: str, *, top_k: int, candidates: int
+) -> Leg:
     """The pages that have words of ``query``: of at least ``candidates`` windows, and ``top_k`` if there are so many.
 
-    Its weight is how much of the query the best page covers, see ``term_scores``.
+    The leg's weight is how much of the query the best page covers, see ``term_scores``. BM25 weighs words by how rare
+    they are in one collection, so scores of several collections do not compare: with more than one part, the score of
+    a page is the share of the query that it covers in its own collection.
     """
+    terms = index_terms(query)
+    units = [1.0]
+    if len(parts) > 1:
+        units = [collection.term_scores.ceiling(terms) for collection, _ in parts]
     fetch_k = max(candidates, top_k)
     while True:
-        windows = lexical_search(collection, query, fetch_k, wanted)
+        windows = merge(
+            [
+                _in_units(lexical_search(collection, query, fetch_k, wanted), unit)
+                for (collection, wanted), unit in zip(parts, units, strict=True)
+            ],
+            fetch_k,
+        )
         pages = best_windows(windows)
         complete = len(windows) < fetch_k
         # Long pages have many windows: widen until there are enough pages or no more windows.
         if len(pages) >= top_k or complete:
             break
         fetch_k *= 4
-    weight = lexical_weight(pages[0].score, collection.term_scores.ceiling(index_terms(query))) if pages else 0.0
-    return Leg(LEXICAL, pages, complete, weight)
+    if not pages:
+        return Leg(LEXICAL, pages, complete, 0.0)
+    ceiling = 1.0 if len(parts) > 1 else parts[0][0].term_scores.ceiling(terms)
+    return Leg(LEXICAL, pages, complete, lexical_weight(pages[0].score, ceiling))
 
 
 def lexical_weight(best: float, ceiling: float) -> float:
@@ -87,3 +104,7 @@ def query_notices(
     if wordless and query.text.strip() and embedders:
         return (*left_out, f"{nowhere} the query {quoted}: it was searched by meaning only")
     return left_out
+
+
+def _in_units(windows: list[Scored], unit: float) -> list[Scored]:
+    return windows if unit == 1.0 else [Scored(window.id, window.score / unit) for window in windows]

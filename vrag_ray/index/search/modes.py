@@ -1,15 +1,67 @@
-"""Which mode a search has: hybrid, or a leg that the collection has."""
+"""Which mode a search has: hybrid, or a leg that the collection has; and whether several collections agree in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from vrag_ray.index.search.served_legs import ServedLegs
+from vrag_ray.index.search.snapshot import Snapshot
+from vrag_ray.index.search.vector_leg import VectorLeg
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Query, VragError
 
 
 class NoSuchLegError(VragError):
     """The mode names a leg that this collection does not have, or that cannot be asked; the message says why."""
+
+
+class DisagreeingSpacesError(VragError):
+    """Collections were to be searched together whose vectors cannot be compared; the message says what can be done."""
+
+
+def common_mode(mode: str, snapshots: Sequence[Snapshot]) -> str:
+    """The mode in which the collections are searched as one.
+
+    Raises NoSuchLegError for a leg that one of them does not have, DisagreeingSpacesError where their vectors come from
+    different embedders, or are not kept in the same precision.
+    """
+    if len(snapshots) == 1:
+        return used_mode(mode, snapshots[0].legs)
+    used = {}
+    for one in snapshots:
+        try:
+            used[one.name] = used_mode(mode, one.legs)
+        except NoSuchLegError as error:
+            raise NoSuchLegError(f"{one.name}: {error}") from error
+    spaces = {one.name: _spaces(one.legs, used[one.name]) for one in snapshots}
+    if len(set(spaces.values())) > 1:
+        raise DisagreeingSpacesError(_disagreement(mode, snapshots))
+    return used[snapshots[0].name]
+
+
+Space = tuple[str, str, bool]
+"""What makes vectors comparable: the leg, its embedder, and whether they are kept in one bit a dimension."""
+
+
+def _space(leg: VectorLeg) -> Space:
+    return leg.name, leg.spec.embedder_id, leg.spec.binary
+
+
+def _spaces(legs: ServedLegs, mode: str) -> frozenset[Space]:
+    return frozenset(_space(leg) for leg in legs.by_name.values() if mode in (HYBRID, leg.name))
+
+
+def _disagreement(mode: str, snapshots: Sequence[Snapshot]) -> str:
+    shared = frozenset.intersection(*(_spaces(one.legs, HYBRID) for one in snapshots))
+    common = [LEXICAL, *(name for name in snapshots[0].legs.by_name if any(space[0] == name for space in shared))]
+    own = [
+        f"{one.name} has "
+        + (", ".join(f"{name} of {embedder}" for name, embedder, _ in sorted(_spaces(one.legs, HYBRID))) or "none")
+        for one in snapshots
+    ]
+    return (
+        f"the vectors of these collections cannot be compared in mode {mode}: {'; '.join(own)}. Search one at a time, "
+        f"or in mode {' or '.join(common)}, or give them the same spaces with `vrag embed`"
+    )
 
 
 def used_mode(mode: str, legs: ServedLegs) -> str:

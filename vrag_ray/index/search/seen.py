@@ -4,43 +4,51 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from vrag_ray.index.search.vector_leg import VectorLeg
+from vrag_ray.index.search.leg_search import AskedLeg
+from vrag_ray.index.search.snapshot import Snapshot
 from vrag_ray.index.shards.heat import hot_boxes
 from vrag_ray.index.shards.late_index import Sight
-from vrag_ray.index.shards.shards import Look, Shards
+from vrag_ray.index.shards.shards import Look
 from vrag_ray.types import TEXT, Box, Hit
 
 ALIKE_BITS = 4
 """Pictures whose perceptual hashes differ in at most so many of 64 bits look the same."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A hit. The first window stands for its page in a space of pictures; ``query`` is its query's number."""
+
+    query: int
+    collection: str
+    first_window: str
+    doc_id: str
+
+    @classmethod
+    def of(cls, query: int, hit: Hit) -> _Place:
+        return cls(query, hit.collection, _first_window(hit.passage.id), hit.passage.doc_id)
+
+
 async def seen(
-    shards: Shards,
-    version: int,
-    results: Sequence[Sequence[Hit]],
-    legs: Sequence[tuple[VectorLeg, Mapping[int, NDArray[np.float32]]]],
+    snapshots: Mapping[str, Snapshot], results: Sequence[Sequence[Hit]], legs: Sequence[AskedLeg]
 ) -> list[tuple[Hit, ...]]:
     """The hits of each query with the region of the first leg that knows one, and the earlier hit that they look like.
 
-    ``legs`` come with the vectors, [n, dim], of those queries that they were asked, by the query's number.
+    ``snapshots`` are the collections of the hits, by name.
     """
-    # The first window stands for its page in a space of pictures.
-    places = [(n, _first_window(hit.passage.id), hit.passage.doc_id) for n, hits in enumerate(results) for hit in hits]
-    asked = [(leg, vectors) for leg, vectors in legs if leg.name != TEXT and places]
-    told = await asyncio.gather(*(_told(shards, version, leg, vectors, places) for leg, vectors in asked))
+    places = [_Place.of(n, hit) for n, hits in enumerate(results) for hit in hits]
+    asked = [one for one in legs if one.leg.name != TEXT and places]
+    looked = await asyncio.gather(*(_looked(snapshot, one, places) for one in asked for snapshot in snapshots.values()))
     hashes: dict[str, int] = {}
     regions: dict[tuple[int, str], Box] = {}
-    for sights in told:
-        for (n, passage_id, _), sight in zip(places, sights, strict=True):
-            if sight is not None and sight.phash is not None:
-                hashes.setdefault(passage_id, sight.phash)
-            if sight is not None and sight.heat is not None and (n, passage_id) not in regions:
-                regions[n, passage_id] = hot_boxes(sight.heat)[0]
+    for sights in looked:
+        for place, sight in sights.items():
+            if sight.phash is not None:
+                hashes.setdefault(place.first_window, sight.phash)
+            if sight.heat is not None and (place.query, place.first_window) not in regions:
+                regions[place.query, place.first_window] = hot_boxes(sight.heat)[0]
     return [
         tuple(
             _marked_duplicates(
@@ -51,16 +59,17 @@ async def seen(
     ]
 
 
-async def _told(
-    shards: Shards,
-    version: int,
-    leg: VectorLeg,
-    vectors: Mapping[int, NDArray[np.float32]],
-    places: Sequence[tuple[int, str, str]],
-) -> list[Sight | None]:
-    numbers = {n: number for number, n in enumerate(vectors)}
-    looks = [Look(passage_id, doc_id, numbers.get(n)) for n, passage_id, doc_id in places]
-    return await shards.sights(version, leg.name, looks, list(vectors.values()))
+async def _looked(snapshot: Snapshot, asked: AskedLeg, places: Sequence[_Place]) -> dict[_Place, Sight]:
+    """What the leg's space tells of the hits in one collection."""
+    own = [place for place in places if place.collection == snapshot.name]
+    if not own:
+        return {}
+    numbers = {n: number for number, n in enumerate(asked.vectors)}
+    looks = [Look(place.first_window, place.doc_id, numbers.get(place.query)) for place in own]
+    sights = await snapshot.shards.sights(
+        snapshot.collection.version, asked.leg.name, looks, list(asked.vectors.values())
+    )
+    return {place: sight for place, sight in zip(own, sights, strict=True) if sight is not None}
 
 
 def _first_window(passage_id: str) -> str:

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import Modality
-from vrag_ray.index.search.vector_leg import VectorLeg, space_leg, text_leg
+from vrag_ray.index.search.leg_loader import LegLoader
+from vrag_ray.index.search.vector_leg import VectorLeg
 from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
@@ -36,10 +37,9 @@ class ServedLegs:
         return LEXICAL if not names else "embedded" if names == (TEXT,) else " + ".join(names)
 
 
-def load_legs(settings: Settings, collection: Collection, before: ServedLegs | None = None) -> ServedLegs:
-    """What ``collection`` and ``settings`` have together; embedders that ``before`` has loaded are kept. Blocking."""
-    kept = before.by_name if before is not None else {}
-    text, text_notice = (kept.get(TEXT), before.text_notice) if before is not None else text_leg(settings.embedder)
+def load_legs(settings: Settings, collection: Collection, loader: LegLoader) -> ServedLegs:
+    """What ``collection`` and ``settings`` have together. Blocking."""
+    text, text_notice = loader.text(settings.embedder)
     legs: dict[str, VectorLeg] = {TEXT: text} if text is not None else {}
     missing: dict[str, str] = {}
     lagging: list[str] = []
@@ -47,9 +47,7 @@ def load_legs(settings: Settings, collection: Collection, before: ServedLegs | N
         try:
             named = settings.spaces.get(record.name)
             config = named.with_absolute_model() if named is not None else _recorded(record)
-            known = kept.get(record.name)
-            is_same = known is not None and known.spec.embedder_id == record.embedder_id
-            legs[record.name] = known if known is not None and is_same else space_leg(record, config)
+            legs[record.name] = loader.space(record, config)
         except VragError as error:
             missing[record.name] = str(error)
             continue

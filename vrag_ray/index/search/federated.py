@@ -1,0 +1,146 @@
+"""Several collections side by side: searched each on its own, or as one where their vectors can be compared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.config import Settings
+from vrag_ray.index.search.joint_search import search_jointly
+from vrag_ray.index.search.leg_loader import LegLoader
+from vrag_ray.index.search.modes import common_mode
+from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.types import ALL_COLLECTIONS, HYBRID, NotFoundError, Query, SearchAnswer, VragError
+from vrag_ray.types.filters import SearchFilter
+
+
+class UnknownCollectionError(VragError):
+    """A request names a collection that is not served here; the message lists those that are."""
+
+
+class Member(Protocol):
+    """One collection of several."""
+
+    async def retriever(self) -> ShardedRetriever:
+        """Raises VragError, with the reason, while it is not ready."""
+        ...
+
+
+class LocalMember:
+    """A collection in this process, opened when it is first searched."""
+
+    def __init__(self, settings: Settings, name: str, loader: LegLoader) -> None:
+        self._settings, self._name, self._loader = settings, name, loader
+        self._retriever: ShardedRetriever | None = None
+        self._opening = asyncio.Lock()
+
+    async def retriever(self) -> ShardedRetriever:
+        """Raises NotFoundError where there is no collection."""
+        async with self._opening:
+            if self._retriever is None:
+                self._retriever = await ShardedRetriever.start_local(
+                    self._settings, name=self._name, loader=self._loader
+                )
+            return self._retriever
+
+    async def close(self) -> None:
+        if self._retriever is not None:
+            await self._retriever.close()
+
+
+def local_members(settings: Settings) -> dict[str, LocalMember]:
+    """``settings.served`` in this process. Their embedders are loaded once."""
+    loader = LegLoader()
+    return {
+        name: LocalMember(settings.model_copy(update={"collection": root, "collections": {}}), name, loader)
+        for name, root in settings.served.items()
+    }
+
+
+class FederatedRetriever:
+    """The collections of one service; the first of ``members`` is the one that is meant where none is named."""
+
+    def __init__(self, members: Mapping[str, Member], candidates: int) -> None:
+        """``candidates`` as in ``IndexConfig``."""
+        self._members = members
+        self._candidates = candidates
+
+    def named(self, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """``names`` without repetition; all of them for ``*``, the first for none. Raises UnknownCollectionError."""
+        if ALL_COLLECTIONS in names:
+            return tuple(self._members)
+        for name in names:
+            if name not in self._members:
+                raise UnknownCollectionError(
+                    f"there is no collection {name[:80]!r} here: use {', '.join(self._members)}, or {ALL_COLLECTIONS} "
+                    "for all"
+                )
+        return tuple(dict.fromkeys(names)) or tuple(self._members)[:1]
+
+    def choose(self, names: Sequence[str] = ()) -> ChosenCollections:
+        """A ``Retriever`` of these collections. Raises UnknownCollectionError."""
+        return ChosenCollections(tuple(self._members[name] for name in self.named(names)), self._candidates)
+
+    async def member(self, name: str) -> ShardedRetriever:
+        """The retriever of one collection. Raises UnknownCollectionError; VragError while it is not ready."""
+        [chosen] = self.named([name])
+        return await self._members[chosen].retriever()
+
+    async def check(self, names: Sequence[str], mode: str = HYBRID) -> None:
+        """Raise what a search of these collections in this mode would raise."""
+        found = [await self._members[name].retriever() for name in self.named(names)]
+        having = [one.snapshot for one in found if not one.snapshot.is_empty]
+        if having:
+            common_mode(mode, having)
+
+    async def refresh(self, name: str) -> int:
+        """As ``ShardedRetriever.refresh``."""
+        return await (await self.member(name)).refresh()
+
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        """As ``ShardedRetriever.embed``: all collections share the embedder of texts."""
+        return await (await self.member(self.named()[0])).embed(texts, queries=queries)
+
+    async def heat(self, query: str | Query, doc_id: str, page: int) -> NDArray[np.float32]:
+        """As ``ShardedRetriever.heat``, of the first collection that has the document and can tell."""
+        problem: NotFoundError | None = None
+        for member in self._members.values():
+            retriever = await member.retriever()
+            try:
+                document = retriever.collection.document(doc_id)
+            except NotFoundError as error:
+                problem = problem or error
+                continue
+            try:
+                return await retriever.heat(query, document.doc_id, page)
+            except NotFoundError as error:
+                # Of the collection that has the document: that says more.
+                problem = error
+        raise problem or NotFoundError(f"document {doc_id} is in no collection here")
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCollections:
+    """``Retriever`` over one collection or several. ``search_jointly`` says how several are merged."""
+
+    _members: tuple[Member, ...]
+    _candidates: int
+
+    async def search(
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
+    ) -> SearchAnswer:
+        retrievers = await asyncio.gather(*(member.retriever() for member in self._members))
+        snapshots = [one.snapshot for one in retrievers]
+        return await search_jointly(
+            snapshots, queries, top_k=top_k, mode=mode, wanted=filter, candidates=self._candidates
+        )

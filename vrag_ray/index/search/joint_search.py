@@ -1,0 +1,190 @@
+"""One search over one or more collections: a leg for each vector space, the lexical leg; fused, grouped by page,
+hydrated, and told where on a page the query was seen.
+
+Several collections are searched as if they were one: each leg merges its windows before legs are fused, so that the
+results are those of a single collection with all the documents. Only the lexical leg differs, see ``lexical_leg``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+
+from vrag_ray.index.search.fusion import Fused, Leg
+from vrag_ray.index.search.leg_search import AskedLeg, search_leg
+from vrag_ray.index.search.legs import LEAST_READABLE, lexical_leg, query_notices, rank
+from vrag_ray.index.search.modes import common_mode, refuse_unseen
+from vrag_ray.index.search.seen import seen
+from vrag_ray.index.search.snapshot import Part, Snapshot, parts_of
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.rows import CorruptionError
+from vrag_ray.types import HYBRID, LEXICAL, Hit, Passage, Query, SearchAnswer
+from vrag_ray.types.filters import SearchFilter
+
+UNSEEN = (
+    "the picture of the query was not searched, its words were: that takes a vector space of pictures, which "
+    "`vrag embed` makes (docs/retrieval.md)"
+)
+
+
+async def search_jointly(
+    snapshots: Sequence[Snapshot],
+    queries: Sequence[str | Query],
+    *,
+    top_k: int,
+    mode: str,
+    wanted: SearchFilter | None,
+    candidates: int,
+) -> SearchAnswer:
+    """As ``Retriever.search``. The documents of an earlier collection come before the same ones of a later one.
+
+    A leg that is not there is refused by name; ``hybrid`` without any vector leg says that it is lexical. Raises
+    DisagreeingSpacesError where the collections have vectors that cannot be compared.
+    """
+    asked = [Query.of(query) for query in queries]
+    # An empty collection has no spaces, and nothing to say.
+    having = [one for one in snapshots if not one.is_empty] or list(snapshots[:1])
+    used = common_mode(mode, having)
+    refuse_unseen(asked, used, having[0].legs)
+    with ExitStack() as until_found:
+        for one in having:
+            until_found.enter_context(one.in_use())
+        return await _search(snapshots, having, asked, top_k, used, wanted, candidates)
+
+
+async def _search(
+    named: Sequence[Snapshot],
+    having: Sequence[Snapshot],
+    queries: Sequence[Query],
+    top_k: int,
+    mode: str,
+    wanted: SearchFilter | None,
+    candidates: int,
+) -> SearchAnswer:
+    parts = parts_of(having, wanted)
+    legs = [leg for leg in having[0].legs.by_name.values() if mode in (HYBRID, leg.name)]
+    limits = {"top_k": top_k, "candidates": candidates}
+    asked, lexical = await asyncio.gather(
+        asyncio.gather(*(search_leg(leg, parts, queries, **limits, mode=mode) for leg in legs)),
+        _lexical(parts, queries, top_k, candidates) if mode in (HYBRID, LEXICAL) else _nothing(),
+    )
+    ranked = [
+        rank(mode, [one.found[n] for one in asked if n in one.found], lexical.get(n))[:top_k]
+        for n in range(len(queries))
+    ]
+    passages, damaged = await asyncio.to_thread(_hydrate, parts, [item.id for items in ranked for item in items])
+    hits = [[_hit(item, *passages[item.id]) for item in items if item.id in passages] for items in ranked]
+    results = await seen({part.snapshot.name: part.snapshot for part in parts}, hits, asked)
+    problems = tuple(dict.fromkeys(problem for one in asked if one.fan is not None for problem in one.fan.problems))
+    return SearchAnswer(
+        results=tuple(results),
+        shards_ok=_shards_ok(having, parts, asked),
+        shards_total=sum(one.shards.total for one in having),
+        mode=mode,
+        collection_version=named[0].collection.version,
+        notices=(
+            *_standing_notices(named),
+            *(problems or tuple(problem for one in having for problem in one.shards.problems())),
+            *damaged,
+            *_query_notices(having, queries, mode, asked, lexical, filtered=wanted is not None),
+        ),
+        collections=tuple(one.name for one in named if one.name),
+    )
+
+
+async def _lexical(parts: Sequence[Part], queries: Sequence[Query], top_k: int, candidates: int) -> dict[int, Leg]:
+    narrowed = [(part.collection, part.wanted) for part in parts]
+    numbers = [n for n, query in enumerate(queries) if query.text.strip()]
+    found = await asyncio.gather(
+        *(
+            asyncio.to_thread(lexical_leg, narrowed, queries[n].text, top_k=top_k, candidates=candidates)
+            for n in numbers
+        )
+    )
+    return dict(zip(numbers, found, strict=True))
+
+
+async def _nothing() -> dict[int, Leg]:
+    return {}
+
+
+def _shards_ok(having: Sequence[Snapshot], parts: Sequence[Part], asked: Sequence[AskedLeg]) -> int:
+    """Of the leg that fewest shards answered; those of collections that the filter leaves out count as they stand."""
+    searched = {part.snapshot.name for part in parts}
+    unasked = sum(one.shards.healthy for one in having if one.name not in searched)
+    healthy = sum(part.snapshot.shards.healthy for part in parts)
+    return unasked + min((one.fan.shards_ok for one in asked if one.fan is not None), default=healthy)
+
+
+def _standing_notices(named: Sequence[Snapshot]) -> list[str]:
+    """Of each collection; of several, those that all have once, and the others with the collection's name."""
+    if len(named) == 1:
+        return list(named[0].legs.notices)
+    common = [text for text in named[0].legs.notices if all(text in one.legs.notices for one in named)]
+    return common + [f"{one.name}: {text}" for one in named for text in one.legs.notices if text not in common]
+
+
+def _query_notices(
+    having: Sequence[Snapshot],
+    queries: Sequence[Query],
+    mode: str,
+    asked: Sequence[AskedLeg],
+    lexical: Mapping[int, Leg],
+    *,
+    filtered: bool,
+) -> tuple[str, ...]:
+    if not any(one.collection.documents() for one in having):
+        return ()
+    notices: dict[str, None] = {}
+    if any(query.picture is not None for query in queries) and not any(one.leg.sees for one in asked):
+        notices[UNSEEN] = None
+    if not asked:
+        return tuple(notices)
+    for one in asked:
+        for fault in one.faults.values():
+            notices[f"the leg {one.leg.name} was left out: {fault}"] = None
+    for n, query in enumerate(queries):
+        shares = {one.leg.embedder.id: one.readable[n] for one in asked if n in one.readable}
+        unread = {embedder: share for embedder, share in shares.items() if share < LEAST_READABLE}
+        found = query_notices(
+            query, mode, unread=unread, embedders=len(shares), lexical=lexical.get(n), filtered=filtered
+        )
+        notices |= dict.fromkeys(found)
+    return tuple(notices)
+
+
+def _hit(item: Fused, snapshot: Snapshot, passage: Passage) -> Hit:
+    document = snapshot.collection.document(passage.doc_id)
+    return Hit(passage, document.title, document.uri, item.score, item.by_leg, collection=snapshot.name)
+
+
+def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple[Snapshot, Passage]], tuple[str, ...]]:
+    """The passages by id, each of the first collection that has it, and a notice for each that is damaged on disk and
+    therefore left out. Blocking."""
+    found: dict[str, tuple[Snapshot, Passage]] = {}
+    damaged: list[str] = []
+    for part in parts:
+        missing = [one for one in dict.fromkeys(ids) if one not in found]
+        passages, problems = _passages(part.collection, missing)
+        found |= {
+            name: (part.snapshot, passage)
+            for name, passage in passages.items()
+            if part.collection.has_document(passage.doc_id)
+        }
+        damaged += problems
+    return found, tuple(damaged)
+
+
+def _passages(collection: Collection, ids: Sequence[str]) -> tuple[dict[str, Passage], list[str]]:
+    try:
+        return collection.passages(ids), []
+    except CorruptionError:
+        found: dict[str, Passage] = {}
+        damaged = []
+        for one in ids:
+            try:
+                found |= collection.passages([one])
+            except CorruptionError as error:
+                damaged.append(str(error))
+        return found, damaged

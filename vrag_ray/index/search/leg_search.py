@@ -1,0 +1,86 @@
+"""One vector leg within one search: what it is asked, and what it finds in one or more collections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.embedding.base import EmbedError
+from vrag_ray.index.search.fusion import Leg, best_windows
+from vrag_ray.index.search.legs import LEAST_READABLE
+from vrag_ray.index.search.snapshot import Part
+from vrag_ray.index.search.vector_leg import VectorLeg
+from vrag_ray.index.shards.scored import merge
+from vrag_ray.index.shards.shards import FanOut
+from vrag_ray.types import HYBRID, Query, VragError
+
+
+@dataclass
+class AskedLeg:
+    """The queries that a leg was asked, by number: how much of each its embedder can read, their vectors, [n, dim], or
+    why there are none, and what was found.
+
+    ``fan`` is of the last search of the shards, None where nothing was asked of them.
+    """
+
+    leg: VectorLeg
+    readable: dict[int, float]
+    vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    faults: dict[int, str] = field(default_factory=dict)
+    found: dict[int, Leg] = field(default_factory=dict)
+    fan: FanOut | None = None
+
+
+async def search_leg(
+    leg: VectorLeg, parts: Sequence[Part], queries: Sequence[Query], *, top_k: int, candidates: int, mode: str
+) -> AskedLeg:
+    """What the leg finds for those queries that it has something to say about, as if ``parts`` were one collection.
+
+    ``leg`` embeds the queries for all of them. Raises VragError where a leg that was asked by name cannot embed one.
+    """
+    asked = await _asked(leg, queries, mode)
+    numbers, vectors = list(asked.vectors), list(asked.vectors.values())
+    fetch_k = max(candidates, top_k)
+    while len(asked.found) < len(numbers):
+        fans = await asyncio.gather(
+            *(
+                part.snapshot.shards.search(part.collection.version, leg.name, vectors, fetch_k, part.wanted)
+                for part in parts
+            )
+        )
+        asked.fan = _joined(fans, fetch_k)
+        for number, windows in zip(numbers, asked.fan.results, strict=True):
+            found = Leg(leg.name, best_windows(windows), len(windows) < fetch_k, leg.weight)
+            # Long pages have many windows: widen until there are enough pages or no more windows.
+            if len(found.pages) >= top_k or found.complete:
+                # The first that suffices counts: what is fused must not depend on the other queries.
+                asked.found.setdefault(number, found)
+        fetch_k *= 4
+    return asked
+
+
+async def _asked(leg: VectorLeg, queries: Sequence[Query], mode: str) -> AskedLeg:
+    """The leg with the vectors of those queries that it has something to say about."""
+    parts = {n: part for n, query in enumerate(queries) if (part := leg.part_of(query)) is not None}
+    readable = dict(zip(parts, await leg.readable(list(parts.values())), strict=True)) if parts else {}
+    # A vector of what the embedder cannot read is noise: only who asks for the leg by name gets it.
+    chosen = [n for n, share in readable.items() if share >= LEAST_READABLE or mode != HYBRID]
+    found = dict(zip(chosen, await leg.vectors([parts[n] for n in chosen]), strict=True)) if chosen else {}
+    faults = {n: str(one) for n, one in found.items() if isinstance(one, EmbedError)}
+    if faults and mode != HYBRID:
+        raise VragError(f"the query cannot be searched by {leg.name}: {next(iter(faults.values()))}")
+    vectors = {n: one for n, one in found.items() if not isinstance(one, EmbedError)}
+    return AskedLeg(leg, readable, vectors, faults)
+
+
+def _joined(fans: Sequence[FanOut], k: int) -> FanOut:
+    """The ``k`` best windows of each query over several collections."""
+    if len(fans) == 1:
+        return fans[0]
+    results = [merge(lists, k) for lists in zip(*(fan.results for fan in fans), strict=True)]
+    problems = tuple(problem for fan in fans for problem in fan.problems)
+    return FanOut(results, sum(fan.shards_ok for fan in fans), problems)
