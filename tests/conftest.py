@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from tests.support.object_store import Bucket, served_bucket
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Two processes whose matrices take all cores each would wait for each other.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
+# How long an example takes says nothing on a busy machine.
+settings.register_profile("vrag", deadline=None)
+settings.load_profile("vrag")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Requests to an object store are signed, in every process of Ray too; the one of the tests takes any key.

@@ -47,10 +47,7 @@ def add(root: Path, name: str, content: bytes) -> str:
 
 
 def library_of(root: Path) -> Library:
-    async def refresh() -> int:
-        return Collection.open(root).version
-
-    return Library(Settings(collection=str(root), corpus=CorpusConfig(ocr=False)), refresh)
+    return Library(Settings(collection=str(root), corpus=CorpusConfig(ocr=False)))
 
 
 class Counted:

@@ -56,7 +56,7 @@ def search(root: Path, reranker: Last, top_n: int, top_k: int) -> SearchAnswer:
 
     async def run() -> SearchAnswer:
         retriever = await ShardedRetriever.start_local(settings)
-        library = Library(settings, retriever.refresh)
+        library = Library(settings)
 
         class Texts:
             """The same hits, as pieces of a text."""

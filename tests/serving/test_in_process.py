@@ -20,7 +20,7 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import EmbedderConfig, Settings
-from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.index.search.federated import FederatedRetriever
 from vrag_ray.library.library import Library
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.in_process import LocalSystem, local_system
@@ -32,11 +32,15 @@ GRAPH = GraphProtocol()
 
 
 class Searched:
-    """A retriever over a shelf that keeps what it was asked."""
+    """The one collection of a system: a shelf, and what it was asked."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self.asked: list[str | Query] = []
+
+    def choose(self, names: Sequence[str]) -> Searched:
+        assert names == ()
+        return self
 
     async def search(
         self, queries: Sequence[str | Query], *, top_k: int, filter: SearchFilter | None = None
@@ -56,8 +60,8 @@ async def asked_of(system: LocalSystem, request: RunRequest) -> RunRecord:
 
 def system_over(searched: Searched, pictures: SentPictures) -> LocalSystem:
     """The shelf reads pages as a library does."""
-    retriever, library = cast("ShardedRetriever", searched), cast("Library", searched.shelf)
-    return LocalSystem(Settings(), retriever, library, pictures, retriever)
+    library = cast("Library", searched.shelf)
+    return LocalSystem(Settings(), cast("FederatedRetriever", searched), library, pictures, None)
 
 
 def test_the_picture_of_a_question_reaches_the_retriever_once_as_a_png() -> None:

@@ -126,6 +126,8 @@ class StandIn:
         self.drawn: list[tuple[object, ...]] = []
         self.page = b"\x89PNG"
         self.searched: list[str | Query] = []
+        self.collections: list[tuple[str, ...]] = []
+        """What each search, listing, upload and deletion named."""
         self.retriever_ready = True
         self.embedder_id = EMBEDDER_ID
         self.heatmaps = True
@@ -153,7 +155,8 @@ class StandIn:
 
     async def ready(self) -> None: ...
 
-    async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
+    async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
+        self.collections.append((collection,))
         return DocumentsPage(documents=[INFO][offset : offset + limit], total=1, collection_version=7)
 
     async def document(self, doc_id: str) -> DocumentInfo:
@@ -161,7 +164,8 @@ class StandIn:
             raise NotFoundError(f"document {doc_id} is not in this collection")
         return INFO
 
-    async def delete_document(self, doc_id: str) -> DocumentDeleted:
+    async def delete_document(self, doc_id: str, collection: str = "") -> DocumentDeleted:
+        self.collections.append((collection,))
         return DocumentDeleted(doc_id=(await self.document(doc_id)).doc_id, collection_version=8)
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
@@ -181,8 +185,11 @@ class StandIn:
     async def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
         yield ORIGINAL[start:stop]
 
-    async def submit_files(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
+    async def submit_files(
+        self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = ""
+    ) -> IngestJob:
         self.submitted.append((files, meta))
+        self.collections.append((collection,))
         return IngestJob(job_id=job_id, state=JobState.QUEUED, url=f"/v1/jobs/{job_id}")
 
     async def job(self, job_id: str) -> IngestJob:
@@ -196,18 +203,25 @@ class StandInSearch:
         self._of = of
 
     async def search(
-        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int,
+        mode: str,
+        filter: SearchFilter | None,
+        collections: Sequence[str] = (),
     ) -> Found:
         if self._of.fault is not None:
             raise self._of.fault
         self._of.searched += queries
+        self._of.collections.append(tuple(collections))
         hits = tuple(_hit(number) for number in range(min(top_k, 3)))
         answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, mode, 7, ("one shard is down",))
         return Found(answer, "embedded")
 
-    async def state(self) -> RetrieverState:
+    async def states(self) -> tuple[RetrieverState, ...]:
         notices = () if self._of.embedder_id else ("lexical search only: embedder.name is none",)
-        return RetrieverState(
+        state = RetrieverState(
             ready=self._of.retriever_ready,
             why="" if self._of.retriever_ready else "starting",
             collection="papers",
@@ -220,6 +234,7 @@ class StandInSearch:
             legs=("lexical", "late"),
             heatmaps=self._of.heatmaps,
         )
+        return (state,)
 
     async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
         self._of.heated.append((query, doc_id, page))

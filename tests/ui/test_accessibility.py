@@ -19,7 +19,9 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 MOST_TABS = 80
 HEAT = "Show where the question was seen"
 SHIP = {"name": "ship.png", "mimeType": "image/png", "buffer": grey_png(90)}
-FOCUSED = """(() => {
+FOCUSED = """(async () => {
+    // Until the ring is drawn.
+    for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
     const one = document.activeElement, style = getComputedStyle(one);
     const marked = style.outlineStyle !== "none" || style.boxShadow !== "none";
     return [one === document.body ? "" : one.ariaLabel || one.innerText || "", marked];
@@ -85,6 +87,8 @@ def test_the_keyboard_alone_reaches_the_question_and_every_button_of_the_answer(
     with visit(browser, address) as page:
         ask(page, "How many?")
         expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
+        # While it is drawn anew, the ring of what has the focus fades in.
+        page.wait_for_function(SETTLED, timeout=SOON_MS)
         shown: dict[str, bool] = {}
         for _ in range(MOST_TABS):
             page.keyboard.press("Tab")

@@ -22,6 +22,14 @@ MAX_PICTURE_BYTES = 8 << 20
 MAX_PICTURE_URL = MAX_PICTURE_BYTES * 4 // 3 + 64
 """Characters of such a URL."""
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
+CollectionName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
+CollectionChoice = CollectionName | Annotated[list[CollectionName], Field(min_length=1, max_length=64)] | None
+"""One collection by its name, several that are searched as one, ``*`` for all; None: the service's main one."""
+
+
+def collection_names(choice: CollectionChoice) -> tuple[str, ...]:
+    """The names that were chosen, none for the main collection."""
+    return () if choice is None else (choice,) if isinstance(choice, str) else tuple(choice)
 
 
 def data_url(picture: bytes) -> str:
@@ -51,6 +59,8 @@ class SearchRequest(Request):
     top_k: int = Field(default=3, ge=1, le=100)
     mode: str = Field(default=HYBRID, min_length=1, max_length=32)
     """``hybrid``, or one leg: ``lexical``, ``text``, or the name of a vector space that the collection has."""
+    collection: CollectionChoice = None
+    """What to search: see ``CollectionChoice``."""
     filter: SearchFilter | None = None
 
     @field_validator("queries")
@@ -101,6 +111,8 @@ class SearchHit(ResponseBody):
     scores: dict[str, float] = {}
     duplicate_of: str = ""
     image_url: str | None = None
+    collection: str = ""
+    """The collection that it was found in."""
 
 
 class SearchResponse(ResponseBody):
@@ -113,6 +125,9 @@ class SearchResponse(ResponseBody):
     retrieval_profile: str
     """What made the evidence, in words a user may quote, for example the embedder's id or ``lexical only``."""
     collection_version: int
+    """Of the first of ``collections``."""
+    collections: list[str] = []
+    """Those that were searched, by name."""
     notices: list[str] = []
     """What was degraded; a notice about one query of several quotes it."""
 
@@ -131,6 +146,8 @@ class RunRequest(Request):
     """That the question is about, as ``data:image/…;base64,…``, of any format that ingest reads."""
     thinking: bool | None = None
     """The model's own thinking phase: on, off, or as the server has it."""
+    collection: CollectionChoice = None
+    """What to search: see ``CollectionChoice``."""
     filter: SearchFilter | None = None
     deadline_s: float | None = Field(default=None, gt=0, le=3600)
     run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{8,64}$")
@@ -147,6 +164,8 @@ class RunSummary(ResponseBody):
     run_id: str
     question: str
     agent: str
+    collections: list[str] = []
+    """Those that it searches, by name."""
     picture_sha256: str = ""
     status: str
     started_at: str
@@ -220,8 +239,9 @@ class DocumentInfo(ResponseBody):
 
 
 class DocumentsPage(ResponseBody):
-    """``GET /v1/documents?limit=&offset=``."""
+    """``GET /v1/documents?collection=&limit=&offset=``: of one collection, by default of the main one."""
 
+    collection: str = ""
     documents: list[DocumentInfo]
     total: int
     collection_version: int
@@ -231,6 +251,7 @@ class DocumentDeleted(ResponseBody):
     """``DELETE /v1/documents/{id}``: the first version of the collection without the document."""
 
     doc_id: str
+    collection: str = ""
     collection_version: int
 
 
@@ -268,6 +289,7 @@ class IngestJob(ResponseBody):
     job_id: str
     state: JobState
     url: str
+    collection: str = ""
     done_pages: int = 0
     total_pages: int | None = None
     pages_per_s: float | None = None
@@ -305,7 +327,7 @@ class PartState(ResponseBody):
 
 
 class ServedCollection(ResponseBody):
-    """Which collection a service answers from: its folder's name or its URI, its version and number of documents.
+    """A collection that a service answers from: what requests call it, its version and number of documents.
 
     ``legs`` are the modes of a search that it has, ``hybrid`` left out. ``heatmaps``: one of them is of late
     interaction and tells where on a page a query is seen.
@@ -321,11 +343,13 @@ class ServedCollection(ResponseBody):
 class Ready(ResponseBody):
     """``GET /readyz``: 200 when ``ready``, 503 otherwise, with the same body.
 
-    ``collection`` is None while the retriever does not answer.
+    ``collection`` is the main one, that is meant where a request names none; it is None while the retriever does not
+    answer. ``collections`` are all, the main one first.
     """
 
     ready: bool
     collection: ServedCollection | None = None
+    collections: list[ServedCollection] = []
     parts: dict[str, PartState]
 
 

@@ -22,35 +22,12 @@ KEPT = 50_000
 """Searches, pages and pictures that ``CachedEvidence`` keeps of each at most."""
 
 
-class CollectionEvidence:
-    """``EvidenceSource`` over a collection that is served, asked or trained on in this process."""
+class LibraryEvidence:
+    """``EvidenceSource`` in this process: what ``search`` finds, and what ``library`` shows of it."""
 
-    def __init__(self, retriever: ShardedRetriever, library: Library, search: Retriever | None = None) -> None:
-        """``search`` answers in place of ``retriever``, which it is made of: with a reranker after it."""
-        self._retriever = retriever
+    def __init__(self, search: Retriever, library: Library) -> None:
+        self._search = search
         self._library = library
-        self._search = search or retriever
-
-    @classmethod
-    async def open(cls, settings: Settings) -> CollectionEvidence:
-        """Start the shards, on a running Ray, and load them.
-
-        Raises VragError where the collection is empty or cannot be read.
-        """
-        from vrag_ray.index.search.retriever import ShardedRetriever
-        from vrag_ray.library.library import Library
-        from vrag_ray.library.reranked import with_reranker
-
-        retriever = await ShardedRetriever.start(settings)
-        if not retriever.collection.documents():
-            await retriever.close()
-            raise VragError(f"the collection {settings.collection} is empty: fill it with `vrag ingest` first")
-        library = Library(settings, retriever.refresh)
-        return cls(retriever, library, await with_reranker(settings, retriever, library))
-
-    @property
-    def documents(self) -> Sequence[Document]:
-        return self._retriever.collection.documents()
 
     async def search(
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
@@ -63,6 +40,36 @@ class CollectionEvidence:
 
     async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         return await self._library.pictures(requests)
+
+
+class CollectionEvidence(LibraryEvidence):
+    """The same of one collection that is opened for it, ``settings.collection``."""
+
+    def __init__(self, retriever: ShardedRetriever, library: Library, search: Retriever) -> None:
+        """``search`` answers in place of ``retriever``, which it is made of: with a reranker after it."""
+        super().__init__(search, library)
+        self._retriever = retriever
+
+    @classmethod
+    async def open(cls, settings: Settings) -> CollectionEvidence:
+        """Start the shards, on a running Ray, and load them.
+
+        Raises VragError where the collection is empty or cannot be read.
+        """
+        from vrag_ray.index.search.retriever import ShardedRetriever
+        from vrag_ray.library.library import Library
+        from vrag_ray.library.reranked import reranked, reranker_of
+
+        retriever = await ShardedRetriever.start(settings)
+        if not retriever.collection.documents():
+            await retriever.close()
+            raise VragError(f"the collection {settings.collection} is empty: fill it with `vrag ingest` first")
+        library = Library(settings)
+        return cls(retriever, library, reranked(settings, retriever, library, await reranker_of(settings)))
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        return self._retriever.collection.documents()
 
     async def close(self) -> None:
         self._library.close()

@@ -1,16 +1,17 @@
-"""One collection's documents as people and models see them: pages, words, pictures and original bytes."""
+"""Stored documents as people and models see them: pages, words, pictures and original bytes."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import Settings
+from vrag_ray.library.newest import NewestCollection
 from vrag_ray.library.pages import PageReader, Stored
 from vrag_ray.types import (
     Box,
@@ -22,6 +23,7 @@ from vrag_ray.types import (
     PageText,
     VragError,
 )
+from vrag_ray.types.collection_names import ALL_COLLECTIONS, chosen_names, one_name
 
 if TYPE_CHECKING:
     from vrag_ray.index.storage.collection import Collection
@@ -42,39 +44,54 @@ class CollectionBusyError(VragError):
     """Another process writes to the collection for longer than a caller should wait."""
 
 
-class Library:
-    """One collection's documents, always at its newest version. ``refresh`` makes the retriever serve that too."""
+class SeveralCollectionsError(VragError):
+    """A document is in more than one collection, and it was not said which is meant."""
 
-    def __init__(self, settings: Settings, refresh: Callable[[], Awaitable[int]]) -> None:
-        self._settings = settings
-        self._refresh = refresh
+
+class Library:
+    """The documents of ``settings.served``, always at the newest version of each collection.
+
+    Ids of documents name their content, so a page is the same in whichever collection it is found: it is read in the
+    first that has it.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._collections = {name: NewestCollection(root) for name, root in settings.served.items()}
         self._fitted: SizedLRU[str, bytes] = SizedLRU(settings.serving.render_cache_mb << 20, len)
         self._fitting: SingleFlight[str, Picture] = SingleFlight()
         self._pages = PageReader(settings.corpus, settings.serving)
-        self._newest: Collection | None = None
-        self._opening: SingleFlight[int | None, Collection] = SingleFlight()
 
-    async def documents(self) -> tuple[Sequence[Document], int]:
-        """All documents, and the version of the collection that has them."""
-        collection = await self._collection()
-        return collection.documents(), collection.version
+    async def documents(self, collection: str = "") -> tuple[Sequence[Document], int]:
+        """All documents of one collection, by default the main one, and its version.
+
+        Raises UnknownCollectionError.
+        """
+        newest = await self._collections[one_name(self._collections, collection)].get()
+        return newest.documents(), newest.version
 
     async def document(self, doc_id: str) -> Document:
         """Raises NotFoundError."""
-        return (await self._collection()).document(doc_id)
+        return (await self._found(doc_id))[1]
 
-    async def delete(self, doc_id: str) -> int:
-        """Delete, then wait until the retriever has let go of it. The version without it.
+    async def delete(self, doc_id: str, collection: str = "") -> str:
+        """Delete a document; the name of the collection that had it. A retriever finds it until that is refreshed.
 
-        Raises CollectionBusyError while another process writes for longer than ``LOCK_WAIT_S``.
+        Raises SeveralCollectionsError where no collection is named and several have the document, and
+        CollectionBusyError while another process writes for longer than ``LOCK_WAIT_S``.
         """
-        document = await self.document(doc_id)
-        await asyncio.to_thread(_delete, self._settings.collection, document.doc_id)
-        return await self._refresh()
+        names = chosen_names(self._collections, [collection or ALL_COLLECTIONS])
+        holders = {name: found for name in names if (found := await self._document_in(name, doc_id)) is not None}
+        if not holders:
+            await self._found(doc_id)
+            raise NotFoundError(f"document {doc_id} is not in {collection}: it is in another collection here")
+        if len(holders) > 1:
+            raise SeveralCollectionsError(f"document {doc_id} is in {' and '.join(holders)}: say in which to delete it")
+        [(name, document)] = holders.items()
+        await asyncio.to_thread(_delete, self._collections[name].root, document.doc_id)
+        return name
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
-        collection = await self._collection()
-        document = collection.document(doc_id)
+        collection, document = await self._found(doc_id)
         if document.kind is DocumentKind.VIDEO:
             raise NotFoundError(f"document {doc_id} is a video: ask for frames/{{seconds}}.png")
         if document.kind is DocumentKind.TEXT:
@@ -85,16 +102,14 @@ class Library:
         return await self._png(collection, document, Locator(page=page), dpi, box)
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
-        collection = await self._collection()
-        document = collection.document(doc_id)
+        collection, document = await self._found(doc_id)
         if document.kind is not DocumentKind.VIDEO:
             raise NotFoundError(f"document {doc_id} is no video: ask for pages/{{n}}.png")
         return await self._png(collection, document, Locator(t_start=t, t_end=t), FRAME_DPI, None)
 
     async def page_text(self, doc_id: str, locator: Locator) -> PageText:
         """The words of one unit, those that OCR found at ingest included."""
-        collection = await self._collection()
-        return await self._text(collection, collection.document(doc_id), locator)
+        return await self._text(*await self._found(doc_id), locator)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price."""
@@ -122,8 +137,7 @@ class Library:
     async def _fit(self, request: PictureRequest) -> Picture:
         from vrag_ray.library.page_images import fitted
 
-        collection = await self._collection()
-        document = collection.document(request.doc_id)
+        collection, document = await self._found(request.doc_id)
         page = await self._text(collection, document, request.locator)
 
         async def draw(place: Locator, dpi: float, box: Box | None) -> bytes:
@@ -132,7 +146,7 @@ class Library:
         return await fitted(request, document.kind, (page.width, page.height), draw)
 
     async def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
-        collection = await self._collection()
+        collection, _ = await self._found(doc_id)
         path = await asyncio.to_thread(collection.blob_path, doc_id)
         position = start
         while position < stop:
@@ -143,8 +157,9 @@ class Library:
             yield chunk
 
     async def ready(self) -> None:
-        """Raises VragError where the collection cannot be read."""
-        await self._collection()
+        """Raises VragError where a collection cannot be read."""
+        for collection in self._collections.values():
+            await collection.get()
 
     def close(self) -> None:
         self._pages.close()
@@ -167,17 +182,22 @@ class Library:
         except DecodeError as error:
             raise UndrawableError(f"{locator} of document {document.doc_id} cannot be drawn: {error}") from error
 
-    async def _collection(self) -> Collection:
-        """The collection at its newest version. Those who find at the same time that it has changed open it once."""
-        known = self._newest or await self._opened(None)
-        newest = await asyncio.to_thread(known.newest_version)
-        return known if newest == known.version else await self._opened(newest)
+    async def _found(self, doc_id: str) -> tuple[Collection, Document]:
+        """The first collection that has a document. Raises NotFoundError."""
+        problem: NotFoundError | None = None
+        for newest in self._collections.values():
+            collection = await newest.get()
+            try:
+                return collection, collection.document(doc_id)
+            except NotFoundError as error:
+                problem = problem or error
+        raise problem or NotFoundError(f"document {doc_id} is in no collection here")
 
-    async def _opened(self, version: int | None) -> Collection:
-        """Opened when ``version`` was there already: an opening that began before may have missed it."""
-        root = self._settings.collection
-        self._newest = await self._opening.result(version, lambda: asyncio.to_thread(_opened, root))
-        return self._newest
+    async def _document_in(self, name: str, doc_id: str) -> Document | None:
+        try:
+            return (await self._collections[name].get()).document(doc_id)
+        except NotFoundError:
+            return None
 
 
 async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
@@ -188,15 +208,6 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
             return error
 
     return await asyncio.gather(*map(one, asked))
-
-
-def _opened(root: str) -> Collection:
-    """With its documents read. Blocking."""
-    from vrag_ray.index.storage.collection import Collection
-
-    collection = Collection.open(root)
-    collection.documents()
-    return collection
 
 
 def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:

@@ -23,16 +23,19 @@ RERANKER = "reranker"
 """The name of its score among those of the legs."""
 
 
-async def with_reranker(settings: Settings, retriever: Retriever, library: Library) -> Retriever:
-    """``retriever``, with the model of ``settings.reranker`` after it where there is one.
-
-    Raises VragError where that model cannot be loaded.
-    """
+async def reranker_of(settings: Settings) -> Reranker | None:
+    """The model of ``settings.reranker``, loaded. Raises VragError where it cannot be."""
     if settings.reranker is None:
-        return retriever
+        return None
     from vrag_ray.embedding.reranker import load_reranker
 
-    reranker = await asyncio.to_thread(load_reranker, settings.reranker)
+    return await asyncio.to_thread(load_reranker, settings.reranker)
+
+
+def reranked(settings: Settings, retriever: Retriever, library: Library, reranker: Reranker | None) -> Retriever:
+    """``retriever``, with ``reranker`` after it where there is one."""
+    if settings.reranker is None or reranker is None:
+        return retriever
     return RerankedSearch(retriever, library, reranker, settings.reranker.top_n)
 
 

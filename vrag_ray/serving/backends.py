@@ -41,9 +41,9 @@ class LoggedEvent:
 
 @dataclass(frozen=True, slots=True)
 class RetrieverState:
-    """How the retriever stands. ``why`` is set when it is not ``ready``; the rest is 0 then.
+    """How the retriever of one collection stands. ``why`` is set when it is not ``ready``; the rest is 0 then.
 
-    ``collection`` is its folder's name or its URI without secrets. ``embedder_id`` is empty where search is lexical
+    ``collection`` is the name that requests call it. ``embedder_id`` is empty where search is lexical
     only; ``notices`` say why. ``legs`` are the modes that can be asked for, besides ``hybrid``; ``heatmaps`` says
     whether one of them tells where on a page a query is seen.
     """
@@ -108,11 +108,22 @@ class UploadedFile:
 
 
 class SearchBackend(Protocol):
-    """Searching the collection, and the embedder it is searched with."""
+    """Searching the collections, and the embedder they are searched with."""
 
     async def search(
-        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
-    ) -> Found: ...
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int,
+        mode: str,
+        filter: SearchFilter | None,
+        collections: Sequence[str] = (),
+    ) -> Found:
+        """``collections`` by name, ``*`` for all; none stands for the main one.
+
+        Raises InvalidError for names and modes that there are not, and for collections that do not compare.
+        """
+        ...
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """L2-normalised vectors, shape ``(len(texts), dim)``. Raises VragError where there is no embedder."""
@@ -122,7 +133,9 @@ class SearchBackend(Protocol):
         """Where ``query`` is seen on a page, [rows, columns]. Raises NotFoundError where no leg can tell."""
         ...
 
-    async def state(self) -> RetrieverState: ...
+    async def states(self) -> tuple[RetrieverState, ...]:
+        """One for each collection, the main one first."""
+        ...
 
 
 class RunBackend(Protocol):
@@ -180,9 +193,16 @@ class DocumentBackend(Protocol):
         """Raises VragError where the collection cannot be read."""
         ...
 
-    async def list_documents(self, limit: int, offset: int) -> DocumentsPage: ...
+    async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
+        """Of one collection, by default of the main one. Raises InvalidError for one that there is not."""
+        ...
+
     async def document(self, doc_id: str) -> DocumentInfo: ...
-    async def delete_document(self, doc_id: str) -> DocumentDeleted: ...
+
+    async def delete_document(self, doc_id: str, collection: str = "") -> DocumentDeleted:
+        """Raises ConflictError where several collections have it and none is named."""
+        ...
+
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes: ...
     async def frame_png(self, doc_id: str, t: float) -> bytes: ...
     async def original(self, doc_id: str) -> Original: ...
@@ -191,7 +211,9 @@ class DocumentBackend(Protocol):
         """The half-open byte range of the original, in chunks."""
         ...
 
-    async def submit_files(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob: ...
+    async def submit_files(
+        self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = ""
+    ) -> IngestJob: ...
     async def job(self, job_id: str) -> IngestJob: ...
 
 

@@ -26,6 +26,7 @@ def search_hit(hit: Hit) -> SearchHit:
         scores=dict(hit.scores),
         duplicate_of=hit.duplicate_of,
         image_url=image_path(hit),
+        collection=hit.collection,
     )
 
 

@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Protocol
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
+from vrag_ray.client.schemas import CollectionChoice, RunRequest, SearchRequest, SearchResponse, collection_names
 from vrag_ray.config import Settings
-from vrag_ray.library.evidence import CollectionEvidence
+from vrag_ray.library.evidence import LibraryEvidence
 from vrag_ray.policies.registry import AgentName
 from vrag_ray.serving.sent_pictures import SentPictures, sent_file
 from vrag_ray.types import NotFoundError, VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.index.search.retriever import Retriever, ShardedRetriever
+    from vrag_ray.embedding.reranker import Reranker
+    from vrag_ray.index.search.federated import FederatedRetriever
+    from vrag_ray.index.search.retriever import Retriever
     from vrag_ray.library.library import Library
 
 
@@ -32,21 +34,26 @@ class AnswerSystem(Protocol):
 
 @asynccontextmanager
 async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
-    """``settings.collection`` ready to be searched and asked. Raises NotFoundError where there is no collection."""
-    from vrag_ray.index.search.retriever import ShardedRetriever
-    from vrag_ray.library.library import Library
-    from vrag_ray.library.reranked import with_reranker
+    """``settings.served`` ready to be searched and asked: the main collection now, others when they are first named.
 
-    retriever = await ShardedRetriever.start_local(settings)
-    library = Library(settings, retriever.refresh)
+    Raises NotFoundError where there is no main collection.
+    """
+    from vrag_ray.index.search.federated import FederatedRetriever, local_members
+    from vrag_ray.library.library import Library
+    from vrag_ray.library.reranked import reranker_of
+
+    members = local_members(settings)
+    library = Library(settings)
     pictures = SentPictures()
     try:
-        search = await with_reranker(settings, retriever, library)
-        yield LocalSystem(settings, retriever, library, pictures, search)
+        federated = FederatedRetriever(members, settings.index.candidates)
+        await federated.member()
+        yield LocalSystem(settings, federated, library, pictures, await reranker_of(settings))
     finally:
         pictures.close()
         library.close()
-        await retriever.close()
+        for member in members.values():
+            await member.close()
 
 
 def require_collection(root: str) -> None:
@@ -63,17 +70,16 @@ class LocalSystem:
     def __init__(
         self,
         settings: Settings,
-        retriever: ShardedRetriever,
+        federated: FederatedRetriever,
         library: Library,
         pictures: SentPictures,
-        search: Retriever,
+        reranker: Reranker | None,
     ) -> None:
-        """``search`` is ``retriever``, or that with a reranker after it."""
         self._settings = settings
         self._pictures = pictures
-        self._retriever = retriever
+        self._federated = federated
         self._library = library
-        self._search = search
+        self._reranker = reranker
         self._runs: dict[str, Run] = {}
 
     async def search(self, request: SearchRequest) -> SearchResponse:
@@ -82,16 +88,18 @@ class LocalSystem:
         picture = None
         if request.picture is not None:
             picture = await self._pictures.png(sent_file(request.picture, "picture"), "picture")
-        answer = await self._search.search(
+        answer = await self._chosen(request.collection).search(
             request.asked(picture), top_k=request.top_k, mode=request.mode, filter=request.filter
         )
+        first = await self._federated.member(answer.collections[0])
         return SearchResponse(
             results=[[search_hit(hit) for hit in hits] for hits in answer.results],
             shards_ok=answer.shards_ok,
             shards_total=answer.shards_total,
             mode=answer.mode,
-            retrieval_profile=self._retriever.status().profile,
+            retrieval_profile=first.snapshot.legs.profile,
             collection_version=answer.collection_version,
+            collections=list(answer.collections),
             notices=list(answer.notices),
         )
 
@@ -99,7 +107,10 @@ class LocalSystem:
         from vrag_ray.serving.runs.factory import endpoint_model, make_run
 
         _refuse_served_model(request.agent, self._settings)
-        source = CollectionEvidence(self._retriever, self._library, self._search)
+        if request.collection is not None:
+            # Now, and not as a failed search of every step.
+            await self._federated.check(collection_names(request.collection))
+        source = LibraryEvidence(self._chosen(request.collection), self._library)
         run = make_run(
             request.run_id or uuid.uuid4().hex,
             request,
@@ -111,6 +122,12 @@ class LocalSystem:
         self._runs[run.run_id] = run
         async for event in run.events():
             yield event
+
+    def _chosen(self, collection: CollectionChoice) -> Retriever:
+        from vrag_ray.library.reranked import reranked
+
+        chosen = self._federated.choose(collection_names(collection))
+        return reranked(self._settings, chosen, self._library, self._reranker)
 
     async def run(self, run_id: str) -> RunRecord:
         if run_id not in self._runs:

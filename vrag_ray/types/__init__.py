@@ -19,10 +19,9 @@ from vrag_ray.types.documents import (
 from vrag_ray.types.errors import NotFoundError, VragError
 from vrag_ray.types.geometry import FULL_PAGE, Box, Word, around
 from vrag_ray.types.models import Completion, FamilyName
-from vrag_ray.types.search import ALL_COLLECTIONS, DENSE, HYBRID, LEXICAL, TEXT, Hit, Query, SearchAnswer
+from vrag_ray.types.search import DENSE, HYBRID, LEXICAL, TEXT, Hit, Query, SearchAnswer
 
 __all__ = [
-    "ALL_COLLECTIONS",
     "DENSE",
     "HYBRID",
     "LEXICAL",

@@ -9,8 +9,6 @@ from vrag_ray.types.documents import Passage
 from vrag_ray.types.errors import VragError
 from vrag_ray.types.geometry import Box
 
-ALL_COLLECTIONS = "*"
-"""In place of the names of collections: all that are served here."""
 HYBRID = "hybrid"
 """The mode in which all legs answer and are fused."""
 LEXICAL = "lexical"

@@ -14,12 +14,13 @@ import pytest
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import LATE, PLANTED, fill, picture_of
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
-from vrag_ray.index.search.federated import FederatedRetriever, UnknownCollectionError, local_members
+from vrag_ray.index.search.federated import FederatedRetriever, local_members
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.modes import DisagreeingSpacesError
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Query, SearchAnswer
+from vrag_ray.types.collection_names import UnknownCollectionError
 from vrag_ray.types.filters import SearchFilter
 
 NOTES = {f"d{n}": [f"{a} {b}", f"{b} {c}"] for n, (a, b, c) in enumerate(

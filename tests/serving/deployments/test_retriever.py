@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.planted import plant
 from vrag_ray.config import EmbedderConfig, Settings
-from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.index.search.federated import FederatedRetriever, local_members
+from vrag_ray.library.library import Library
 from vrag_ray.serving.deployments.retriever import RetrieverService
 from vrag_ray.serving.errors import InvalidError
 
@@ -20,11 +21,16 @@ def test_a_leg_that_is_not_there_is_a_wrong_field_of_the_request(tmp_path: Path)
 
     async def check() -> None:
         service = RetrieverService.__new__(RetrieverService)
-        service._search = None
-        service._retriever = await ShardedRetriever.start_local(settings)
+        service._settings, service._reranker, service._library = settings, None, Library(settings)
+        members = local_members(settings)
+        service._federated = FederatedRetriever(members, 100)
         with pytest.raises(InvalidError, match="mode 'psychic' is none of hybrid, lexical") as caught:
             await service.search(["one"], 1, "psychic", None)
         assert (caught.value.param, caught.value.status) == ("mode", 422)
-        await service._retriever.close()
+        with pytest.raises(InvalidError, match="there is no collection 'd' here: there is c alone") as caught:
+            await service.search(["one"], 1, "lexical", None, ["d"])
+        assert (caught.value.param, caught.value.status) == ("collection", 422)
+        await members["c"].close()
+        service._library.close()
 
     asyncio.run(check())

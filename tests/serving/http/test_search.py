@@ -172,8 +172,8 @@ async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient, ba
     text = (await client.get("/metrics")).text
     assert 'vrag_http_requests_total{method="POST",route="/v1/search",status="200"} 1.0' in text
     assert "vrag_search_seconds_count 1.0" in text
-    assert "vrag_shards_ok 1.0" in text
-    assert "vrag_collection_version 7.0" in text
+    assert 'vrag_shards_ok{collection="papers"} 1.0' in text
+    assert 'vrag_collection_version{collection="papers"} 7.0' in text
     schema = (await client.get("/openapi.json")).json()
     assert schema["info"]["title"] == "vrag_ray"
     assert {"/v1/search", "/search", "/v1/runs", "/v1/documents", "/v1/jobs/{job_id}"} <= set(schema["paths"])

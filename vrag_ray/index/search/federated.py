@@ -15,12 +15,9 @@ from vrag_ray.index.search.joint_search import search_jointly
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.modes import common_mode
 from vrag_ray.index.search.retriever import ShardedRetriever
-from vrag_ray.types import ALL_COLLECTIONS, HYBRID, NotFoundError, Query, SearchAnswer, VragError
+from vrag_ray.types import HYBRID, NotFoundError, Query, SearchAnswer
+from vrag_ray.types.collection_names import chosen_names, one_name
 from vrag_ray.types.filters import SearchFilter
-
-
-class UnknownCollectionError(VragError):
-    """A request names a collection that is not served here; the message lists those that are."""
 
 
 class Member(Protocol):
@@ -70,41 +67,33 @@ class FederatedRetriever:
         self._members = members
         self._candidates = candidates
 
-    def named(self, names: Sequence[str] = ()) -> tuple[str, ...]:
-        """``names`` without repetition; all of them for ``*``, the first for none. Raises UnknownCollectionError."""
-        if ALL_COLLECTIONS in names:
-            return tuple(self._members)
-        for name in names:
-            if name not in self._members:
-                raise UnknownCollectionError(
-                    f"there is no collection {name[:80]!r} here: use {', '.join(self._members)}, or {ALL_COLLECTIONS} "
-                    "for all"
-                )
-        return tuple(dict.fromkeys(names)) or tuple(self._members)[:1]
-
     def choose(self, names: Sequence[str] = ()) -> ChosenCollections:
         """A ``Retriever`` of these collections. Raises UnknownCollectionError."""
-        return ChosenCollections(tuple(self._members[name] for name in self.named(names)), self._candidates)
+        return ChosenCollections(
+            tuple(self._members[name] for name in chosen_names(self._members, names)), self._candidates
+        )
 
-    async def member(self, name: str) -> ShardedRetriever:
-        """The retriever of one collection. Raises UnknownCollectionError; VragError while it is not ready."""
-        [chosen] = self.named([name])
-        return await self._members[chosen].retriever()
+    async def member(self, name: str = "") -> ShardedRetriever:
+        """The retriever of one collection, by default of the first.
+
+        Raises UnknownCollectionError, and VragError while it is not ready.
+        """
+        return await self._members[one_name(self._members, name)].retriever()
 
     async def check(self, names: Sequence[str], mode: str = HYBRID) -> None:
         """Raise what a search of these collections in this mode would raise."""
-        found = [await self._members[name].retriever() for name in self.named(names)]
+        found = [await self._members[name].retriever() for name in chosen_names(self._members, names)]
         having = [one.snapshot for one in found if not one.snapshot.is_empty]
         if having:
             common_mode(mode, having)
 
-    async def refresh(self, name: str) -> int:
+    async def refresh(self, name: str = "") -> int:
         """As ``ShardedRetriever.refresh``."""
         return await (await self.member(name)).refresh()
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """As ``ShardedRetriever.embed``: all collections share the embedder of texts."""
-        return await (await self.member(self.named()[0])).embed(texts, queries=queries)
+        return await (await self.member()).embed(texts, queries=queries)
 
     async def heat(self, query: str | Query, doc_id: str, page: int) -> NDArray[np.float32]:
         """As ``ShardedRetriever.heat``, of the first collection that has the document and can tell."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
-from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
+from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.config import Settings
 from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
 from vrag_ray.serving.deployments.loop_lag import LoopLag
@@ -38,16 +38,19 @@ MODEL_ANSWERS_WITHIN_S = 3.0
 class HandleEvidence:
     """``EvidenceSource`` over the retriever and the library. What it returns may be shown: paths are cut off."""
 
-    def __init__(self, retriever: DeploymentHandle, library: DeploymentHandle) -> None:
+    def __init__(self, retriever: DeploymentHandle, library: DeploymentHandle, collections: Sequence[str] = ()) -> None:
+        """``collections`` are those that are searched, by name; none stands for the main one."""
         self._retriever = retriever
         self._library = library
+        self._collections = tuple(collections)
 
     async def search(
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
     ) -> SearchAnswer:
         try:
             asked = query if picture is None else Query(query, picture)
-            found = await call(self._retriever.search.remote([asked], top_k, HYBRID, filter), "retriever")
+            search = self._retriever.search.remote([asked], top_k, HYBRID, filter, self._collections)
+            found = await call(search, "retriever")
         except VragError as error:
             raise VragError(scrub(str(error))) from error
         answer: SearchAnswer = found.answer
@@ -79,7 +82,8 @@ class AgentService:
 
         self._lag = LoopLag()
         self._settings = settings
-        self._source = HandleEvidence(retriever, library)
+        self._retriever = retriever
+        self._library = library
         self._model: ChatModel | None = endpoint_model(settings)
         if policy is not None:
             from vrag_ray.serving.deployments.policy import ServedModel
@@ -94,6 +98,11 @@ class AgentService:
         self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
 
     async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
+        """Raises InvalidError for collections that are not served, or cannot be searched together."""
+        names = collection_names(request.collection)
+        if names:
+            # Now, and not as a failed search of every step.
+            await call(self._retriever.check.remote(names), "retriever")
         return self._runs.start(request, picture)
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
@@ -156,4 +165,5 @@ class AgentService:
     def _make_run(self, run_id: str, request: RunRequest, picture: QuestionPicture | None) -> Run:
         from vrag_ray.serving.runs.factory import make_run
 
-        return make_run(run_id, request, self._settings, self._source, self._model, picture)
+        source = HandleEvidence(self._retriever, self._library, collection_names(request.collection))
+        return make_run(run_id, request, self._settings, source, self._model, picture)

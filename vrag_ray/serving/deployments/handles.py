@@ -58,9 +58,16 @@ class HandleSearch:
         self._retriever = retriever
 
     async def search(
-        self, queries: Sequence[str | Query], *, top_k: int, mode: str, filter: SearchFilter | None
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int,
+        mode: str,
+        filter: SearchFilter | None,
+        collections: Sequence[str] = (),
     ) -> Found:
-        return await call(self._retriever.search.remote(list(queries), top_k, mode, filter), "retriever")
+        found = self._retriever.search.remote(list(queries), top_k, mode, filter, tuple(collections))
+        return await call(found, "retriever")
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         return await call(self._retriever.embed.remote(list(texts), queries), "retriever")
@@ -68,8 +75,8 @@ class HandleSearch:
     async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
         return await call(self._retriever.heat.remote(query, doc_id, page), "retriever")
 
-    async def state(self) -> RetrieverState:
-        return await _soon(self._retriever.state.remote(), "retriever")
+    async def states(self) -> tuple[RetrieverState, ...]:
+        return await _soon(self._retriever.states.remote(), "retriever")
 
 
 class HandleRuns:
@@ -146,14 +153,14 @@ class HandleDocuments:
     async def ready(self) -> None:
         await _soon(self._library.ready.remote(), "library")
 
-    async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
-        return await call(self._library.list_documents.remote(limit, offset), "library")
+    async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
+        return await call(self._library.list_documents.remote(limit, offset, collection), "library")
 
     async def document(self, doc_id: str) -> DocumentInfo:
         return await call(self._library.document_info.remote(doc_id), "library")
 
-    async def delete_document(self, doc_id: str) -> DocumentDeleted:
-        return await call(self._library.delete_document.remote(doc_id), "library")
+    async def delete_document(self, doc_id: str, collection: str = "") -> DocumentDeleted:
+        return await call(self._library.delete_document.remote(doc_id, collection), "library")
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         return await call(self._library.page_png.remote(doc_id, page, dpi, box), "library")
@@ -167,8 +174,10 @@ class HandleDocuments:
     def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
         return stream(self._stream.original_bytes.remote(doc_id, start, stop), "library")
 
-    async def submit_files(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
-        return await call(self._library.submit.remote(job_id, list(files), dict(meta)), "library")
+    async def submit_files(
+        self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = ""
+    ) -> IngestJob:
+        return await call(self._library.submit.remote(job_id, list(files), dict(meta), collection), "library")
 
     async def job(self, job_id: str) -> IngestJob:
         return await call(self._library.job.remote(job_id), "library")

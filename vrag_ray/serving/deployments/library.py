@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
 from vrag_ray.config import Settings
-from vrag_ray.library.library import CollectionBusyError, Library, UndrawableError
+from vrag_ray.library.library import CollectionBusyError, Library, SeveralCollectionsError, UndrawableError
 from vrag_ray.serving.backends import Original, UploadedFile
 from vrag_ray.serving.errors import ConflictError, InvalidError
-from vrag_ray.serving.ingest_jobs.queue import JobQueue
+from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.types import Box, Document, DocumentKind, Meta
+from vrag_ray.types.collection_names import UnknownCollectionError, one_name
 from vrag_ray.types.redaction import public_uri, scrub
 
 if TYPE_CHECKING:
@@ -32,22 +33,26 @@ class LibraryService(Library):
     async def __init__(self, settings: Settings, retriever: DeploymentHandle) -> None:  # type: ignore[misc]
         from vrag_ray.serving.ingest_jobs.task import run_job
 
-        async def refresh() -> int:
-            # Every replica: each has shards of its own, and none may go on finding what was deleted.
-            versions = await retriever.broadcast("refresh").results_async()
-            return min(int(version) for version in versions)
+        async def run(job: StoredJob, report: Report) -> IngestJob:
+            name = self._name(job.public.collection)
+            collection = settings.model_copy(update={"collection": settings.served[name], "collections": {}})
+            return await run_job(collection, job, report, lambda: self._refresh(name))
 
-        super().__init__(settings, refresh)
+        super().__init__(settings)
+        self._served = settings.served
+        self._retriever = retriever
         self._jobs = JobQueue(
             ServingPaths.of(settings).uploads,
-            lambda job, report: run_job(settings, job, report, refresh),
+            run,
             max_waiting=settings.serving.max_waiting_jobs,
             keep=settings.serving.kept_jobs,
         )
 
-    async def list_documents(self, limit: int, offset: int) -> DocumentsPage:
-        documents, version = await self.documents()
+    async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
+        name = self._name(collection)
+        documents, version = await self.documents(name)
         return DocumentsPage(
+            collection=name,
             documents=[document_info(document) for document in documents[offset : offset + limit]],
             total=len(documents),
             collection_version=version,
@@ -56,13 +61,18 @@ class LibraryService(Library):
     async def document_info(self, doc_id: str) -> DocumentInfo:
         return document_info(await self.document(doc_id))
 
-    async def delete_document(self, doc_id: str) -> DocumentDeleted:
+    async def delete_document(self, doc_id: str, collection: str = "") -> DocumentDeleted:
+        if collection:
+            self._name(collection)
         document = await self.document(doc_id)
         try:
-            version = await self.delete(doc_id)
+            name = await self.delete(doc_id, collection)
         except CollectionBusyError as error:
             raise ConflictError(str(error), code="busy") from error
-        return DocumentDeleted(doc_id=document.doc_id, collection_version=version)
+        except SeveralCollectionsError as error:
+            raise ConflictError(str(error), param="collection", code="ambiguous") from error
+        version = await self._refresh(name)
+        return DocumentDeleted(doc_id=document.doc_id, collection=name, collection_version=version)
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         try:
@@ -81,13 +91,26 @@ class LibraryService(Library):
         name = public_uri(document.uri).rpartition("/")[2] or document.doc_id
         return Original(document.doc_id, name, media_type(document.kind, name), document.size_bytes)
 
-    async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
-        # An ingest makes the collection that it is given; a service only fills the one that it serves.
-        await self._collection()
-        return self._jobs.submit(job_id, files, meta)
+    async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = "") -> IngestJob:
+        name = self._name(collection)
+        # An ingest makes the collection that it is given; a service only fills those that it serves.
+        await self.documents(name)
+        return self._jobs.submit(job_id, files, meta, name)
 
     async def job(self, job_id: str) -> IngestJob:
         return self._jobs.job(job_id)
+
+    def _name(self, collection: str) -> str:
+        """The name of a collection, of the main one for "". Raises InvalidError for one that is not served."""
+        try:
+            return one_name(self._served, collection)
+        except UnknownCollectionError as error:
+            raise InvalidError(str(error), param="collection") from error
+
+    async def _refresh(self, name: str) -> int:
+        # Every replica: each has shards of its own, and none may go on finding what was deleted.
+        versions = await self._retriever.broadcast("refresh", name).results_async()
+        return min(int(version) for version in versions)
 
 
 def document_info(document: Document) -> DocumentInfo:

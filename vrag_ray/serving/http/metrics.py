@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,6 +11,13 @@ from vrag_ray.serving.backends import AgentState, RetrieverState
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+_OF_COLLECTIONS: tuple[tuple[str, str, Callable[[RetrieverState], int]], ...] = (
+    ("vrag_shards_ok", "Index shards that answer.", lambda state: state.shards_ok),
+    ("vrag_shards_total", "Index shards there should be.", lambda state: state.shards_total),
+    ("vrag_collection_version", "Version being searched.", lambda state: state.version),
+    ("vrag_documents", "Documents being searched.", lambda state: state.documents),
+)
 
 
 class Metrics:
@@ -39,29 +46,28 @@ class Metrics:
     def observe_search(self, seconds: float) -> None:
         self._search.observe(seconds)
 
-    def exposition(self, retriever: RetrieverState | None, agent: AgentState | None) -> bytes:
+    def exposition(self, retrievers: Sequence[RetrieverState], agent: AgentState | None) -> bytes:
         """All series as text. A part that did not answer has ``vrag_up`` 0 and no series of its own."""
         state = CollectorRegistry()
-        state.register(_StateCollector(retriever, agent))
+        state.register(_StateCollector(retrievers, agent))
         return bytes(generate_latest(self._registry)) + bytes(generate_latest(state))
 
 
 class _StateCollector:
-    def __init__(self, retriever: RetrieverState | None, agent: AgentState | None) -> None:
-        self._retriever = retriever
+    def __init__(self, retrievers: Sequence[RetrieverState], agent: AgentState | None) -> None:
+        self._retrievers = retrievers
         self._agent = agent
 
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("vrag_up", "Whether a part answers and is ready.", labels=["part"])
-        up.add_metric(["retriever"], float(self._retriever is not None and self._retriever.ready))
+        up.add_metric(["retriever"], float(bool(self._retrievers) and all(one.ready for one in self._retrievers)))
         up.add_metric(["agent"], float(self._agent is not None))
         yield up
-        if self._retriever is not None:
-            state = self._retriever
-            yield GaugeMetricFamily("vrag_shards_ok", "Index shards that answer.", value=state.shards_ok)
-            yield GaugeMetricFamily("vrag_shards_total", "Index shards there should be.", value=state.shards_total)
-            yield GaugeMetricFamily("vrag_collection_version", "Version being searched.", value=state.version)
-            yield GaugeMetricFamily("vrag_documents", "Documents being searched.", value=state.documents)
+        for name, text, value_of in _OF_COLLECTIONS:
+            gauge = GaugeMetricFamily(name, text, labels=["collection"])
+            for one in self._retrievers:
+                gauge.add_metric([one.collection], value_of(one))
+            yield gauge
         if self._agent is not None:
             yield GaugeMetricFamily("vrag_runs_active", "Runs under way.", value=self._agent.active)
             yield GaugeMetricFamily(

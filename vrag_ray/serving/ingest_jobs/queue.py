@@ -59,11 +59,14 @@ class JobQueue:
         self._load()
         self._worker = asyncio.create_task(self._work(), name="ingest-jobs")
 
-    def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta) -> IngestJob:
-        """Queue a job. Raises OverloadedError when too many wait, StorageError when the disk does not take it."""
+    def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = "") -> IngestJob:
+        """Queue a job for the collection of that name.
+
+        Raises OverloadedError when too many wait, StorageError when the disk does not take it.
+        """
         if self._waiting.qsize() >= self._max_waiting:
             raise OverloadedError(f"{self._max_waiting} ingest jobs are waiting, the limit", retry_after_s=10)
-        public = IngestJob(job_id=job_id, state=JobState.QUEUED, url=f"/v1/jobs/{job_id}")
+        public = IngestJob(job_id=job_id, state=JobState.QUEUED, url=f"/v1/jobs/{job_id}", collection=collection)
         job = StoredJob(created_at=utc_now(), files=list(files), meta=dict(meta), public=public)
         with storage_faults(str(self._folder), "queueing the upload", is_collection=False):
             self._store(job)

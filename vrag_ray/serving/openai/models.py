@@ -42,7 +42,7 @@ def check_chat_model(name: str, known: Sequence[str]) -> None:
 
 async def embedder_id(search: SearchBackend, name: str) -> str:
     """The id of the embedder that ``name`` stands for. Raises ModelNotFoundError, or NotReadyError."""
-    state = await search.state()
+    state = (await search.states())[0]
     if not state.ready and not state.embedder_id:
         raise NotReadyError(f"the retriever is not ready: {state.why}")
     if not state.embedder_id:

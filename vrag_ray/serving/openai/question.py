@@ -48,6 +48,7 @@ def run_request(body: ChatCompletionRequest, run_id: str) -> RunRequest:
         top_k=body.top_k,
         thinking=body.thinking,
         picture=pictures[0][1] if pictures else None,
+        collection=body.collection,
         filter=_narrowed(body.filter, list(_documents(body.messages))),
         run_id=run_id,
     )

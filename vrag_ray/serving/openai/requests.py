@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
+from vrag_ray.client.schemas import CollectionChoice
 from vrag_ray.types.filters import SearchFilter
 
 MOST_TOKENS = 1 << 20
@@ -117,7 +118,7 @@ class ResponseFormat(_Incoming):
 
 
 class ChatCompletionRequest(_Incoming):
-    """``POST /v1/chat/completions``. The last five fields are this server's own (``extra_body`` in the SDK)."""
+    """``POST /v1/chat/completions``. The last six fields are this server's own (``extra_body`` in the SDK)."""
 
     model: str = Field(min_length=1, max_length=256)
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
@@ -138,6 +139,8 @@ class ChatCompletionRequest(_Incoming):
     max_steps: int | None = Field(default=None, ge=2, le=100)
     top_k: int | None = Field(default=None, ge=1, le=50)
     """Hits of one search of an agent."""
+    collection: CollectionChoice = None
+    """What an agent searches, as in ``RunRequest``."""
     filter: SearchFilter | None = None
     thinking: bool | None = None
     """The model's own thinking phase: on, off, or as the server has it."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.agent.events import ErrorEvent, Event, RunStatus
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.schemas import RunRequest, RunsPage, RunSummary
+from vrag_ray.client.schemas import RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
 from vrag_ray.serving.errors import ConflictError, OverloadedError
 from vrag_ray.serving.files import utc_now
@@ -84,6 +84,7 @@ class RunService:
             run_id=run_id,
             question=request.question,
             agent=request.agent,
+            collections=list(collection_names(request.collection)),
             picture_sha256=picture.sha256 if picture is not None else "",
             status="running",
             started_at=utc_now(),

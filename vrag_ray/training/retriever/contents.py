@@ -32,7 +32,7 @@ class ContentReader:
         self._library: Library | None = None
         self.documents: dict[str, list[str]] = {}
         if collection is not None:
-            self._library = Library(Settings(collection=collection), _nothing_to_refresh)
+            self._library = Library(Settings().model_copy(update={"collection": collection, "collections": {}}))
             for document in Collection.open(collection).documents():
                 self.documents.setdefault(document.uri.rpartition("/")[2], []).append(document.doc_id)
 
@@ -104,7 +104,3 @@ class ContentReader:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-async def _nothing_to_refresh() -> int:
-    return 0

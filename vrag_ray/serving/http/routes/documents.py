@@ -58,12 +58,15 @@ _MULTIPART = {
         },
     }
 }
+CollectionParam = Annotated[
+    str, Query(max_length=255, description="One of several collections that are served, by name; else the main one.")
+]
 _PNG = {"content": {"image/png": {}}, "description": "The picture."}
 
 
 @router.post("/documents", status_code=202, response_model=IngestJob, openapi_extra=_MULTIPART)
-async def upload(request: Request, response: Response, gate: GateDep) -> IngestJob:
-    """Take files in; the reply names the job to poll. Searches go on while it runs."""
+async def upload(request: Request, response: Response, gate: GateDep, collection: CollectionParam = "") -> IngestJob:
+    """Take files into a collection; the reply names the job to poll. Searches go on while it runs."""
     job_id = uuid.uuid4().hex
     async with request.form(max_files=1000, max_fields=16) as form:
         parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
@@ -74,7 +77,7 @@ async def upload(request: Request, response: Response, gate: GateDep) -> IngestJ
         sources = [(part.filename or "", part.file) for part in parts]
         files = await asyncio.to_thread(save_files, gate.uploads / job_id, sources)
     try:
-        job = await gate.backends.documents.submit_files(job_id, files, meta)
+        job = await gate.backends.documents.submit_files(job_id, files, meta, collection)
     except VragError:
         await asyncio.to_thread(shutil.rmtree, gate.uploads / job_id, ignore_errors=True)
         raise
@@ -93,9 +96,10 @@ async def list_documents(
     gate: GateDep,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+    collection: CollectionParam = "",
 ) -> DocumentsPage:
-    """The documents of the collection by name, broken ones with their error included."""
-    return await gate.backends.documents.list_documents(limit, offset)
+    """The documents of a collection by name, broken ones with their error included."""
+    return await gate.backends.documents.list_documents(limit, offset, collection)
 
 
 @router.get("/documents/{doc_id}", response_model=DocumentInfo)
@@ -104,9 +108,15 @@ async def document(doc_id: DocId, gate: GateDep) -> DocumentInfo:
 
 
 @router.delete("/documents/{doc_id}", response_model=DocumentDeleted)
-async def delete_document(doc_id: DocId, gate: GateDep) -> DocumentDeleted:
-    """Delete a document. No search that starts after the reply finds it."""
-    return await gate.backends.documents.delete_document(doc_id)
+async def delete_document(
+    doc_id: DocId,
+    gate: GateDep,
+    collection: Annotated[
+        str, Query(max_length=255, description="Where to delete it, if several collections that are served have it.")
+    ] = "",
+) -> DocumentDeleted:
+    """Delete a document. No search that starts after the reply finds it there."""
+    return await gate.backends.documents.delete_document(doc_id, collection)
 
 
 @router.get("/documents/{doc_id}/pages/{n}.png", response_class=Response, responses={200: _PNG, 304: {}})

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/models", tags=["openai"], responses=ERRORS)
 async def list_models(gate: GateDep) -> ModelList:
     """The agents that can be asked, the bare model where there is one, and the embedder."""
     chat = await chat_models(gate.backends.model)
-    embedder = (await gate.backends.search.state()).embedder_id
+    embedder = (await gate.backends.search.states())[0].embedder_id
     return ModelList(data=tuple(Model(id=name) for name in (*chat, *([embedder] if embedder else []))))
 
 

@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
+from vrag_ray.client.schemas import CollectionChoice, SearchRequest, SearchResponse, collection_names
 from vrag_ray.client.schemas import Query as QueryText
-from vrag_ray.client.schemas import SearchRequest, SearchResponse
 from vrag_ray.client.search_records import SearchColumns, search_columns
 from vrag_ray.serving.backends import Found
 from vrag_ray.serving.hits import image_path, search_hit
@@ -30,7 +30,8 @@ LEGACY_TOP_K = 10
 async def search(body: SearchRequest, gate: GateDep) -> SearchResponse:
     """The best passages for each query, best first, and how complete the answer is."""
     picture = None if body.picture is None else await gate.pictures.png(sent_file(body.picture, "picture"), "picture")
-    found = await _search(gate, body.asked(picture), body.top_k, body.mode, body.filter)
+    names = collection_names(body.collection)
+    found = await _search(gate, body.asked(picture), body.top_k, body.mode, body.filter, names)
     answer = found.answer
     return SearchResponse(
         results=[[search_hit(hit) for hit in hits] for hits in answer.results],
@@ -39,6 +40,7 @@ async def search(body: SearchRequest, gate: GateDep) -> SearchResponse:
         mode=answer.mode,
         retrieval_profile=found.profile,
         collection_version=answer.collection_version,
+        collections=list(answer.collections),
         notices=list(answer.notices),
     )
 
@@ -49,6 +51,8 @@ class LegacyRequest(BaseModel):
     queries: list[QueryText] = Field(min_length=1, max_length=256)
     top_k: int = Field(default=3, ge=1, le=100)
     vrag_ret: bool = False
+    search_corpus: CollectionChoice = None
+    """As ``collection`` of ``POST /v1/search``."""
 
 
 class LegacyResponse(BaseModel):
@@ -67,7 +71,8 @@ class LegacyImage(BaseModel):
 @router.post("/search", response_model=LegacyResponse | list[list[LegacyImage]], response_model_exclude_none=True)
 async def legacy_post(body: LegacyRequest, request: Request, gate: GateDep) -> LegacyResponse | list[list[LegacyImage]]:
     """The original's request and response; ``vrag_ret`` asks for its older, pictures-only response."""
-    answer = (await _search(gate, body.queries, body.top_k, HYBRID, None)).answer
+    names = collection_names(body.search_corpus)
+    answer = (await _search(gate, body.queries, body.top_k, HYBRID, None, names)).answer
     if body.vrag_ret:
         return _images(answer, request)
     base_url = str(request.base_url)
@@ -79,14 +84,19 @@ async def legacy_get(
     queries: Annotated[list[QueryText], Query(min_length=1, max_length=256)], request: Request, gate: GateDep
 ) -> list[list[LegacyImage]]:
     """``?queries=a&queries=b``: up to ten pictures a query."""
-    return _images((await _search(gate, queries, LEGACY_TOP_K, HYBRID, None)).answer, request)
+    return _images((await _search(gate, queries, LEGACY_TOP_K, HYBRID, None, ())).answer, request)
 
 
 async def _search(
-    gate: Gate, queries: Sequence[str | SearchQuery], top_k: int, mode: str, filter: SearchFilter | None
+    gate: Gate,
+    queries: Sequence[str | SearchQuery],
+    top_k: int,
+    mode: str,
+    filter: SearchFilter | None,
+    collections: Sequence[str],
 ) -> Found:
     started = time.perf_counter()
-    found = await gate.backends.search.search(queries, top_k=top_k, mode=mode, filter=filter)
+    found = await gate.backends.search.search(queries, top_k=top_k, mode=mode, filter=filter, collections=collections)
     gate.metrics.observe_search(time.perf_counter() - started)
     return found
 

@@ -29,36 +29,28 @@ async def healthz() -> dict[str, str]:
 async def readyz(gate: GateDep, response: Response) -> Ready:
     """Every part: ready, or why not. 503 unless all are."""
     backends = gate.backends
-    retriever, agent, library, policy = await asyncio.gather(
-        _asked(backends.search.state()),
+    retrievers, agent, library, policy = await asyncio.gather(
+        _asked(backends.search.states()),
         _asked(backends.runs.state()),
         _asked(backends.documents.ready()),
         _asked(backends.model.ready()),
     )
-    parts = {"retriever": _retriever_part(retriever), "agent": _part(agent), "library": _part(library)}
+    parts = {"retriever": _retriever_part(retrievers), "agent": _part(agent), "library": _part(library)}
     if policy is not False:
         parts["policy"] = _part(policy)
     ready = all(part.ready for part in parts.values())
     response.status_code = 200 if ready else 503
-    served = None
-    if isinstance(retriever, RetrieverState):
-        served = ServedCollection(
-            name=retriever.collection,
-            version=retriever.version,
-            documents=retriever.documents,
-            legs=list(retriever.legs),
-            heatmaps=retriever.heatmaps,
-        )
-    return Ready(ready=ready, collection=served, parts=parts)
+    served = [] if isinstance(retrievers, VragError) else [_collection(one) for one in retrievers]
+    return Ready(ready=ready, collection=served[0] if served else None, collections=served, parts=parts)
 
 
 @router.get("/metrics", response_class=Response)
 async def metrics(gate: GateDep) -> Response:
     """Prometheus text: requests, latencies, searches, runs, shards, the collection's version."""
     # The scrape must not fail with the part it reports on: vrag_up{part="retriever"} is 0 then.
-    retriever, agent = await asyncio.gather(_asked(gate.backends.search.state()), _asked(gate.backends.runs.state()))
+    retrievers, agent = await asyncio.gather(_asked(gate.backends.search.states()), _asked(gate.backends.runs.state()))
     text = gate.metrics.exposition(
-        retriever if isinstance(retriever, RetrieverState) else None, agent if isinstance(agent, AgentState) else None
+        () if isinstance(retrievers, VragError) else retrievers, agent if isinstance(agent, AgentState) else None
     )
     return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
@@ -77,8 +69,22 @@ def _part(answer: object) -> PartState:
     return PartState(ready=True)
 
 
-def _retriever_part(answer: RetrieverState | VragError) -> PartState:
-    """The retriever also tells of itself that it is not ready, and notices."""
+def _retriever_part(answer: tuple[RetrieverState, ...] | VragError) -> PartState:
+    """Retrievers also tell of themselves that they are not ready, and notices; of several, each under its name."""
     if isinstance(answer, VragError):
         return _part(answer)
-    return PartState(ready=answer.ready, why="; ".join(note for note in (answer.why, *answer.notices) if note))
+    notes = []
+    for one in answer:
+        named = f"{one.collection}: " if len(answer) > 1 else ""
+        notes += [f"{named}{note}" for note in (one.why, *one.notices) if note]
+    return PartState(ready=all(one.ready for one in answer), why="; ".join(notes))
+
+
+def _collection(state: RetrieverState) -> ServedCollection:
+    return ServedCollection(
+        name=state.collection,
+        version=state.version,
+        documents=state.documents,
+        legs=list(state.legs),
+        heatmaps=state.heatmaps,
+    )

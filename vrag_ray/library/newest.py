@@ -1,0 +1,40 @@
+"""A collection at its newest version, opened again only when there is a newer one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from vrag_ray.caching import SingleFlight
+
+if TYPE_CHECKING:
+    from vrag_ray.index.storage.collection import Collection
+
+
+class NewestCollection:
+    """The collection at ``root``. Those who find at the same time that it has changed open it once."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._newest: Collection | None = None
+        self._opening: SingleFlight[int | None, Collection] = SingleFlight()
+
+    async def get(self) -> Collection:
+        """With its documents read. Raises VragError where it cannot be."""
+        known = self._newest or await self._opened(None)
+        newest = await asyncio.to_thread(known.newest_version)
+        return known if newest == known.version else await self._opened(newest)
+
+    async def _opened(self, version: int | None) -> Collection:
+        """Opened when ``version`` was there already: an opening that began before may have missed it."""
+        self._newest = await self._opening.result(version, lambda: asyncio.to_thread(_opened, self.root))
+        return self._newest
+
+
+def _opened(root: str) -> Collection:
+    """Blocking."""
+    from vrag_ray.index.storage.collection import Collection
+
+    collection = Collection.open(root)
+    collection.documents()
+    return collection

@@ -1,0 +1,91 @@
+"""The retriever of one served collection: started in the background, and kept at the collection's newest version."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from vrag_ray.config import Settings
+from vrag_ray.serving.backends import RetrieverState
+from vrag_ray.serving.errors import NotReadyError
+from vrag_ray.types import VragError
+from vrag_ray.types.redaction import scrub
+
+if TYPE_CHECKING:
+    from vrag_ray.index.search.leg_loader import LegLoader
+    from vrag_ray.index.search.retriever import ShardedRetriever
+
+log = logging.getLogger("vrag_ray.serving")
+
+
+class FreshRetriever:
+    """A ``Member`` of the collections that are served. Where it cannot start, it says why and tries again."""
+
+    def __init__(
+        self, settings: Settings, name: str, loader: LegLoader, before_start: Callable[[], Awaitable[object]]
+    ) -> None:
+        """``settings.collection`` is the one that is called ``name``. ``before_start`` is waited for first."""
+        self._settings, self._name, self._loader = settings, name, loader
+        self._before_start = before_start
+        self._retriever: ShardedRetriever | None = None
+        self._why = "starting"
+        self._stale = ""
+        self._starting = asyncio.Lock()
+        self._poll = asyncio.create_task(self._keep_fresh(), name=f"collection-poll-{name}")
+
+    async def retriever(self) -> ShardedRetriever:
+        """Raises NotReadyError where it has not started."""
+        if self._retriever is None:
+            raise NotReadyError(f"the retriever of the collection {self._name} is not ready: {self._why}")
+        return self._retriever
+
+    async def refresh(self) -> int:
+        """Serve the newest version from now on; its number."""
+        return await (await self._started()).refresh()
+
+    def state(self) -> RetrieverState:
+        if self._retriever is None:
+            return RetrieverState(ready=False, collection=self._name, why=self._why)
+        status = self._retriever.status()
+        missing = status.shards_total - status.shards_ok
+        return RetrieverState(
+            ready=status.shards_ok > 0 or status.shards_total == 0,
+            collection=self._name,
+            why=f"{missing} of {status.shards_total} index shards do not answer" if missing else "",
+            version=status.version,
+            profile=status.profile,
+            shards_ok=status.shards_ok,
+            shards_total=status.shards_total,
+            documents=status.documents,
+            notices=(*status.notices, self._stale) if self._stale else status.notices,
+            embedder_id=status.embedder_id,
+            legs=status.legs,
+            heatmaps=status.heatmaps,
+        )
+
+    async def _started(self) -> ShardedRetriever:
+        from vrag_ray.index.search.retriever import ShardedRetriever
+
+        async with self._starting:
+            if self._retriever is None:
+                await self._before_start()
+                self._retriever = await ShardedRetriever.start(self._settings, name=self._name, loader=self._loader)
+            return self._retriever
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            try:
+                await self.refresh()
+                self._why = self._stale = ""
+            except VragError as error:
+                self._note(scrub(str(error)))
+            except Exception:
+                log.exception("the retriever cannot serve the newest version of %s", self._name)
+                self._note("it failed; the server's log has the reason")
+            await asyncio.sleep(self._settings.serving.refresh_s)
+
+    def _note(self, problem: str) -> None:
+        self._why = problem
+        self._stale = f"an older version is served, the newest cannot be loaded: {problem}"

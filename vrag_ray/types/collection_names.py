@@ -1,0 +1,38 @@
+"""How a request names collections that are served side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Names
+from collections.abc import Sequence
+
+from vrag_ray.types.errors import VragError
+
+ALL_COLLECTIONS = "*"
+"""In place of names: all that are served."""
+
+
+class UnknownCollectionError(VragError):
+    """A request names a collection that is not served here; the message lists those that are."""
+
+
+def chosen_names(served: Names[str], names: Sequence[str]) -> tuple[str, ...]:
+    """``names`` without repetition; all that are served for ``*``, the first of them for none.
+
+    Raises UnknownCollectionError.
+    """
+    if ALL_COLLECTIONS in names:
+        return tuple(served)
+    for name in names:
+        if name not in served:
+            known = ", ".join(served)
+            remedy = f"use {known}, or {ALL_COLLECTIONS} for all" if len(served) > 1 else f"there is {known} alone"
+            raise UnknownCollectionError(f"there is no collection {name[:80]!r} here: {remedy}")
+    return tuple(dict.fromkeys(names)) or tuple(served)[:1]
+
+
+def one_name(served: Names[str], name: str) -> str:
+    """``name``, or the first that is served for "". Raises UnknownCollectionError."""
+    chosen = chosen_names(served, [name] if name else [])
+    if len(chosen) > 1:
+        raise UnknownCollectionError(f"one collection is meant here, not all: use {', '.join(served)}")
+    return chosen[0]
