@@ -21,7 +21,7 @@ def page() -> None:
         # The banner says why; what was asked is still in the address.
         st.chat_input("The server does not answer", disabled=True)
         return
-    options = sidebar(state.agents)
+    options = sidebar(state.agents, state.collections)
     question = _question_field()
     picture = asked_picture.sent()
     if question:
@@ -55,7 +55,9 @@ def _question_field() -> str:
 
 
 def _welcome(options: Options) -> None:
-    listed, total, _ = gateway.documents()
+    pages = [gateway.documents(name) for name in options.collections or ("",)]
+    listed = [document for page, _, _ in pages for document in page]
+    total = sum(count for _, count, _ in pages)
     st.title("What do the documents say?")
     if not listed:
         st.info("The collection is empty: add documents on the Library page first.")

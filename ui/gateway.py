@@ -25,11 +25,13 @@ LISTED = 1000
 class GatewayState:
     """Whether the gateway answers and is ready; if not, ``problem`` says why in words for the banner.
 
-    ``heatmaps``: the collection, at ``version``, has vectors that tell where on a page a query is seen.
+    ``collections`` by name, the main one first. ``heatmaps``: one of them has vectors that tell where on a page a query
+    is seen. ``version`` changes with every change of one of them.
     """
 
     problem: str = ""
     agents: tuple[str, ...] = ()
+    collections: tuple[str, ...] = ()
     version: int = 0
     heatmaps: bool = False
 
@@ -73,23 +75,24 @@ def _state(base_url: str) -> GatewayState:
         return GatewayState(problem=f"No server answers at {base_url}. Start one with: vrag serve")
     except ServerError as error:
         return GatewayState(problem=f"The server at {base_url} refused this app: {error}")
-    served = ready.collection
     return GatewayState(
         agents=tuple(name for name in AGENTS if name in known),
-        version=served.version if served is not None else 0,
-        heatmaps=served is not None and served.heatmaps,
+        collections=tuple(one.name for one in ready.collections),
+        # Versions only grow.
+        version=sum(one.version for one in ready.collections),
+        heatmaps=any(one.heatmaps for one in ready.collections),
     )
 
 
-@st.cache_data(ttl=10.0, max_entries=4, show_spinner=False)
-def _documents(base_url: str) -> tuple[list[DocumentInfo], int, int]:
-    page = _client_of(base_url).documents(limit=LISTED)
+@st.cache_data(ttl=10.0, max_entries=16, show_spinner=False)
+def _documents(base_url: str, collection: str) -> tuple[list[DocumentInfo], int, int]:
+    page = _client_of(base_url).documents(limit=LISTED, collection=collection)
     return page.documents, page.total, page.collection_version
 
 
-def documents() -> tuple[Sequence[DocumentInfo], int, int]:
-    """The first ``LISTED`` documents, how many there are, and the collection's version."""
-    return _documents(url())
+def documents(collection: str = "") -> tuple[Sequence[DocumentInfo], int, int]:
+    """The first ``LISTED`` documents, how many there are, and the collection's version; by default the main one's."""
+    return _documents(url(), collection)
 
 
 def forget_documents() -> None:

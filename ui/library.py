@@ -28,16 +28,24 @@ def page() -> None:
     st.title("Library")
     if not state.usable:
         return
-    listed, total, version = gateway.documents()
+    collection = _collection(state.collections)
+    listed, total, version = gateway.documents(collection)
     _numbers(listed, total, version)
-    _add()
+    _add(collection)
     st.subheader("Documents")
     if not listed:
         st.info("Nothing here yet: drop files above.")
     for document in listed:
-        _document(document)
+        _document(document, collection)
     if total > len(listed):
         st.caption(f"The first {len(listed)} of {total} are shown.")
+
+
+def _collection(served: Sequence[str]) -> str:
+    """The one that is looked at, where there are several."""
+    if len(served) < 2:
+        return ""
+    return st.selectbox("Collection", served, format_func=plain, key="collection")
 
 
 def _numbers(listed: Sequence[DocumentInfo], total: int, version: int) -> None:
@@ -53,13 +61,13 @@ def _numbers(listed: Sequence[DocumentInfo], total: int, version: int) -> None:
     st.caption(f"{said or 'empty'} · collection version {version}")
 
 
-def _add() -> None:
+def _add(collection: str) -> None:
     st.subheader("Add")
     with st.form("upload", clear_on_submit=True, border=False):
         files = st.file_uploader("Files", SUFFIXES, accept_multiple_files=True, key="files")
         if st.form_submit_button("Add to the library", icon=":material/upload:") and files:
             try:
-                job = gateway.client().upload_files([(file.name, file) for file in files])
+                job = gateway.client().upload_files([(file.name, file) for file in files], collection=collection)
                 st.session_state.setdefault("jobs", []).append((job.job_id, [file.name for file in files]))
             except VragError as error:
                 st.error(f"The upload was refused: {plain(str(error))}")
@@ -113,7 +121,7 @@ def _pages(file: FileState) -> str:
     return f"{file.done_pages} of {file.total_pages} pages read" if file.total_pages else "nothing to read"
 
 
-def _document(document: DocumentInfo) -> None:
+def _document(document: DocumentInfo, collection: str) -> None:
     with st.container(border=True, key=f"document-{document.doc_id[:16]}"):
         name, facts, button = st.columns([5, 4, 1], vertical_alignment="center")
         name.markdown(f"**{plain(document.title)}**")
@@ -129,15 +137,15 @@ def _document(document: DocumentInfo) -> None:
         if button.button(
             "Delete", key=f"delete-{document.doc_id}", icon=":material/delete:", help=f"Delete {document.title}"
         ):
-            _confirm(document)
+            _confirm(document, collection)
 
 
 @st.dialog("Delete this document?")
-def _confirm(document: DocumentInfo) -> None:
+def _confirm(document: DocumentInfo, collection: str) -> None:
     st.markdown(f"**{plain(document.title)}** will not be found any more. This cannot be undone.")
     if st.button("Delete it", type="primary", key="confirm-delete"):
         try:
-            gateway.client().delete_document(document.doc_id)
+            gateway.client().delete_document(document.doc_id, collection=collection)
         except VragError as error:
             st.error(f"It could not be deleted: {plain(str(error))}")
             return

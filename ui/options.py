@@ -40,6 +40,8 @@ class Options:
     thinking: bool | None
     doc_ids: tuple[str, ...]
     kinds: tuple[PassageKind, ...]
+    collections: tuple[str, ...] = ()
+    """None stands for the main one."""
 
     def request(self, question: str, picture: str | None = None) -> RunRequest:
         """A new run with an id of our own, so that it can be followed again after a reload."""
@@ -51,12 +53,13 @@ class Options:
             max_steps=self.max_steps,
             top_k=self.top_k,
             thinking=self.thinking,
+            collection=list(self.collections) or None,
             filter=narrowed if self.doc_ids or self.kinds else None,
             run_id=uuid.uuid4().hex,
         )
 
 
-def sidebar(agents: tuple[str, ...]) -> Options:
+def sidebar(agents: tuple[str, ...], collections: tuple[str, ...]) -> Options:
     with st.sidebar:
         st.subheader("How to answer")
         known = agents or AGENTS[:1]
@@ -75,8 +78,9 @@ def sidebar(agents: tuple[str, ...]) -> Options:
         max_steps = st.number_input("Steps at most", 2, 40, None, key="max_steps", placeholder=UNSET)
         top_k = st.number_input("Results of a search", 1, 10, None, key="top_k", placeholder=UNSET)
         st.subheader("Where to look")
+        asked = _collections(collections)
         kinds = st.pills("Kinds", list(KINDS), selection_mode="multi", key="kinds")
-        chosen = _documents()
+        chosen = _documents(asked)
     return Options(
         agent=agent,
         max_steps=max_steps,
@@ -84,11 +88,29 @@ def sidebar(agents: tuple[str, ...]) -> Options:
         thinking=thinking if with_model else None,
         doc_ids=chosen,
         kinds=tuple(KINDS[kind] for kind in kinds),
+        collections=asked,
     )
 
 
-def _documents() -> tuple[str, ...]:
-    listed, total, _ = documents()
+def _collections(served: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that are chosen, where there are several to choose from."""
+    if len(served) < 2:
+        return ()
+    chosen = st.multiselect(
+        "Collections",
+        served,
+        default=served[:1],
+        format_func=plain,
+        key="collections",
+        help=f"Several are searched as one. Nothing chosen: {plain(served[0])}.",
+    )
+    return tuple(chosen)
+
+
+def _documents(collections: tuple[str, ...]) -> tuple[str, ...]:
+    pages = [documents(name) for name in collections or ("",)]
+    listed = [document for page, _, _ in pages for document in page]
+    total = sum(count for _, count, _ in pages)
     names = {one.doc_id: one.title for one in listed}
     chosen = st.multiselect(
         "Documents",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,8 @@ class StandIn:
         self.drawn: list[tuple[object, ...]] = []
         self.page = b"\x89PNG"
         self.searched: list[str | Query] = []
+        self.beside: tuple[str, ...] = ()
+        """Collections that are served beside the main one."""
         self.collections: list[tuple[str, ...]] = []
         """What each search, listing, upload and deletion named."""
         self.retriever_ready = True
@@ -234,7 +237,7 @@ class StandInSearch:
             legs=("lexical", "late"),
             heatmaps=self._of.heatmaps,
         )
-        return (state,)
+        return (state, *(replace(state, collection=name) for name in self._of.beside))
 
     async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
         self._of.heated.append((query, doc_id, page))

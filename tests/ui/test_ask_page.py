@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from tests.support.ui_gateway import Stage, Told
 from tests.support.ui_pages import RUN, finished, opened_page, texts
 from tests.support.ui_stories import DOC, story
+from ui import gateway
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest
@@ -54,6 +55,19 @@ def test_what_the_sidebar_says_is_what_is_asked(told: Told):
     assert (request.agent, request.max_steps, request.top_k, request.thinking) == ("vimrag", 7, 5, False)
     assert request.filter is not None and request.filter.doc_ids == [DOC]
     assert request.question == "Which one?"
+
+
+def test_of_several_collections_those_that_are_chosen_are_asked(told: Told):
+    assert "Collections" not in [one.label for one in opened().multiselect]
+    told.backend.beside = ("slides", "notes *2024*")
+    gateway.forget_state()
+    app = opened()
+    chosen = app.multiselect(key="collections")
+    assert (chosen.value, chosen.options) == (["papers"], ["papers", "slides", "notes \\*2024\\*"])
+    chosen.set_value(["papers", "slides"]).run()
+    app.chat_input[0].set_value("Which one?").run()
+    assert told.backend.started[0].collection == ["papers", "slides"]
+    assert {("papers",), ("slides",)} <= set(told.backend.collections)
 
 
 def test_an_answer_of_rules_says_that_no_model_made_it(told: Told, stage: Stage):

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from tests.support.ui_gateway import Told
 from tests.support.ui_pages import finished, texts
 from tests.support.ui_stories import DOC
+from ui import gateway
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import Feedback, FileProblem, IngestJob, JobState, Rating
 
@@ -36,6 +37,23 @@ def test_files_are_sent_with_their_names_and_followed(told: Told):
     assert "lost from sight" in texts(app)  # the stand-in forgets its jobs
 
 
+def test_the_library_shows_fills_and_empties_the_collection_that_is_chosen(told: Told):
+    told.backend.beside = ("slides",)
+    gateway.forget_state()
+    app = page("library")
+    app.selectbox(key="collection").set_value("slides").run()
+    app.file_uploader(key="files").set_value([("a.pdf", b"%PDF-1.4", "application/pdf")])
+    app.button[0].click().run()
+    assert len(told.backend.submitted) == 1
+    assert told.backend.collections == [("papers",), ("slides",), ("slides",)]
+    script = "from ui import gateway, library\nlibrary._confirm(gateway.documents('slides')[0][0], 'slides')"
+    dialog = AppTest.from_string(script, default_timeout=60).run()
+    dialog.button(key="confirm-delete").click().run()
+    assert not dialog.exception
+    # Emptied, and listed anew.
+    assert told.backend.collections[3:] == [("slides",)] * 2
+
+
 @pytest.mark.parametrize(
     ("job", "said"),
     [
@@ -57,7 +75,7 @@ def test_the_state_of_an_upload_is_shown_with_every_problem(told: Told, job: Ing
 
 def test_a_document_is_not_deleted_before_it_was_confirmed(told: Told, monkeypatch: pytest.MonkeyPatch):
     deleted = []
-    monkeypatch.setattr(told.backend, "delete_document", deleted.append)
+    monkeypatch.setattr(told.backend, "delete_document", lambda *named: deleted.append(named))
     app = page("library")
     app.button(key=f"delete-{DOC}").click().run()
     assert app.button(key="confirm-delete").label == "Delete it"

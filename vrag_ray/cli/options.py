@@ -19,6 +19,16 @@ CollectionOption = Annotated[
     str | None,
     typer.Option("--collection", "-c", metavar="DIR", help="Folder of the collection.  [default: vrag-collection]"),
 ]
+CollectionsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--collection",
+        "-c",
+        metavar="DIR",
+        help="Folder of the collection, or with --url its name (repeatable: several as one).  [default: "
+        "vrag-collection]",
+    ),
+]
 ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", exists=True, dir_okay=False, help="Settings in YAML; VRAG_* wins."),
@@ -42,6 +52,31 @@ def load(config: Path | None, collection: str | None) -> Settings:
 
     settings = load_settings(config)
     return settings.model_copy(update={"collection": collection}) if collection is not None else settings
+
+
+def load_several(config: Path | None, typed: Sequence[str] | None) -> Settings:
+    """As ``load``, with every collection that was typed, the first as the main one."""
+    return with_collections(load(config, None), typed)
+
+
+def with_collections(settings: Settings, typed: Sequence[str] | None) -> Settings:
+    """``settings`` of the collections that were typed, by a name of ``settings.collections`` or as folders."""
+    if not typed:
+        return settings
+    main, *others = [settings.collections.get(one, one) for one in dict.fromkeys(typed)]
+    names = [Path(root).name for root in (main, *others)]
+    # Two folders of one name are told apart as they were typed.
+    beside = {Path(root).name if names.count(Path(root).name) == 1 else root: root for root in others}
+    return settings.model_copy(update={"collection": main, "collections": beside})
+
+
+def chosen_collections(settings: Settings, typed: Sequence[str] | None, url: str | None) -> list[str] | None:
+    """What a request names: on a server the names that were typed, here all of ``with_collections`` if several were."""
+    if not typed:
+        return None
+    if url is not None:
+        return list(typed)
+    return list(settings.served) if len(typed) > 1 else None
 
 
 def api_key() -> str | None:

@@ -71,6 +71,7 @@ def _item(item: MemoryItem) -> str:
 
 
 def search_lines(response: SearchResponse, queries: Sequence[str]) -> Iterator[str]:
+    is_joint = len(response.collections) > 1
     for query, hits in zip(queries, response.results, strict=True):
         yield f'"{query}"'
         if not hits:
@@ -81,10 +82,15 @@ def search_lines(response: SearchResponse, queries: Sequence[str]) -> Iterator[s
                 yield f"     seen in box {box_text(hit.region)}"
             if hit.text.strip():
                 yield f"     {shortened(' '.join(hit.text.split()))}"
-            yield f"     {hit.doc_id[:12]}  {hit.uri}"
+            yield f"     {hit.doc_id[:12]}  {hit.uri}" + (f"  in {hit.collection}" if is_joint else "")
+    searched = (
+        f"collections {', '.join(response.collections)}"
+        if is_joint
+        else f"collection version {response.collection_version}"
+    )
     yield (
-        f"{response.mode} search, {response.retrieval_profile} profile, collection version "
-        f"{response.collection_version}, {response.shards_ok} of {response.shards_total} shards"
+        f"{response.mode} search, {response.retrieval_profile} profile, {searched}, "
+        f"{response.shards_ok} of {response.shards_total} shards"
     )
     for notice in response.notices:
         yield f"notice: {notice}"

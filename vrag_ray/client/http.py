@@ -156,32 +156,39 @@ class Client:
         """What may be asked here: the agents, and the bare model and the embedder where there are any."""
         return [one.id for one in _parsed(self._send("GET", "/v1/models"), ModelNames).data]
 
-    def documents(self, limit: int = 100, offset: int = 0) -> DocumentsPage:
-        return _parsed(self._send("GET", "/v1/documents", params={"limit": limit, "offset": offset}), DocumentsPage)
+    def documents(self, limit: int = 100, offset: int = 0, *, collection: str = "") -> DocumentsPage:
+        """Of the service's main collection where none is named."""
+        params: dict[str, str | float] = {"limit": limit, "offset": offset, **_in(collection)}
+        return _parsed(self._send("GET", "/v1/documents", params=params), DocumentsPage)
 
     def document(self, doc_id: str) -> DocumentInfo:
         return _parsed(self._send("GET", f"/v1/documents/{doc_id}"), DocumentInfo)
 
-    def delete_document(self, doc_id: str) -> DocumentDeleted:
-        return _parsed(self._send("DELETE", f"/v1/documents/{doc_id}"), DocumentDeleted)
+    def delete_document(self, doc_id: str, *, collection: str = "") -> DocumentDeleted:
+        """Where several collections have the document, one must be named."""
+        return _parsed(self._send("DELETE", f"/v1/documents/{doc_id}", params=_in(collection)), DocumentDeleted)
 
-    def upload(self, paths: Sequence[Path], meta: Meta | None = None) -> IngestJob:
+    def upload(self, paths: Sequence[Path], meta: Meta | None = None, *, collection: str = "") -> IngestJob:
         """Send files in; they are searchable when the job is done. Raises VragError for a file it cannot read."""
         with ExitStack() as stack:
             try:
                 files = [("files", (path.name, stack.enter_context(path.open("rb")))) for path in paths]
             except OSError as error:
                 raise VragError(f"cannot read {error.filename}: {error.strerror}") from error
-            return self._upload(files, meta)
+            return self._upload(files, meta, collection)
 
-    def upload_files(self, files: Sequence[tuple[str, IO[bytes]]], meta: Meta | None = None) -> IngestJob:
+    def upload_files(
+        self, files: Sequence[tuple[str, IO[bytes]]], meta: Meta | None = None, *, collection: str = ""
+    ) -> IngestJob:
         """As ``upload``, for files that are open already, each with its name."""
-        return self._upload([("files", file) for file in files], meta)
+        return self._upload([("files", file) for file in files], meta, collection)
 
-    def _upload(self, files: Sequence[tuple[str, tuple[str, IO[bytes]]]], meta: Meta | None) -> IngestJob:
+    def _upload(
+        self, files: Sequence[tuple[str, tuple[str, IO[bytes]]]], meta: Meta | None, collection: str
+    ) -> IngestJob:
         data = {"meta": json.dumps(dict(meta))} if meta else None
         try:
-            reply = self._http.post("/v1/documents", files=files, data=data)
+            reply = self._http.post("/v1/documents", files=files, data=data, params=_in(collection))
         except httpx.TransportError as error:
             raise _unreachable(self.base_url, error) from error
         _check(reply)
@@ -323,6 +330,10 @@ class AsyncClient:
 _JSON = {"Content-Type": "application/json"}
 _PASSING = frozenset({429, 502, 503, 504})
 """What a server says while one of its parts restarts."""
+
+
+def _in(collection: str) -> dict[str, str]:
+    return {"collection": collection} if collection else {}
 
 
 def _headers(api_key: str | None) -> dict[str, str]:

@@ -18,7 +18,7 @@ from pydantic import Field
 from vrag_ray.agent.events import AnswerEvent, ErrorEvent
 from vrag_ray.client.event_text import box_text, event_lines
 from vrag_ray.client.http import AsyncClient, Client, ServerError
-from vrag_ray.client.schemas import DocumentInfo, Query, RunRequest, SearchRequest
+from vrag_ray.client.schemas import CollectionChoice, DocumentInfo, Query, RunRequest, SearchRequest
 from vrag_ray.mcp.results import Answer, Corners, SearchResult
 from vrag_ray.types import Box, DocumentKind, PassageKind, VragError
 from vrag_ray.types.filters import SearchFilter
@@ -28,6 +28,10 @@ CANCEL_TIMEOUT_S = 5.0
 DocId = Annotated[
     # The id becomes a part of a path on the server, so nothing but hexadecimal digits may pass.
     str, Field(pattern="^[0-9a-f]{8,64}$", description="doc_id of a search hit or a citation.")
+]
+CollectionParam = Annotated[
+    CollectionChoice,
+    Field(description="Of several collections: one by its name, a list of names, or * for all; null: the main one."),
 ]
 
 
@@ -55,14 +59,16 @@ class Tools:
         kinds: Annotated[
             list[PassageKind] | None, Field(min_length=1, description="Only these kinds of passage; null: all.")
         ] = None,
+        collection: CollectionParam = None,
     ) -> SearchResult:
-        """Find the pages, pictures, video clips and texts of the collection that fit a query best.
+        """Find the pages, pictures, video clips and texts of a collection that fit a query best.
 
         Each hit names its document, its page or time range and, where known, the box around its text: hand these to
         get_page to see the place itself.
         """
         narrowed = SearchFilter(kinds=kinds) if kinds else None
-        return SearchResult.of(await self._client.search(SearchRequest(query=query, top_k=top_k, filter=narrowed)))
+        request = SearchRequest(query=query, top_k=top_k, collection=collection, filter=narrowed)
+        return SearchResult.of(await self._client.search(request))
 
     def get_page(
         self,
@@ -112,12 +118,15 @@ class Tools:
         max_steps: Annotated[
             int | None, Field(ge=2, le=100, description="Steps at most; null: what the server has set.")
         ] = None,
+        collection: CollectionParam = None,
     ) -> Answer:
         """Have an agent search, look closer and answer, with numbered citations of document, page or time, and box.
 
         The answer is taken from the documents alone. When the evidence is weak the agent abstains and says so.
         """
-        request = RunRequest(question=question, agent=agent, max_steps=max_steps, run_id=uuid.uuid4().hex)
+        request = RunRequest(
+            question=question, agent=agent, max_steps=max_steps, collection=collection, run_id=uuid.uuid4().hex
+        )
         run_id = request.run_id or ""
         try:
             async with aclosing(self._client.ask(request)) as events:

@@ -76,7 +76,8 @@ def application(settings: Settings, security: Security) -> serve.Application:
     """
     settings = ready_settings(_with_endpoint_key(_absolute(settings)))
     # Here, and not only in the replicas, so that whoever starts the service has the reason at once.
-    Collection.open(settings.collection)
+    for root in settings.served.values():
+        Collection.open(root)
     retriever = _deployment(RetrieverService, "Retriever", CALLS).bind(settings)
     library = _deployment(LibraryService, "Library", CALLS).bind(settings, retriever)
     policy = None
@@ -109,10 +110,9 @@ def _deployment(service: type, name: str, max_ongoing: int) -> Any:
 
 def _absolute(settings: Settings) -> Settings:
     """The same folders for every process: replicas need not share the working folder of whoever calls ``build``."""
-    collection = settings.collection.removeprefix("file://")
-    if "://" not in collection:
-        collection = str(Path(collection).expanduser().absolute())
-    settings = settings.model_copy(update={"collection": collection})
+    main, *others = settings.served.items()
+    beside = {name: _absolute_root(root) for name, root in others}
+    settings = settings.model_copy(update={"collection": _absolute_root(main[1]), "collections": beside})
     spaces = {name: space.with_absolute_model() for name, space in settings.spaces.items()}
     settings = settings.model_copy(update={"spaces": spaces})
     if settings.vllm is not None:
@@ -122,3 +122,8 @@ def _absolute(settings: Settings) -> Settings:
     paths = ServingPaths.of(settings)
     folders = {"runs_dir": str(paths.runs), "uploads_dir": str(paths.uploads)}
     return settings.model_copy(update={"serving": settings.serving.model_copy(update=folders)})
+
+
+def _absolute_root(root: str) -> str:
+    root = root.removeprefix("file://")
+    return root if "://" in root else str(Path(root).expanduser().absolute())

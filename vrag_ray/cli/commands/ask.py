@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.options import (
-    CollectionOption,
+    CollectionsOption,
     ConfigOption,
     DocOption,
     JsonFlag,
     KindOption,
     UrlOption,
     WhereOption,
-    load,
+    chosen_collections,
+    load_several,
     parse_evidence,
     parse_filter,
     picture_url,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="In quotes.")],
-    collection: CollectionOption = None,
+    collection: CollectionsOption = None,
     url: UrlOption = None,
     agent: Annotated[str, typer.Option(help="Who answers: extractive, or with a model vimrag or vrag.")] = "extractive",
     max_steps: Annotated[int | None, typer.Option("--max-steps", min=2, max=100, help="Steps at most.")] = None,
@@ -60,7 +61,7 @@ def ask(
         raise typer.BadParameter("the question is empty")
     narrowed = parse_filter(doc, kind, where)
     form = parse_evidence(evidence)
-    settings = load(config, collection)
+    settings = load_several(config, collection)
 
     from vrag_ray.agent.events import RunStatus
     from vrag_ray.cli.system import with_system
@@ -75,13 +76,14 @@ def ask(
         picture=picture_url(picture) if picture is not None else None,
         thinking=thinking,
         deadline_s=deadline,
+        collection=chosen_collections(settings, collection, url),
         filter=narrowed,
     )
 
     async def use(system: AnswerSystem, base_url: str | None, echo: Echo) -> RunRecord:
         return await follow(system, request, base_url, None if as_json else echo)
 
-    record = with_system(url, settings, collection_typed=collection is not None, use=use)
+    record = with_system(url, settings, collection_typed=bool(collection), use=use)
     if dot is not None:
         _write_dot(dot, record)
     if as_json:

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.options import (
-    CollectionOption,
+    CollectionsOption,
     ConfigOption,
     DocOption,
     JsonFlag,
     KindOption,
     UrlOption,
     WhereOption,
-    load,
+    chosen_collections,
+    load_several,
     parse_filter,
     picture_url,
 )
@@ -30,7 +31,7 @@ def search(
     queries: Annotated[
         list[str] | None, typer.Argument(metavar="[QUERY]...", help="One or more queries, each in quotes.")
     ] = None,
-    collection: CollectionOption = None,
+    collection: CollectionsOption = None,
     url: UrlOption = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", min=1, max=100, help="Results for each query.")] = 3,
     mode: Annotated[
@@ -57,23 +58,30 @@ def search(
     if not mode:
         raise typer.BadParameter("--mode is empty: say hybrid, or a leg: lexical, text, or a space of the collection")
     narrowed = parse_filter(doc, kind, where)
-    settings = load(config, collection)
+    settings = load_several(config, collection)
+    chosen = chosen_collections(settings, collection, url)
 
     from vrag_ray.cli.show import search_lines
     from vrag_ray.cli.system import with_system
     from vrag_ray.client.schemas import SearchRequest
 
     if picture is None:
-        request = SearchRequest(queries=queries, top_k=top_k, mode=mode, filter=narrowed)
+        request = SearchRequest(queries=queries, top_k=top_k, mode=mode, collection=chosen, filter=narrowed)
     else:
-        query, url = queries[0] if queries else None, picture_url(picture)
-        request = SearchRequest(query=query, picture=url, top_k=top_k, mode=mode, filter=narrowed)
+        request = SearchRequest(
+            query=queries[0] if queries else None,
+            picture=picture_url(picture),
+            top_k=top_k,
+            mode=mode,
+            collection=chosen,
+            filter=narrowed,
+        )
         queries = [" and ".join([*queries, picture.name])]
 
     async def use(system: AnswerSystem, _: str | None, __: Echo) -> SearchResponse:
         return await system.search(request)
 
-    response = with_system(url, settings, collection_typed=collection is not None, use=use)
+    response = with_system(url, settings, collection_typed=bool(collection), use=use)
     if as_json:
         typer.echo(response.model_dump_json())
         return

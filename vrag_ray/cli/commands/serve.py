@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, JsonFlag
+from vrag_ray.cli.options import JsonFlag, with_collections
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -25,7 +25,15 @@ def serve(
         Path | None,
         typer.Argument(exists=True, dir_okay=False, metavar="[CONFIG]", help="A Serve config or settings, in YAML."),
     ] = None,
-    collection: CollectionOption = None,
+    collection: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--collection",
+            "-c",
+            metavar="DIR",
+            help="Folder (repeatable: the first is the main one).  [default: vrag-collection]",
+        ),
+    ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.  [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.  [default: 8000]")] = None,
     as_json: JsonFlag = False,
@@ -35,8 +43,7 @@ def serve(
     typed = {"host": host, "port": port}
     changes = {name: value for name, value in typed.items() if value is not None}
     settings = settings.model_copy(update={"serving": settings.serving.model_copy(update=changes)})
-    if collection is not None:
-        settings = settings.model_copy(update={"collection": collection})
+    settings = with_collections(settings, collection)
     if listed:
         typer.echo(f"notice: options of {', '.join(listed)} are left to `serve run {config}`", err=True)
 
@@ -47,9 +54,10 @@ def serve(
         try:
             stop = stop_event()
             if as_json:
-                echo(json.dumps({"url": service.base_url, "collection": settings.collection}))
+                told = {"collection": settings.collection, "collections": settings.served}
+                echo(json.dumps({"url": service.base_url, **told}))
             else:
-                echo(f"serving {settings.collection} at {service.base_url}; Ctrl-C stops it")
+                echo(f"serving {', '.join(settings.served.values())} at {service.base_url}; Ctrl-C stops it")
             stop.wait()
         finally:
             service.stop()

@@ -134,7 +134,7 @@ def _query_notices(
     *,
     filtered: bool,
 ) -> tuple[str, ...]:
-    if not any(one.collection.documents() for one in having):
+    if not any(one.collection.document_count for one in having):
         return ()
     notices: dict[str, None] = {}
     if any(query.picture is not None for query in queries) and not any(one.leg.sees for one in asked):

@@ -131,7 +131,7 @@ class ShardedRetriever:
         text = legs.by_name.get(TEXT)
         return RetrieverStatus(
             version=collection.version,
-            documents=len(collection.documents()),
+            documents=collection.document_count,
             embedder_id=text.embedder.id if text else "",
             profile=legs.profile,
             legs=(LEXICAL, *legs.by_name),

@@ -92,6 +92,10 @@ class Collection:
             raise NotFoundError(f"document {doc_id} {problem}: `vrag documents` lists the ids")
         return matching[0]
 
+    @property
+    def document_count(self) -> int:
+        return len(self._by_id())
+
     def has_document(self, doc_id: str) -> bool:
         return doc_id in self._by_id()
 
