@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.object_store import Bucket, served_bucket
+from vrag_ray.cluster import stop_ray
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -86,7 +87,7 @@ def local_ray() -> Iterator[None]:
         )
     yield
     if started:
-        ray.shutdown()
+        stop_ray()
     shutil.rmtree(folder, ignore_errors=True)
 
 

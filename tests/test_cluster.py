@@ -1,9 +1,13 @@
-"""What a submitted job may not do: write where nothing outlives it."""
+"""A Ray of this process ends wholly, and what a submitted job may not do: write where nothing outlives it."""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from vrag_ray.cli.main import main
@@ -35,3 +39,33 @@ def test_places_that_outlive_the_job_are_taken(job: Path):
 def test_outside_of_a_job_a_relative_place_is_the_callers_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     refuse_lost_output("--collection", "mine")
+
+
+STUCK = """
+import atexit, json, os, time
+import psutil, ray
+from vrag_ray.cluster import start_ray, stop_ray
+
+start_ray()
+
+@ray.remote(num_cpus=0.1)
+class Stuck:
+    def pid(self):
+        atexit.register(time.sleep, 600)
+        return os.getpid()
+
+stuck = Stuck.remote()
+pid = ray.get(stuck.pid.remote())
+stuck.__ray_terminate__.remote()
+started = [child.pid for child in psutil.Process().children(recursive=True)]
+stop_ray()
+print(json.dumps({"stuck": pid, "started": started}))
+"""
+
+
+def test_a_worker_that_locks_up_as_it_exits_does_not_outlive_the_session():
+    ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=120, check=True)
+    told = json.loads(ended.stdout.splitlines()[-1])
+    assert told["stuck"] in told["started"]
+    alive = [psutil.Process(pid) for pid in told["started"] if psutil.pid_exists(pid)]
+    assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []

@@ -5,14 +5,22 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    import psutil
 
 MIN_LOGICAL_CPUS = 8
 """Ray Data and the parts wait for each other for good on fewer; logical CPUs are only counters."""
 OBJECT_STORE_BYTES = 512 << 20
+WORKERS_END_WITHIN_S = 2.0
+"""After Ray has shut down; most take a tenth of it."""
+_WORKER = "ray::"
+"""How Ray names its workers' processes."""
 _JOB = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 """What Ray's job manager sets for an entrypoint, and nothing else does."""
 _COPIES = "working_dir_files"
@@ -43,6 +51,32 @@ def start_ray(temp_dir: Path | None = None) -> None:
     )
 
 
+def stop_ray() -> None:
+    """Leave Ray; of one that this process started, end every process.
+
+    Ray 2.60 can lock a worker up in its own exit handler: destroying the event loop, it destroys a publisher that posts
+    to that loop, whose mutex is held. Such a worker outlives its session with 200 MB, and nothing else would end it.
+    """
+    import psutil
+    import ray
+
+    workers = [child for child in psutil.Process().children(recursive=True) if _is_worker(child)]
+    ray.shutdown()
+    _, stuck = psutil.wait_procs(workers, timeout=WORKERS_END_WITHIN_S)
+    for worker in stuck:
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
+
+
+def _is_worker(child: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        return child.name().startswith(_WORKER)
+    except psutil.Error:
+        return False
+
+
 @contextmanager
 def ray_session() -> Iterator[None]:
     """A Ray to work on: the one of ``RAY_ADDRESS`` or of this process, else one started for the block."""
@@ -60,7 +94,7 @@ def ray_session() -> Iterator[None]:
     try:
         yield
     finally:
-        ray.shutdown()
+        stop_ray()
 
 
 def in_job_copy() -> bool:

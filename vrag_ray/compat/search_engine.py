@@ -23,7 +23,7 @@ from vrag_ray.compat.corpus_records import (
 )
 from vrag_ray.config import load_settings
 from vrag_ray.embedding.registry import named_embedder
-from vrag_ray.types import HYBRID, LEXICAL, TEXT, DocumentKind, Hit, VragError
+from vrag_ray.types import HYBRID, DocumentKind, Hit, VragError
 from vrag_ray.types.redaction import public_uri
 
 if TYPE_CHECKING:
@@ -157,9 +157,9 @@ class SearchEngine:
     def search(self, queries: str | Sequence[str], top_k: int = 3) -> list[dict[str, object]]:
         """For each query ``{"score": […], "indice": […], "data": […]}``, best first.
 
-        ``data`` holds records, ``indice`` their places in ``file_data_list``. One collection is searched by words and
-        by vectors, and its scores are comparable within one result only; several are merged by cosine, or by BM25
-        where the model is ``none``. Raises VragError where nothing is loaded or the query is empty.
+        ``data`` holds records, ``indice`` their places in ``file_data_list``. Words and vectors are searched, several
+        collections as one: a page that two of them hold is found once. Scores are comparable within one result only.
+        Raises VragError where nothing is loaded, the query is empty, or vectors of the collections do not compare.
         """
         found = self._found([queries] if isinstance(queries, str) else list(queries), top_k)
         return [self._columns(hits) for hits in found]
@@ -176,18 +176,17 @@ class SearchEngine:
             raise VragError(f"top_k={top_k}: it must be at least 1")
         if not all(query.strip() for query in queries):
             raise VragError("a query is empty: say what to search for")
-        mode = HYBRID
-        if len(self._shelves) > 1:
-            # Ranks of different collections cannot be compared; cosines can.
-            mode = LEXICAL if self._settings.embedder.name == "none" else TEXT
-        merged: list[list[tuple[_Shelf, Hit]]] = [[] for _ in queries]
-        for shelf in self._shelves:
-            answer = self._loop.run(shelf.retriever.search(queries, top_k=top_k, mode=mode))
-            for notice in answer.notices:
-                logger.warning("%s: %s", shelf.folder, notice)
-            for into, hits in zip(merged, answer.results, strict=True):
-                into.extend((shelf, hit) for hit in hits)
-        return [sorted(found, key=lambda pair: -pair[1].score)[:top_k] for found in merged]
+        from vrag_ray.index.search.joint_search import search_jointly
+
+        shelves = {str(shelf.folder): shelf for shelf in self._shelves}
+        snapshots = [shelf.retriever.snapshot for shelf in self._shelves]
+        candidates = self._settings.index.candidates
+        answer = self._loop.run(
+            search_jointly(snapshots, queries, top_k=top_k, mode=HYBRID, wanted=None, candidates=candidates)
+        )
+        for notice in answer.notices:
+            logger.warning("%s", notice)
+        return [[(shelves[hit.collection], hit) for hit in hits] for hits in answer.results]
 
     def _columns(self, found: list[tuple[_Shelf, Hit]]) -> dict[str, object]:
         places = [self._place(shelf, hit) for shelf, hit in found]
@@ -226,9 +225,8 @@ class SearchEngine:
         from vrag_ray.serving.in_process import require_collection
 
         require_collection(str(folder))
-        retriever = loop.run(
-            ShardedRetriever.start_local(self._settings.model_copy(update={"collection": str(folder)}))
-        )
+        settings = self._settings.model_copy(update={"collection": str(folder)})
+        retriever = loop.run(ShardedRetriever.start_local(settings, name=str(folder)))
         model = retriever.status().embedder_id
         others = {one.embedder_id for one in retriever.collection.documents() if not one.error} - {model}
         if model and others:

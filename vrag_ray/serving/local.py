@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrag_ray.cluster import start_ray
+from vrag_ray.cluster import start_ray, stop_ray
 from vrag_ray.config import Settings
 from vrag_ray.serving.http.security import Security
 from vrag_ray.types import VragError
@@ -25,12 +25,11 @@ class LocalService:
     owns_ray: bool
 
     def stop(self) -> None:
-        import ray
         from ray import serve
 
         serve.shutdown()
         if self.owns_ray:
-            ray.shutdown()
+            stop_ray()
 
 
 def start_serving(

@@ -15,7 +15,7 @@ from benchmarks.mosaic.model import save_mosaic_model
 from tests.support.learning_place import Place, pixels_of
 from tests.support.learning_sizes import SHAPE, SIZE
 from tests.support.paths import ROOT
-from vrag_ray.cluster import start_ray
+from vrag_ray.cluster import start_ray, stop_ray
 from vrag_ray.config import Settings
 from vrag_ray.ingest import ingest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
@@ -44,7 +44,7 @@ def own_ray() -> Iterator[None]:
         patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
         start_ray(folder)
         yield
-        ray.shutdown()
+        stop_ray()
     shutil.rmtree(folder, ignore_errors=True)
 
 
