@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest import Progress, Source, ingest
+from vrag_ray.ingest.plan import DocumentPlan, work_items
 from vrag_ray.types import DocumentStatus, VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -134,6 +136,90 @@ def test_a_collection_made_without_an_embedder_gets_its_vectors_on_the_next_inge
     assert {row["embedder_id"] for row in passages} == {"planted/1"} == {row["embedder_id"] for row in documents}
     assert all(row["vector"] for row in passages)
     assert len({row["id"] for row in passages}) == len(passages)
+
+
+def test_what_a_killed_run_committed_is_published_by_the_next_although_nothing_is_left_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_pdf(tmp_path / "whales.pdf", 3, "whale")
+    settings = settings_for(tmp_path / "c")
+
+    def killed(self: CollectionWriter, note: str) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(CollectionWriter, "publish", killed)
+        ingest([tmp_path / "whales.pdf"], settings)
+    assert Collection.open(tmp_path / "c").version == 0
+    again = ingest([tmp_path / "whales.pdf"], settings)
+    assert (again.added, again.skipped, again.version) == (0, 1, 1)
+    assert len(lexical_search(Collection.open(tmp_path / "c"), "whale", 10, None)) == 3
+    assert ingest([tmp_path / "whales.pdf"], settings).version == 1
+
+
+def test_who_is_interrupted_while_a_batch_is_written_does_not_write_it_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_pdf(tmp_path / "whales.pdf", 3, "whale")
+    settings = settings_for(tmp_path / "c")
+
+    def interrupted(self: CollectionWriter, documents: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(CollectionWriter, "commit_documents", interrupted)
+        ingest([tmp_path / "whales.pdf"], settings)
+    ingest([tmp_path / "whales.pdf"], settings)
+    ids = Collection.open(tmp_path / "c").table("passages").to_table(columns=["id"])["id"].to_pylist()
+    assert len(ids) == len(set(ids)) == 3
+
+
+def test_a_retry_that_is_interrupted_loses_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "whales.pdf"
+    make_pdf(source, 3, "whale")
+    settings = settings_for(tmp_path / "c")
+    ingest([source], settings)
+    with CollectionWriter(tmp_path / "c") as writer:
+        [document] = writer.documents.values()
+        writer.commit_documents([replace(document, status=DocumentStatus.PARTIAL, error="page 2 is broken")])
+        writer.publish("a page was broken")
+    retry = settings.model_copy(update={"ingest": settings.ingest.model_copy(update={"retry_errors": True})})
+
+    def interrupted(self: CollectionWriter, stored: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(CollectionWriter, "add_passages", interrupted)
+        ingest([source], retry)
+    # Without the option: what was dropped for the retry is missing, and comes again all the same.
+    ingest([source], settings)
+    collection = Collection.open(tmp_path / "c")
+    assert [one.status for one in collection.documents()] == [DocumentStatus.READY]
+    assert len(lexical_search(collection, "whale", 10, None)) == 3
+
+
+def test_other_ranges_than_those_of_an_interrupted_run_leave_no_page_twice() -> None:
+    plan = DocumentPlan("file:///a.pdf", "a.pdf", "a" * 64, units=10)
+    ranges = [(item.start, item.stop) for item in work_items(plan, {0, 1, 2, 3, 6}, 3)]
+    assert ranges == [(4, 6), (7, 9), (9, 10)]
+    assert [(item.start, item.stop) for item in work_items(plan, set(), 4)] == [(0, 4), (4, 8), (8, 10)]
+
+
+def test_a_text_that_the_embedder_refuses_is_found_by_its_words(tmp_path: Path) -> None:
+    (tmp_path / "good.txt").write_text("the lighthouse is white")
+    (tmp_path / "bad.txt").write_text("the refused pier")
+    settings = settings_for(tmp_path / "c").model_copy(
+        update={"embedder": EmbedderConfig(name="tests.support.embedder_factories:choosy")}
+    )
+    report = ingest([tmp_path / "good.txt", tmp_path / "bad.txt"], settings)
+    assert [failed.uri.rsplit("/", 1)[-1] for failed in report.failed] == ["bad.txt"]
+    assert "found by its words only: too long for this model" in report.failed[0].error
+    collection = Collection.open(tmp_path / "c")
+    assert {one.title: one.status for one in collection.documents()} == {
+        "good.txt": DocumentStatus.READY,
+        "bad.txt": DocumentStatus.PARTIAL,
+    }
+    assert len(lexical_search(collection, "pier", 5, None)) == 1
 
 
 @pytest.mark.parametrize("points", [2, pytest.param(10, marks=pytest.mark.exhaustive)])

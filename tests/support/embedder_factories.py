@@ -46,6 +46,21 @@ def letters(config: EmbedderConfig) -> LetterEmbedder:
     return LetterEmbedder(config, "letters/1")
 
 
+class ChoosyEmbedder(LetterEmbedder):
+    """Refuses some texts, as a model does that reads no more than so many tokens."""
+
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        found = super().embed_passages(contents)
+        return [
+            EmbedError("too long for this model") if "refused" in content.text else one
+            for content, one in zip(contents, found, strict=True)
+        ]
+
+
+def choosy(config: EmbedderConfig) -> ChoosyEmbedder:
+    return ChoosyEmbedder(config, "choosy/1")
+
+
 def nameless(config: EmbedderConfig) -> LetterEmbedder:
     return LetterEmbedder(config, "")
 

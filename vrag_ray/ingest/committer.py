@@ -18,6 +18,8 @@ from vrag_ray.types import Document, DocumentStatus
 
 PUBLISH_EVERY_S = 30.0
 MAX_ERRORS_IN_ROW = 20
+READ_AGAIN = "(being read again)"
+"""In the row of a document in place of an embedder's id, until all of its units have come."""
 
 
 @dataclass
@@ -27,6 +29,8 @@ class _Open:
     plan: DocumentPlan
     missing: int
     errors: dict[int, str]
+    unembedded: dict[int, str] = field(default_factory=dict)
+    """Why a unit that was read has a text without a vector."""
 
 
 @dataclass
@@ -49,13 +53,14 @@ class Committer:
         self.outcome = Outcome()
         self._writer, self._embedder_id, self._commit_pages = writer, embedder_id, commit_pages
         self._rows: list[StoredPassage] = []
-        self._units: list[tuple[str, int, str]] = []
+        self._units: list[tuple[str, int, str, str]] = []
         self._open: dict[str, _Open] = {}
         self._complete: list[DocumentPlan] = []
         self._owners: dict[str, str] = {}
         self._copies: list[DocumentPlan] = []
         self._published_at = time.monotonic()
-        self._is_published = True
+        # What a killed run committed, this one makes known.
+        self._is_published = not writer.has_unpublished
 
     def add_block(self, rows: Sequence[Mapping[str, object]]) -> None:
         """One output block of the embed stage. Blocks are committed whole (see ``plan.work_items``).
@@ -78,23 +83,27 @@ class Committer:
 
     def flush(self) -> None:
         """Commit what is in hand: passages first, then the rows of documents that are complete by it."""
-        if self._rows:
-            self._writer.add_passages(self._rows)
+        # Out of hand before it is written: whoever is interrupted in between must not write it again.
+        rows, self._rows = self._rows, []
+        units, self._units = self._units, []
+        complete, self._complete = self._complete, []
+        if rows:
+            self._writer.add_passages(rows)
             self._is_published = False
-        self.outcome.pages += len(self._units)
-        self.outcome.windows += len(self._rows)
-        for key, unit, error in self._units:
+        self.outcome.pages += len(units)
+        self.outcome.windows += len(rows)
+        for key, unit, error, unembedded in units:
             document = self._open[key]
             document.missing -= 1
             if error:
                 document.errors[unit] = error
+            if unembedded:
+                document.unembedded[unit] = f"unit {unit + 1} is found by its words only: {unembedded}"
             if document.missing == 0:
                 del self._open[key]
-                self._finish(document.plan, document.errors)
-        self._rows, self._units = [], []
-        for plan in self._complete:
+                self._finish(document.plan, document.errors, document.unembedded)
+        for plan in complete:
             self._finish(plan, {int(unit): error for unit, error in plan.prior_errors.items()})
-        self._complete = []
         if not self._is_published and time.monotonic() - self._published_at > PUBLISH_EVERY_S:
             self.publish("ingest (running)")
 
@@ -127,13 +136,17 @@ class Committer:
         if plan.doc_id not in self._open:
             known = self._writer.documents.get(plan.doc_id)
             if known is not None and known.embedder_id == self._embedder_id:
-                # A retry: what the earlier run could read is about to come again.
+                # A retry: what the earlier run could read is about to come again. Should this run be interrupted, the
+                # row must not say that the document is finished.
+                self._commit(replace(known, embedder_id=READ_AGAIN))
                 self._writer.drop_passages(plan.doc_id)
             prior = {int(number): error for number, error in plan.prior_errors.items()}
             self._open[plan.doc_id] = _Open(plan, plan.pending, prior)
-        self._units.append((plan.doc_id, unit, str(row["error"])))
+        self._units.append((plan.doc_id, unit, str(row["error"]), str(row["unembedded"])))
 
-    def _finish(self, plan: DocumentPlan, errors: Mapping[int, str]) -> None:
+    def _finish(
+        self, plan: DocumentPlan, errors: Mapping[int, str], unembedded: Mapping[int, str] | None = None
+    ) -> None:
         if plan.error:
             self.outcome.failed.append(FileError(plan.uri, plan.error))
         if not plan.doc_id:
@@ -147,8 +160,9 @@ class Committer:
             if plan.uri not in known.uris:
                 self._commit(replace(known, uris=(*known.uris, plan.uri)))
             return
-        self.outcome.failed += [FileError(plan.uri, error) for _, error in sorted(errors.items())]
-        document = self._document(plan, errors, known)
+        told = [error for _, error in sorted([*errors.items(), *(unembedded or {}).items()])]
+        self.outcome.failed += [FileError(plan.uri, error) for error in told]
+        document = self._document(plan, len(errors), told, known)
         if document.status is not DocumentStatus.ERROR:
             replaced = any(plan.uri in d.uris and d.doc_id != plan.doc_id for d in self._writer.documents.values())
             self.outcome.replaced += replaced
@@ -161,10 +175,10 @@ class Committer:
         self._writer.commit_documents([document])
         self._is_published = False
 
-    def _document(self, plan: DocumentPlan, errors: Mapping[int, str], known: Document | None) -> Document:
-        failed_wholly = bool(plan.error) or (bool(errors) and len(errors) >= plan.units)
+    def _document(self, plan: DocumentPlan, unread: int, errors: Sequence[str], known: Document | None) -> Document:
+        failed_wholly = bool(plan.error) or (unread > 0 and unread >= plan.units)
         status = DocumentStatus.ERROR if failed_wholly else DocumentStatus.PARTIAL if errors else DocumentStatus.READY
-        shown = [error for _, error in sorted(errors.items())][:MAX_ERRORS_IN_ROW]
+        shown = list(errors[:MAX_ERRORS_IN_ROW])
         if len(errors) > len(shown):
             shown.append(f"and {len(errors) - len(shown)} more")
         uris = known.uris if known is not None else ()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection as AbstractCollection
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 
 from vrag_ray.corpus.model import WorkItem
 from vrag_ray.types import DocumentKind
@@ -54,12 +55,13 @@ class Committed:
 
 
 def work_items(plan: DocumentPlan, done: AbstractCollection[int], pages_per_item: int) -> Iterable[WorkItem]:
-    """Aligned ranges of ``pages_per_item`` units that hold a unit not yet ``done``.
+    """The units not yet ``done``, in ranges that do not cross a multiple of ``pages_per_item``.
 
     Ranges are aligned and committed whole, so that a resumed run embeds the very batches of an uninterrupted one
-    and ends with the same bytes.
+    and ends with the same bytes. Only where ``pages_per_item`` was another then, a part of a range is done.
     """
-    for start in range(0, plan.units, pages_per_item):
-        stop = min(start + pages_per_item, plan.units)
-        if any(unit not in done for unit in range(start, stop)):
-            yield WorkItem(plan.doc_id, plan.kind, start, stop, plan.name)
+    for first in range(0, plan.units, pages_per_item):
+        missing = [unit for unit in range(first, min(first + pages_per_item, plan.units)) if unit not in done]
+        for _, run in groupby(enumerate(missing), key=lambda pair: pair[1] - pair[0]):
+            units = [unit for _, unit in run]
+            yield WorkItem(plan.doc_id, plan.kind, units[0], units[-1] + 1, plan.name)

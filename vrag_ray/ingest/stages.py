@@ -23,7 +23,7 @@ from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import passages_of
 from vrag_ray.corpus.sandbox.isolate import decode_isolating, failed_unit
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
-from vrag_ray.embedding.base import Content, stacked
+from vrag_ray.embedding.base import Content, EmbedError
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
@@ -32,7 +32,6 @@ from vrag_ray.ingest.plan import Committed, DocumentPlan, work_items
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from numpy.typing import NDArray
     from ray.actor import ActorHandle
 
 NO_UNIT = -1
@@ -143,7 +142,10 @@ class Decode:
 
 
 class Embed:
-    """Windows → vectors, a block at a time, so that one call sees windows of many pages and can sort them."""
+    """Windows → vectors, a block at a time, so that one call sees windows of many pages and can sort them.
+
+    A text that the embedder refuses has none, and ``unembedded`` says why: it is found by its words all the same.
+    """
 
     def __init__(self, settings: Settings, board: ActorHandle) -> None:
         self._embedder = load_embedder(settings.embedder).embedder
@@ -157,18 +159,23 @@ class Embed:
         began = time.perf_counter()
         texts: list[list[str]] = batch["texts"].to_pylist()
         wanted = [text for unit in texts for text in unit if text.strip()]
-        vectors = self._vectors(wanted)
-        column = [
-            [next(vectors).tobytes() if self._embedder and text.strip() else b"" for text in unit] for unit in texts
-        ]
+        found = self._vectors(wanted)
+        column: list[list[bytes]] = []
+        refusals: list[str] = []
+        for unit in texts:
+            vectors = [next(found) if self._embedder and text.strip() else b"" for text in unit]
+            refusals.append(next((str(vector) for vector in vectors if isinstance(vector, EmbedError)), ""))
+            column.append([b"" if isinstance(vector, EmbedError) else vector for vector in vectors])
         pages = sum(unit != NO_UNIT for unit in batch["unit"].to_pylist())
         self._board.add.remote("embed", self._worker, pages, time.perf_counter() - began)
+        batch = batch.append_column("unembedded", pa.array(refusals, pa.string()))
         return batch.append_column("vectors", pa.array(column, pa.list_(pa.large_binary())))
 
-    def _vectors(self, texts: Sequence[str]) -> Iterator[NDArray[np.float16]]:
-        """The vector of each text; none without an embedder."""
+    def _vectors(self, texts: Sequence[str]) -> Iterator[bytes | EmbedError]:
+        """The vector of each text in half precision, or why it has none; nothing without an embedder."""
         if self._embedder is None:
             return
         for start in range(0, len(texts), self._batch):
             contents = [Content(text) for text in texts[start : start + self._batch]]
-            yield from stacked(self._embedder.embed_passages(contents)).astype(np.float16)
+            for one in self._embedder.embed_passages(contents):
+                yield one if isinstance(one, EmbedError) else one.vectors[0].astype(np.float16).tobytes()

@@ -198,6 +198,11 @@ def test_a_model_that_breaks_ends_with_one_line_and_keeps_what_was_embedded(tmp_
         embed_spaces(broken)
     with pytest.raises(VragError, match=r"filling late stopped: the card is gone\. What was embedded until then is"):
         embed_spaces(with_spaces(root, late=SpaceConfig(model=f"{HERE}:brittle", batch=4)))
+    # An ingest keeps what it can: the space is behind, and the report says so.
+    (tmp_path / "note.txt").write_text("a note")
+    taken = ingest([tmp_path / "note.txt"], with_spaces(root, late=SpaceConfig(model=f"{HERE}:brittle", batch=4)))
+    assert (taken.added, taken.spaces) == (1, ())
+    assert any("late was not filled: filling late stopped: the card is gone" in notice for notice in taken.notices)
     kept = Collection.open(root).space("late").passages
     [report] = embed_spaces(with_spaces(root, late=LATE))
     assert (report.embedded, report.passages) == (17 - kept, 17)

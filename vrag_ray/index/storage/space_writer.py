@@ -54,6 +54,11 @@ class SpaceWriter:
         """What a version record is to say now: each space at its newest table version, rows counted."""
         return tuple(self._recorded(one) for one in self._open.values())
 
+    @property
+    def versions(self) -> dict[str, tuple[str, int]]:
+        """The table of each space, and its newest version."""
+        return {name: (one.record.table, int(one.table.version)) for name, one in self._open.items()}
+
     def get(self, name: str) -> SpaceRecord | None:
         found = self._open.get(name)
         return None if found is None else found.record

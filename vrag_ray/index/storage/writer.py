@@ -113,6 +113,17 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         """The newest published version, 0 before the first."""
         return latest_number(self.files)
 
+    @property
+    def has_unpublished(self) -> bool:
+        """Whether something is committed that no published version has, as a killed writer leaves it."""
+        published = self._published
+        if published is None:
+            return bool(self._documents.count_rows() or self._passages.count_rows())
+        tables = (int(self._passages.version), int(self._documents.version))
+        return tables != (published.passages_version, published.documents_version) or self.spaces.versions != {
+            one.name: (one.table, one.version) for one in published.spaces
+        }
+
     def unfinished_units(self, embedder_id: str) -> dict[str, dict[int, str]]:
         """What an interrupted ingest left: by document without a finished row, its units and their error or ""."""
         import pyarrow.compute as pc

@@ -85,7 +85,7 @@ def embed_into(
     strict: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> list[SpaceReport]:
-    """As ``embed_spaces``, by who holds the writer. Without ``strict`` a space that cannot be filled is left as it is,
+    """As ``embed_spaces``, by who holds the writer. Without ``strict`` a space that cannot be filled keeps what it has,
     and its report says why."""
     began = time.monotonic()
     spaces: list[_Space] = []
@@ -107,7 +107,14 @@ def embed_into(
     for space in spaces:
         groups.setdefault(space.traits.pictures, []).append(space)
     for spec, group in groups.items():
-        reports += _fill(writer, settings, spec, group, on_progress)
+        try:
+            reports += _fill(writer, settings, spec, group, on_progress)
+        except StorageError:
+            raise
+        except VragError as error:
+            if strict:
+                raise
+            reports += [SpaceReport(space.name, skipped=str(error)) for space in group]
     return [replace(report, seconds=time.monotonic() - began) for report in reports]
 
 
@@ -222,12 +229,15 @@ def _fill(
                 if isinstance(error, RayError):
                     names = ", ".join(space.name for space in group)
                     raise VragError(
-                        f"filling {names} stopped: {cause_of(error)}. What was embedded until then is kept, and the "
-                        "same command goes on from there"
+                        f"filling {names} stopped: {cause_of(error)}. What was embedded until then is kept, and "
+                        f"`vrag embed --space {group[0].name}` (without --rebuild) goes on from there"
                     ) from error
                 raise
             committer.finish()
         bottleneck = read_board(board).bottleneck(time.monotonic() - began)
+    elif writer.has_unpublished:
+        # What a killed run committed, this one makes known.
+        writer.publish("embed")
     records = {record.name: record for record in writer.spaces.records}
     return [
         SpaceReport(
@@ -308,11 +318,12 @@ class _Committer:
             self.flush()
 
     def flush(self) -> None:
-        for name, rows in self._rows.items():
+        # Out of hand before it is written: whoever is interrupted in between must not write it again.
+        waiting, self._rows = self._rows, {name: [] for name in self._rows}
+        for name, rows in waiting.items():
             if rows:
                 self._writer.spaces.add(name, rows)
                 self.embedded[name] += sum(not row.error for row in rows)
-        self._rows = {name: [] for name in self._rows}
         self.done += self._waiting
         self._waiting = 0
         if time.monotonic() - self._published_at > PUBLISH_EVERY_S:

@@ -28,7 +28,9 @@ def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollectio
     rows: dict[tuple[str, Material], dict[str, object]] = {}
     orders: dict[tuple[str, Material], tuple[str, int, int]] = {}
     for space, modalities in spaces.items():
-        for batch in writer.unembedded(space, _COLUMNS):
+        # Only words come in windows: of a picture the first stands for all.
+        where = "" if Modality.TEXT in modalities else "window = 0"
+        for batch in writer.unembedded(space, _COLUMNS, where):
             for row in batch.to_pylist():
                 material = material_of(PassageKind(row["kind"]), row["window"], modalities)
                 if material is None or (material is Material.TEXT and not row["text"].strip()):
@@ -51,7 +53,9 @@ def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollectio
                     }
                 named = rows[key]["spaces"]
                 assert isinstance(named, list)
-                named.append(space)
+                # While texts are embedded anew, a passage stands there twice.
+                if space not in named:
+                    named.append(space)
     schema = pa.schema(
         [
             *((name, pa.string()) for name in ("id", "doc_id", "kind", "document_kind", "name", "place", "material")),
