@@ -60,20 +60,43 @@ def collection_of(root: Path, name: str) -> Path:
     with CollectionWriter(root / "collection") as writer:
         doc_id, size = writer.files.add_blob(path)
         stored = replace(document(name, units=1), doc_id=doc_id, kind=DocumentKind.PDF, size_bytes=size)
-        writer.commit_documents([replace(stored, uris=(f"file:///papers/{name}",))])
+        writer.commit_documents([replace(stored, uris=((Path("/papers") / name).as_uri(),))])
         writer.publish("a page")
     return root / "collection"
 
 
 def test_a_page_of_the_collection_is_drawn_as_it_is_searched(tmp_path: Path):
-    name = "report.pdf"
+    name = "yearly report é.pdf"
     with ContentReader(SPEC, str(collection_of(tmp_path, name))) as reader:
         reader.check([Pair(Item("q"), (Item(doc=name, page=1),))])
         page, words = reader.read([Item(doc=name, page=1), Item("words")])
         assert page.picture
         assert size_of(page.picture).pixels <= 112 * 112
         assert words == Content(text="words")
-        with pytest.raises(DataError, match=f"page 99 of {name}: "):
-            reader.read([Item(doc=name, page=99)])
-        with pytest.raises(DataError, match=r"the collection has no document of the name 'none\.pdf'"):
-            reader.check([Pair(Item("q"), (Item(doc="none.pdf", page=1),))])
+        for wrong, why in (
+            (Item(doc=name, page=99), "the document 'yearly report é.pdf' has 1 pages, so none is page 99"),
+            (Item(doc="none.pdf", page=1), "the document 'none.pdf' is not in the collection"),
+        ):
+            with pytest.raises(DataError, match=why):
+                reader.check([Pair(Item("q"), (wrong,))])
+
+
+def test_a_photo_is_turned_and_a_transparent_drawing_stands_on_white(tmp_path: Path):
+    pixels = np.zeros((56, 112, 3), np.uint8)
+    pixels[:, :56] = (255, 0, 0)
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    Image.fromarray(pixels).save(tmp_path / "photo.jpg", exif=turned, quality=95)
+    ink = np.zeros((56, 56, 4), np.uint8)
+    ink[20:30] = (0, 0, 0, 255)
+    Image.fromarray(ink, "RGBA").save(tmp_path / "ink.png")
+    with ContentReader(SPEC, None) as reader:
+        photo, drawing = (
+            np.asarray(Image.open(io.BytesIO(content.picture or b"")).convert("RGB"))
+            for content in reader.read([Item(picture=str(tmp_path / name)) for name in ("photo.jpg", "ink.png")])
+        )
+    # Orientation 6: what is at the left in the file is shown at the top.
+    assert photo.shape == (112, 56, 3)
+    assert photo[:50].mean(axis=(0, 1)) == pytest.approx((255, 0, 0), abs=8)
+    assert photo[62:].max() < 16
+    assert (drawing[0, 0].tolist(), drawing[25, 25].tolist()) == ([255] * 3, [0] * 3)

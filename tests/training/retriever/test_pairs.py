@@ -36,6 +36,21 @@ def test_every_form_of_a_pair_is_read(tmp_path: Path):
     )
 
 
+def test_a_passage_or_a_query_of_two_lines_is_no_negative_of_itself(tmp_path: Path):
+    path = written(
+        tmp_path,
+        {"query": "one", "positive": {"picture": "page.png", "labels": ["red"]}, "negatives": ["a"]},
+        {"query": {"text": "two", "labels": ["red"]}, "positive": "b", "negatives": [{"picture": "page.png"}]},
+        {"query": "one", "positive": "c"},
+    )
+    first, second, third = read_pairs(path, collection=False).pairs
+    page = first.positives[0]
+    assert second.negatives[0] == page and second.negatives[0].labels == frozenset({"red"})
+    assert second.answered_by(second.negatives[0])
+    assert first.answered_by(third.positives[0]) and third.answered_by(page)
+    assert not first.answered_by(Item("b"))
+
+
 def test_rated_runs_of_the_service_are_pairs_of_question_and_page(tmp_path: Path):
     def run(uid: str, **meta: object) -> dict[str, object]:
         return {"uid": uid, "query": f"question {uid}", "reference_answer": "42", "meta_info": meta}

@@ -122,13 +122,13 @@ class ImageSource:
         if self._rgb is None:
             try:
                 self._image.load()
-                self._rgb = _rgb(ImageOps.exif_transpose(self._image))
+                self._rgb = rgb(ImageOps.exif_transpose(self._image))
             except _BROKEN as error:
                 raise DecodeError(f"is a damaged picture: {error}") from error
         return self._rgb
 
 
-def _rgb(image: Image.Image) -> Image.Image:
+def rgb(image: Image.Image) -> Image.Image:
     """RGB on white. Pictures of 16 bits a pixel keep their upper 8; Pillow's own conversion would clip them."""
     if image.mode.startswith("I;16") or image.mode in ("I", "F"):
         values = np.asarray(image, dtype=np.float32)

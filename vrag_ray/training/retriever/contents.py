@@ -15,6 +15,7 @@ from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.imaging.fitting import fitted
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.library.library import Library
+from vrag_ray.training.data.named_pages import NamedPages
 from vrag_ray.training.data.rows import DataError
 from vrag_ray.training.retriever.pairs import Item, Pair
 from vrag_ray.types import Locator, VragError
@@ -30,19 +31,17 @@ class ContentReader:
         self._spec = spec
         self._loop = asyncio.Runner()
         self._library: Library | None = None
-        self.documents: dict[str, list[str]] = {}
+        self._pages = NamedPages(())
         if collection is not None:
             self._library = Library(Settings().model_copy(update={"collection": collection, "collections": {}}))
-            for document in Collection.open(collection).documents():
-                self.documents.setdefault(document.uri.rpartition("/")[2], []).append(document.doc_id)
+            self._pages = NamedPages(Collection.open(collection).documents())
 
     def check(self, pairs: Sequence[Pair]) -> None:
-        """Raises ``DataError`` for a document that the collection has not, or has twice by that name."""
-        for name in {item.doc for pair in pairs for item in (pair.query, *pair.positives, *pair.negatives)} - {""}:
-            found = self.documents.get(name, ())
-            if len(found) != 1:
-                many = f"{len(found)} documents" if found else "no document"
-                raise DataError(f"the collection has {many} of the name {name!r}: name each of its documents once")
+        """Raises ``DataError`` for a page that the collection has not, or whose document it has twice by that name."""
+        for item in dict.fromkeys(
+            item for pair in pairs for item in (pair.query, *pair.positives, *pair.negatives) if item.doc
+        ):
+            self._place(item)
 
     def read(self, items: Sequence[Item]) -> list[Content]:
         """In order. Raises ``DataError`` that names what cannot be read."""
@@ -57,15 +56,7 @@ class ContentReader:
             return []
         spec = self._spec
         requests = [
-            PictureRequest(
-                self.documents[page.doc][0],
-                Locator(page=page.page),
-                None,
-                None,
-                spec.patch,
-                spec.min_pixels,
-                spec.max_pixels,
-            )
+            PictureRequest(*self._place(page), None, None, spec.patch, spec.min_pixels, spec.max_pixels)
             for page in pages
         ]
         pngs = []
@@ -75,22 +66,32 @@ class ContentReader:
             pngs.append(picture.png)
         return pngs
 
+    def _place(self, page: Item) -> tuple[str, Locator]:
+        try:
+            return self._pages.find(page.doc, page.page, f"the document {page.doc!r}")
+        except VragError as error:
+            raise DataError(str(error)) from error
+
     def _file(self, path: str) -> bytes:
+        """Upright, on white, as ingest decodes a picture."""
         from PIL import Image, ImageOps
+
+        from vrag_ray.corpus.formats.image import rgb
 
         spec = self._spec
         try:
             data = Path(path).read_bytes()
             with Image.open(io.BytesIO(data)) as picture:
-                raw = Size(picture.width, picture.height)
+                upright = rgb(ImageOps.exif_transpose(picture))
+                raw = Size(upright.width, upright.height)
                 size = model_size(raw, patch=spec.patch, min_pixels=spec.min_pixels, max_pixels=spec.max_pixels)
-                if picture.format == "PNG" and size == raw:
+                if picture.format == "PNG" and picture.mode == "RGB" and size == raw and not picture.getexif():
                     return data
                 made = io.BytesIO()
-                ImageOps.exif_transpose(picture).convert("RGB").save(made, "PNG", compress_level=1)
+                upright.save(made, "PNG", compress_level=1)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
             raise DataError(f"{path} is no picture: {error}") from error
-        return fitted(made.getvalue(), size)
+        return made.getvalue() if size == raw else fitted(made.getvalue(), size)
 
     def close(self) -> None:
         if self._library is not None:

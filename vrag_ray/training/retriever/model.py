@@ -51,7 +51,8 @@ class Retriever:
         blank = self._blank_picture() if self.sharded and "pixel_values" not in inputs.tensors else 0.0
         if self.late:
             found = self.model(**inputs.tensors, use_cache=False)
-            vectors: Tensor = found.embeddings + blank
+            # In single precision, as single vectors are: the scores of close negatives are equal in half of it.
+            vectors: Tensor = found.embeddings.float() + blank
             return (Vectors(vectors, inputs.scored),)
         inner: Callable[..., object] = inner_of(self.model)
         hidden: Tensor = getattr(inner(**inputs.tensors, use_cache=False), "last_hidden_state")  # noqa: B009
@@ -133,7 +134,11 @@ def load_processor(config: RetrieverConfig, folder: str, *, given: str) -> Proce
     if not hasattr(processor, "image_processor"):
         raise VragError(f"model.path {given} sees no pictures: training a retriever takes {KINDS}")
     late = config.late
-    if late is None or isinstance(processor, ColQwen2Processor):
+    if isinstance(processor, ColQwen2Processor):
+        if late is not None and (late.page_prompt or late.query_prefix):
+            raise VragError(f"late.page_prompt and late.query_prefix: {given} has its own, leave them out")
+        return processor
+    if late is None:
         return processor
     return ColQwen2Processor(
         image_processor=processor.image_processor,

@@ -8,7 +8,8 @@ a list. A query with labels is also answered by every passage that has all of th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,13 +21,16 @@ from vrag_ray.training.data.unified import UnifiedExample
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A query or a passage, not yet read. ``picture`` is an absolute path; ``page`` counts from 1, with ``doc``."""
+    """A query or a passage, not yet read. ``picture`` is an absolute path; ``page`` counts from 1, with ``doc``.
+
+    Items are equal by what they show; ``read_pairs`` gives equal passages the labels of all lines that name them.
+    """
 
     text: str = ""
     picture: str = ""
     doc: str = ""
     page: int = 0
-    labels: frozenset[str] = frozenset()
+    labels: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def name(self) -> str:
@@ -36,15 +40,20 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One query, what answers it, and what it must be told apart from."""
+    """One query, what answers it, and what it must be told apart from.
+
+    ``answers`` are the positives of all pairs with this query.
+    """
 
     query: Item
     positives: tuple[Item, ...]
     negatives: tuple[Item, ...] = ()
+    answers: frozenset[Item] = field(default=frozenset(), compare=False)
 
     def answered_by(self, passage: Item) -> bool:
         """Whether ``passage`` is one of the answers, or has all labels that the query asks for."""
-        return passage in self.positives or bool(self.query.labels and self.query.labels <= passage.labels)
+        is_answer = passage in self.positives or passage in self.answers
+        return is_answer or bool(self.query.labels and self.query.labels <= passage.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +127,7 @@ def read_pairs(path: Path, *, collection: bool) -> Pairs:
                 )
             if item.picture and not known.setdefault(item.picture, Path(item.picture).is_file()):
                 raise DataError(f"{path}: row {number}: there is no picture {item.picture}")
-    found = tuple(pair for pair in pairs if pair is not None)
+    found = _joined([pair for pair in pairs if pair is not None])
     if not found:
         raise DataError(
             f"{path} holds no pair to learn from{f': no page of {left_out} runs is known' * bool(left_out)}"
@@ -131,6 +140,29 @@ def _pair(row: _PairRow, folder: Path) -> Pair:
         return tuple(_item(one, folder) for one in some)
 
     return Pair(_item(row.query, folder), items(row.positive), items(row.negatives))
+
+
+def _joined(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """With all labels of equal passages, and all answers of equal queries: none may be a negative of itself."""
+    labels: dict[Item, frozenset[str]] = {}
+    answers: dict[Item, frozenset[Item]] = {}
+    for pair in pairs:
+        answers[pair.query] = answers.get(pair.query, frozenset()) | set(pair.positives)
+        for passage in (*pair.positives, *pair.negatives):
+            labels[passage] = labels.get(passage, frozenset()) | passage.labels
+
+    def labelled(passages: Sequence[Item]) -> tuple[Item, ...]:
+        return tuple(replace(passage, labels=labels[passage]) for passage in passages)
+
+    return tuple(
+        replace(
+            pair,
+            positives=labelled(pair.positives),
+            negatives=labelled(pair.negatives),
+            answers=answers[pair.query],
+        )
+        for pair in pairs
+    )
 
 
 def _item(row: _ItemRow, folder: Path) -> Item:

@@ -31,6 +31,8 @@ EMBEDDING_FILE = "vrag_embedding.json"
 def form_of(model: PretrainedConfig, processor: ProcessorMixin, config: RetrieverConfig, folder: str) -> Form:
     """How contents of this model are prepared; which tokens count is what the configuration or the folder says."""
     if is_late(model) or config.late is not None:
+        if config.query_instruction or config.passage_instruction:
+            raise VragError("query_instruction and passage_instruction are for single vectors: leave them out")
         return LateForm(processor, scored_of(config, folder))
     if not instructed(model):
         if config.query_instruction or config.passage_instruction:
@@ -90,4 +92,6 @@ def write_embedding_file(
 def _sentence(instruction: str) -> str:
     """Qwen3-VL-Embedding's authors end every instruction with punctuation."""
     instruction = instruction.strip()
+    if not instruction:
+        raise VragError("query_instruction and passage_instruction are sentences: leave them out, or write one")
     return instruction if unicodedata.category(instruction[-1]).startswith("P") else f"{instruction}."

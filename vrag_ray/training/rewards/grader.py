@@ -8,15 +8,14 @@ from __future__ import annotations
 import inspect
 import math
 import re
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import cast
-from urllib.parse import unquote
 
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.training.data.examples import Example, GoldPage
+from vrag_ray.training.data.named_pages import NamedPages
 from vrag_ray.training.rewards.judge import Judge
 from vrag_ray.training.rewards.reward import (
     Page,
@@ -31,7 +30,7 @@ from vrag_ray.training.rewards.reward import (
     pages_by_node,
     well_formed,
 )
-from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator, VragError
+from vrag_ray.types import Document, VragError
 from vrag_ray.types.dotted_path import load_object
 
 VRAG_RL_WEIGHTS = RewardWeights(answer=0.7, retrieval=0.2, format=0.1)
@@ -125,37 +124,18 @@ def resolve_gold(examples: Iterable[Example], documents: Iterable[Document]) -> 
     A document answers to the file names of its uris. Raises ``VragError``, which names example and file, for a file
     that no document or more than one answers to, for one that could not be read, and for a page that it has not.
     """
-    by_name: dict[str, dict[str, Document]] = defaultdict(dict)
-    for document in documents:
-        for uri in document.uris:
-            by_name[_file_name(unquote(uri) if uri.startswith("file:") else uri)][document.doc_id] = document
+    pages = NamedPages(documents)
     resolved: dict[str, tuple[Page, ...]] = {}
     for example in examples:
         if example.uid in resolved:
             raise VragError(f"two examples have the uid {example.uid!r}: uids name examples, so give each its own")
-        resolved[example.uid] = tuple(_page(example.uid, page, by_name) for page in example.gold)
+        resolved[example.uid] = tuple(_page(example.uid, page, pages) for page in example.gold)
     return resolved
 
 
-def _page(uid: str, gold: GoldPage, by_name: Mapping[str, Mapping[str, Document]]) -> Page:
-    named = by_name.get(_file_name(gold.file_name), {})
-    which = f"example {uid!r}: gold file {gold.file_name!r}"
-    if not named:
-        raise VragError(f"{which} is not in the collection: ingest it, or correct the name")
-    if len(named) > 1:
-        raise VragError(f"{which} is the name of {len(named)} documents of the collection: keep one, or rename them")
-    [document] = named.values()
-    if document.status is DocumentStatus.ERROR:
-        raise VragError(f"{which} could not be read by ingest: {document.error or 'no reason given'}")
-    if document.kind not in (DocumentKind.PDF, DocumentKind.IMAGE):
-        raise VragError(f"{which} is a {document.kind}, which has no pages: leave its gold page out")
-    if gold.page > document.units:
-        raise VragError(f"{which} has {document.units} pages, so none is page {gold.page}")
-    return document.doc_id, Locator(page=gold.page).key
-
-
-def _file_name(path: str) -> str:
-    return path.replace("\\", "/").rsplit("/", 1)[-1]
+def _page(uid: str, gold: GoldPage, pages: NamedPages) -> Page:
+    doc_id, locator = pages.find(gold.file_name, gold.page, f"example {uid!r}: gold file {gold.file_name!r}")
+    return doc_id, locator.key
 
 
 def user_reward(path: str) -> UserReward:
