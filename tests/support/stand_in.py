@@ -129,6 +129,8 @@ class StandIn:
         self.searched: list[str | Query] = []
         self.beside: tuple[str, ...] = ()
         """Collections that are served beside the main one."""
+        self.starting: set[str] = set()
+        """Those of them that are not ready."""
         self.collections: list[tuple[str, ...]] = []
         """What each search, listing, upload and deletion named."""
         self.retriever_ready = True
@@ -237,7 +239,11 @@ class StandInSearch:
             legs=("lexical", "late"),
             heatmaps=self._of.heatmaps,
         )
-        return (state, *(replace(state, collection=name) for name in self._of.beside))
+        beside = [replace(state, collection=name) for name in self._of.beside]
+        waits = [one.collection in self._of.starting for one in beside]
+        late = [replace(one, ready=False, why="starting") for one in beside]
+        beside = [second if wait else first for first, second, wait in zip(beside, late, waits, strict=True)]
+        return (state, *beside)
 
     async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
         self._of.heated.append((query, doc_id, page))

@@ -23,6 +23,7 @@ from vrag_ray.compat.corpus_records import (
 )
 from vrag_ray.config import load_settings
 from vrag_ray.embedding.registry import named_embedder
+from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.types import HYBRID, DocumentKind, Hit, VragError
 from vrag_ray.types.redaction import public_uri
 
@@ -75,6 +76,7 @@ class SearchEngine:
         self.file_data_list: list[dict[str, object]] = []
         self._shelves: list[_Shelf] = []
         self._loop: _LoopThread | None = None
+        self._loader = LegLoader()
         if dataset_dir is not None:
             folder = Path(dataset_dir) / (node_dir_prefix or NODE_FOLDER)
             records = folder / list_name(embed_model_name)
@@ -226,7 +228,7 @@ class SearchEngine:
 
         require_collection(str(folder))
         settings = self._settings.model_copy(update={"collection": str(folder)})
-        retriever = loop.run(ShardedRetriever.start_local(settings, name=str(folder)))
+        retriever = loop.run(ShardedRetriever.start_local(settings, name=str(folder), loader=self._loader))
         model = retriever.status().embedder_id
         others = {one.embedder_id for one in retriever.collection.documents() if not one.error} - {model}
         if model and others:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -17,9 +17,12 @@ from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
 from vrag_ray.index.search.federated import FederatedRetriever, local_members
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.modes import DisagreeingSpacesError
+from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.index.search.snapshot import Snapshot
+from vrag_ray.index.search.vector_leg import VectorLeg
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Query, SearchAnswer
+from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Query, SearchAnswer, VragError
 from vrag_ray.types.collection_names import UnknownCollectionError
 from vrag_ray.types.filters import SearchFilter
 
@@ -63,6 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``whole`` has what ``left`` and ``right`` have together, and the coloured pages likewise."""
     root = tmp_path_factory.mktemp("collections")
     plant(root / "whole", NOTES)
+    plant(root / "copy", NOTES)
     plant(root / "left", {name: NOTES[name] for name in ("d0", "d1", "d2", "d5")})
     plant(root / "right", {name: NOTES[name] for name in ("d3", "d4", "d5")})
     fill(root / "colours")
@@ -106,6 +110,26 @@ def test_hits_name_their_collection_and_a_document_in_both_is_found_once_in_the_
         assert where == {"d0": "left", "d1": "left", "d2": "left", "d3": "right", "d4": "right", "d5": names[0]}
         assert answer.collections == names
         assert (answer.shards_ok, answer.shards_total) == (2, 2)
+
+
+def test_a_copy_beside_a_collection_changes_no_result(folder: Path) -> None:
+    both = settings_for(folder / "whole", copy=folder / "copy")
+    queries = ("red plum", "pear", "apple pie jam")
+    for top_k in (1, 3, 12):
+        together = search(both, ["*"], *queries, top_k=top_k)
+        whole = search(settings_for(folder / "whole"), [], *queries, top_k=top_k)
+        for mine, theirs in zip(together.results, whole.results, strict=True):
+            assert [hit.passage.id for hit in mine] == [hit.passage.id for hit in theirs]
+            assert [hit.score for hit in mine] == pytest.approx([hit.score for hit in theirs])
+
+
+def test_a_document_of_two_collections_is_shown_as_the_one_has_it_that_the_filter_lets_through(tmp_path: Path) -> None:
+    for name, year in (("old", 2020), ("new", 2021)):
+        plant(tmp_path / name, {"d": ["tidal lagoon"]}, year=year)
+    settings = settings_for(tmp_path / "old", new=tmp_path / "new")
+    answer = search(settings, ["*"], "lagoon", filter=SearchFilter(meta={"year": 2021}))
+    [hit] = answer.results[0]
+    assert (hit.passage.meta["year"], hit.collection) == (2021, "new")
 
 
 def test_words_of_several_collections_are_weighed_by_how_much_of_the_query_a_page_covers(tmp_path: Path) -> None:
@@ -171,7 +195,7 @@ def test_names_that_are_not_served_and_documents_that_nobody_has_are_refused(fol
     settings = settings_for(folder / "left", right=folder / "right")
     with pytest.raises(UnknownCollectionError, match=r"no collection 'top' here: use left, right, or \* for all"):
         search(settings, ["left", "top"], "plum")
-    with pytest.raises(NotFoundError, match="document ffffffffffff is not in this collection"):
+    with pytest.raises(NotFoundError, match="document ffffffffffff is not in left and right: where another collection"):
         search(settings, ["*"], "plum", filter=SearchFilter(doc_ids=["f" * 12]))
 
 
@@ -186,6 +210,52 @@ def test_a_heat_map_is_of_the_collection_that_has_the_page(folder: Path) -> None
         asyncio.run(heat_of("d0"))
     with pytest.raises(NotFoundError, match="is not in this collection"):
         asyncio.run(heat_of("nobody"))
+
+
+def test_a_heat_map_goes_on_while_a_newer_version_comes_into_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(tmp_path / "c")
+    embedded = VectorLeg.vectors
+
+    async def check() -> None:
+        async with side_by_side(settings_for(tmp_path / "c")) as federated:
+            retriever = await federated.member()
+            refreshing: list[asyncio.Task[int]] = []
+            waiting, unused = asyncio.Event(), Snapshot.unused
+
+            async def announced(snapshot: Snapshot) -> None:
+                waiting.set()
+                await unused(snapshot)
+
+            async def published_meanwhile(leg: VectorLeg, queries: Sequence[Query]) -> object:
+                plant(tmp_path / "c", {"e": ["five"]})
+                refreshing.append(asyncio.create_task(retriever.refresh()))
+                await asyncio.wait_for(waiting.wait(), 30)
+                return await embedded(leg, queries)
+
+            monkeypatch.setattr(Snapshot, "unused", announced)
+            monkeypatch.setattr(VectorLeg, "vectors", published_meanwhile)
+            assert (await federated.heat("red", doc_id_of("a"), 1)).shape == (4, 4)
+            assert await refreshing[0] == 3
+
+    asyncio.run(check())
+
+
+def test_one_collection_that_is_not_ready_keeps_no_other_from_its_heat_maps(folder: Path) -> None:
+    class Starting:
+        async def retriever(self) -> ShardedRetriever:
+            raise VragError("starting")
+
+    async def check() -> None:
+        members = local_members(settings_for(folder / "colours"))
+        federated = FederatedRetriever({"starting": Starting(), **members}, 4)
+        assert (await federated.heat("red", doc_id_of("a"), 1)).shape == (4, 4)
+        with pytest.raises(VragError, match="starting"):
+            await federated.heat("red", doc_id_of("nobody"), 1)
+        await members["colours"].close()
+
+    asyncio.run(check())
 
 
 def test_embedders_are_loaded_once_for_all_collections(folder: Path) -> None:
@@ -204,8 +274,9 @@ def test_embedders_are_loaded_once_for_all_collections(folder: Path) -> None:
 def test_a_model_is_let_go_of_with_the_last_leg_that_has_it(folder: Path) -> None:
     loader, record = LegLoader(), Collection.open(folder / "colours").space("late")
     leg = loader.space(record, LATE)
-    assert loader.space(record, LATE) is leg
+    other = loader.space(record, LATE.model_copy(update={"actors": 4, "weight": 0.5}))
+    assert (other.embedder is leg.embedder, other.weight) == (True, 0.5)
     embedder = weakref.ref(leg.embedder)
-    del leg
+    del leg, other
     gc.collect()
     assert embedder() is None

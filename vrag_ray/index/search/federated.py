@@ -15,7 +15,8 @@ from vrag_ray.index.search.joint_search import search_jointly
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.modes import common_mode
 from vrag_ray.index.search.retriever import ShardedRetriever
-from vrag_ray.types import HYBRID, NotFoundError, Query, SearchAnswer
+from vrag_ray.index.search.snapshot import parts_of
+from vrag_ray.types import HYBRID, NotFoundError, Query, SearchAnswer, VragError
 from vrag_ray.types.collection_names import chosen_names, one_name
 from vrag_ray.types.filters import SearchFilter
 
@@ -80,16 +81,13 @@ class FederatedRetriever:
         """
         return await self._members[one_name(self._members, name)].retriever()
 
-    async def check(self, names: Sequence[str], mode: str = HYBRID) -> None:
-        """Raise what a search of these collections in this mode would raise."""
+    async def check(self, names: Sequence[str], mode: str = HYBRID, filter: SearchFilter | None = None) -> None:
+        """Raise what a search of these collections in this mode and with this filter would raise."""
         found = [await self._members[name].retriever() for name in chosen_names(self._members, names)]
         having = [one.snapshot for one in found if not one.snapshot.is_empty]
         if having:
             common_mode(mode, having)
-
-    async def refresh(self, name: str = "") -> int:
-        """As ``ShardedRetriever.refresh``."""
-        return await (await self.member(name)).refresh()
+            parts_of(having, filter)
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """As ``ShardedRetriever.embed``: all collections share the embedder of texts."""
@@ -97,13 +95,14 @@ class FederatedRetriever:
 
     async def heat(self, query: str | Query, doc_id: str, page: int) -> NDArray[np.float32]:
         """As ``ShardedRetriever.heat``, of the first collection that has the document and can tell."""
-        problem: NotFoundError | None = None
+        problem: VragError | None = None
         for member in self._members.values():
-            retriever = await member.retriever()
             try:
+                retriever = await member.retriever()
                 document = retriever.collection.document(doc_id)
-            except NotFoundError as error:
-                problem = problem or error
+            except VragError as error:
+                # It is not there, or the collection is not ready.
+                problem = problem if problem is not None and isinstance(error, NotFoundError) else error
                 continue
             try:
                 return await retriever.heat(query, document.doc_id, page)

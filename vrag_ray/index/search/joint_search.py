@@ -67,7 +67,9 @@ async def _search(
     limits = {"top_k": top_k, "candidates": candidates}
     asked, lexical = await asyncio.gather(
         asyncio.gather(*(search_leg(leg, parts, queries, **limits, mode=mode) for leg in legs)),
-        _lexical(parts, queries, top_k, candidates) if mode in (HYBRID, LEXICAL) else _nothing(),
+        _lexical(parts, queries, top_k, candidates, comparable=len(named) > 1)
+        if mode in (HYBRID, LEXICAL)
+        else _nothing(),
     )
     ranked = [
         rank(mode, [one.found[n] for one in asked if n in one.found], lexical.get(n))[:top_k]
@@ -76,7 +78,7 @@ async def _search(
     passages, damaged = await asyncio.to_thread(_hydrate, parts, [item.id for items in ranked for item in items])
     hits = [[_hit(item, *passages[item.id]) for item in items if item.id in passages] for items in ranked]
     results = await seen({part.snapshot.name: part.snapshot for part in parts}, hits, asked)
-    problems = tuple(dict.fromkeys(problem for one in asked if one.fan is not None for problem in one.fan.problems))
+    problems = tuple(dict.fromkeys(problem for one in asked for problem in one.problems))
     return SearchAnswer(
         results=tuple(results),
         shards_ok=_shards_ok(having, parts, asked),
@@ -85,7 +87,7 @@ async def _search(
         collection_version=named[0].collection.version,
         notices=(
             *_standing_notices(named),
-            *(problems or tuple(problem for one in having for problem in one.shards.problems())),
+            *(problems or _shard_problems(having)),
             *damaged,
             *_query_notices(having, queries, mode, asked, lexical, filtered=wanted is not None),
         ),
@@ -93,12 +95,16 @@ async def _search(
     )
 
 
-async def _lexical(parts: Sequence[Part], queries: Sequence[Query], top_k: int, candidates: int) -> dict[int, Leg]:
+async def _lexical(
+    parts: Sequence[Part], queries: Sequence[Query], top_k: int, candidates: int, *, comparable: bool
+) -> dict[int, Leg]:
     narrowed = [(part.collection, part.wanted) for part in parts]
     numbers = [n for n, query in enumerate(queries) if query.text.strip()]
     found = await asyncio.gather(
         *(
-            asyncio.to_thread(lexical_leg, narrowed, queries[n].text, top_k=top_k, candidates=candidates)
+            asyncio.to_thread(
+                lexical_leg, narrowed, queries[n].text, top_k=top_k, candidates=candidates, comparable=comparable
+            )
             for n in numbers
         )
     )
@@ -114,7 +120,13 @@ def _shards_ok(having: Sequence[Snapshot], parts: Sequence[Part], asked: Sequenc
     searched = {part.snapshot.name for part in parts}
     unasked = sum(one.shards.healthy for one in having if one.name not in searched)
     healthy = sum(part.snapshot.shards.healthy for part in parts)
-    return unasked + min((one.fan.shards_ok for one in asked if one.fan is not None), default=healthy)
+    return unasked + min((one.shards_ok for one in asked if one.shards_ok is not None), default=healthy)
+
+
+def _shard_problems(having: Sequence[Snapshot]) -> tuple[str, ...]:
+    if len(having) == 1:
+        return having[0].shards.problems()
+    return tuple(f"{one.name}: {problem}" for one in having for problem in one.shards.problems())
 
 
 def _standing_notices(named: Sequence[Snapshot]) -> list[str]:
@@ -160,8 +172,8 @@ def _hit(item: Fused, snapshot: Snapshot, passage: Passage) -> Hit:
 
 
 def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple[Snapshot, Passage]], tuple[str, ...]]:
-    """The passages by id, each of the first collection that has it, and a notice for each that is damaged on disk and
-    therefore left out. Blocking."""
+    """The passages by id, each of the first collection that has it and whose filter lets it through, and a notice for
+    each that is damaged on disk. Blocking."""
     found: dict[str, tuple[Snapshot, Passage]] = {}
     damaged: list[str] = []
     for part in parts:
@@ -171,6 +183,7 @@ def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple
             name: (part.snapshot, passage)
             for name, passage in passages.items()
             if part.collection.has_document(passage.doc_id)
+            and (part.wanted is None or part.wanted.matches_meta(passage.meta))
         }
         damaged += problems
     return found, tuple(damaged)

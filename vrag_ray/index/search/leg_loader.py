@@ -2,40 +2,54 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import ParamSpec, TypeVar
 from weakref import WeakValueDictionary
 
 from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.embedding.base import Embedder
+from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.index.search.vector_leg import VectorLeg, space_leg, text_leg
 from vrag_ray.index.storage.spaces import SpaceRecord
 
-SpaceKey = tuple[str, str, bool, SpaceConfig]
+P = ParamSpec("P")
+T = TypeVar("T")
+_NOT_THE_EMBEDDERS = ("batch", "actors", "num_gpus", "binary", "exhaustive_below", "candidates", "weight")
+"""Settings of a space that say how it is filled and searched: embedders that differ in these alone are the same."""
 
 
 class LegLoader:
-    """A leg of a space is shared as long as a served collection has it, and its model is let go of after that.
+    """An embedder of a space is shared as long as a served collection has it, and let go of after that.
 
-    Thread-safe; what is being loaded by one caller is waited for by the others.
+    ``text`` and ``space`` are called in its one thread, by ``run``.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="embedders")
         self._texts: dict[EmbedderConfig, tuple[VectorLeg | None, str]] = {}
-        self._spaces: WeakValueDictionary[SpaceKey, VectorLeg] = WeakValueDictionary()
+        self._embedders: WeakValueDictionary[SpaceConfig, Embedder] = WeakValueDictionary()
+
+    async def run(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """In a thread of its own: a model that takes minutes must not hold the threads that searches need."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
 
     def text(self, config: EmbedderConfig) -> tuple[VectorLeg | None, str]:
         """As ``text_leg``."""
-        with self._lock:
-            if config not in self._texts:
-                self._texts[config] = text_leg(config)
-            return self._texts[config]
+        if config not in self._texts:
+            self._texts[config] = text_leg(config)
+        return self._texts[config]
 
     def space(self, record: SpaceRecord, config: SpaceConfig) -> VectorLeg:
-        """As ``space_leg``."""
-        key = (record.name, record.embedder_id, record.multi_vector, config)
-        with self._lock:
-            leg = self._spaces.get(key)
-            if leg is None:
-                leg = space_leg(record, config)
-                self._spaces[key] = leg
-            return leg
+        """The leg of one of a collection's spaces. Raises VragError as ``space_embedder`` and ``space_leg``."""
+        defaults = {name: SpaceConfig.model_fields[name].default for name in _NOT_THE_EMBEDDERS}
+        key = config.model_copy(update=defaults)
+        embedder = self._embedders.get(key)
+        if embedder is None:
+            embedder = space_embedder(config)
+            # One whose class takes no weak references is not shared.
+            with suppress(TypeError):
+                self._embedders[key] = embedder
+        return space_leg(record, config, embedder)

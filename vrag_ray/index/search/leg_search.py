@@ -14,7 +14,7 @@ from vrag_ray.index.search.fusion import Leg, best_windows
 from vrag_ray.index.search.legs import LEAST_READABLE
 from vrag_ray.index.search.snapshot import Part
 from vrag_ray.index.search.vector_leg import VectorLeg
-from vrag_ray.index.shards.scored import merge
+from vrag_ray.index.shards.scored import merge_distinct
 from vrag_ray.index.shards.shards import FanOut
 from vrag_ray.types import HYBRID, Query, VragError
 
@@ -24,7 +24,8 @@ class AskedLeg:
     """The queries that a leg was asked, by number: how much of each its embedder can read, their vectors, [n, dim], or
     why there are none, and what was found.
 
-    ``fan`` is of the last search of the shards, None where nothing was asked of them.
+    ``shards_ok`` is that of the search of the shards that fewest answered, None where nothing was asked of them;
+    ``problems`` say why the others did not.
     """
 
     leg: VectorLeg
@@ -32,7 +33,8 @@ class AskedLeg:
     vectors: dict[int, NDArray[np.float32]] = field(default_factory=dict)
     faults: dict[int, str] = field(default_factory=dict)
     found: dict[int, Leg] = field(default_factory=dict)
-    fan: FanOut | None = None
+    shards_ok: int | None = None
+    problems: tuple[str, ...] = ()
 
 
 async def search_leg(
@@ -43,22 +45,23 @@ async def search_leg(
     ``leg`` embeds the queries for all of them. Raises VragError where a leg that was asked by name cannot embed one.
     """
     asked = await _asked(leg, queries, mode)
-    numbers, vectors = list(asked.vectors), list(asked.vectors.values())
     fetch_k = max(candidates, top_k)
-    while len(asked.found) < len(numbers):
+    while numbers := [number for number in asked.vectors if number not in asked.found]:
+        vectors = [asked.vectors[number] for number in numbers]
         fans = await asyncio.gather(
             *(
                 part.snapshot.shards.search(part.collection.version, leg.name, vectors, fetch_k, part.wanted)
                 for part in parts
             )
         )
-        asked.fan = _joined(fans, fetch_k)
-        for number, windows in zip(numbers, asked.fan.results, strict=True):
+        fan = _joined(parts, fans, fetch_k)
+        asked.shards_ok = fan.shards_ok if asked.shards_ok is None else min(fan.shards_ok, asked.shards_ok)
+        asked.problems = tuple(dict.fromkeys((*asked.problems, *fan.problems)))
+        for number, windows in zip(numbers, fan.results, strict=True):
             found = Leg(leg.name, best_windows(windows), len(windows) < fetch_k, leg.weight)
             # Long pages have many windows: widen until there are enough pages or no more windows.
             if len(found.pages) >= top_k or found.complete:
-                # The first that suffices counts: what is fused must not depend on the other queries.
-                asked.found.setdefault(number, found)
+                asked.found[number] = found
         fetch_k *= 4
     return asked
 
@@ -77,10 +80,12 @@ async def _asked(leg: VectorLeg, queries: Sequence[Query], mode: str) -> AskedLe
     return AskedLeg(leg, readable, vectors, faults)
 
 
-def _joined(fans: Sequence[FanOut], k: int) -> FanOut:
+def _joined(parts: Sequence[Part], fans: Sequence[FanOut], k: int) -> FanOut:
     """The ``k`` best windows of each query over several collections."""
     if len(fans) == 1:
         return fans[0]
-    results = [merge(lists, k) for lists in zip(*(fan.results for fan in fans), strict=True)]
-    problems = tuple(problem for fan in fans for problem in fan.problems)
+    results = [merge_distinct(lists, k) for lists in zip(*(fan.results for fan in fans), strict=True)]
+    problems = tuple(
+        f"{part.snapshot.name}: {problem}" for part, fan in zip(parts, fans, strict=True) for problem in fan.problems
+    )
     return FanOut(results, sum(fan.shards_ok for fan in fans), problems)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from vrag_ray.index.search.fusion import Fused, Leg, best_windows, fuse, unfused
 from vrag_ray.index.search.lexical import lexical_search
-from vrag_ray.index.shards.scored import Scored, merge
+from vrag_ray.index.shards.scored import Scored, merge_distinct
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import HYBRID, LEXICAL, Query
@@ -20,21 +20,24 @@ _QUOTED_CHARS = 80
 
 
 def lexical_leg(
-    parts: Sequence[tuple[Collection, SearchFilter | None]], query: str, *, top_k: int, candidates: int
+    parts: Sequence[tuple[Collection, SearchFilter | None]],
+    query: str,
+    *,
+    top_k: int,
+    candidates: int,
+    comparable: bool = False,
 ) -> Leg:
     """The pages that have words of ``query``: of at least ``candidates`` windows, and ``top_k`` if there are so many.
 
     The leg's weight is how much of the query the best page covers, see ``term_scores``. BM25 weighs words by how rare
-    they are in one collection, so scores of several collections do not compare: with more than one part, the score of
-    a page is the share of the query that it covers in its own collection.
+    they are in one collection, so scores of several collections do not compare: where they must, the score of a page is
+    the share of the query that it covers in its own collection, 0..1.
     """
     terms = index_terms(query)
-    units = [1.0]
-    if len(parts) > 1:
-        units = [collection.term_scores.ceiling(terms) for collection, _ in parts]
+    units = [collection.term_scores.ceiling(terms) if comparable else 1.0 for collection, _ in parts]
     fetch_k = max(candidates, top_k)
     while True:
-        windows = merge(
+        windows = merge_distinct(
             [
                 _in_units(lexical_search(collection, query, fetch_k, wanted), unit)
                 for (collection, wanted), unit in zip(parts, units, strict=True)
@@ -49,7 +52,7 @@ def lexical_leg(
         fetch_k *= 4
     if not pages:
         return Leg(LEXICAL, pages, complete, 0.0)
-    ceiling = 1.0 if len(parts) > 1 else parts[0][0].term_scores.ceiling(terms)
+    ceiling = 1.0 if comparable else parts[0][0].term_scores.ceiling(terms)
     return Leg(LEXICAL, pages, complete, lexical_weight(pages[0].score, ceiling))
 
 

@@ -54,14 +54,18 @@ def _disagreement(mode: str, snapshots: Sequence[Snapshot]) -> str:
     shared = frozenset.intersection(*(_spaces(one.legs, HYBRID) for one in snapshots))
     common = [LEXICAL, *(name for name in snapshots[0].legs.by_name if any(space[0] == name for space in shared))]
     own = [
-        f"{one.name} has "
-        + (", ".join(f"{name} of {embedder}" for name, embedder, _ in sorted(_spaces(one.legs, HYBRID))) or "none")
-        for one in snapshots
+        f"{one.name} has " + (", ".join(map(_named, sorted(_spaces(one.legs, HYBRID)))) or "none") for one in snapshots
     ]
     return (
         f"the vectors of these collections cannot be compared in mode {mode}: {'; '.join(own)}. Search one at a time, "
-        f"or in mode {' or '.join(common)}, or give them the same spaces with `vrag embed`"
+        f"or in mode {' or '.join(common)}, or give them the same spaces (`vrag embed`) and the same precision "
+        "(spaces.NAME.binary in the configuration)"
     )
+
+
+def _named(space: Space) -> str:
+    name, embedder, is_binary = space
+    return f"{name} of {embedder}{' in one bit a dimension' if is_binary else ''}"
 
 
 def used_mode(mode: str, legs: ServedLegs) -> str:

@@ -89,7 +89,7 @@ class ShardedRetriever:
         cls, settings: Settings, shards: Callable[[str, IndexConfig], Shards], name: str, loader: LegLoader
     ) -> ShardedRetriever:
         collection = await asyncio.to_thread(Collection.open, settings.collection)
-        legs = await asyncio.to_thread(load_legs, settings, collection, loader)
+        legs = await loader.run(load_legs, settings, collection, loader)
         pool = shards(collection.root, settings.index)
         await pool.load(collection.version, legs.specs)
         return cls(settings, Snapshot(name, collection, legs, pool), loader)
@@ -116,7 +116,7 @@ class ShardedRetriever:
             if newest == old.collection.version:
                 return newest
             collection = await asyncio.to_thread(Collection.open, old.collection.root, newest)
-            legs = await asyncio.to_thread(load_legs, self._settings, collection, self._loader)
+            legs = await self._loader.run(load_legs, self._settings, collection, self._loader)
             await self.pool.load(newest, legs.specs)
             self._served = Snapshot(old.name, collection, legs, self.pool)
             await old.unused()
@@ -161,7 +161,10 @@ class ShardedRetriever:
 
         Raises NotFoundError where no leg knows places on that page.
         """
-        served, asked = self._served, Query.of(query)
+        with self._served.in_use():
+            return await self._heat(self._served, Query.of(query), doc_id, page)
+
+    async def _heat(self, served: Snapshot, asked: Query, doc_id: str, page: int) -> NDArray[np.float32]:
         document = served.collection.document(doc_id)
         look = Look(passage_id(document.doc_id, Locator(page=page), 0), document.doc_id, 0)
         for leg in served.legs.by_name.values():

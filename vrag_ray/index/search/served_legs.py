@@ -76,8 +76,10 @@ def _recorded(record: SpaceRecord) -> SpaceConfig:
 def _state(collection: Collection, text: VectorLeg | None) -> list[str]:
     if collection.version == 0:
         return ["the collection is empty: ingest documents to search them"]
+    # Read here, and not on the event loop at the first search.
+    documents = collection.documents()
     wanted = text.embedder.id if text is not None else ""
-    others = sum(1 for d in collection.documents() if d.embedder_id != wanted and not d.error) if wanted else 0
+    others = sum(1 for d in documents if d.embedder_id != wanted and not d.error) if wanted else 0
     if not others:
         return []
     return [f"{others} documents were embedded by another model and are found by words only: ingest them again"]

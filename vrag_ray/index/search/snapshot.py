@@ -18,7 +18,7 @@ from vrag_ray.types.filters import SearchFilter
 class Snapshot:
     """A collection's version with its legs and shards, and how many searches still use it.
 
-    ``name`` is what requests and hits call the collection; "" where there is only one.
+    ``name`` is what requests and hits call the collection; "" where nobody has to tell it from others.
     """
 
     name: str
@@ -87,5 +87,10 @@ def _holders(snapshots: Sequence[Snapshot], doc_id: str) -> dict[str, str]:
         except NotFoundError as error:
             problems.append(error)
     if not found:
+        if all(one.name for one in snapshots):
+            searched = " and ".join(one.name for one in snapshots)
+            raise NotFoundError(
+                f"document {doc_id} is not in {searched}: where another collection has it, name that one to search it"
+            )
         raise problems[0]
     return found

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vrag_ray.config import EmbedderConfig, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.embedding.pictures import fitted_to
-from vrag_ray.embedding.registry import load_embedder, space_embedder
+from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.types import TEXT, Query, VragError
@@ -64,9 +64,8 @@ def text_leg(config: EmbedderConfig) -> tuple[VectorLeg | None, str]:
     return VectorLeg(SpaceSpec(TEXT, loaded.embedder.id), loaded.embedder), loaded.notice
 
 
-def space_leg(record: SpaceRecord, config: SpaceConfig) -> VectorLeg:
-    """The leg of one of the collection's spaces. Raises VragError where its embedder cannot be loaded or is another."""
-    embedder = space_embedder(config)
+def space_leg(record: SpaceRecord, config: SpaceConfig, embedder: Embedder) -> VectorLeg:
+    """The leg of one of the collection's spaces. Raises VragError where ``embedder`` is not the one that filled it."""
     if embedder.id != record.embedder_id:
         raise VragError(
             f"it holds vectors of {record.embedder_id} and spaces.{record.name} is set to {embedder.id}: "

@@ -71,11 +71,15 @@ class LateIndex:
         wrong = next((query for query in queries if query.ndim != 2 or query.shape[1] != self.dim), None)
         if wrong is not None:
             raise VragError(f"a query has shape {wrong.shape}, this shard holds vectors of {self.dim} dimensions")
-        if self._first is not None:
-            return [self._among(query, self._nearest(self._first, query, k, wanted), k) for query in queries]
         mask = self.rows.mask(wanted)
-        scores = self._scan(queries)
         allowed = np.arange(self.size) if mask is None else np.flatnonzero(mask)
+        if mask is not None and len(allowed) <= max(k, self._candidates):
+            # So few need neither a scan of all pages nor a choice of candidates.
+            return [self._among(query, allowed, k) for query in queries]
+        if self._first is not None:
+            nearest = self._nearest(self._first, queries, k, wanted)
+            return [self._among(query, numbers, k) for query, numbers in zip(queries, nearest, strict=True)]
+        scores = self._scan(queries)
         return [self._best(query, allowed, row[allowed], k) for query, row in zip(queries, scores, strict=True)]
 
     def sight(self, passage_id: str, query: Floats | None) -> Sight | None:
@@ -87,11 +91,13 @@ class LateIndex:
         heat = heat_map(query, self._page(number), (rows, columns)) if rows and query is not None else None
         return Sight(heat, self.phashes[number])
 
-    def _nearest(self, first: FlatIndex, query: Floats, k: int, wanted: SearchFilter | None) -> NDArray[np.int64]:
-        """Row numbers of the pages whose mean vectors are nearest to the query's."""
-        mean = query.mean(axis=0, keepdims=True)
-        found = first.search(mean, max(k, self._candidates), wanted)[0]
-        return np.array(sorted(self._number_of[scored.id] for scored in found), np.int64)
+    def _nearest(
+        self, first: FlatIndex, queries: Sequence[Floats], k: int, wanted: SearchFilter | None
+    ) -> list[NDArray[np.int64]]:
+        """For each query the row numbers of the pages whose mean vectors are nearest to its own mean."""
+        means = np.stack([query.mean(axis=0) for query in queries])
+        found = first.search(means, max(k, self._candidates), wanted)
+        return [np.array(sorted(self._number_of[one.id] for one in windows), np.int64) for windows in found]
 
     def _among(self, query: Floats, numbers: NDArray[np.int64], k: int) -> list[Scored]:
         scores = np.array([self._score(query, number) for number in numbers.tolist()], np.float32)

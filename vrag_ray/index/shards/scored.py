@@ -25,6 +25,16 @@ class Scored:
         return self.id.rsplit(":", 1)[0]
 
 
+def merge_distinct(parts: Iterable[Sequence[Scored]], k: int) -> list[Scored]:
+    """As ``merge``, of lists that may share windows: each of them once, with its best score."""
+    found: dict[str, Scored] = {}
+    for one in heapq.merge(*parts, key=lambda scored: scored.sort_key):
+        if len(found) >= k:
+            break
+        found.setdefault(one.id, one)
+    return list(found.values())
+
+
 def merge(parts: Iterable[Sequence[Scored]], k: int) -> list[Scored]:
     """The ``k`` best of several lists, each ordered by (-score, id), in the same order."""
     return list(islice(heapq.merge(*parts, key=lambda scored: scored.sort_key), k))

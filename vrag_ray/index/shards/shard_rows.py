@@ -13,6 +13,7 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.rows import SHARD_COLUMNS, CorruptionError, meta_from_json, shard_checksum
 from vrag_ray.index.storage.spaces import SPACE_COLUMNS, space_row_is_sound
+from vrag_ray.types import Meta
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -23,27 +24,35 @@ if TYPE_CHECKING:
 class ShardRows:
     """The rows of one shard, ordered by passage id as an index numbers them.
 
-    ``doc_of``, ``kind_of`` and ``meta_of`` [n] index the short lists beside them; ``ids`` is an Arrow string array.
+    ``doc_of``, ``kind_of`` and ``meta_of`` [n] are numbers of what stands beside them: ``documents`` by id, ``kinds``,
+    ``metas``. ``ids`` is an Arrow string array.
     """
 
     ids: pa.Array
     doc_of: NDArray[np.int32]
-    doc_ids: list[str]
+    documents: dict[str, int]
     kind_of: NDArray[np.int8]
     kinds: list[str]
     meta_of: NDArray[np.int32]
-    metas: list[str]
+    metas: list[Meta]
 
     @classmethod
     def of(cls, ids: Sequence[str], docs: Sequence[str], kinds: Sequence[str], metas: Sequence[str]) -> ShardRows:
         """From columns that are ordered by id."""
         import pyarrow as pa
 
-        doc_ids, doc_of = _coded(docs)
+        documents, doc_of = _coded(docs)
         kind_names, kind_of = _coded(kinds)
         meta_names, meta_of = _coded(metas)
         return cls(
-            pa.array(ids, pa.string()), doc_of, doc_ids, kind_of.astype(np.int8), kind_names, meta_of, meta_names
+            pa.array(ids, pa.string()),
+            doc_of,
+            documents,
+            kind_of.astype(np.int8),
+            list(kind_names),
+            meta_of,
+            # Parsed once, and not for every search with a filter.
+            [meta_from_json(meta) for meta in meta_names],
         )
 
     @property
@@ -57,13 +66,14 @@ class ShardRows:
             return None
         mask = np.ones(len(self.ids), dtype=np.bool_)
         if wanted.doc_ids is not None:
-            allowed = set(wanted.doc_ids)
-            mask &= np.array([doc_id in allowed for doc_id in self.doc_ids], dtype=np.bool_)[self.doc_of]
+            allowed = np.zeros(len(self.documents), dtype=np.bool_)
+            allowed[[self.documents[doc_id] for doc_id in wanted.doc_ids if doc_id in self.documents]] = True
+            mask &= allowed[self.doc_of]
         if wanted.kinds is not None:
             kinds = {str(kind) for kind in wanted.kinds}
             mask &= np.array([kind in kinds for kind in self.kinds], dtype=np.bool_)[self.kind_of]
         if wanted.meta:
-            fits = np.array([wanted.matches_meta(meta_from_json(meta)) for meta in self.metas], dtype=np.bool_)
+            fits = np.array([wanted.matches_meta(meta) for meta in self.metas], dtype=np.bool_)
             mask &= fits[self.meta_of]
         return mask
 
@@ -148,8 +158,8 @@ def _damaged(row_id: str, collection: Collection) -> CorruptionError:
     return CorruptionError(f"passage {row_id} is damaged on disk: run `vrag verify {collection.root}`")
 
 
-def _coded(values: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
-    """The distinct values and, for each value, its number among them."""
+def _coded(values: Sequence[str]) -> tuple[dict[str, int], NDArray[np.int32]]:
+    """The distinct values with their numbers, in order, and for each value its number."""
     numbers: dict[str, int] = {}
     codes = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int32, len(values))
-    return list(numbers), codes
+    return numbers, codes

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 FORMAT = {"format": "vrag_ray collection", "layout": 2}
 MARKER = "collection.json"
 MIN_PREFIX = 8
+ID_LENGTH = 64
+"""Hex digits of a SHA-256."""
 
 
 class Collection:
@@ -86,7 +88,9 @@ class Collection:
         known = self._by_id()
         if doc_id in known:
             return known[doc_id]
-        matching = [d for d in known.values() if d.doc_id.startswith(doc_id)] if len(doc_id) >= MIN_PREFIX else []
+        # A whole id that is not here is asked of every collection of a service, which must cost nothing.
+        is_prefix = MIN_PREFIX <= len(doc_id) < ID_LENGTH
+        matching = [d for d in known.values() if d.doc_id.startswith(doc_id)] if is_prefix else []
         if len(matching) != 1:
             problem = "is ambiguous" if matching else "is not in this collection"
             raise NotFoundError(f"document {doc_id} {problem}: `vrag documents` lists the ids")
