@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+
 import streamlit as st
 
 from ui import asked_picture, conversation, evidence, feedback, gateway, graph_panel
@@ -71,6 +73,14 @@ def _welcome(options: Options) -> None:
 
 def _ask(options: Options, question: str, instead_of: str = "", picture: str | None = None) -> None:
     conversation.begin(options.request(question, picture), instead_of=instead_of)
+
+
+def _again(run: Watched, options: Options) -> None:
+    """The same once more: as this session asked it, else as the sidebar says."""
+    if run.request is None:
+        _ask(options, _question(run), run.run_id)
+    else:
+        conversation.begin(run.request.model_copy(update={"run_id": uuid.uuid4().hex}), instead_of=run.run_id)
 
 
 def _asked(run_id: str) -> Watched | None:
@@ -151,8 +161,8 @@ def _live(run: Watched, right: st.delta_generator.DeltaGenerator, options: Optio
             st.button(
                 "Ask again",
                 key=f"anew-{run.run_id}",
-                on_click=_ask,
-                args=(options, _question(run), run.run_id, _picture(run)),
+                on_click=_again,
+                args=(run, options),
             )
         return
     st.rerun()
@@ -188,8 +198,8 @@ def _finished(run: Watched, options: Options) -> None:
             "Retry",
             icon=":material/refresh:",
             key="retry",
-            on_click=_ask,
-            args=(options, question, run.run_id, picture),
+            on_click=_again,
+            args=(run, options),
         )
         with st.popover("Edit", icon=":material/edit:"):
             edited = st.text_area("Question", question, max_chars=MAX_QUESTION, key=f"edit-{run.run_id}")

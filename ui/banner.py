@@ -16,6 +16,8 @@ def banner(was_usable: bool) -> None:
     state = gateway.state()
     if state.usable != was_usable:
         st.rerun(scope="app")
+    if state.warning:
+        st.warning(plain(state.warning), icon=":material/warning:")
     if state.problem:
         st.error(plain(state.problem), icon=":material/cloud_off:")
         st.caption("This page goes on by itself when the server is back.")

@@ -23,13 +23,15 @@ LISTED = 1000
 
 @dataclass(frozen=True, slots=True)
 class GatewayState:
-    """Whether the gateway answers and is ready; if not, ``problem`` says why in words for the banner.
+    """Whether the gateway answers and is ready; if not, ``problem`` says why in words for the banner. ``warning`` says
+    what is amiss where it can be used all the same.
 
     ``collections`` by name, the main one first. ``heatmaps``: one of them has vectors that tell where on a page a query
     is seen. ``version`` changes with every change of one of them.
     """
 
     problem: str = ""
+    warning: str = ""
     agents: tuple[str, ...] = ()
     collections: tuple[str, ...] = ()
     version: int = 0
@@ -68,7 +70,11 @@ def _state(base_url: str) -> GatewayState:
     try:
         ready = _client_of(base_url).ready()
         waiting = [f"{name}: {part.why or 'not ready'}" for name, part in ready.parts.items() if not part.ready]
-        if waiting:
+        # What one of several collections lacks does not keep the others from answering.
+        is_partial = {name for name, part in ready.parts.items() if not part.ready} <= {"retriever", "library"} and any(
+            one.ready for one in ready.collections
+        )
+        if waiting and not is_partial:
             return GatewayState(problem=f"The server at {base_url} is not ready yet: {'; '.join(waiting)}")
         known = _client_of(base_url).models()
     except UnreachableError:
@@ -76,6 +82,7 @@ def _state(base_url: str) -> GatewayState:
     except ServerError as error:
         return GatewayState(problem=f"The server at {base_url} refused this app: {error}")
     return GatewayState(
+        warning="; ".join(waiting),
         agents=tuple(name for name in AGENTS if name in known),
         collections=tuple(one.name for one in ready.collections),
         # Versions only grow.

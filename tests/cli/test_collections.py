@@ -43,9 +43,11 @@ def test_several_folders_are_searched_as_one(capsys: pytest.CaptureFixture[str])
     assert "collections papers, slides, 2 of 2 shards" in printed
 
 
-def test_folders_of_one_name_are_told_apart_as_they_were_typed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_folders_of_one_name_are_told_apart_by_the_folder_above(capsys: pytest.CaptureFixture[str]) -> None:
     reply = searched(capsys, "tidal lagoon draft", "-c", "papers", "-c", "old/papers")
-    assert found(reply) == [("older", "old/papers"), ("paper", "papers")]
+    assert found(reply) == [("older", "old-papers"), ("paper", "papers")]
+    assert main(["search", "lagoon", "-c", "papers", "-c", "."]) == 1
+    assert "is not a collection" in capsys.readouterr().err
 
 
 def test_collections_of_a_configuration_are_meant_by_their_names(
@@ -54,7 +56,26 @@ def test_collections_of_a_configuration_are_meant_by_their_names(
     config = tmp_path / "config.yaml"
     config.write_text("collection: papers\ncollections: {deck: slides}\n", encoding="utf-8")
     reply = searched(capsys, "tidal lagoon", "-c", "deck", "--config", str(config))
-    assert [title for title, _ in found(reply)] == ["slide"]
+    assert found(reply) == [("slide", "deck")]
+    reply = searched(capsys, "tidal lagoon slide", "-c", "papers", "-c", "deck", "--config", str(config))
+    assert found(reply) == [("slide", "deck"), ("paper", "papers")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        (["search", "x" * 5000, "-c", "papers"], "queries.0"),
+        (["search", "x", "-c", "papers", "--mode", "m" * 40], "mode"),
+        (["ask", "x" * 5000, "-c", "papers"], "question"),
+        (["ask", "x", "-c", "papers", "--agent", ""], "agent"),
+    ],
+)
+def test_what_a_server_would_refuse_is_refused_with_the_name_of_the_field(
+    arguments: list[str], field: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert f" {field}: " in error and "internal error" not in error
 
 
 def test_a_question_is_answered_from_several_collections(capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,8 @@ from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.library.library import Library
+from vrag_ray.library.newest import UnreadableError
+from vrag_ray.serving.errors import status_of
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator, NotFoundError, PageText
 
 pytestmark = pytest.mark.anyio
@@ -103,5 +105,20 @@ async def test_what_was_added_or_deleted_a_moment_ago_is_seen_by_all_who_ask_now
         with pytest.raises(NotFoundError):
             await library.page_text(old, Locator(page=1))
         assert isinstance(await library.page_text(new, Locator(page=1)), PageText)
+    finally:
+        library.close()
+
+
+async def test_documents_of_a_collection_are_read_while_another_is_not_where_it_should_be(tmp_path: Path) -> None:
+    gone, here = tmp_path / "gone", tmp_path / "here"
+    doc_id = add(here, "a.pdf", material.pdf())
+    library = Library(Settings(collection=str(gone), collections={"here": str(here)}, corpus=CorpusConfig(ocr=False)))
+    try:
+        assert (await library.document(doc_id)).doc_id == doc_id
+        assert isinstance(await library.page_text(doc_id, Locator(page=1)), PageText)
+        for missing in (library.document("f" * 64), library.ready(), library.documents()):
+            with pytest.raises(UnreadableError, match=r"gone cannot be read: .*is not a collection") as caught:
+                await missing
+            assert status_of(caught.value) == 503
     finally:
         library.close()

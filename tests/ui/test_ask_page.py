@@ -70,6 +70,19 @@ def test_of_several_collections_those_that_are_chosen_are_asked(told: Told):
     assert {("papers",), ("slides",)} <= set(told.backend.collections)
 
 
+def test_a_collection_that_is_not_ready_keeps_nobody_from_asking_another(told: Told):
+    told.backend.beside, told.backend.starting = ("slides",), {"slides"}
+    gateway.forget_state()
+    assert not gateway.state().problem
+    assert gateway.state().warning == "retriever: slides: starting"
+    app = opened()
+    app.chat_input[0].set_value("Which one?").run()
+    assert told.backend.started[0].question == "Which one?"
+    told.backend.retriever_ready = False
+    gateway.forget_state()
+    assert "not ready yet" in gateway.state().problem
+
+
 def test_an_answer_of_rules_says_that_no_model_made_it(told: Told, stage: Stage):
     ending = stage.events[-1].model_copy(update={"answer": "42 [1]\n(no language model configured: extractive answer)"})
     stage.events = [*stage.events[:-1], ending]

@@ -39,7 +39,12 @@ def handle(serving: None) -> Iterator[DeploymentHandle]:
         ray_actor_options={"num_cpus": 0.1},
         request_router_config=sticky_sessions(),
     )(Replica)
-    yield serve.run(deployment.bind(), name="sticky", route_prefix=None)
+    running = serve.run(deployment.bind(), name="sticky", route_prefix=None)
+    asked = running.options(method_name="who")
+    # The router hears of the replicas one after the other: a session stays where it is once it knows them all.
+    while len({answer.result() for answer in [asked.remote() for _ in range(24)]}) < 3:
+        pass
+    yield running
     serve.delete("sticky")
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -63,11 +64,15 @@ def with_collections(settings: Settings, typed: Sequence[str] | None) -> Setting
     """``settings`` of the collections that were typed, by a name of ``settings.collections`` or as folders."""
     if not typed:
         return settings
-    main, *others = [settings.collections.get(one, one) for one in dict.fromkeys(typed)]
-    names = [Path(root).name for root in (main, *others)]
-    # Two folders of one name are told apart as they were typed.
-    beside = {Path(root).name if names.count(Path(root).name) == 1 else root: root for root in others}
-    return settings.model_copy(update={"collection": main, "collections": beside})
+    from vrag_ray.types.collection_names import free_name
+
+    known = settings.served
+    named: dict[str, str] = {}
+    for one in dict.fromkeys(typed):
+        if not one:
+            raise typer.BadParameter("--collection is empty: name a folder")
+        named[one if one in known else free_name(one, named)] = known.get(one, one)
+    return settings.model_copy(update={"collection": next(iter(named.values())), "collections": named})
 
 
 def chosen_collections(settings: Settings, typed: Sequence[str] | None, url: str | None) -> list[str] | None:
@@ -106,6 +111,18 @@ def parse_filter(
         kinds=[PassageKind(kind) for kind in kinds] if kinds else None,
         meta={**parse_meta(where, "--where")} if where else None,
     )
+
+
+@contextmanager
+def request_fields() -> Iterator[None]:
+    """What a request model refuses in this block is the caller's mistake: typer.BadParameter, with the field."""
+    from pydantic import ValidationError
+
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
 def parse_evidence(form: str | None) -> EvidenceForm | None:

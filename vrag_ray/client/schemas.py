@@ -165,7 +165,7 @@ class RunSummary(ResponseBody):
     question: str
     agent: str
     collections: list[str] = []
-    """Those that it searches, by name."""
+    """Those that it was told to search, by name; none stands for the main one."""
     picture_sha256: str = ""
     status: str
     started_at: str
@@ -329,11 +329,12 @@ class PartState(ResponseBody):
 class ServedCollection(ResponseBody):
     """A collection that a service answers from: what requests call it, its version and number of documents.
 
-    ``legs`` are the modes of a search that it has, ``hybrid`` left out. ``heatmaps``: one of them is of late
-    interaction and tells where on a page a query is seen.
+    ``ready`` is False while it cannot be searched. ``legs`` are the modes of a search that it has, ``hybrid`` left out.
+    ``heatmaps``: one of them is of late interaction and tells where on a page a query is seen.
     """
 
     name: str
+    ready: bool = True
     version: int
     documents: int
     legs: list[str] = []

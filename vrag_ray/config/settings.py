@@ -19,6 +19,7 @@ from vrag_ray.config.index import IndexConfig
 from vrag_ray.config.model import OpenAiConfig, VllmConfig
 from vrag_ray.config.serving import ServingConfig
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, VragError
+from vrag_ray.types.collection_names import own_name
 
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[^\s/,*?#&][^/,*?#&]{0,63}$")]
 
@@ -56,10 +57,13 @@ class Settings(BaseSettings):
 
     @property
     def served(self) -> dict[str, str]:
-        """Folder or URI of each collection by name, ``collection`` first. Raises VragError where two have one name."""
-        main = self.collection.rstrip("/").rpartition("/")[2] if "://" in self.collection else ""
-        main = main or Path(self.collection).absolute().name
-        if main in self.collections:
+        """Folder or URI of each collection by name, ``collection`` first, which ``collections`` may give a name too.
+
+        Raises VragError where two have one name.
+        """
+        given = next((name for name, root in self.collections.items() if root == self.collection), None)
+        main = given or own_name(self.collection)
+        if given is None and main in self.collections:
             raise VragError(
                 f"two collections are called {main}, {self.collection} and {self.collections[main]}: give the second "
                 "another name under `collections`"

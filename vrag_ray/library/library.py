@@ -184,13 +184,14 @@ class Library:
 
     async def _found(self, doc_id: str) -> tuple[Collection, Document]:
         """The first collection that has a document. Raises NotFoundError."""
-        problem: NotFoundError | None = None
+        problem: VragError | None = None
         for newest in self._collections.values():
-            collection = await newest.get()
             try:
+                collection = await newest.get()
                 return collection, collection.document(doc_id)
-            except NotFoundError as error:
-                problem = problem or error
+            except VragError as error:
+                # One that cannot be read says more than one that does not have it.
+                problem = problem if problem is not None and isinstance(error, NotFoundError) else error
         raise problem or NotFoundError(f"document {doc_id} is in no collection here")
 
     async def _document_in(self, name: str, doc_id: str) -> Document | None:

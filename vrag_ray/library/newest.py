@@ -6,9 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from vrag_ray.caching import SingleFlight
+from vrag_ray.types import NotFoundError, VragError
 
 if TYPE_CHECKING:
     from vrag_ray.index.storage.collection import Collection
+
+
+class UnreadableError(VragError):
+    """A collection is not where it should be."""
 
 
 class NewestCollection:
@@ -20,10 +25,14 @@ class NewestCollection:
         self._opening: SingleFlight[int | None, Collection] = SingleFlight()
 
     async def get(self) -> Collection:
-        """With its documents read. Raises VragError where it cannot be."""
-        known = self._newest or await self._opened(None)
-        newest = await asyncio.to_thread(known.newest_version)
-        return known if newest == known.version else await self._opened(newest)
+        """With its documents read. Raises UnreadableError where it cannot be."""
+        try:
+            known = self._newest or await self._opened(None)
+            newest = await asyncio.to_thread(known.newest_version)
+            return known if newest == known.version else await self._opened(newest)
+        except NotFoundError as error:
+            # Not a document is missing, but all of them.
+            raise UnreadableError(f"the collection {self.root} cannot be read: {error}") from error
 
     async def _opened(self, version: int | None) -> Collection:
         """Opened when ``version`` was there already: an opening that began before may have missed it."""

@@ -110,9 +110,8 @@ def _deployment(service: type, name: str, max_ongoing: int) -> Any:
 
 def _absolute(settings: Settings) -> Settings:
     """The same folders for every process: replicas need not share the working folder of whoever calls ``build``."""
-    main, *others = settings.served.items()
-    beside = {name: _absolute_root(root) for name, root in others}
-    settings = settings.model_copy(update={"collection": _absolute_root(main[1]), "collections": beside})
+    served = {name: _absolute_root(root) for name, root in settings.served.items()}
+    settings = settings.model_copy(update={"collection": next(iter(served.values())), "collections": served})
     spaces = {name: space.with_absolute_model() for name, space in settings.spaces.items()}
     settings = settings.model_copy(update={"spaces": spaces})
     if settings.vllm is not None:

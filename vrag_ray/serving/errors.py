@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vrag_ray.index.storage.errors import StorageError, fault_of
+from vrag_ray.library.newest import UnreadableError
 from vrag_ray.types import NotFoundError, VragError
 
 
@@ -104,4 +105,6 @@ def status_of(error: VragError) -> int:
     """The HTTP status of any fault of this package."""
     if isinstance(error, ApiError):
         return error.status
+    if isinstance(error, UnreadableError):
+        return NotReadyError.status
     return 404 if isinstance(error, NotFoundError) else 400

@@ -107,9 +107,9 @@ class LocalSystem:
         from vrag_ray.serving.runs.factory import endpoint_model, make_run
 
         _refuse_served_model(request.agent, self._settings)
-        if request.collection is not None:
+        if request.collection is not None or (request.filter is not None and request.filter.doc_ids):
             # Now, and not as a failed search of every step.
-            await self._federated.check(collection_names(request.collection))
+            await self._federated.check(collection_names(request.collection), filter=request.filter)
         source = LibraryEvidence(self._chosen(request.collection), self._library)
         run = make_run(
             request.run_id or uuid.uuid4().hex,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection as Names
 from collections.abc import Sequence
+from pathlib import Path
 
 from vrag_ray.types.errors import VragError
 
@@ -36,3 +37,19 @@ def one_name(served: Names[str], name: str) -> str:
     if len(chosen) > 1:
         raise UnknownCollectionError(f"one collection is meant here, not all: use {', '.join(served)}")
     return chosen[0]
+
+
+def own_name(root: str) -> str:
+    """What a collection is called that was given no name: its folder, or the last part of its URI."""
+    last = root.rstrip("/").rpartition("/")[2] if "://" in root else ""
+    return last or Path(root).expanduser().absolute().name
+
+
+def free_name(root: str, taken: Names[str]) -> str:
+    """``own_name``, told apart from those that are taken by the folder above, or by a number."""
+    name = own_name(root)
+    if name in taken:
+        above = root.rstrip("/").rpartition("/")[0] if "://" in root else str(Path(root).expanduser().absolute().parent)
+        name = f"{own_name(above)}-{name}"
+    numbered = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
+    return next(one for one in numbered if one not in taken)

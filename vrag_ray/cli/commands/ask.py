@@ -21,6 +21,7 @@ from vrag_ray.cli.options import (
     parse_evidence,
     parse_filter,
     picture_url,
+    request_fields,
 )
 
 if TYPE_CHECKING:
@@ -67,18 +68,19 @@ def ask(
     from vrag_ray.cli.system import with_system
     from vrag_ray.client.schemas import RunRequest
 
-    request = RunRequest(
-        question=question,
-        agent=agent,
-        max_steps=max_steps,
-        top_k=top_k,
-        evidence=form,
-        picture=picture_url(picture) if picture is not None else None,
-        thinking=thinking,
-        deadline_s=deadline,
-        collection=chosen_collections(settings, collection, url),
-        filter=narrowed,
-    )
+    with request_fields():
+        request = RunRequest(
+            question=question,
+            agent=agent,
+            max_steps=max_steps,
+            top_k=top_k,
+            evidence=form,
+            picture=picture_url(picture) if picture is not None else None,
+            thinking=thinking,
+            deadline_s=deadline,
+            collection=chosen_collections(settings, collection, url),
+            filter=narrowed,
+        )
 
     async def use(system: AnswerSystem, base_url: str | None, echo: Echo) -> RunRecord:
         return await follow(system, request, base_url, None if as_json else echo)

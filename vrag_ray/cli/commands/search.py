@@ -19,6 +19,7 @@ from vrag_ray.cli.options import (
     load_several,
     parse_filter,
     picture_url,
+    request_fields,
 )
 
 if TYPE_CHECKING:
@@ -65,18 +66,19 @@ def search(
     from vrag_ray.cli.system import with_system
     from vrag_ray.client.schemas import SearchRequest
 
-    if picture is None:
-        request = SearchRequest(queries=queries, top_k=top_k, mode=mode, collection=chosen, filter=narrowed)
-    else:
-        request = SearchRequest(
-            query=queries[0] if queries else None,
-            picture=picture_url(picture),
-            top_k=top_k,
-            mode=mode,
-            collection=chosen,
-            filter=narrowed,
-        )
-        queries = [" and ".join([*queries, picture.name])]
+    with request_fields():
+        if picture is None:
+            request = SearchRequest(queries=queries, top_k=top_k, mode=mode, collection=chosen, filter=narrowed)
+        else:
+            request = SearchRequest(
+                query=queries[0] if queries else None,
+                picture=picture_url(picture),
+                top_k=top_k,
+                mode=mode,
+                collection=chosen,
+                filter=narrowed,
+            )
+            queries = [" and ".join([*queries, picture.name])]
 
     async def use(system: AnswerSystem, _: str | None, __: Echo) -> SearchResponse:
         return await system.search(request)

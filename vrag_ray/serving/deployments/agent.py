@@ -98,11 +98,12 @@ class AgentService:
         self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
 
     async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
-        """Raises InvalidError for collections that are not served, or cannot be searched together."""
+        """Raises InvalidError for collections that are not served, or cannot be searched together, NotFoundError for a
+        document of the filter that none of them has."""
         names = collection_names(request.collection)
-        if names:
+        if names or (request.filter is not None and request.filter.doc_ids):
             # Now, and not as a failed search of every step.
-            await call(self._retriever.check.remote(names), "retriever")
+            await call(self._retriever.check.remote(names, request.filter), "retriever")
         return self._runs.start(request, picture)
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:

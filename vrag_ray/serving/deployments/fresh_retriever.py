@@ -49,6 +49,7 @@ class FreshRetriever:
         if self._retriever is None:
             return RetrieverState(ready=False, collection=self._name, why=self._why)
         status = self._retriever.status()
+        notices = tuple(map(scrub, status.notices))
         missing = status.shards_total - status.shards_ok
         return RetrieverState(
             ready=status.shards_ok > 0 or status.shards_total == 0,
@@ -59,7 +60,7 @@ class FreshRetriever:
             shards_ok=status.shards_ok,
             shards_total=status.shards_total,
             documents=status.documents,
-            notices=(*status.notices, self._stale) if self._stale else status.notices,
+            notices=(*notices, self._stale) if self._stale else notices,
             embedder_id=status.embedder_id,
             legs=status.legs,
             heatmaps=status.heatmaps,

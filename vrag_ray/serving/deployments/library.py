@@ -10,9 +10,10 @@ from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage
 from vrag_ray.config import Settings
 from vrag_ray.library.library import CollectionBusyError, Library, SeveralCollectionsError, UndrawableError
 from vrag_ray.serving.backends import Original, UploadedFile
-from vrag_ray.serving.errors import ConflictError, InvalidError
+from vrag_ray.serving.errors import ConflictError, InvalidError, NotReadyError
 from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
 from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.serving.ray_faults import unwrapped
 from vrag_ray.types import Box, Document, DocumentKind, Meta
 from vrag_ray.types.collection_names import UnknownCollectionError, one_name
 from vrag_ray.types.redaction import public_uri, scrub
@@ -109,7 +110,17 @@ class LibraryService(Library):
 
     async def _refresh(self, name: str) -> int:
         # Every replica: each has shards of its own, and none may go on finding what was deleted.
-        versions = await self._retriever.broadcast("refresh", name).results_async()
+        from ray.exceptions import RayError
+        from ray.serve.exceptions import RayServeException
+
+        try:
+            versions = await self._retriever.broadcast("refresh", name).results_async()
+        except (RayError, RayServeException) as error:
+            fault = unwrapped(error, "retriever")
+            if not isinstance(fault, NotReadyError):
+                raise fault from error
+            # A replica that is being started begins with the newest version.
+            return (await self.documents(name))[1]
         return min(int(version) for version in versions)
 
 

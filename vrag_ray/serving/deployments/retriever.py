@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
@@ -14,6 +15,7 @@ from vrag_ray.serving.errors import InvalidError
 from vrag_ray.types import HYBRID, Query
 from vrag_ray.types.collection_names import UnknownCollectionError
 from vrag_ray.types.filters import SearchFilter
+from vrag_ray.types.redaction import scrub
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,13 +58,16 @@ class RetrieverService:
             chosen = self._federated.choose(collections)
             search = reranked(self._settings, chosen, self._library, self._reranker)
             answer = await search.search(queries, top_k=top_k, mode=mode, filter=filter)
+        # A notice may quote what a model's loader said of its folder.
+        answer = replace(answer, notices=tuple(map(scrub, answer.notices)))
         first = await self._federated.member(answer.collections[0])
         return Found(answer, first.snapshot.legs.profile)
 
-    async def check(self, collections: Sequence[str]) -> None:
-        """Raises InvalidError for collections that are not here, or cannot be searched together."""
+    async def check(self, collections: Sequence[str], filter: SearchFilter | None) -> None:
+        """Raises InvalidError for collections that are not here, or cannot be searched together, and NotFoundError for
+        a document of the filter that none of them has."""
         with _invalid_fields():
-            await self._federated.check(collections, HYBRID)
+            await self._federated.check(collections, HYBRID, filter)
 
     async def embed(self, texts: Sequence[str], queries: bool) -> NDArray[np.float32]:
         """As ``ShardedRetriever.embed``."""

@@ -118,7 +118,7 @@ class ResponseFormat(_Incoming):
 
 
 class ChatCompletionRequest(_Incoming):
-    """``POST /v1/chat/completions``. The last six fields are this server's own (``extra_body`` in the SDK)."""
+    """``POST /v1/chat/completions``. The last five fields are this server's own (``extra_body`` in the SDK)."""
 
     model: str = Field(min_length=1, max_length=256)
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)

@@ -74,7 +74,8 @@ class RunService:
         if run_id in self._live or self._store.has(run_id):
             known = self.summary(run_id)
             sha256 = picture.sha256 if picture is not None else ""
-            if (known.question, known.agent, known.picture_sha256) != (request.question, request.agent, sha256):
+            asked = (request.question, request.agent, sha256, list(collection_names(request.collection)))
+            if (known.question, known.agent, known.picture_sha256, known.collections) != asked:
                 raise ConflictError(f"run {run_id} exists with another question: choose a new run_id", param="run_id")
             return run_id
         if len(self._live) >= self._max_concurrent:

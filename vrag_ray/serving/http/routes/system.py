@@ -83,6 +83,7 @@ def _retriever_part(answer: tuple[RetrieverState, ...] | VragError) -> PartState
 def _collection(state: RetrieverState) -> ServedCollection:
     return ServedCollection(
         name=state.collection,
+        ready=state.ready,
         version=state.version,
         documents=state.documents,
         legs=list(state.legs),
