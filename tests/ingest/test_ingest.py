@@ -27,6 +27,8 @@ from vrag_ray.types import DocumentStatus, VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 RUN_LIMIT_S = 120
+WHALES = 6
+"""Windows of three pages."""
 
 
 def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path) -> None:
@@ -153,7 +155,7 @@ def test_what_a_killed_run_committed_is_published_by_the_next_although_nothing_i
     assert Collection.open(tmp_path / "c").version == 0
     again = ingest([tmp_path / "whales.pdf"], settings)
     assert (again.added, again.skipped, again.version) == (0, 1, 1)
-    assert len(lexical_search(Collection.open(tmp_path / "c"), "whale", 10, None)) == 3
+    assert len(lexical_search(Collection.open(tmp_path / "c"), "whale", 10, None)) == WHALES
     assert ingest([tmp_path / "whales.pdf"], settings).version == 1
 
 
@@ -171,7 +173,7 @@ def test_who_is_interrupted_while_a_batch_is_written_does_not_write_it_twice(
         ingest([tmp_path / "whales.pdf"], settings)
     ingest([tmp_path / "whales.pdf"], settings)
     ids = Collection.open(tmp_path / "c").table("passages").to_table(columns=["id"])["id"].to_pylist()
-    assert len(ids) == len(set(ids)) == 3
+    assert len(ids) == len(set(ids)) == WHALES
 
 
 def test_a_retry_that_is_interrupted_loses_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +197,7 @@ def test_a_retry_that_is_interrupted_loses_no_page(tmp_path: Path, monkeypatch: 
     ingest([source], settings)
     collection = Collection.open(tmp_path / "c")
     assert [one.status for one in collection.documents()] == [DocumentStatus.READY]
-    assert len(lexical_search(collection, "whale", 10, None)) == 3
+    assert len(lexical_search(collection, "whale", 10, None)) == WHALES
 
 
 def test_other_ranges_than_those_of_an_interrupted_run_leave_no_page_twice() -> None:
@@ -216,8 +218,8 @@ def test_a_text_that_the_embedder_refuses_is_found_by_its_words(tmp_path: Path) 
     assert "found by its words only: too long for this model" in report.failed[0].error
     collection = Collection.open(tmp_path / "c")
     assert {one.title: one.status for one in collection.documents()} == {
-        "good.txt": DocumentStatus.READY,
-        "bad.txt": DocumentStatus.PARTIAL,
+        "good": DocumentStatus.READY,
+        "bad": DocumentStatus.PARTIAL,
     }
     assert len(lexical_search(collection, "pier", 5, None)) == 1
 
