@@ -127,8 +127,16 @@ def test_variables_of_the_caller_that_do_not_arrive_are_asked_for_and_nothing_is
             while (reply := http.get("/readyz")).status_code != 200:
                 assert time.monotonic() < deadline, reply.text
                 time.sleep(0.2)
-            served = {"name": "mine", "version": 1, "documents": 2, "legs": ["lexical"], "heatmaps": False}
+            served = {
+                "name": "mine",
+                "ready": True,
+                "version": 1,
+                "documents": 2,
+                "legs": ["lexical"],
+                "heatmaps": False,
+            }
             assert reply.json()["collection"] == served
+            assert reply.json()["collections"] == [served]
             assert http.get("/v1/documents").status_code == 401
             documents = http.get("/v1/documents", headers={"Authorization": f"Bearer {KEY}"})
             assert documents.json()["total"] == 2

@@ -19,7 +19,9 @@ A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 KEPT = 50_000
-"""Searches, pages and pictures that ``CachedEvidence`` keeps of each at most."""
+"""Searches and pages that ``CachedEvidence`` keeps of each at most."""
+KEPT_PICTURE_BYTES = 1 << 30
+"""Of the pictures that it keeps."""
 
 
 class LibraryEvidence:
@@ -87,7 +89,7 @@ class CachedEvidence:
         self._found: SizedLRU[tuple[str, int], SearchAnswer] = SizedLRU(KEPT)
         # Runs of a group search for the same at the same time.
         self._searching: SingleFlight[tuple[str, int], SearchAnswer] = SingleFlight()
-        self._drawn: SizedLRU[PictureRequest, Picture] = SizedLRU(KEPT)
+        self._drawn: SizedLRU[PictureRequest, Picture] = SizedLRU(KEPT_PICTURE_BYTES, lambda one: len(one.png))
         self._read: SizedLRU[tuple[str, str], PageText] = SizedLRU(KEPT)
 
     @property

@@ -1,6 +1,6 @@
 """ColQwen2 for vLLM, which has no class for it: its Qwen-VL models with a projection of every token.
 
-Imported by vLLM alone, once ``register`` has named the classes to it.
+Imported by vLLM alone, once ``vllm_pooling`` has named the classes to it.
 """
 
 from __future__ import annotations

@@ -94,7 +94,6 @@ class ColModernVBert(LateInteraction):
         assert prompt.picture is not None
         if math.isqrt(self.tile_tokens) ** 2 != self.tile_tokens:
             return None
-        width, height = prompt.picture.size
         tiles = visual // self.tile_tokens
         if tiles == 1:
             return (1, 1)

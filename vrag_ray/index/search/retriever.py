@@ -81,7 +81,7 @@ class ShardedRetriever:
         cls, settings: Settings, *, name: str = "", loader: LegLoader | None = None
     ) -> ShardedRetriever:
         """The same in this process, without Ray: one shard that holds everything, so ``index.shards`` and
-        ``index.replicas`` mean nothing; results are the same."""
+        ``index.replicas`` mean nothing; results of exact indexes are the same."""
         return await cls._start(settings, LocalShard, name, loader or LegLoader())
 
     @classmethod

@@ -142,7 +142,7 @@ class ShardPool:
         await asyncio.gather(*(self._load_one(replica) for replica in everyone))
 
     async def keep_only(self, version: int) -> None:
-        """Free all other versions. A replica that is down frees them by its restart."""
+        """Free all other versions. A replica that is down frees them by its restart, or at the next version."""
         healthy = [replica for replicas in self._shards for replica in replicas if not replica.problem]
         await asyncio.gather(*(r.actor.keep_only.remote(version) for r in healthy), return_exceptions=True)
 

@@ -24,7 +24,8 @@ class LateConfig(Section):
 
     dims: int = Field(default=128, ge=1)
     """Of one token's vector."""
-    score: Scored = Scored.ALL
+    score: Scored | None = None
+    """None: as the folder was trained that training begins with, else all."""
     page_prompt: str | None = None
     query_prefix: str | None = None
     """What stands around a page (with the picture's place) and before a query. None: ColQwen2's own."""

@@ -43,7 +43,7 @@ def form_of(model: PretrainedConfig, processor: ProcessorMixin, config: Retrieve
 
 def scored_of(config: RetrieverConfig, folder: str) -> Scored:
     """Which tokens are scored: as configured, else as the folder was trained, else all."""
-    if config.late is not None:
+    if config.late is not None and config.late.score is not None:
         return config.late.score
     return Scored(str(embedding_file(folder).get("score", Scored.ALL)))
 
