@@ -44,8 +44,9 @@ def ingest(
     """Add files and folders to ``settings.collection``. Needs an initialised Ray; blocks until all is committed.
 
     Files that cannot be read, wholly or in part, are in ``IngestReport.failed``; those whose bytes could be have a
-    document row with their error. They never end the run. Raises VragError for unusable arguments and when another process is writing, and
-    StorageError, which says what is committed, when the disk of the collection refuses: the same call then goes on.
+    document row with their error. They never end the run. Raises VragError for unusable arguments and when another
+    process is writing, and StorageError, which says what is committed, when the disk of the collection refuses: the
+    same call then goes on.
     """
     began, began_at = time.monotonic(), time.time()
     sources, ignored = list_sources(paths)
