@@ -109,19 +109,21 @@ class LibraryService(Library):
             raise InvalidError(str(error), param="collection") from error
 
     async def _refresh(self, name: str) -> int:
-        # Every replica: each has shards of its own, and none may go on finding what was deleted.
-        from ray.exceptions import RayError
+        """Every replica serves the newest version from now on: each has shards of its own, and none may go on finding
+        what was deleted. Its number. Raises VragError where one cannot, once all others do."""
         from ray.serve.exceptions import RayServeException
 
         try:
-            versions = await self._retriever.broadcast("refresh", name).results_async()
-        except (RayError, RayServeException) as error:
-            fault = unwrapped(error, "retriever")
-            if not isinstance(fault, NotReadyError):
-                raise fault from error
+            results = await self._retriever.broadcast("refresh", name).results_async(return_exceptions=True)
+        except RayServeException as error:
+            results = [error]
+        faults = [unwrapped(one, "retriever") for one in results if isinstance(one, Exception)]
+        for fault in faults:
             # A replica that is being started begins with the newest version.
-            return (await self.documents(name))[1]
-        return min(int(version) for version in versions)
+            if not isinstance(fault, NotReadyError):
+                raise fault
+        versions = [int(one) for one in results if not isinstance(one, Exception)]
+        return min(versions) if versions else (await self.documents(name))[1]
 
 
 def document_info(document: Document) -> DocumentInfo:
