@@ -14,19 +14,19 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, TypeVar
+from typing import IO, Self
 
 import httpx
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.event_stream import RunFollower
+from vrag_ray.client.replies import ServerError, UnreachableError, check, parsed, unreachable
 from vrag_ray.client.schemas import (
     DocumentDeleted,
     DocumentInfo,
     DocumentsPage,
-    ErrorBody,
     Feedback,
     IngestJob,
     ModelNames,
@@ -40,26 +40,12 @@ from vrag_ray.client.schemas import (
 )
 from vrag_ray.types import Box, Meta, VragError
 
-M = TypeVar("M", bound=BaseModel)
+__all__ = ["AsyncClient", "Client", "ServerError", "UnreachableError"]
 RECONNECT_WAITS_S = (0.1, 0.3, 1.0, 2.0, 4.0)
 """Waits before the attempts that follow a lost connection; an event that arrives starts the count anew."""
 POLL_S = 0.3
 _STREAM_SILENCE_S = 60.0
 """The server sends a comment at least every 15 s, so a longer silence is a dead connection."""
-
-
-class UnreachableError(VragError):
-    """No server answers at the address, or the connection broke for good."""
-
-
-class ServerError(VragError):
-    """A reply that is not a success; ``param`` names the field at fault, ``code`` is stable for programs."""
-
-    def __init__(self, status: int, message: str, *, code: str = "", param: str | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.code = code
-        self.param = param
 
 
 class Client:
@@ -82,10 +68,10 @@ class Client:
 
     def ready(self) -> Ready:
         """Which parts are ready; a server that is not ready yet is no error here."""
-        return _parsed(self._send("GET", "/readyz", also=503), Ready)
+        return parsed(self._send("GET", "/readyz", also=503), Ready)
 
     def search(self, request: SearchRequest) -> SearchResponse:
-        return _parsed(self._send("POST", "/v1/search", body=request), SearchResponse)
+        return parsed(self._send("POST", "/v1/search", body=request), SearchResponse)
 
     def ask(self, request: RunRequest) -> Iterator[Event]:
         """Start a run and yield its events until it ends. Leaving early does not end the run: ``cancel`` does."""
@@ -123,7 +109,7 @@ class Client:
             )
             if not reply.is_success:
                 reply.read()
-            _check(reply)
+            check(reply)
             follower.finished = reply.status_code == httpx.codes.NO_CONTENT
             yield from reply.iter_lines()
 
@@ -132,21 +118,21 @@ class Client:
         reply = self._send("GET", f"/v1/runs/{run_id}")
         if reply.status_code == httpx.codes.ACCEPTED:
             raise ServerError(202, f"run {run_id} is still going on: follow its events", code="running")
-        return _parsed(reply, RunRecord)
+        return parsed(reply, RunRecord)
 
     def runs(self, limit: int = 50) -> RunsPage:
-        return _parsed(self._send("GET", "/v1/runs", params={"limit": limit}), RunsPage)
+        return parsed(self._send("GET", "/v1/runs", params={"limit": limit}), RunsPage)
 
     def cancel(self, run_id: str) -> None:
         self._send("DELETE", f"/v1/runs/{run_id}")
 
     def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
         """Say what you think of a finished run; saying it again replaces it."""
-        return _parsed(self._send("PUT", f"/v1/runs/{run_id}/feedback", body=feedback), RatedRun)
+        return parsed(self._send("PUT", f"/v1/runs/{run_id}/feedback", body=feedback), RatedRun)
 
     def rated_runs(self) -> list[RatedRun]:
         """All that was said of runs, newest first."""
-        return _parsed(self._send("GET", "/v1/feedback"), RatedRuns).runs
+        return parsed(self._send("GET", "/v1/feedback"), RatedRuns).runs
 
     def feedback_lines(self) -> bytes:
         """Rated runs whose right answer is known, as JSON lines of the unified data set form."""
@@ -154,19 +140,19 @@ class Client:
 
     def models(self) -> list[str]:
         """What may be asked here: the agents, and the bare model and the embedder where there are any."""
-        return [one.id for one in _parsed(self._send("GET", "/v1/models"), ModelNames).data]
+        return [one.id for one in parsed(self._send("GET", "/v1/models"), ModelNames).data]
 
     def documents(self, limit: int = 100, offset: int = 0, *, collection: str = "") -> DocumentsPage:
         """Of the service's main collection where none is named."""
         params: dict[str, str | float] = {"limit": limit, "offset": offset, **_in(collection)}
-        return _parsed(self._send("GET", "/v1/documents", params=params), DocumentsPage)
+        return parsed(self._send("GET", "/v1/documents", params=params), DocumentsPage)
 
     def document(self, doc_id: str) -> DocumentInfo:
-        return _parsed(self._send("GET", f"/v1/documents/{doc_id}"), DocumentInfo)
+        return parsed(self._send("GET", f"/v1/documents/{doc_id}"), DocumentInfo)
 
     def delete_document(self, doc_id: str, *, collection: str = "") -> DocumentDeleted:
         """Where several collections have the document, one must be named."""
-        return _parsed(self._send("DELETE", f"/v1/documents/{doc_id}", params=_in(collection)), DocumentDeleted)
+        return parsed(self._send("DELETE", f"/v1/documents/{doc_id}", params=_in(collection)), DocumentDeleted)
 
     def upload(self, paths: Sequence[Path], meta: Meta | None = None, *, collection: str = "") -> IngestJob:
         """Send files in; they are searchable when the job is done. Raises VragError for a file it cannot read."""
@@ -190,12 +176,12 @@ class Client:
         try:
             reply = self._http.post("/v1/documents", files=files, data=data, params=_in(collection))
         except httpx.TransportError as error:
-            raise _unreachable(self.base_url, error) from error
-        _check(reply)
-        return _parsed(reply, IngestJob)
+            raise unreachable(self.base_url, error) from error
+        check(reply)
+        return parsed(reply, IngestJob)
 
     def job(self, job_id: str) -> IngestJob:
-        return _parsed(self._send("GET", f"/v1/jobs/{job_id}"), IngestJob)
+        return parsed(self._send("GET", f"/v1/jobs/{job_id}"), IngestJob)
 
     def wait(self, job: IngestJob, timeout_s: float = 3600.0) -> IngestJob:
         """The finished job. Raises VragError when it takes longer."""
@@ -204,7 +190,7 @@ class Client:
             if time.monotonic() > deadline:
                 raise VragError(f"ingest job {job.job_id} was not done after {timeout_s:g} s: poll it again later")
             time.sleep(POLL_S)
-            job = _parsed(self._send("GET", job.url), IngestJob)
+            job = parsed(self._send("GET", job.url), IngestJob)
         return job
 
     def heatmap_png(self, doc_id: str, page: int, query: str, *, dpi: float = 150.0) -> bytes:
@@ -237,9 +223,9 @@ class Client:
                 method, path, params=params, content=_json(body), headers=_JSON if body is not None else None
             )
         except httpx.TransportError as error:
-            raise _unreachable(self.base_url, error) from error
+            raise unreachable(self.base_url, error) from error
         if reply.status_code != also:
-            _check(reply)
+            check(reply)
         return reply
 
 
@@ -262,20 +248,20 @@ class AsyncClient:
         try:
             reply = await self._http.post("/v1/search", content=_json(request), headers=_JSON)
         except httpx.TransportError as error:
-            raise _unreachable(self.base_url, error) from error
-        _check(reply)
-        return _parsed(reply, SearchResponse)
+            raise unreachable(self.base_url, error) from error
+        check(reply)
+        return parsed(reply, SearchResponse)
 
     async def run(self, run_id: str) -> RunRecord:
         """The finished run. Raises ServerError 202 while it goes on."""
         try:
             reply = await self._http.get(f"/v1/runs/{run_id}")
         except httpx.TransportError as error:
-            raise _unreachable(self.base_url, error) from error
-        _check(reply)
+            raise unreachable(self.base_url, error) from error
+        check(reply)
         if reply.status_code == httpx.codes.ACCEPTED:
             raise ServerError(202, f"run {run_id} is still going on: follow its events", code="running")
-        return _parsed(reply, RunRecord)
+        return parsed(reply, RunRecord)
 
     async def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
         """As ``Client.page_png``."""
@@ -288,8 +274,8 @@ class AsyncClient:
         try:
             reply = await self._http.get(path, params=dict(params))
         except httpx.TransportError as error:
-            raise _unreachable(self.base_url, error) from error
-        _check(reply)
+            raise unreachable(self.base_url, error) from error
+        check(reply)
         return reply.content
 
     async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
@@ -322,7 +308,7 @@ class AsyncClient:
             )
             if not reply.is_success:
                 await reply.aread()
-            _check(reply)
+            check(reply)
             async for line in reply.aiter_lines():
                 yield line
 
@@ -372,7 +358,7 @@ def _passing_problem(base_url: str, error: httpx.TransportError | ServerError, f
             raise error
         return str(error)
     if follower.last_event_id is None and isinstance(error, httpx.ConnectError):
-        raise _unreachable(base_url, error) from error
+        raise unreachable(base_url, error) from error
     return str(error) or type(error).__name__
 
 
@@ -381,31 +367,3 @@ def _wait_before_retry(base_url: str, failures: int, problem: str) -> float:
     if failures >= len(RECONNECT_WAITS_S):
         raise UnreachableError(f"the connection to {base_url} is lost ({problem}): check that the server runs")
     return RECONNECT_WAITS_S[failures]
-
-
-def _unreachable(base_url: str, error: httpx.TransportError) -> UnreachableError:
-    reason = str(error) or type(error).__name__
-    return UnreachableError(f"no server answers at {base_url} ({reason}): start one with `vrag serve`")
-
-
-def _check(reply: httpx.Response) -> None:
-    """Raise ServerError unless the reply is a success."""
-    if reply.is_success:
-        return
-    try:
-        detail = ErrorBody.model_validate_json(reply.content).error
-    except ValidationError:
-        raise ServerError(
-            reply.status_code, f"{reply.request.url} answered {reply.status_code}, and not as a vrag server does"
-        ) from None
-    raise ServerError(reply.status_code, detail.message, code=detail.code, param=detail.param)
-
-
-def _parsed(reply: httpx.Response, model: type[M]) -> M:
-    try:
-        return model.model_validate_json(reply.content)
-    except ValidationError as error:
-        raise ServerError(
-            reply.status_code,
-            f"{reply.request.url} answered with something else than a {model.__name__}: is it a vrag server?",
-        ) from error
