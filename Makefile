@@ -22,7 +22,7 @@ test: lint types ## Set up, lint, check types, run the tests but for those marke
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder -m "not exhaustive"
 
 test-all: lint types ## The same with every test (three quarters of an hour)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
 
 lint: setup ## ruff: rules and format; import-linter: the directions of imports
 	$(BIN)/ruff check .

@@ -34,7 +34,14 @@ os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")
 os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "tests")
 
 
-TOGETHER = ("tests/training", "tests/vllm", "tests/e2e/learning", "tests/documentation", "tests/ui")
+TOGETHER = (
+    "tests/training",
+    "tests/vllm",
+    "tests/e2e/learning",
+    "tests/documentation",
+    "tests/ui",
+    "tests/serving/service",
+)
 """Folders whose tests share what is dear to start: an engine, a Ray with a trained model. One process runs them all.
 
 In the order in which they begin: the longest first, so that two processes end at about the same time.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-import json
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -14,101 +12,16 @@ import pytest
 
 from tests.support import material
 from tests.support.processes import children_called
+from tests.support.service_calls import search, upload
 from tests.support.sse_client import events_of
-from vrag_ray.agent.events import AnswerEvent, RunStatus
+from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest, SearchRequest
-from vrag_ray.config import Settings
-from vrag_ray.index.storage.collection import Collection
-from vrag_ray.serving.local import LocalService, start_serving
+from vrag_ray.serving.local import LocalService
 from vrag_ray.types import document_id
 
 pytestmark = pytest.mark.anyio
-SECRET_FOLDER = "kept-from-clients"
-
-
-@pytest.fixture(scope="module")
-def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
-    root = tmp_path_factory.mktemp(SECRET_FOLDER)
-    values = {
-        "collection": str(root / "collection"),
-        "collections": {"side": str(root / "second")},
-        "serving": {"max_upload_mb": 8, "heartbeat_s": 1.0, "refresh_s": 0.5},
-        "ingest": {"concurrency": 1},
-    }
-    Collection.open_or_create(root / "collection")
-    Collection.open_or_create(root / "second")
-    running = start_serving(Settings.model_validate(values), 0)
-    yield running
-    running.stop()
-
-
-@pytest.fixture(scope="module")
-def http(service: LocalService) -> Iterator[httpx.Client]:
-    """A client that fails the test when any text reply shows a folder of the server or a stack trace."""
-
-    def inspect(response: httpx.Response) -> None:
-        kind = response.headers.get("content-type", "")
-        if kind.startswith(("application/json", "text/event-stream")) and "original" not in response.request.url.path:
-            text = response.read().decode()
-            assert SECRET_FOLDER not in text
-            assert "Traceback" not in text
-
-    with httpx.Client(base_url=service.base_url, timeout=120, event_hooks={"response": [inspect]}) as client:
-        yield client
-
-
-def _upload(
-    http: httpx.Client, files: dict[str, bytes], *, params: dict[str, str] | None = None, **form: str
-) -> dict[str, object]:
-    """Upload and wait for the end of the job."""
-    reply = http.post("/v1/documents", files=[("files", item) for item in files.items()], data=form, params=params)
-    assert reply.status_code == 202
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        job = http.get(reply.headers["location"]).json()
-        if job["state"] in ("done", "failed"):
-            return dict(job)
-        time.sleep(0.1)
-    raise AssertionError(f"the job did not end: {job}")
-
-
-def _search(http: httpx.Client, query: str, **more: object) -> list[dict[str, object]]:
-    reply = http.post("/v1/search", json={"query": query, **more})
-    assert reply.status_code == 200, reply.text
-    return list(reply.json()["results"][0])
-
-
-@pytest.fixture(scope="module")
-def library(http: httpx.Client) -> dict[str, str]:
-    """Ids by name after one upload of four kinds of document and a broken one."""
-    empty = http.post("/v1/search", json={"query": "anything"}).json()
-    assert empty["results"] == [[]]
-    assert "empty" in empty["notices"][0]
-    parts = http.get("/readyz").json()["parts"]
-    assert parts["retriever"]["ready"]
-    assert parts["retriever"]["why"].startswith(f"collection: {empty['notices'][0]}; side: ")
-    assert set(parts) == {"retriever", "agent", "library"}
-    files = {
-        "harbour.pdf": material.pdf(),
-        "chart.png": material.picture(),
-        "clip.mp4": material.video(),
-        "notes.txt": material.TEXT.encode(),
-        "broken.pdf": b"%PDF-1.7 this is none",
-    }
-    job = _upload(http, files, meta=json.dumps({"team": "harbour"}))
-    assert job["state"] == "done", job
-    assert len(job["documents"]) == 4
-    [problem] = job["errors"]
-    assert problem["name"] == "broken.pdf"
-    pages = {file["name"]: (file["done_pages"], file["total_pages"]) for file in job["files"]}
-    assert list(pages) == list(files)
-    assert pages["harbour.pdf"] == (3, 3) and pages["broken.pdf"] == (0, 0)
-    assert job["collection_version"] == http.get("/v1/documents").json()["collection_version"]
-    documents = http.get("/v1/documents").json()["documents"]
-    assert {document["status"] for document in documents if document["title"] != "broken.pdf"} >= {"ready"}
-    return {str(document["uris"][0]).rpartition("/")[2]: str(document["doc_id"]) for document in documents}
 
 
 def test_an_empty_collection_is_served_and_uploads_fill_it(http: httpx.Client, library: dict[str, str]):
@@ -120,11 +33,11 @@ def test_an_empty_collection_is_served_and_uploads_fill_it(http: httpx.Client, l
 
 def test_search_finds_the_page_by_each_mode_and_filter(http: httpx.Client, library: dict[str, str]):
     for mode in ("hybrid", "dense", "lexical"):
-        best = _search(http, "dredging cost of the northern basin", mode=mode)[0]
+        best = search(http, "dredging cost of the northern basin", mode=mode)[0]
         assert (best["doc_id"], best["page"]) == (library["harbour.pdf"], 2)
-    only = _search(http, "dredging cost", filter={"doc_ids": [library["notes.txt"]]})
+    only = search(http, "dredging cost", filter={"doc_ids": [library["notes.txt"]]})
     assert {hit["doc_id"] for hit in only} == {library["notes.txt"]}
-    assert _search(http, "dredging", filter={"meta": {"team": "other"}}) == []
+    assert search(http, "dredging", filter={"meta": {"team": "other"}}) == []
     assert http.post("/v1/search", json={"query": "x", "filter": {"doc_ids": ["cd" * 32]}}).status_code == 404
 
 
@@ -137,13 +50,13 @@ def test_the_box_of_a_hit_holds_all_ink_of_its_page_and_plain_text_has_none(
         reply = http.get(f"/v1/documents/{library['harbour.pdf']}/pages/2.png", params={"dpi": 72, **params})
         return sum(Image.open(io.BytesIO(reply.content)).convert("L").point(lambda level: level < 128).tobytes())
 
-    best = _search(http, "dredging cost of the northern basin")[0]
+    best = search(http, "dredging cost of the northern basin")[0]
     x0, y0, x1, y1 = best["bbox"]
     assert (x1 - x0) * (y1 - y0) < 0.05
     assert ink(bbox=f"{x0},{y0},{x1},{y1}") == pytest.approx(ink(), rel=0.1)
-    crane = _search(http, "cranes", filter={"doc_ids": [library["chart.png"]]})[0]
+    crane = search(http, "cranes", filter={"doc_ids": [library["chart.png"]]})[0]
     assert 0.2 < crane["bbox"][1] < crane["bbox"][3] < 0.8
-    assert _search(http, "tide tables", filter={"doc_ids": [library["notes.txt"]]})[0]["bbox"] is None
+    assert search(http, "tide tables", filter={"doc_ids": [library["notes.txt"]]})[0]["bbox"] is None
 
 
 def test_the_original_search_shapes_work(http: httpx.Client, library: dict[str, str]):
@@ -234,27 +147,27 @@ async def test_many_runs_at_once_all_end_or_are_told_to_come_back(service: Local
 
 
 def test_searches_go_on_unchanged_while_an_upload_is_ingested(http: httpx.Client, library: dict[str, str]):
-    expected = [hit["passage_id"] for hit in _search(http, "dredging cost of the northern basin", top_k=1)]
+    expected = [hit["passage_id"] for hit in search(http, "dredging cost of the northern basin", top_k=1)]
     with ThreadPoolExecutor(9) as pool:
-        job = pool.submit(_upload, http, {"more.txt": b"Lighthouse keepers count passing ships at dusk."})
+        job = pool.submit(upload, http, {"more.txt": b"Lighthouse keepers count passing ships at dusk."})
         rounds = 0
         while not job.done() or rounds < 3:
-            searches = [pool.submit(_search, http, "dredging cost of the northern basin", top_k=1) for _ in range(8)]
-            for search in searches:
-                assert [hit["passage_id"] for hit in search.result()] == expected
+            searches = [pool.submit(search, http, "dredging cost of the northern basin", top_k=1) for _ in range(8)]
+            for found in searches:
+                assert [hit["passage_id"] for hit in found.result()] == expected
             rounds += 1
         assert job.result()["state"] == "done"
-    assert _search(http, "lighthouse keepers")[0]["title"] == "more"
+    assert search(http, "lighthouse keepers")[0]["title"] == "more"
 
 
 def test_a_deleted_document_is_in_no_later_search_page_or_original(http: httpx.Client, library: dict[str, str]):
-    job = _upload(http, {"secret.txt": b"The zanzibar ledger lists forgotten debts."})
+    job = upload(http, {"secret.txt": b"The zanzibar ledger lists forgotten debts."})
     [doc_id] = job["documents"]
-    assert _search(http, "zanzibar ledger")[0]["doc_id"] == doc_id
+    assert search(http, "zanzibar ledger")[0]["doc_id"] == doc_id
     deleted = http.delete(f"/v1/documents/{doc_id}")
     assert deleted.status_code == 200
     for mode in ("hybrid", "dense", "lexical"):
-        assert all(hit["doc_id"] != doc_id for hit in _search(http, "zanzibar ledger", mode=mode, top_k=10))
+        assert all(hit["doc_id"] != doc_id for hit in search(http, "zanzibar ledger", mode=mode, top_k=10))
     for path in ("", "/original", "/pages/1.png"):
         assert http.get(f"/v1/documents/{doc_id}{path}").status_code == 404
     assert http.delete(f"/v1/documents/{doc_id}").status_code == 404
@@ -292,83 +205,6 @@ def test_metrics_tell_shards_version_searches_and_runs(http: httpx.Client, libra
         "vrag_runs_active",
     ):
         assert name in text
-
-
-def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
-    http: httpx.Client, library: dict[str, str]
-):
-    both = {"query": "the lighthouse keeper's ledger of 1911", "top_k": 10}
-    text = b"The lighthouse keeper's ledger of 1911 counts 212 ships."
-    job = _upload(http, {"ledger.txt": text}, params={"collection": "side"})
-    assert (job["state"], job["collection"], job["documents"]) == ("done", "side", [document_id(text)])
-    ready = http.get("/readyz").json()
-    assert [(one["name"], one["documents"] > 0) for one in ready["collections"]] == [
-        ("collection", True),
-        ("side", True),
-    ]
-    assert ready["collection"] == ready["collections"][0]
-    listed = http.get("/v1/documents", params={"collection": "side"}).json()
-    assert ([one["doc_id"] for one in listed["documents"]], listed["collection"]) == ([document_id(text)], "side")
-    assert document_id(text) not in {one["doc_id"] for one in http.get("/v1/documents").json()["documents"]}
-
-    assert document_id(text) not in {hit["doc_id"] for hit in _search(http, **both)}
-    [found] = _search(http, **both, collection="side")
-    assert (found["doc_id"], found["collection"]) == (document_id(text), "side")
-    merged = http.post("/v1/search", json={**both, "collection": ["collection", "side"]}).json()
-    assert (merged["collections"], merged["shards_ok"], merged["shards_total"]) == (["collection", "side"], 2, 2)
-    assert merged["results"][0][0]["doc_id"] == document_id(text)
-    assert {hit["collection"] for hit in merged["results"][0]} == {"collection", "side"}
-    legacy = http.post("/search", json={"queries": [both["query"]], "search_corpus": "*", "top_k": 1}).json()
-    assert "212 ships" in str(legacy["results"][0]["data"])
-
-    # Documents are read by id, wherever they are.
-    assert http.get(f"/v1/documents/{document_id(text)}/original").content == text
-    question = {"question": "How many ships does the keeper's ledger of 1911 count?", "agent": "extractive"}
-    with Client(str(http.base_url)) as client:
-        alone = [*client.ask(RunRequest(**question))][-1]
-        together = [*client.ask(RunRequest(**question, collection=["collection", "side"]))][-1]
-    assert isinstance(alone, AnswerEvent) and document_id(text) not in {one.doc_id for one in alone.citations}
-    assert isinstance(together, AnswerEvent) and together.citations[0].doc_id == document_id(text)
-    chat = {
-        "model": "extractive",
-        "messages": [{"role": "user", "content": question["question"]}],
-        "collection": "side",
-    }
-    assert "212" in http.post("/v1/chat/completions", json=chat).json()["choices"][0]["message"]["content"]
-
-    deleted = http.delete(f"/v1/documents/{document_id(text)}").json()
-    assert (deleted["collection"], deleted["doc_id"]) == ("side", document_id(text))
-    assert _search(http, **both, collection="side") == []
-
-
-def test_a_document_in_two_collections_is_deleted_where_it_is_said(http: httpx.Client, library: dict[str, str]):
-    text = b"A tide table that both collections hold."
-    for name in ("collection", "side"):
-        _upload(http, {"tides.txt": text}, params={"collection": name})
-    path = f"/v1/documents/{document_id(text)}"
-    refused = http.delete(path)
-    assert (refused.status_code, refused.json()["error"]["param"]) == (409, "collection")
-    assert "is in collection and side" in refused.json()["error"]["message"]
-    for name in ("side", "collection"):
-        assert http.delete(path, params={"collection": name}).json()["collection"] == name
-    assert http.get(path).status_code == 404
-
-
-def test_a_collection_that_is_not_served_is_refused_wherever_it_is_named(http: httpx.Client):
-    chat = {"model": "extractive", "messages": [{"role": "user", "content": "q"}], "collection": "top"}
-    replies = [
-        http.post("/v1/search", json={"query": "q", "collection": ["side", "top"]}),
-        http.post("/search", json={"queries": ["q"], "search_corpus": "top"}),
-        http.post("/v1/runs", json={"question": "q", "collection": "top"}),
-        http.post("/v1/chat/completions", json=chat),
-        http.get("/v1/documents", params={"collection": "top"}),
-        http.post("/v1/documents", params={"collection": "top"}, files=[("files", ("a.txt", b"text"))]),
-        http.delete("/v1/documents/" + "cd" * 32, params={"collection": "top"}),
-    ]
-    for reply in replies:
-        error = reply.json()["error"]
-        assert (reply.status_code, error["param"]) == (422, "collection"), reply.request.url
-        assert "there is no collection 'top' here: use collection, side" in error["message"]
 
 
 def test_the_gateway_loads_no_index_and_no_decoder(service: LocalService):
