@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -12,6 +13,9 @@ from ui.inert import plain
 from ui.words import counted
 from vrag_ray.client.schemas import DocumentInfo, FileState, IngestJob, JobState
 from vrag_ray.types import DocumentStatus, VragError
+
+if TYPE_CHECKING:
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 SUFFIXES = ["pdf", "png", "jpg", "jpeg", "webp", "tiff", "bmp", "gif", "mp4", "mkv", "webm", "mov", "txt", "md"]
 LOOK_EVERY_S = 0.5
@@ -65,14 +69,22 @@ def _add(collection: str) -> None:
     st.subheader("Add")
     with st.form("upload", clear_on_submit=True, border=False):
         files = st.file_uploader("Files", SUFFIXES, accept_multiple_files=True, key="files")
-        if st.form_submit_button("Add to the library", icon=":material/upload:") and files:
-            try:
-                job = gateway.client().upload_files([(file.name, file) for file in files], collection=collection)
-                st.session_state.setdefault("jobs", []).append((job.job_id, [file.name for file in files]))
-            except VragError as error:
-                st.error(f"The upload was refused: {plain(str(error))}")
+        if st.form_submit_button("Add to the library", icon=":material/upload:"):
+            _upload(files, collection)
     if st.session_state.get("jobs"):
         _jobs()
+
+
+def _upload(files: Sequence[UploadedFile], collection: str) -> None:
+    if not files:
+        st.info("Choose at least one file first.")
+        return
+    try:
+        job = gateway.client().upload_files([(file.name, file) for file in files], collection=collection)
+    except VragError as error:
+        st.error(f"The upload was refused: {plain(str(error))}")
+        return
+    st.session_state.setdefault("jobs", []).append((job.job_id, [file.name for file in files]))
 
 
 @st.fragment(run_every=LOOK_EVERY_S)

@@ -104,6 +104,8 @@ def test_a_video_source_plays_from_the_cited_moment(browser, address: str):
 
 def test_a_good_and_a_broken_file_are_uploaded_and_told_apart(browser, address: str):
     with visit(browser, f"{address}/library") as page:
+        page.get_by_role("button", name="Add to the library").click()
+        expect(page.get_by_text("Choose at least one file first.")).to_be_visible(timeout=SLOW_MS)
         files = page.locator("input[type=file]")
         files.set_input_files(
             [
@@ -111,6 +113,8 @@ def test_a_good_and_a_broken_file_are_uploaded_and_told_apart(browser, address: 
                 {"name": "torn.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7 torn"},
             ]
         )
+        # From here on the button waits for the files; the page takes them a moment after the browser has them.
+        expect(page.get_by_role("button", name="Remove torn.pdf")).to_be_visible(timeout=SLOW_MS)
         page.get_by_role("button", name="Add to the library").click()
         expect(page.get_by_text("1 of 2 searchable")).to_be_visible(timeout=SLOW_MS)
         expect(visible(page, "torn.pdf:")).to_be_visible()
