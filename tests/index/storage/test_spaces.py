@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import plant_space, stored_vectors
-from vrag_ray.index.shards.shard_rows import load_space_rows
+from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.index.storage.verify import verify
@@ -43,7 +43,7 @@ def test_a_space_holds_what_was_put_in_bit_for_bit(root: Path) -> None:
     assert (record.name, record.embedder_id, record.dim, record.multi_vector) == ("late", "late/1", 4, True)
     assert (record.passages, record.failed, record.vectors, record.config) == (2, 0, 5, {"model": "m"})
     assert record.bytes_per_passage == 5 * 4 * 2 / 2
-    loaded = load_space_rows(collection, "late", 0, 1)
+    loaded = load_space_rows(collection, "late")
     by_id = dict(zip(loaded.rows.ids.to_pylist(), range(2), strict=True))
     for row in ROWS:
         n = by_id[row.passage_id]
@@ -62,7 +62,7 @@ def test_what_a_space_lacks_is_listed_until_it_is_embedded_or_has_failed(root: P
     assert unembedded(root, "late") == []
     [record] = Collection.open(root).spaces
     assert (record.passages, record.failed) == (1, 1)
-    assert len(load_space_rows(Collection.open(root), "late", 0, 1).rows.ids) == 1
+    assert len(load_space_rows(Collection.open(root), "late").rows.ids) == 1
     with CollectionWriter(root) as writer:
         writer.spaces.forget_failed("late")
         writer.publish("again")
@@ -91,8 +91,11 @@ def test_older_versions_keep_their_spaces_when_one_is_rebuilt_or_dropped(root: P
     assert Collection.open(root).spaces == ()
     with pytest.raises(NotFoundError, match=r"no vector space late \(there are: none\).*vrag embed --space late"):
         Collection.open(root).space("late")
-    assert load_space_rows(Collection.open(root, rebuilt), "late", 0, 1).vectors.shape == (1, 8)
-    assert load_space_rows(Collection.open(root, full), "late", 0, 1).vectors.shape == (5, 4)
+    assert load_space_rows(Collection.open(root, rebuilt), "late").vectors.shape == (1, 8)
+    assert load_space_rows(Collection.open(root, full), "late").vectors.shape == (
+        5,
+        4,
+    )
     assert verify(root).is_sound
 
 
@@ -104,8 +107,8 @@ def test_a_deleted_document_leaves_every_space_and_older_versions_keep_it(root: 
         writer.delete(doc_id_of("a"))
         writer.publish("deleted")
     for name in ("late", "other"):
-        assert len(load_space_rows(Collection.open(root), name, 0, 1).rows.ids) == 1
-        assert len(load_space_rows(Collection.open(root, before), name, 0, 1).rows.ids) == 2
+        assert len(load_space_rows(Collection.open(root), name).rows.ids) == 1
+        assert len(load_space_rows(Collection.open(root, before), name).rows.ids) == 2
     assert [space.passages for space in Collection.open(root).spaces] == [1, 1]
 
 
@@ -128,7 +131,7 @@ def test_a_flipped_byte_of_any_vector_is_found_at_load_and_by_verify(root: Path)
     assert not report.is_sound
     assert any(name.startswith("spaces/late-1.lance/") for name in report.damaged)
     with pytest.raises(CorruptionError, match="damaged on disk"):
-        load_space_rows(Collection.open(root), "late", 0, 1)
+        load_space_rows(Collection.open(root), "late")
 
 
 def test_a_collection_from_before_spaces_is_read_written_and_given_one(tmp_path: Path) -> None:

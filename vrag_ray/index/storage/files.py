@@ -14,6 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from vrag_ray.index.object_store.blob_cache import BrokenBlobError, cached
+from vrag_ray.index.object_store.claim import WriterClaim
+from vrag_ray.index.object_store.location import Location
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.types import VragError
 
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from pyarrow import fs
 
 
+CLAIMS = "writing"
 _CHUNK = 1 << 20
 
 
@@ -32,18 +36,30 @@ class CollectionFiles:
 
         self.is_local = "://" not in root or root.startswith("file://")
         local_root = Path(root.removeprefix("file://")).expanduser().absolute()
-        self.root = str(local_root) if self.is_local else root.rstrip("/")
+        self.root = str(local_root) if self.is_local else root
+        self._location = Location(self.root, {}) if self.is_local else Location.parse(root)
         self._fs: fs.FileSystem
         if self.is_local:
             self._fs, self._base = fs.LocalFileSystem(), self.root
         else:
             try:
                 self._fs, self._base = fs.FileSystem.from_uri(self.root)
+                self._base = self._base.rstrip("/")
             except (ValueError, OSError) as error:
                 raise VragError(f"cannot open the collection {root}: {error}") from error
 
     def uri(self, name: str) -> str:
-        return f"{self.root}/{name}"
+        """As Lance is told it, together with ``lance_options``."""
+        return f"{self._location.base}/{name}"
+
+    @property
+    def lance_options(self) -> dict[str, str] | None:
+        return self._location.lance_options or None
+
+    def claim(self) -> WriterClaim:
+        """Of an object store. Raises ClaimedError where another writer holds one."""
+        with storage_faults(self.root, "claiming it for writing"):
+            return WriterClaim(self._fs, f"{self._base}/{CLAIMS}")
 
     def exists(self, name: str) -> bool:
         from pyarrow import fs
@@ -111,15 +127,14 @@ class CollectionFiles:
         return sorted(name for name in names if not name.rsplit("/", 1)[-1].startswith(".writing-"))
 
     def local_path(self, name: str) -> Path:
-        """A local file with this content: the file itself, or a copy in a cache folder for an object store."""
+        """A local file with the content of a blob: the file itself, or a copy in a cache for an object store."""
         if self.is_local:
             return Path(f"{self._base}/{name}")
-        cached = Path(tempfile.gettempdir()) / "vrag-blob-cache" / name.rsplit("/", 1)[-1]
-        if not cached.exists():
-            cached.parent.mkdir(parents=True, exist_ok=True)
-            with _replacing(cached) as stream:
-                stream.write(self.read(name))
-        return cached
+        with storage_faults(self.root, f"fetching {name}"):
+            try:
+                return cached(name.rsplit("/", 1)[-1], lambda: self._fs.open_input_stream(f"{self._base}/{name}"))
+            except BrokenBlobError:
+                raise VragError(f"{name} is damaged in the collection {self.root}: run `vrag verify`") from None
 
 
 @contextmanager

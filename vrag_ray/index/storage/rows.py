@@ -63,6 +63,11 @@ class StoredPassage:
     embedder_id: str
 
 
+def quoted(values: Iterable[str]) -> str:
+    """As a list of SQL strings, for a condition of Lance's."""
+    return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
+
+
 def passage_schema() -> pa.Schema:
     import pyarrow as pa
 

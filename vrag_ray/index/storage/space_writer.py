@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.index.storage.file_checksums import Sealer, space_tables
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.index.storage.rows import CorruptionError
+from vrag_ray.index.storage.rows import CorruptionError, quoted
 from vrag_ray.index.storage.spaces import (
     FOLDER,
     SpaceRecord,
@@ -46,7 +46,10 @@ class SpaceWriter:
 
         self._files, self._sealer, self._faults = files, sealer, faults
         # At their newest, which a killed run may have left later than the published version.
-        self._open = {one.name: _Open(one, lance.dataset(files.uri(one.table))) for one in published}
+        options = files.lance_options
+        self._open = {
+            one.name: _Open(one, lance.dataset(files.uri(one.table), storage_options=options)) for one in published
+        }
         self._check_unsealed()
 
     @property
@@ -78,7 +81,12 @@ class SpaceWriter:
 
         table = f"{FOLDER}/{name}-{len(space_tables(self._files)) + 1}.lance"
         with self._faults(f"making the vector space {name}"):
-            dataset = lance.write_dataset(space_schema().empty_table(), self._files.uri(table), schema=space_schema())
+            dataset = lance.write_dataset(
+                space_schema().empty_table(),
+                self._files.uri(table),
+                schema=space_schema(),
+                storage_options=self._files.lance_options,
+            )
             self._sealer.seal(table)
         record = SpaceRecord(
             name=name,
@@ -126,11 +134,11 @@ class SpaceWriter:
 
     def forget_documents(self, doc_ids: Iterable[str]) -> None:
         """Remove the documents' rows from every space."""
-        quoted = ", ".join(f"'{doc_id}'" for doc_id in doc_ids)
+        where = f"doc_id IN ({quoted(doc_ids)})"
         for space in self._open.values():
-            if space.table.count_rows(f"doc_id IN ({quoted})"):
+            if space.table.count_rows(where):
                 with self._faults("removing a document's vectors"):
-                    space.table.delete(f"doc_id IN ({quoted})")
+                    space.table.delete(where)
                     self._sealer.seal(space.record.table)
 
     def seal(self) -> None:
