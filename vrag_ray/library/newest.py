@@ -36,14 +36,14 @@ class NewestCollection:
 
     async def _opened(self, version: int | None) -> Collection:
         """Opened when ``version`` was there already: an opening that began before may have missed it."""
-        self._newest = await self._opening.result(version, lambda: asyncio.to_thread(_opened, self.root))
+        self._newest = await self._opening.result(version, lambda: asyncio.to_thread(_opened, self.root, self._newest))
         return self._newest
 
 
-def _opened(root: str) -> Collection:
+def _opened(root: str, earlier: Collection | None) -> Collection:
     """Blocking."""
     from vrag_ray.index.storage.collection import Collection
 
-    collection = Collection.open(root)
+    collection = Collection.open(root, earlier=earlier)
     collection.documents()
     return collection

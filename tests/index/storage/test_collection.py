@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.planted import doc_id_of, document, plant, stored
 from vrag_ray.index.search.lexical import lexical_search
-from vrag_ray.index.shards.shard_rows import load_text_rows
+from vrag_ray.index.shards.row_loader import load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.index.storage.verify import verify
@@ -84,7 +84,7 @@ def test_delete_removes_a_document_from_every_later_search_and_older_versions_ke
         writer.publish("deleted")
     newest, first = Collection.open(root), Collection.open(root, version=1)
     assert texts_found(newest, "harbour") == ["public harbour"]
-    assert load_text_rows(newest, "planted/1", 0, 1)[0].ids.to_pylist() == [stored("kept", 1, "").passage.id]
+    assert load_text_rows(newest, "planted/1")[0].ids.to_pylist() == [stored("kept", 1, "").passage.id]
     with pytest.raises(NotFoundError):
         newest.document(doc_id_of("gone"))
     assert sorted(texts_found(first, "harbour")) == ["public harbour", "secret harbour"]
@@ -158,7 +158,7 @@ def test_a_row_whose_vector_does_not_fit_its_sum_never_reaches_a_shard(tmp_path:
         writer._passages.update({"vector": f"X'{other.hex()}'"}, where="window = 0 AND page = 2")
         writer.publish("rotten")
     with pytest.raises(CorruptionError, match="damaged on disk"):
-        load_text_rows(Collection.open(root), "planted/1", 0, 1)
+        load_text_rows(Collection.open(root), "planted/1")
     assert len(verify(root).damaged_rows) == 1
 
 

@@ -9,19 +9,21 @@ half-ingested document is never searched.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.caching import SizedLRU
+from vrag_ray.index.storage.document_list import DocumentList, document_sums, read_rows
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import (
     HIT_COLUMNS,
     CorruptionError,
-    document_from_row,
-    document_is_sound,
     passage_from_row,
+    quoted,
 )
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.index.storage.term_scores import TermScores
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 FORMAT = {"format": "vrag_ray collection", "layout": 2}
 MARKER = "collection.json"
+KEPT_PASSAGE_BYTES = 32 << 20
 MIN_PREFIX = 8
 ID_LENGTH = 64
 """Hex digits of a SHA-256."""
@@ -41,17 +44,27 @@ ID_LENGTH = 64
 class Collection:
     """Read access to one version of a collection. Cheap to open; not affected by later commits."""
 
-    def __init__(self, files: CollectionFiles, record: VersionRecord | None) -> None:
+    def __init__(
+        self, files: CollectionFiles, record: VersionRecord | None, earlier: DocumentList | None = None
+    ) -> None:
+        """``earlier`` are the documents of another version, of which those that are the same are not read again."""
         self.files = files
         self.record = record
         self.root = files.root
         self.version = record.number if record else 0
         self._tables: dict[str, lance.LanceDataset] = {}
-        self._documents: dict[str, Document] | None = None
+        self._documents: DocumentList | None = None
+        self._earlier = earlier
+        # A version never changes, so neither does what was read of it. Searches come from several threads.
+        self._kept: SizedLRU[str, Passage] = SizedLRU(KEPT_PASSAGE_BYTES, _size_of)
+        self._keeping = threading.Lock()
 
     @classmethod
-    def open(cls, root: str | Path, version: int | None = None) -> Collection:
-        """Open the newest version, or an older one by number. Raises NotFoundError when ``root`` is none."""
+    def open(cls, root: str | Path, version: int | None = None, *, earlier: Collection | None = None) -> Collection:
+        """Open the newest version, or an older one by number. Raises NotFoundError when ``root`` is none.
+
+        ``earlier`` is the same collection at another version: what still holds of its documents is not read again.
+        """
         files = CollectionFiles(str(root))
         if not files.exists(MARKER):
             raise NotFoundError(f"{root} is not a collection: `vrag ingest PATH --collection {root}` makes one")
@@ -61,7 +74,7 @@ class Collection:
                 f"{root} has layout {marker.get('layout')}, this program reads layout {FORMAT['layout']}: "
                 "ingest its documents into a new folder"
             )
-        return cls(files, find_version(files, version))
+        return cls(files, find_version(files, version), earlier._documents if earlier is not None else None)
 
     @classmethod
     def open_or_create(cls, root: str | Path) -> Collection:
@@ -103,18 +116,39 @@ class Collection:
     def has_document(self, doc_id: str) -> bool:
         return doc_id in self._by_id()
 
+    def document_sums(self) -> Mapping[str, int]:
+        """The checksum of each document's row by id, as it stands on disk: another one where the row is another."""
+        if self.record is None:
+            return {}
+        with storage_faults(self.root, "reading the list of documents"):
+            return document_sums(self.table("documents"))
+
+    def check_documents(self, doc_ids: Iterable[str]) -> None:
+        """Raises CorruptionError where the row of one of these documents is damaged."""
+        with storage_faults(self.root, "reading the list of documents"):
+            # Reading verifies.
+            dict(read_rows(self.table("documents"), doc_ids))
+
     def blob_path(self, doc_id: str) -> Path:
         """A local file with the original bytes of a document of this version."""
         return self.files.local_path(f"blobs/{self.document(doc_id).doc_id}")
 
     def passages(self, passage_ids: Sequence[str]) -> dict[str, Passage]:
-        """The passages that exist, by id. Raises CorruptionError for a damaged row."""
+        """The passages that exist, by id; those read last from memory. Raises CorruptionError for a damaged row."""
         if not passage_ids or self.record is None:
             return {}
-        quoted = ", ".join(_quote(passage_id) for passage_id in passage_ids)
+        with self._keeping:
+            kept = {one: passage for one in passage_ids if (passage := self._kept.get(one)) is not None}
+        missing = [one for one in passage_ids if one not in kept]
+        if not missing:
+            return kept
         with storage_faults(self.root, "reading passages"):
-            table = self.table("passages").to_table(columns=HIT_COLUMNS, filter=f"id IN ({quoted})")
-        return {str(row["id"]): passage_from_row(row) for row in table.to_pylist()}
+            table = self.table("passages").to_table(columns=HIT_COLUMNS, filter=f"id IN ({quoted(missing)})")
+        found = {str(row["id"]): passage_from_row(row) for row in table.to_pylist()}
+        with self._keeping:
+            for one, passage in found.items():
+                self._kept.put(one, passage)
+        return kept | found
 
     def passage(self, passage_id: str) -> Passage:
         found = self.passages([passage_id]).get(passage_id)
@@ -181,7 +215,9 @@ class Collection:
         if folder not in self._tables:
             try:
                 with storage_faults(self.root, f"opening {folder}"):
-                    self._tables[folder] = lance.dataset(self.files.uri(folder), version=pinned)
+                    self._tables[folder] = lance.dataset(
+                        self.files.uri(folder), version=pinned, storage_options=self.files.lance_options
+                    )
             except (ValueError, OSError) as error:
                 raise CorruptionError(f"{folder} version {pinned} cannot be opened: run `vrag verify`") from error
         return self._tables[folder]
@@ -191,20 +227,19 @@ class Collection:
         """The best BM25 scores of single terms at this version, looked up as they are asked for."""
         return TermScores(self.table("passages"))
 
-    def _by_id(self) -> dict[str, Document]:
+    def _by_id(self) -> Mapping[str, Document]:
+        if self.record is None:
+            return {}
         if self._documents is None:
             with storage_faults(self.root, "reading the list of documents"):
-                self._documents = {} if self.record is None else dict(read_documents(self.table("documents")))
-        return self._documents
+                self._documents = DocumentList.read(self.table("documents"), self._earlier)
+            self._earlier = None
+        return self._documents.by_id
 
 
-def read_documents(table: lance.LanceDataset) -> Iterator[tuple[str, Document]]:
-    """Every document of ``documents.lance`` by id, its checksum verified."""
-    for row in table.to_table().to_pylist():
-        if not document_is_sound(row):
-            raise CorruptionError(f"document row {row['doc_id']} is damaged on disk: run `vrag verify`")
-        document = document_from_row(row)
-        yield document.doc_id, document
+def _size_of(passage: Passage) -> int:
+    """About the bytes that a passage takes in memory; a word has a text, a box and four numbers."""
+    return 1000 + len(passage.text) + 300 * len(passage.words)
 
 
 def _quote(text: str) -> str:

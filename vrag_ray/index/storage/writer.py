@@ -6,18 +6,21 @@ A process killed in between leaves nothing that a reader sees, and everything th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
 from vrag_ray.corpus.passages import UNIT_ERROR
-from vrag_ray.index.storage.collection import Collection, read_documents
+from vrag_ray.index.object_store.claim import ClaimedError, LostClaimError, WriterClaim
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.document_list import read_documents
+from vrag_ray.index.storage.document_rows import DocumentRows
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.file_checksums import Sealer
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import (
     CorruptionError,
     StoredPassage,
@@ -27,6 +30,7 @@ from vrag_ray.index.storage.rows import (
     passage_is_sound,
     passage_schema,
     passages_table,
+    quoted,
 )
 from vrag_ray.index.storage.space_writer import SpaceWriter
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, write_version
@@ -46,7 +50,8 @@ class BusyError(VragError):
 
 
 class CollectionWriter(AbstractContextManager["CollectionWriter"]):
-    """Exclusive write access. On a local disk a second writer is refused; the lock dies with its process.
+    """Exclusive write access: a second writer is refused. On a local disk the lock dies with its process; on an object
+    store the claim of a killed process is void after a minute.
 
     What the disk refuses is raised as StorageError, which says what is committed. A method that raised it is not to
     be called again with the same values: a part of them may be committed. The next writer goes on from there.
@@ -57,10 +62,14 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         with storage_faults(self.files.root, "opening it for writing"):
             self._published = find_version(self.files, None)
         self._pages_committed = 0
-        self._lock = None
+        self._lock: IO[bytes] | None = None
+        self._claim: WriterClaim | None = None
         try:
             with self._faults("opening it for writing"):
-                self._lock = _lock(self.files.root) if self.files.is_local else None
+                if self.files.is_local:
+                    self._lock = _lock(self.files.root)
+                else:
+                    self._claim = _claim(self.files)
                 # Once more: who held the lock may have published meanwhile.
                 self._published = find_version(self.files, None)
                 self._sealer = Sealer(self.files)
@@ -70,7 +79,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 self.spaces = SpaceWriter(
                     self.files, self._sealer, self._faults, self._published.spaces if self._published else ()
                 )
-                self.documents: dict[str, Document] = dict(read_documents(self._documents))
+                self._rows = DocumentRows(document for _, document in read_documents(self._documents))
         except BaseException:
             self.__exit__(None, None, None)
             raise
@@ -81,6 +90,9 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+        if self._claim is not None:
+            self._claim.close()
+            self._claim = None
 
     def __enter__(self) -> Self:
         return self
@@ -139,36 +151,47 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 known.update((unit, str(meta_from_json(meta).get(UNIT_ERROR, ""))) for unit, meta in found)
         return units
 
-    def drop_passages(self, doc_id: str, *, keep_embedder: str | None = None) -> None:
-        """Remove a document's passages and their vectors, except passages made by ``keep_embedder``.
+    @property
+    def documents(self) -> Mapping[str, Document]:
+        """Every committed document by id."""
+        return self._rows.by_id
+
+    def owner_of(self, uri: str) -> str | None:
+        """The id of the document that has this name."""
+        return self._rows.owner_of(uri)
+
+    def drop_passages(self, doc_ids: Sequence[str], *, keep_embedder: str | None = None) -> None:
+        """Remove documents' passages and their vectors, except passages made by ``keep_embedder``.
 
         With ``keep_embedder`` the same passages stand beside the removed ones, so that their other vectors stay.
         """
         kept = f" AND embedder_id != '{keep_embedder}'" if keep_embedder is not None else ""
-        with self._faults("removing a document's pages", needed_bytes=lambda: self._commit_bytes("passages")):
-            self._passages.delete(f"doc_id = '{doc_id}'{kept}")
+        with self._faults("removing documents' pages", needed_bytes=lambda: self._commit_bytes("passages")):
+            self._passages.delete(f"doc_id IN ({quoted(doc_ids)}){kept}")
             self._sealer.seal("passages.lance")
         if keep_embedder is None:
-            self.spaces.forget_documents([doc_id])
+            self.spaces.forget_documents(doc_ids)
 
     def commit_documents(self, documents: Iterable[Document]) -> None:
-        """Add or replace document rows; other documents lose the uris that these now have."""
-        with self._faults("writing a document's row", needed_bytes=lambda: self._commit_bytes("documents")):
-            for document in documents:
-                for other in list(self.documents.values()):
-                    taken = set(other.uris) & set(document.uris)
-                    if other.doc_id != document.doc_id and taken:
-                        self._drop_uris(other, taken)
-                self._put_document(document)
+        """Add or replace document rows, all in one commit; other documents lose the uris that these now have.
+
+        A document without a uri left is removed, before the others are written.
+        """
+        changed, orphans = self._rows.changes(documents)
+        if orphans:
+            self._delete(orphans)
+        if not changed:
+            return
+        with self._faults(_writing_rows(len(changed)), needed_bytes=lambda: self._commit_bytes("documents")):
+            upsert = self._documents.merge_insert("doc_id").when_matched_update_all().when_not_matched_insert_all()
+            upsert.execute(documents_table(changed))
+            for document in changed:
+                self._rows.put(document)
             self._sealer.seal("documents.lance")
 
     def delete(self, doc_id: str) -> None:
         """Remove a document and its passages. Its blob stays for older versions."""
-        with self._faults("removing a document", needed_bytes=lambda: self._commit_bytes("documents")):
-            self._documents.delete(f"doc_id = '{doc_id}'")
-            self.documents.pop(doc_id, None)
-            self._sealer.seal("documents.lance")
-        self.drop_passages(doc_id)
+        self._delete([doc_id])
 
     def publish(self, note: str) -> int:
         """Bring the indexes up to date and make everything committed so far the newest version; its number."""
@@ -178,6 +201,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             self._sealer.seal("passages.lance")
             self._sealer.seal("documents.lance")
             self.spaces.seal()
+        self._check_claim()
         with self._faults("writing the version record"):
             record = VersionRecord(
                 number=latest_number(self.files) + 1,
@@ -192,6 +216,14 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             write_version(self.files, record)
         self._published, self._pages_committed = record, 0
         return record.number
+
+    def _check_claim(self) -> None:
+        if self._claim is None:
+            return
+        try:
+            self._claim.check()
+        except LostClaimError as error:
+            raise BusyError(f"nothing is published in {self.files.root}: {error}; run the same again") from error
 
     def _faults(self, doing: str, needed_bytes: Callable[[], int] | None = None) -> AbstractContextManager[None]:
         return storage_faults(self.files.root, doing, kept=self.kept, needed_bytes=needed_bytes)
@@ -232,17 +264,14 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             remove_stop_words=False, ascii_folding=False, with_position=False,
         )  # fmt: skip
 
-    def _put_document(self, document: Document) -> None:
-        table = documents_table([document])
-        self._documents.merge_insert("doc_id").when_matched_update_all().when_not_matched_insert_all().execute(table)
-        self.documents[document.doc_id] = document
-
-    def _drop_uris(self, document: Document, taken: set[str]) -> None:
-        left = tuple(uri for uri in document.uris if uri not in taken)
-        if left:
-            self._put_document(replace(document, uris=left))
-        else:
-            self.delete(document.doc_id)
+    def _delete(self, doc_ids: Sequence[str]) -> None:
+        removing = "removing a document" if len(doc_ids) == 1 else f"removing {len(doc_ids)} documents"
+        with self._faults(removing, needed_bytes=lambda: self._commit_bytes("documents")):
+            self._documents.delete(f"doc_id IN ({quoted(doc_ids)})")
+            for doc_id in doc_ids:
+                self._rows.remove(doc_id)
+            self._sealer.seal("documents.lance")
+        self.drop_passages(doc_ids)
 
     def _open_table(self, name: str) -> lance.LanceDataset:
         import lance
@@ -250,11 +279,13 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         uri = self.files.uri(f"{name}.lance")
         schema = passage_schema() if name == "passages" else document_schema()
         try:
-            table = lance.dataset(uri)
+            table = lance.dataset(uri, storage_options=self.files.lance_options)
         except (ValueError, OSError):
             if self.files.list(f"{name}.lance/_versions"):
                 raise
-            table = lance.write_dataset(schema.empty_table(), uri, schema=schema)
+            table = lance.write_dataset(
+                schema.empty_table(), uri, schema=schema, storage_options=self.files.lance_options
+            )
             self._sealer.seal(f"{name}.lance")
         return table
 
@@ -272,8 +303,22 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         self._sealer.seal("documents.lance")
 
 
+def _writing_rows(count: int) -> str:
+    return "writing a document's row" if count == 1 else f"writing the rows of {count} documents"
+
+
 def now_utc() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _claim(files: CollectionFiles) -> WriterClaim:
+    try:
+        return files.claim()
+    except ClaimedError as error:
+        raise BusyError(
+            f"another process is writing to the collection {files.root}: wait until it has finished, or a minute after "
+            "it was killed"
+        ) from error
 
 
 def _lock(root: str) -> IO[bytes]:

@@ -1,0 +1,39 @@
+"""Sums over whole columns are those that are written row by row, wherever a batch was cut."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vrag_ray.index.storage.column_checksums import text_checksums
+from vrag_ray.index.storage.rows import SHARD_COLUMNS, passage_schema, shard_checksum
+
+ROWS = st.lists(
+    st.tuples(
+        st.text(max_size=8),
+        st.sampled_from(["a" * 64, "b" * 64, "ü"]),
+        st.sampled_from(["page", "clip"]),
+        st.sampled_from(["", "minilm/1"]),
+        st.sampled_from(["{}", '{"year":1851}']),
+        st.binary(max_size=12),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(rows=ROWS, cut=st.integers(0, 19), kept=st.lists(st.booleans(), min_size=20, max_size=20))
+def test_they_equal_those_of_single_rows(
+    rows: list[tuple[str, str, str, str, str, bytes]], cut: int, kept: list[bool]
+) -> None:
+    columns = {name: list(values) for name, values in zip(SHARD_COLUMNS, zip(*rows, strict=True), strict=True)}
+    schema = pa.schema([passage_schema().field(name) for name in SHARD_COLUMNS])
+    whole = pa.RecordBatch.from_pydict(columns, schema=schema)
+    sums = [shard_checksum(*row) for row in rows]
+    assert text_checksums(whole).tolist() == sums
+    assert text_checksums(whole.slice(cut)).tolist() == sums[cut:]
+    mask = kept[: len(rows)]
+    assert text_checksums(whole.filter(pa.array(mask))).tolist() == [
+        s for s, keep in zip(sums, mask, strict=True) if keep
+    ]
