@@ -28,8 +28,8 @@ from vrag_ray.index.search.fusion import Leg, best_windows
 from vrag_ray.index.search.legs import lexical_leg
 from vrag_ray.index.shards import flat_index
 from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.row_loader import load_text_rows
 from vrag_ray.index.shards.scored import Scored
-from vrag_ray.index.shards.shard_rows import load_text_rows
 from vrag_ray.index.storage import term_scores, terms
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.terms import index_terms
@@ -117,7 +117,7 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
     if embedder is None or report.notices:
         raise VragError(f"the dense leg cannot be measured: {' '.join(report.notices)}")
     collection = Collection.open(settings.collection)
-    index = FlatIndex(*load_text_rows(collection, embedder.id, 0, 1), threads=2)
+    index = FlatIndex(*load_text_rows(collection, embedder.id), threads=2)
     candidates = settings.index.candidates
     windows = index.search(stacked(embedder.embed_queries([Content(text) for text in texts])), candidates)
     dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]

@@ -26,7 +26,7 @@ from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.shards.shard_pool import ShardPool
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.index.storage.rows import documents_table, passage_schema, shard_checksum
+from vrag_ray.index.storage.rows import passage_schema, shard_checksum
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.types import TEXT, Document, DocumentKind, DocumentStatus
 
@@ -64,8 +64,7 @@ def plant(root: Path, count: int) -> None:
             first, last = start // PAGES_PER_DOC, (start + rows - 1) // PAGES_PER_DOC
             documents += [_document(number) for number in range(first, last + 1)]
         unique = {document.doc_id: document for document in documents}
-        writer._documents.insert(documents_table(unique.values()), mode="append")
-        writer.documents |= unique
+        writer.commit_documents(unique.values())
         writer.publish("planted")
 
 

@@ -32,7 +32,7 @@ from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.local_shard import LocalShard
-from vrag_ray.index.shards.shard_index import QueryVectors
+from vrag_ray.index.shards.segments import QueryVectors
 from vrag_ray.index.shards.shards import Look
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter

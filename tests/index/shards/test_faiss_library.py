@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from vrag_ray.cli.diagnosis import diagnose
@@ -36,8 +35,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shard() -> FlatIndex:
-    none, kind = np.zeros(0, np.int32), np.zeros(0, np.int8)
-    return FlatIndex(ShardRows(pa.array([], pa.string()), none, [], kind, [], none, []), np.zeros((0, 4), np.float16))
+    return FlatIndex(ShardRows.of([], [], [], []), np.zeros((0, 4), np.float16))
 
 
 def test_the_doctor_notices_two_wheels_and_says_which_commands_leave_one(two: Path):

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.support.planted import DIM, EMBEDDER, doc_id_of, document, stored
 from vrag_ray.index.shards import flat_index
 from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.row_loader import load_text_rows, rows_of
 from vrag_ray.index.shards.scored import Scored, merge
-from vrag_ray.index.shards.shard_rows import load_text_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import PassageKind, VragError
@@ -39,10 +39,13 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 @pytest.fixture(scope="module")
 def sharded(collection: Collection) -> dict[int, list[FlatIndex]]:
     """By number of shards; under ``IN_PARTS`` a single shard that five threads scan."""
-    shards = {n: [FlatIndex(*load_text_rows(collection, EMBEDDER, i, n)) for i in range(n)] for n in SHARDINGS}
+    shards = {
+        n: [FlatIndex(*load_text_rows(collection, EMBEDDER, rows_of(collection, i, n))) for i in range(n)]
+        for n in SHARDINGS
+    }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flat_index, "LEAST_ROWS_OF_A_PART", 40)
-        shards[IN_PARTS] = [FlatIndex(*load_text_rows(collection, EMBEDDER, 0, 1), threads=5)]
+        shards[IN_PARTS] = [FlatIndex(*load_text_rows(collection, EMBEDDER), threads=5)]
     assert len(shards[IN_PARTS][0]._cpu) == 5
     return shards
 
@@ -111,7 +114,7 @@ def test_queries_of_another_dimension_are_refused(sharded: dict[int, list[FlatIn
 def test_an_empty_shard_answers_with_nothing() -> None:
     empty = Collection.__new__(Collection)
     empty.record = None
-    index = FlatIndex(*load_text_rows(empty, EMBEDDER, 0, 1))
+    index = FlatIndex(*load_text_rows(empty, EMBEDDER))
     assert index.search(np.ones((2, DIM), dtype=np.float32), 5) == [[], []]
 
 

@@ -62,7 +62,7 @@ def test_below_the_floor_it_is_refused_with_the_measured_recall(rows: ShardRows,
         IvfIndex(rows, vectors, IndexKind.IVF_PQ, nprobe=1, recall_floor=0.99)
     small = IvfIndex(rows, vectors, IndexKind.IVF_PQ, nprobe=63, recall_floor=0.0)
     # Eight bytes of codes and eight of a number, for 64 of half-precision values.
-    assert FlatIndex(rows, vectors).bytes_per_vector - small.bytes_per_vector == 64 - 16
+    assert FlatIndex(rows, vectors).bytes_per_vector - small.bytes_per_passage == 64 - 16
     assert 0.2 < small.recall < 1.0
 
 

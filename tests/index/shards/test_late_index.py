@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -14,8 +14,9 @@ from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import plant_space, stored_vectors
 from vrag_ray.index.shards import late_index
 from vrag_ray.index.shards.late_index import LateIndex
+from vrag_ray.index.shards.row_loader import load_space_rows, rows_of
 from vrag_ray.index.shards.scored import merge
-from vrag_ray.index.shards.shard_rows import SpaceRows, load_space_rows
+from vrag_ray.index.shards.shard_rows import SpaceRows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
@@ -63,6 +64,7 @@ def maxsim(rows: SpaceRows, query: Floats, kept: set[str] | None = None) -> list
 
 
 @settings(max_examples=30, deadline=None)
+@example(seed=124407, k=37, length=4)  # pages whose scores differ by less than single precision tells
 @given(seed=st.integers(0, 2**32 - 1), k=st.integers(1, DOCS * PAGES), length=st.integers(1, 5))
 def test_it_equals_numpy_and_sharded_equals_unsharded_exactly(
     collection: Collection, seed: int, k: int, length: int
@@ -70,14 +72,21 @@ def test_it_equals_numpy_and_sharded_equals_unsharded_exactly(
     queries = [
         unit(np.random.default_rng(seed + n).standard_normal((length + n, DIM)).astype(np.float32)) for n in range(2)
     ]
-    whole = load_space_rows(collection, "late", 0, 1)
+    whole = load_space_rows(collection, "late")
     found = index_of(whole).search(queries, k)
     for query, scored in zip(queries, found, strict=True):
-        expected = maxsim(whole, query)[:k]
-        assert [one.id for one in scored] == [passage_id for passage_id, _ in expected]
-        np.testing.assert_allclose([one.score for one in scored], [score for _, score in expected], atol=1e-6)
+        expected = maxsim(whole, query)
+        true = dict(expected)
+        assert len({one.id for one in scored}) == len(scored) == k
+        # Two pages whose true scores are nearer than single precision tells may change places; equal ones may not.
+        np.testing.assert_allclose([true[one.id] for one in scored], [score for _, score in expected[:k]], atol=1e-6)
+        np.testing.assert_allclose([one.score for one in scored], [true[one.id] for one in scored], atol=1e-6)
+        assert scored == sorted(scored, key=lambda one: (-one.score, one.id))
     for shards in (2, 3, 7):
-        parts = [index_of(load_space_rows(collection, "late", n, shards)).search(queries, k) for n in range(shards)]
+        parts = [
+            index_of(load_space_rows(collection, "late", rows_of(collection, n, shards))).search(queries, k)
+            for n in range(shards)
+        ]
         assert [merge((part[n] for part in parts), k) for n in range(2)] == found
 
 
@@ -86,13 +95,13 @@ def test_a_query_that_fits_nowhere_has_its_negative_best_and_no_padding_wins(tmp
     axis = np.eye(DIM, dtype=np.float32)
     rows = [stored_vectors("a", 1, unit(-axis[:1] + 0.5 * axis[1:2])), stored_vectors("b", 1, -axis[[0, 0, 0]])]
     plant_space(tmp_path / "c", "late", rows, dim=DIM)
-    [found] = index_of(load_space_rows(Collection.open(tmp_path / "c"), "late", 0, 1)).search([axis[:1]], 2)
+    [found] = index_of(load_space_rows(Collection.open(tmp_path / "c"), "late")).search([axis[:1]], 2)
     assert [one.id[:24] for one in found] == [doc_id_of("a")[:24], doc_id_of("b")[:24]]
     assert [one.score for one in found] == pytest.approx([-2 / np.sqrt(5), -1.0], abs=1e-3)
 
 
 def test_a_scan_in_many_parts_finds_the_same(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, query = load_space_rows(collection, "late", 0, 1), page_of(1000)
+    rows, query = load_space_rows(collection, "late"), page_of(1000)
     expected = index_of(rows).search([query], 10)
     monkeypatch.setattr(late_index, "SCAN_BYTES", 4 * DIM * 3)
     assert len(index_of(rows)._parts()) > 30
@@ -100,7 +109,7 @@ def test_a_scan_in_many_parts_finds_the_same(collection: Collection, monkeypatch
 
 
 def test_a_filter_leaves_the_order_of_what_it_lets_through(collection: Collection) -> None:
-    rows, query = load_space_rows(collection, "late", 0, 1), page_of(2000)
+    rows, query = load_space_rows(collection, "late"), page_of(2000)
     kept = {doc_id_of("d3"), doc_id_of("d11")}
     [found] = index_of(rows).search([query], 50, SearchFilter(doc_ids=sorted(kept)))
     assert [one.id for one in found] == [passage_id for passage_id, _ in maxsim(rows, query, kept)]
@@ -110,7 +119,7 @@ def test_a_filter_leaves_the_order_of_what_it_lets_through(collection: Collectio
 def test_with_enough_candidates_the_first_stage_loses_nothing_and_with_few_it_scores_only_those(
     collection: Collection,
 ) -> None:
-    rows, query = load_space_rows(collection, "late", 0, 1), page_of(7)
+    rows, query = load_space_rows(collection, "late"), page_of(7)
     everything = index_of(rows).search([query], 3)
     assert index_of(rows, exhaustive_below=0, candidates=DOCS * PAGES).search([query], 3) == everything
     [few] = index_of(rows, exhaustive_below=0, candidates=4).search([query], 3)
@@ -122,7 +131,7 @@ def test_with_enough_candidates_the_first_stage_loses_nothing_and_with_few_it_sc
 
 
 def test_bits_take_a_sixteenth_and_score_a_float_query_against_signs(collection: Collection) -> None:
-    rows, query = load_space_rows(collection, "late", 0, 1), page_of(42)
+    rows, query = load_space_rows(collection, "late"), page_of(42)
     floats, bits = index_of(rows), index_of(rows, binary=True)
     vectors = rows.vectors.nbytes / len(rows.rows.ids)
     assert floats.bytes_per_page - bits.bytes_per_page == pytest.approx(vectors * 15 / 16)
@@ -135,4 +144,4 @@ def test_bits_take_a_sixteenth_and_score_a_float_query_against_signs(collection:
 
 def test_a_query_of_another_dimension_is_refused(collection: Collection) -> None:
     with pytest.raises(VragError, match=r"shape \(1, 3\).*8 dimensions"):
-        index_of(load_space_rows(collection, "late", 0, 1)).search([np.ones((1, 3), np.float32)], 1)
+        index_of(load_space_rows(collection, "late")).search([np.ones((1, 3), np.float32)], 1)

@@ -115,7 +115,7 @@ class ShardedRetriever:
             newest = await asyncio.to_thread(old.collection.newest_version)
             if newest == old.collection.version:
                 return newest
-            collection = await asyncio.to_thread(Collection.open, old.collection.root, newest)
+            collection = await asyncio.to_thread(Collection.open, old.collection.root, newest, earlier=old.collection)
             legs = await self._loader.run(load_legs, self._settings, collection, self._loader)
             await self.pool.load(newest, legs.specs)
             self._served = Snapshot(old.name, collection, legs, self.pool)

@@ -66,13 +66,22 @@ class FlatIndex:
         """Memory of codes, ids and filter columns together, a vector."""
         return (self.rows.nbytes + self.size * self.dim * FP16_BYTES) / max(1, self.size)
 
-    def search(self, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None = None) -> list[list[Scored]]:
-        """The ``k`` best windows of each query, [queries, dim] float32, by (-score, id); fewer when fewer match."""
+    def search(
+        self,
+        queries: NDArray[np.float32],
+        k: int,
+        wanted: SearchFilter | None = None,
+        alive: NDArray[np.bool_] | None = None,
+    ) -> list[list[Scored]]:
+        """The ``k`` best windows of each query, [queries, dim] float32, by (-score, id); fewer when fewer match.
+
+        ``alive`` [rows] says which rows count; None: all.
+        """
         if self.size == 0 or k <= 0:
             return [[] for _ in queries]
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise VragError(f"queries have shape {queries.shape}, this shard holds vectors of {self.dim} dimensions")
-        mask = self.rows.mask(wanted)
+        mask = self.rows.mask(wanted, alive)
         available = self.size if mask is None else int(mask.sum())
         if available == 0:
             return [[] for _ in queries]

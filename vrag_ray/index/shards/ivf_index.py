@@ -49,7 +49,7 @@ class IvfIndex:
             self._index.pq.cp.min_points_per_centroid = 1
         self._index.train(floats)
         self._index.add(floats)
-        self.bytes_per_vector = self._index.code_size + 8 + rows.nbytes / self.size
+        self.bytes_per_passage = self._index.code_size + 8 + rows.nbytes / self.size
         self.recall = self._measured(vectors)
         if self.recall < recall_floor:
             raise VragError(
@@ -57,7 +57,7 @@ class IvfIndex:
                 f"index.recall_floor {recall_floor:g}: raise index.nprobe (now {nprobe} of {lists} lists), or use flat"
             )
 
-    bytes_per_vector: float = 0.0
+    bytes_per_passage: float = 0.0
 
     def search(self, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None = None) -> list[list[Scored]]:
         """About the ``k`` best windows of each query, [queries, dim] float32, by (-score, id)."""

@@ -64,20 +64,29 @@ class LateIndex:
         """Memory of vectors, ids and filter columns together, a page."""
         return (self.rows.nbytes + self._vectors.nbytes) / max(1, self.size)
 
-    def search(self, queries: Sequence[Floats], k: int, wanted: SearchFilter | None = None) -> list[list[Scored]]:
-        """The ``k`` best pages of each query, [vectors, dim] float32 each, by (-score, id); fewer when fewer match."""
+    def search(
+        self,
+        queries: Sequence[Floats],
+        k: int,
+        wanted: SearchFilter | None = None,
+        alive: NDArray[np.bool_] | None = None,
+    ) -> list[list[Scored]]:
+        """The ``k`` best pages of each query, [vectors, dim] float32 each, by (-score, id); fewer when fewer match.
+
+        ``alive`` [pages] says which pages count; None: all.
+        """
         if self.size == 0 or k <= 0:
             return [[] for _ in queries]
         wrong = next((query for query in queries if query.ndim != 2 or query.shape[1] != self.dim), None)
         if wrong is not None:
             raise VragError(f"a query has shape {wrong.shape}, this shard holds vectors of {self.dim} dimensions")
-        mask = self.rows.mask(wanted)
+        mask = self.rows.mask(wanted, alive)
         allowed = np.arange(self.size) if mask is None else np.flatnonzero(mask)
         if mask is not None and len(allowed) <= max(k, self._candidates):
             # So few need neither a scan of all pages nor a choice of candidates.
             return [self._among(query, allowed, k) for query in queries]
         if self._first is not None:
-            nearest = self._nearest(self._first, queries, k, wanted)
+            nearest = self._nearest(self._first, queries, k, wanted, alive)
             return [self._among(query, numbers, k) for query, numbers in zip(queries, nearest, strict=True)]
         scores = self._scan(queries)
         return [self._best(query, allowed, row[allowed], k) for query, row in zip(queries, scores, strict=True)]
@@ -92,11 +101,16 @@ class LateIndex:
         return Sight(heat, self.phashes[number])
 
     def _nearest(
-        self, first: FlatIndex, queries: Sequence[Floats], k: int, wanted: SearchFilter | None
+        self,
+        first: FlatIndex,
+        queries: Sequence[Floats],
+        k: int,
+        wanted: SearchFilter | None,
+        alive: NDArray[np.bool_] | None,
     ) -> list[NDArray[np.int64]]:
         """For each query the row numbers of the pages whose mean vectors are nearest to its own mean."""
         means = np.stack([query.mean(axis=0) for query in queries])
-        found = first.search(means, max(k, self._candidates), wanted)
+        found = first.search(means, max(k, self._candidates), wanted, alive)
         return [np.array(sorted(self._number_of[one.id] for one in windows), np.int64) for windows in found]
 
     def _among(self, query: Floats, numbers: NDArray[np.int64], k: int) -> list[Scored]:

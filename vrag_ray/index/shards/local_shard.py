@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards.late_index import Sight
-from vrag_ray.index.shards.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
+from vrag_ray.index.shards.segments import QueryVectors
+from vrag_ray.index.shards.shard_index import ShardIndex, ShardStatus, SpaceSpec, load_shard
 from vrag_ray.index.shards.shards import FanOut, Look
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
@@ -39,7 +40,10 @@ class LocalShard:
 
     async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None:
         if version not in self._indexes:
-            self._indexes[version] = await asyncio.to_thread(load_shard, self._files, version, spaces, self._config)
+            earlier = self._indexes.get(max(self._indexes, default=0))
+            self._indexes[version] = await asyncio.to_thread(
+                load_shard, self._files, version, spaces, self._config, earlier=earlier
+            )
 
     async def keep_only(self, version: int) -> None:
         self._indexes = {number: index for number, index in self._indexes.items() if number == version}

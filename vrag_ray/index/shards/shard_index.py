@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig, IndexKind
+from vrag_ray.index.shards.changes import Taken, change_since, fragments_of
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.ivf_index import IvfIndex
 from vrag_ray.index.shards.late_index import LateIndex, Sight
+from vrag_ray.index.shards.row_loader import WHOLE, Extent, Wanted, load_space_rows, load_text_rows
 from vrag_ray.index.shards.scored import Scored
-from vrag_ray.index.shards.shard_rows import ShardRows, load_space_rows, load_text_rows
+from vrag_ray.index.shards.segments import QueryVectors, Segment, SegmentedIndex
+from vrag_ray.index.shards.shard_rows import ShardRows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.index.storage.versions import find_version
 from vrag_ray.types import TEXT, VragError
 from vrag_ray.types.filters import SearchFilter
 
-SpaceIndex = FlatIndex | IvfIndex | LateIndex
-QueryVectors = Sequence[NDArray[np.float32]]
-"""For each query its vectors, [n, dim]; n is 1 in a space of single vectors."""
+if TYPE_CHECKING:
+    import lance
+
+MOST_CHANGED = 0.25
+"""Of the rows that were loaded at once: where more have come or gone since, all are read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,45 +57,57 @@ class ShardStatus:
     """Share of the exact ten nearest that its index finds, as measured when it was built; 1 for an exact one."""
 
 
+@dataclass(frozen=True, slots=True)
+class LoadedSpace:
+    """One space as it is searched. ``base`` and ``taken`` are what a later version can go on from, if it can.
+
+    ``phashes``: of an approximate index, the perceptual hash of each passage that was drawn.
+    """
+
+    spec: SpaceSpec
+    index: SegmentedIndex | IvfIndex
+    base: Segment | None = None
+    taken: Taken | None = None
+    phashes: Mapping[str, int] = field(default_factory=dict)
+
+
 class ShardIndex:
     """The indexes of one shard, by space; thread-safe for searching."""
 
-    def __init__(self, spaces: dict[str, SpaceIndex], phashes: dict[str, dict[str, int]]) -> None:
-        """``phashes``: of spaces of single vectors, the perceptual hash of each passage that was drawn."""
-        self._spaces, self._phashes = spaces, phashes
+    def __init__(self, spaces: Mapping[str, LoadedSpace]) -> None:
+        self._spaces = spaces
+
+    def loaded(self, spec: SpaceSpec) -> LoadedSpace | None:
+        """What is loaded of a space, if it was loaded as ``spec`` says."""
+        found = self._spaces.get(spec.name)
+        return found if found is not None and found.spec == spec else None
 
     @property
     def statuses(self) -> tuple[ShardStatus, ...]:
         return tuple(
-            ShardStatus(
-                index.size,
-                index.dim,
-                index.bytes_per_page if isinstance(index, LateIndex) else index.bytes_per_vector,
-                name,
-                index.recall if isinstance(index, IvfIndex) else 1.0,
-            )
-            for name, index in self._spaces.items()
+            ShardStatus(one.index.size, one.index.dim, one.index.bytes_per_passage, name, one.index.recall)
+            for name, one in self._spaces.items()
         )
 
     def search(self, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None) -> list[list[Scored]]:
         """The ``k`` best passages of each query by (-score, id)."""
-        index = self._spaces.get(space)
-        if index is None:
+        found = self._spaces.get(space)
+        if found is None:
             raise VragError(f"this shard has not loaded the vector space {space}")
-        if isinstance(index, LateIndex):
-            return index.search(queries, k, wanted)
-        return index.search(np.concatenate(queries), k, wanted) if queries else []
+        if isinstance(found.index, IvfIndex):
+            return found.index.search(np.concatenate(queries), k, wanted) if queries else []
+        return found.index.search(queries, k, wanted)
 
     def sights(self, space: str, asked: Sequence[tuple[str, int | None]], queries: QueryVectors) -> list[Sight | None]:
         """What a space tells of passages, each with the number of the query that looks at it; None where nothing.
 
         Heat maps are made here, because they are a thousandth of the vectors that they are made of.
         """
-        index, phashes = self._spaces.get(space), self._phashes.get(space, {})
-        if isinstance(index, LateIndex):
-            return [index.sight(passage_id, None if n is None else queries[n]) for passage_id, n in asked]
-        known = ((passage_id in phashes, phashes.get(passage_id)) for passage_id, _ in asked)
-        return [Sight(None, phash) if is_known else None for is_known, phash in known]
+        found = self._spaces.get(space)
+        if found is None or isinstance(found.index, IvfIndex):
+            phashes = found.phashes if found is not None else {}
+            return [Sight(None, phashes[passage_id]) if passage_id in phashes else None for passage_id, _ in asked]
+        return [found.index.sight(passage_id, None if n is None else queries[n]) for passage_id, n in asked]
 
 
 def load_shard(
@@ -99,35 +118,89 @@ def load_shard(
     *,
     shard: int = 0,
     shards: int = 1,
+    earlier: ShardIndex | None = None,
 ) -> ShardIndex:
-    """Shard number ``shard`` of ``shards`` of a collection version (0: an empty one), read from its files."""
+    """Shard number ``shard`` of ``shards`` of a collection version (0: an empty one), read from its files.
+
+    Of ``earlier``, the same shard of another version, is taken what still holds, so that only what changed is read.
+    """
     collection = Collection(files, find_version(files, version) if version else None)
-    loaded: dict[str, SpaceIndex] = {}
-    phashes: dict[str, dict[str, int]] = {}
+    part = _Part(collection, config, shard, shards)
+    loaded: dict[str, LoadedSpace] = {}
     for spec in spaces:
-        if spec.name == TEXT:
-            rows, vectors = load_text_rows(collection, spec.embedder_id, shard, shards)
-            loaded[TEXT] = _single(rows, vectors, config)
-            continue
         record = collection.record.space(spec.name) if collection.record is not None else None
-        if record is None or record.embedder_id != spec.embedder_id:
+        if spec.name != TEXT and (record is None or record.embedder_id != spec.embedder_id):
             continue
-        found = load_space_rows(collection, spec.name, shard, shards)
+        known = earlier.loaded(spec) if earlier is not None else None
+        loaded[spec.name] = (known and part.grown(known)) or part.whole(spec)
+    return ShardIndex(loaded)
+
+
+class _Part:
+    """One shard of one version, as it is loaded."""
+
+    def __init__(self, collection: Collection, config: IndexConfig, shard: int, shards: int) -> None:
+        self._collection, self._config = collection, config
+        self._shard, self._shards = shard, shards
+        self._sums = collection.document_sums()
+
+    def whole(self, spec: SpaceSpec) -> LoadedSpace:
+        # Counting the documents reads their rows, whose checksums are verified by that.
+        if self._collection.document_count != len(self._sums):
+            raise CorruptionError(f"{self._collection.root} has two rows of one document: run `vrag verify`")
+        wanted = Wanted(self._sums, self._shard, self._shards)
+        if self._config.kind is not IndexKind.FLAT and not spec.multi_vector:
+            rows, vectors, phashes = self._single(spec, wanted, WHOLE)
+            config = self._config
+            ivf = IvfIndex(rows, vectors, config.kind, nprobe=config.nprobe, recall_floor=config.recall_floor)
+            return LoadedSpace(spec, ivf, phashes=phashes)
+        base = self._segment(spec, wanted, WHOLE)
+        taken = None
+        if self._collection.record is not None and self._config.num_gpus == 0:
+            table = self._table(spec)
+            taken = Taken(table.uri, fragments_of(table), self._sums, frozenset(wanted.left_out))
+        return LoadedSpace(spec, SegmentedIndex(base), base, taken)
+
+    def grown(self, known: LoadedSpace) -> LoadedSpace | None:
+        """``known`` with what has changed since its base was loaded; None where all must be read again."""
+        base, taken = known.base, known.taken
+        if base is None or taken is None or self._collection.record is None:
+            return None
+        table = self._table(known.spec)
+        change = change_since(taken, fragments_of(table), self._sums) if table.uri == taken.table else None
+        if change is None:
+            return None
+        self._collection.check_documents(change.fresh)
+        kept = base.without(change.dropped)
+        added = self._segment(known.spec, Wanted(self._sums, self._shard, self._shards), change.extents)
+        both = added.index.rows.documents.keys() & (base.index.rows.documents.keys() - change.dropped)
+        if (both and change.has_deletions) or added.size + base.size - kept.size > base.size * MOST_CHANGED:
+            return None
+        grown = SegmentedIndex(kept, added if added.size else None)
+        return LoadedSpace(known.spec, grown, base, taken)
+
+    def _table(self, spec: SpaceSpec) -> lance.LanceDataset:
+        return self._collection.table("passages") if spec.name == TEXT else self._collection.space_table(spec.name)
+
+    def _segment(self, spec: SpaceSpec, wanted: Wanted, extents: Sequence[Extent]) -> Segment:
         if spec.multi_vector:
-            loaded[spec.name] = LateIndex(
+            found = load_space_rows(self._collection, spec.name, wanted, extents)
+            late = LateIndex(
                 found, binary=spec.binary, exhaustive_below=spec.exhaustive_below, candidates=spec.candidates
             )
-        else:
-            loaded[spec.name] = _single(found.rows, found.vectors, config)
-            drawn = zip(found.rows.ids.to_pylist(), found.phashes, strict=True)
-            phashes[spec.name] = {passage_id: phash for passage_id, phash in drawn if phash is not None}
-    return ShardIndex(loaded, phashes)
+            return Segment(late)
+        rows, vectors, phashes = self._single(spec, wanted, extents)
+        # Ray leaves CUDA_VISIBLE_DEVICES as it is for actors without a GPU: what FAISS sees is no permission.
+        gpu_temp_mb = self._config.gpu_temp_mb if self._config.num_gpus > 0 else None
+        flat = FlatIndex(rows, vectors, self._config.threads or os.cpu_count() or 1, gpu_temp_mb=gpu_temp_mb)
+        return Segment(flat, phashes)
 
-
-def _single(rows: ShardRows, vectors: NDArray[np.float16], config: IndexConfig) -> FlatIndex | IvfIndex:
-    """Single vectors as ``config`` has them searched."""
-    if config.kind is not IndexKind.FLAT:
-        return IvfIndex(rows, vectors, config.kind, nprobe=config.nprobe, recall_floor=config.recall_floor)
-    # Ray leaves CUDA_VISIBLE_DEVICES as it is for actors without a GPU: what FAISS sees is no permission.
-    gpu_temp_mb = config.gpu_temp_mb if config.num_gpus > 0 else None
-    return FlatIndex(rows, vectors, config.threads or os.cpu_count() or 1, gpu_temp_mb=gpu_temp_mb)
+    def _single(
+        self, spec: SpaceSpec, wanted: Wanted, extents: Sequence[Extent]
+    ) -> tuple[ShardRows, NDArray[np.float16], dict[str, int]]:
+        """Rows, their single vectors and the perceptual hashes of those that were drawn."""
+        if spec.name == TEXT:
+            return *load_text_rows(self._collection, spec.embedder_id, wanted, extents), {}
+        found = load_space_rows(self._collection, spec.name, wanted, extents)
+        drawn = zip(found.rows.ids.to_pylist(), found.phashes, strict=True)
+        return found.rows, found.vectors, {passage_id: phash for passage_id, phash in drawn if phash is not None}

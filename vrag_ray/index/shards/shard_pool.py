@@ -12,7 +12,8 @@ from uuid import uuid4
 from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.scored import Scored, merge
-from vrag_ray.index.shards.shard_index import QueryVectors, ShardIndex, ShardStatus, SpaceSpec, load_shard
+from vrag_ray.index.shards.segments import QueryVectors
+from vrag_ray.index.shards.shard_index import ShardIndex, ShardStatus, SpaceSpec, load_shard
 from vrag_ray.index.shards.shard_rows import shard_of
 from vrag_ray.index.shards.shards import FanOut, Look
 from vrag_ray.index.storage.files import CollectionFiles
@@ -48,6 +49,7 @@ class IndexShard:
                 self._config,
                 shard=self._shard,
                 shards=self._config.shards,
+                earlier=self._indexes.get(max(self._indexes, default=0)),
             )
         return self._indexes[version].statuses
 
