@@ -40,7 +40,7 @@ def test_vrag_ingest_on_a_full_disk_says_what_is_committed_and_goes_on_when_ther
     with small_disk(tmp_path / "disk", 3 * MEGABYTE) as disk:
         root = disk.folder / "c"
         config = tmp_path / "config.yaml"
-        config.write_text(yaml.safe_dump(settings_for(root).model_dump(mode="json")))
+        config.write_text(yaml.safe_dump(settings_for(root, concurrency=2).model_dump(mode="json")))
         command = [sys.executable, "-m", "vrag_ray.cli", "ingest", str(folder), "--config", str(config)]
 
         def run() -> subprocess.CompletedProcess[str]:

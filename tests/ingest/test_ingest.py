@@ -22,16 +22,18 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest import Progress, Source, ingest
-from vrag_ray.ingest.plan import DocumentPlan, work_items
+from vrag_ray.ingest.small_jobs import MOST_PAGES
 from vrag_ray.types import DocumentStatus, VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 RUN_LIMIT_S = 120
+NOTES = 200
 WHALES = 6
 """Windows of three pages."""
 
 
-def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path) -> None:
+@pytest.mark.parametrize("actors", [{}, {"concurrency": 2}], ids=["in this process", "by actors"])
+def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path, actors: dict[str, int]) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
     make_pdf(folder / "whales.pdf", 10, "whale")
@@ -39,7 +41,8 @@ def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path)
     (folder / "rows.jsonl").write_text('{"uid": "r1", "text": "first harbour"}\n{"uid": "r2", "text": "second pier"}\n')
     (folder / "tool.exe").write_bytes(b"MZ")
     progress: list[Progress] = []
-    report = ingest([folder], settings_for(tmp_path / "c"), meta={"year": 2024}, on_progress=progress.append)
+    settings = settings_for(tmp_path / "c", **actors)
+    report = ingest([folder], settings, meta={"year": 2024}, on_progress=progress.append)
     assert (report.added, report.skipped, report.failed) == (3, 0, ())
     assert any("tool.exe" in notice for notice in report.notices)
     collection = Collection.open(tmp_path / "c")
@@ -200,11 +203,28 @@ def test_a_retry_that_is_interrupted_loses_no_page(tmp_path: Path, monkeypatch: 
     assert len(lexical_search(collection, "whale", 10, None)) == WHALES
 
 
-def test_other_ranges_than_those_of_an_interrupted_run_leave_no_page_twice() -> None:
-    plan = DocumentPlan("file:///a.pdf", "a.pdf", "a" * 64, units=10)
-    ranges = [(item.start, item.stop) for item in work_items(plan, {0, 1, 2, 3, 6}, 3)]
-    assert ranges == [(4, 6), (7, 9), (9, 10)]
-    assert [(item.start, item.stop) for item in work_items(plan, set(), 4)] == [(0, 4), (4, 8), (8, 10)]
+def test_many_small_files_are_committed_together_and_each_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number in range(NOTES):
+        (folder / f"note-{number}.txt").write_text(f"the lighthouse number{number} is white")
+    settings = settings_for(tmp_path / "c", commit_pages=64)
+    report = ingest([folder], settings)
+    assert (report.added, report.pages) == (NOTES, NOTES)
+    collection = Collection.open(tmp_path / "c")
+    # Lance counts a version for each commit.
+    assert collection.table("documents").version < 2 * NOTES / 64 + 2
+    assert collection.table("passages").version < 2 * NOTES / 64 + 4
+    [hit] = lexical_search(collection, "number117", 5, None)
+    assert collection.document(collection.passage(hit.id).doc_id).uri.endswith("/note-117.txt")
+    # Each gets other bytes: as many documents take the place of their old selves, in few commits too.
+    for number in range(NOTES):
+        (folder / f"note-{number}.txt").write_text(f"the harbour number{number} is wide")
+    again = ingest([folder], settings)
+    assert (again.added, again.replaced) == (0, NOTES)
+    collection = Collection.open(tmp_path / "c")
+    assert collection.document_count == NOTES == len(content(tmp_path / "c")[0])
+    assert lexical_search(collection, "lighthouse", 5, None) == []
 
 
 def test_a_text_that_the_embedder_refuses_is_found_by_its_words(tmp_path: Path) -> None:
@@ -224,6 +244,19 @@ def test_a_text_that_the_embedder_refuses_is_found_by_its_words(tmp_path: Path) 
     assert len(lexical_search(collection, "pier", 5, None)) == 1
 
 
+def test_a_few_files_that_are_much_work_are_given_to_actors(tmp_path: Path) -> None:
+    make_pdf(tmp_path / "long.pdf", MOST_PAGES + 2, "whale")
+    (tmp_path / "short.txt").write_text("a lighthouse")
+    seen: list[Progress] = []
+    report = ingest(
+        [tmp_path / "long.pdf", tmp_path / "short.txt"], settings_for(tmp_path / "c"), on_progress=seen.append
+    )
+    assert (report.added, report.pages) == (2, MOST_PAGES + 3)
+    # Each page is counted once, although the files were registered before there were actors.
+    assert seen[-1].total_pages == seen[-1].done_pages == report.pages
+    assert verify(tmp_path / "c").is_sound
+
+
 @pytest.mark.parametrize("points", [2, pytest.param(10, marks=pytest.mark.exhaustive)])
 def test_killed_at_random_points_and_resumed_it_ends_with_the_content_of_an_uninterrupted_run(
     tmp_path: Path, points: int
@@ -234,7 +267,8 @@ def test_killed_at_random_points_and_resumed_it_ends_with_the_content_of_an_unin
     folder.mkdir()
     make_pdf(folder / "long.pdf", 150, "whale")
     make_pdf(folder / "short.pdf", 7, "harbour")
-    (folder / "notes.txt").write_text("a lighthouse")
+    for number in range(40):
+        (folder / f"note-{number}.txt").write_text(f"a lighthouse called number {number}")
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
     expected_root, root = tmp_path / "expected", tmp_path / "killed"
     began = time.monotonic()

@@ -12,12 +12,13 @@ from vrag_ray.index.storage.collection import Collection
 PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
 
 
-def settings_for(root: Path, *, embedder: EmbedderConfig = PLANTED, **ingest_options: int | bool) -> Settings:
+def settings_for(root: Path | str, *, embedder: EmbedderConfig = PLANTED, **ingest_options: int | bool) -> Settings:
+    """Few files are ingested in the test's own process, unless ``concurrency`` asks for actors."""
     return Settings(
         collection=str(root),
         embedder=embedder,
         corpus=CorpusConfig(pages_per_item=4, limits=DecodeLimits(cpu_seconds=5, wall_seconds=10.0)),
-        ingest=IngestConfig.model_validate({"commit_pages": 8, "concurrency": 2} | ingest_options),
+        ingest=IngestConfig.model_validate({"commit_pages": 8} | ingest_options),
     )
 
 

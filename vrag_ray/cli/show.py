@@ -18,7 +18,9 @@ def answer_lines(record: RunRecord, base_url: str | None) -> Iterator[str]:
         yield ""
         yield "Sources"
     for citation in record.citations:
-        yield f"  [{citation.number}] {citation.title}, {place(citation)}"
+        # Of one collection there is nothing to tell.
+        where = f" ({citation.collection})" if len(record.collections) > 1 and citation.collection else ""
+        yield f"  [{citation.number}] {citation.title}, {place(citation)}{where}"
         if citation.quote:
             yield f'      "{shortened(citation.quote)}"'
         link = picture_path(citation)

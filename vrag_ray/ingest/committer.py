@@ -16,7 +16,11 @@ from vrag_ray.ingest.report import FileError
 from vrag_ray.ingest.stages import NO_UNIT
 from vrag_ray.types import Document, DocumentStatus
 
+COMMIT_EVERY_S = 10.0
+"""What a killed run has read and not committed is read again."""
 PUBLISH_EVERY_S = 30.0
+MOST_TIME_PUBLISHING = 0.1
+"""Publishing brings the index of all passages up to date: the more there are, the seldomer it is done."""
 MAX_ERRORS_IN_ROW = 20
 READ_AGAIN = "(being read again)"
 """In the row of a document in place of an embedder's id, until all of its units have come."""
@@ -47,7 +51,7 @@ class Outcome:
 
 
 class Committer:
-    """Collects whole blocks and commits them in batches of about ``commit_pages`` units."""
+    """Collects whole blocks and commits them in batches of about ``commit_pages`` units, or every ten seconds."""
 
     def __init__(self, writer: CollectionWriter, embedder_id: str, commit_pages: int) -> None:
         self.outcome = Outcome()
@@ -58,7 +62,9 @@ class Committer:
         self._complete: list[DocumentPlan] = []
         self._owners: dict[str, str] = {}
         self._copies: list[DocumentPlan] = []
-        self._published_at = time.monotonic()
+        self._reopened: list[Document] = []
+        self._committed_at = self._published_at = time.monotonic()
+        self._publish_every_s = PUBLISH_EVERY_S
         # What a killed run committed, this one makes known.
         self._is_published = not writer.has_unpublished
 
@@ -78,20 +84,27 @@ class Committer:
                 self._complete.append(plan)
             else:
                 self._add_unit(plan, row)
-        if len(self._units) >= self._commit_pages or self._complete:
+        waiting = len(self._units) + len(self._complete)
+        if waiting >= self._commit_pages or time.monotonic() - self._committed_at > COMMIT_EVERY_S:
             self.flush()
 
     def flush(self) -> None:
         """Commit what is in hand: passages first, then the rows of documents that are complete by it."""
         # Out of hand before it is written: whoever is interrupted in between must not write it again.
+        reopened, self._reopened = self._reopened, []
         rows, self._rows = self._rows, []
         units, self._units = self._units, []
         complete, self._complete = self._complete, []
+        if reopened:
+            # Should this run be interrupted, the rows must not say that the documents are finished.
+            self._commit([replace(document, embedder_id=READ_AGAIN) for document in reopened])
+            self._writer.drop_passages([document.doc_id for document in reopened])
         if rows:
             self._writer.add_passages(rows)
             self._is_published = False
         self.outcome.pages += len(units)
         self.outcome.windows += len(rows)
+        finished: list[Document | None] = []
         for key, unit, error, unembedded in units:
             document = self._open[key]
             document.missing -= 1
@@ -101,20 +114,24 @@ class Committer:
                 document.unembedded[unit] = f"unit {unit + 1} is found by its words only: {unembedded}"
             if document.missing == 0:
                 del self._open[key]
-                self._finish(document.plan, document.errors, document.unembedded)
+                finished.append(self._finished(document.plan, document.errors, document.unembedded))
         for plan in complete:
-            self._finish(plan, {int(unit): error for unit, error in plan.prior_errors.items()})
-        if not self._is_published and time.monotonic() - self._published_at > PUBLISH_EVERY_S:
+            finished.append(self._finished(plan, {int(unit): error for unit, error in plan.prior_errors.items()}))
+        self._commit([document for document in finished if document is not None])
+        self._committed_at = time.monotonic()
+        if not self._is_published and time.monotonic() - self._published_at > self._publish_every_s:
             self.publish("ingest (running)")
 
     def close(self) -> None:
         """Commit the rest, give documents the further names they were found under, and publish."""
         self.flush()
+        named: dict[str, Document] = {}
         for uri, doc_id in sorted({(plan.uri, plan.doc_id) for plan in self._copies}):
-            known = self._writer.documents.get(doc_id)
+            known = named.get(doc_id) or self._writer.documents.get(doc_id)
             if known is not None and uri not in known.uris:
                 self.outcome.skipped += 1
-                self._commit(replace(known, uris=(*known.uris, uri)))
+                named[doc_id] = replace(known, uris=(*known.uris, uri))
+        self._commit(list(named.values()))
         self.publish("ingest")
 
     def rescue(self) -> None:
@@ -124,8 +141,10 @@ class Committer:
 
     def publish(self, note: str) -> None:
         if not self._is_published:
+            began = time.monotonic()
             self._writer.publish(note)
             self._is_published, self._published_at = True, time.monotonic()
+            self._publish_every_s = max(PUBLISH_EVERY_S, (self._published_at - began) / MOST_TIME_PUBLISHING)
 
     def _add_unit(self, plan: DocumentPlan, row: Mapping[str, object]) -> None:
         texts, vectors, unit = row["texts"], row["vectors"], row["unit"]
@@ -136,43 +155,44 @@ class Committer:
         if plan.doc_id not in self._open:
             known = self._writer.documents.get(plan.doc_id)
             if known is not None and known.embedder_id == self._embedder_id:
-                # A retry: what the earlier run could read is about to come again. Should this run be interrupted, the
-                # row must not say that the document is finished.
-                self._commit(replace(known, embedder_id=READ_AGAIN))
-                self._writer.drop_passages(plan.doc_id)
+                # A retry: what the earlier run could read is about to come again.
+                self._reopened.append(known)
             prior = {int(number): error for number, error in plan.prior_errors.items()}
             self._open[plan.doc_id] = _Open(plan, plan.pending, prior)
         self._units.append((plan.doc_id, unit, str(row["error"]), str(row["unembedded"])))
 
-    def _finish(
+    def _finished(
         self, plan: DocumentPlan, errors: Mapping[int, str], unembedded: Mapping[int, str] | None = None
-    ) -> None:
+    ) -> Document | None:
+        """Counts a document whose last unit has come; the row that it gets, if it needs another one."""
         if plan.error:
             self.outcome.failed.append(FileError(plan.uri, plan.error))
         if not plan.doc_id:
-            return
+            return None
         self.outcome.doc_ids.append(plan.doc_id)
         known = self._writer.documents.get(plan.doc_id)
         if plan.skipped and known is not None:
             self.outcome.skipped += 1
             if known.error:
                 self.outcome.failed.append(FileError(plan.uri, known.error))
-            if plan.uri not in known.uris:
-                self._commit(replace(known, uris=(*known.uris, plan.uri)))
-            return
+            return None if plan.uri in known.uris else replace(known, uris=(*known.uris, plan.uri))
         told = [error for _, error in sorted([*errors.items(), *(unembedded or {}).items()])]
         self.outcome.failed += [FileError(plan.uri, error) for error in told]
         document = self._document(plan, len(errors), told, known)
         if document.status is not DocumentStatus.ERROR:
-            replaced = any(plan.uri in d.uris and d.doc_id != plan.doc_id for d in self._writer.documents.values())
+            replaced = self._writer.owner_of(plan.uri) not in (None, plan.doc_id)
             self.outcome.replaced += replaced
             self.outcome.added += not replaced
-        if known is not None and known.embedder_id != self._embedder_id:
-            self._writer.drop_passages(plan.doc_id, keep_embedder=self._embedder_id)
-        self._commit(document)
+        return document
 
-    def _commit(self, document: Document) -> None:
-        self._writer.commit_documents([document])
+    def _commit(self, documents: Sequence[Document]) -> None:
+        if not documents:
+            return
+        before = [self._writer.documents.get(document.doc_id) for document in documents]
+        others = [known.doc_id for known in before if known is not None and known.embedder_id != self._embedder_id]
+        if others:
+            self._writer.drop_passages(others, keep_embedder=self._embedder_id)
+        self._writer.commit_documents(documents)
         self._is_published = False
 
     def _document(self, plan: DocumentPlan, unread: int, errors: Sequence[str], known: Document | None) -> Document:

@@ -6,8 +6,6 @@ leaves those page ranges out.
 
 from __future__ import annotations
 
-import json
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,18 +18,26 @@ from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.committer import Committer
-from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
+from vrag_ray.ingest.graph import Job, embedded_sources
 from vrag_ray.ingest.plan import Committed
-from vrag_ray.ingest.progress import Counts, ingest_progress, read_board, reporting, start_board
+from vrag_ray.ingest.progress import (
+    INGEST_STAGES,
+    MOST_FILES_TOLD,
+    Board,
+    Counts,
+    ProgressBoard,
+    SharedBoard,
+    ingest_progress,
+    reporting,
+)
 from vrag_ray.ingest.report import IngestReport, Progress
+from vrag_ray.ingest.small_jobs import embedded_few, is_small
 from vrag_ray.ingest.sources import Source, list_sources
 from vrag_ray.ingest.spaces.embed import embed_into
-from vrag_ray.ingest.stages import Decode, Embed, Register
 from vrag_ray.types import DocumentStatus, Meta
 
 if TYPE_CHECKING:
-    import ray.data
-    from ray.actor import ActorHandle
+    pass
 
 
 def ingest(
@@ -54,16 +60,18 @@ def ingest(
     embedder_id = loaded.embedder.id if loaded.embedder else ""
     with CollectionWriter(settings.collection) as writer:
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
-        board = start_board(len(sources))
-        graph = _graph(sources, writer, settings, embedder_id, meta or {}, board)
+        small, by_file = is_small(sources, settings), len(sources) <= MOST_FILES_TOLD
+        board: Board = ProgressBoard(INGEST_STAGES, by_file) if small else SharedBoard(INGEST_STAGES, by_file)
+        committed = _committed(writer, settings, embedder_id)
+        job = Job(writer.files.root, settings, embedder_id, committed, board)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:
-            return ingest_progress(counts, committer, len(sources), elapsed_s)
+            return ingest_progress(counts, committer.outcome.pages, len(sources), elapsed_s)
 
         with _refusals_told(sources, writer, committer), reporting(board, progress, on_progress):
             try:
-                for block in graph.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
-                    committer.add_block(block.to_pylist())
+                for rows in (embedded_few if small else embedded_sources)(sources, meta or {}, job):
+                    committer.add_block(rows)
             except StorageError:
                 # Not close: it would commit once more what may be committed already.
                 raise
@@ -71,7 +79,7 @@ def ingest(
                 committer.close()
                 raise
             committer.close()
-        counts = read_board(board)
+        counts = board.read()
         bottleneck = counts.bottleneck(time.monotonic() - began)
         spaces = embed_into(writer, settings, on_progress=on_progress)
         version = writer.version
@@ -79,7 +87,7 @@ def ingest(
     notices = [loaded.notice] if loaded.notice else []
     notices += [f"the vector space {one.name} was not filled: {one.skipped}" for one in spaces if one.skipped]
     if ignored:
-        notices.append(f"{len(ignored)} files of other kinds were left out, the first is {ignored[0].name}")
+        notices.append(f"{len(ignored)} files of other kinds were left out, the first is {ignored[0]}")
     return IngestReport(
         added=outcome.added,
         skipped=outcome.skipped,
@@ -105,55 +113,17 @@ def _refusals_told(sources: Sequence[Source], writer: CollectionWriter, committe
     except StorageError as error:
         committer.rescue()
         done = {uri for document in writer.documents.values() for uri in document.uris}
-        paths = [Path(source.path) for source in sources if source.uri not in done]
+        paths = [source.path for source in sources if source.uri not in done and isinstance(source.path, Path)]
         waiting = sum(path.stat().st_size for path in paths if path.exists())
         raise StorageError(replace(error.failure, kept=writer.kept(), waiting_bytes=waiting)) from error
 
 
-def _graph(
-    sources: Sequence[Source],
-    writer: CollectionWriter,
-    settings: Settings,
-    embedder_id: str,
-    meta: Meta,
-    board: ActorHandle,
-) -> ray.data.Dataset:
-    import ray.data
-    from ray.data import ActorPoolStrategy
-
-    without_ray_data_output()
-    committed = Committed(
+def _committed(writer: CollectionWriter, settings: Settings, embedder_id: str) -> Committed:
+    return Committed(
         finished={
             doc_id: document.embedder_id
             for doc_id, document in writer.documents.items()
             if document.status is DocumentStatus.READY or not settings.ingest.retry_errors
         },
         units=writer.unfinished_units(embedder_id),
-    )
-    rows = [{"path": str(s.path), "uri": s.uri, "name": s.name, "meta": json.dumps(dict(meta))} for s in sources]
-    cpus = usable_cpus()
-    embedders = settings.ingest.concurrency or math.ceil(cpus / settings.embedder.threads)
-    readers = max(1, cpus // 2)
-    files = ray.data.from_items(rows, override_num_blocks=len(rows))
-    ranges = files.map_batches(
-        Register,
-        batch_size=1,
-        fn_constructor_args=(writer.files.root, settings, embedder_id, committed, board),
-        compute=ActorPoolStrategy(size=min(readers, len(sources))),
-        num_cpus=ACTOR_CPUS,
-    ).repartition(target_num_rows_per_block=1)
-    units = ranges.flat_map(
-        Decode,
-        fn_constructor_args=(writer.files.root, settings, board),
-        compute=ActorPoolStrategy(size=readers),
-        num_cpus=ACTOR_CPUS,
-    )
-    return units.map_batches(
-        Embed,
-        fn_constructor_args=(settings, board),
-        compute=ActorPoolStrategy(size=embedders),
-        batch_size=settings.embedder.batch_windows if settings.ingest.num_gpus else None,
-        batch_format="pyarrow",
-        num_cpus=ACTOR_CPUS,
-        num_gpus=settings.ingest.num_gpus or None,
     )

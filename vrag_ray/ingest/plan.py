@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection as AbstractCollection
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 
+from vrag_ray.config import CorpusConfig
 from vrag_ray.corpus.model import WorkItem
 from vrag_ray.types import DocumentKind
+
+MOST_FILES_OF_A_TASK = 64
+"""Files that have nothing to decode cost a task no page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +44,7 @@ class DocumentPlan:
 
     @classmethod
     def from_json(cls, text: str) -> DocumentPlan:
-        values = json.loads(text)
-        return cls(**(values | {"kind": DocumentKind(values["kind"])}))
+        return _plan(json.loads(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +57,75 @@ class Committed:
     """Of documents without a row: error (or "") by unit, for the embedder in use."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedRange:
+    """Units ``start`` to ``stop`` of a document, by its plan; ``start`` is ``stop`` where nothing is to be decoded."""
+
+    plan: DocumentPlan
+    start: int
+    stop: int
+
+    @property
+    def item(self) -> WorkItem:
+        return WorkItem(self.plan.doc_id, self.plan.kind, self.start, self.stop, self.plan.name)
+
+
 def work_items(plan: DocumentPlan, done: AbstractCollection[int], pages_per_item: int) -> Iterable[WorkItem]:
     """The units not yet ``done``, in ranges that do not cross a multiple of ``pages_per_item``.
 
-    Ranges are aligned and committed whole, so that a resumed run embeds the very batches of an uninterrupted one
-    and ends with the same bytes. Only where ``pages_per_item`` was another then, a part of a range is done.
+    Ranges are aligned and committed whole, so that a resumed run decodes the very ranges of an uninterrupted one.
+    Only where ``pages_per_item`` was another then, a part of a range is done.
     """
     for first in range(0, plan.units, pages_per_item):
         missing = [unit for unit in range(first, min(first + pages_per_item, plan.units)) if unit not in done]
         for _, run in groupby(enumerate(missing), key=lambda pair: pair[1] - pair[0]):
             units = [unit for _, unit in run]
             yield WorkItem(plan.doc_id, plan.kind, units[0], units[-1] + 1, plan.name)
+
+
+def planned_ranges(plan: DocumentPlan, items: Sequence[WorkItem]) -> list[PlannedRange]:
+    """One for each item, or the one that only carries the plan of a document with nothing to decode."""
+    return [PlannedRange(plan, item.start, item.stop) for item in items] or [PlannedRange(plan, 0, 0)]
+
+
+def decode_tasks(ranges: Iterable[PlannedRange], config: CorpusConfig) -> Iterator[list[PlannedRange]]:
+    """Neighbours that one call decodes: ranges of small files together, up to ``pages_per_item`` pages' worth of work.
+
+    Clips, and pictures that may be read by OCR, take as long as that each and stay alone.
+    """
+    task: list[PlannedRange] = []
+    room = 0
+    for one in ranges:
+        cost = cost_of(one, config)
+        if task and (cost > room or len(task) == MOST_FILES_OF_A_TASK):
+            yield task
+            task = []
+        if not task:
+            room = config.pages_per_item
+        task.append(one)
+        room -= cost
+    if task:
+        yield task
+
+
+def cost_of(one: PlannedRange, config: CorpusConfig) -> int:
+    """What decoding it takes, in pages."""
+    slow = one.plan.kind is DocumentKind.VIDEO or (one.plan.kind is DocumentKind.IMAGE and config.ocr)
+    return max(one.stop - one.start, config.pages_per_item if slow and one.start < one.stop else 0)
+
+
+def task_to_json(task: Sequence[PlannedRange]) -> str:
+    """A plan once, also where several ranges are of it."""
+    plans = {one.plan.uri: one.plan for one in task}
+    ranges = [[one.plan.uri, one.start, one.stop] for one in task]
+    return json.dumps({"plans": [asdict(plan) for plan in plans.values()], "ranges": ranges})
+
+
+def task_from_json(text: str) -> list[PlannedRange]:
+    values = json.loads(text)
+    plans = {plan["uri"]: _plan(plan) for plan in values["plans"]}
+    return [PlannedRange(plans[uri], start, stop) for uri, start, stop in values["ranges"]]
+
+
+def _plan(values: dict[str, object]) -> DocumentPlan:
+    return DocumentPlan(**(values | {"kind": DocumentKind(values["kind"])}))  # type: ignore[arg-type]

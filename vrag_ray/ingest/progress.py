@@ -1,19 +1,15 @@
-"""Progress of every stage, kept in one small actor, because rows reach the driver only at the end of the graph."""
+"""Progress of every stage, told as it happens, because rows reach the driver only at the end of the graph."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from vrag_ray.ingest.committer import Committer
 from vrag_ray.ingest.report import FileProgress, Progress, StageProgress
-
-if TYPE_CHECKING:
-    from ray.actor import ActorHandle
 
 INGEST_STAGES = ("register", "decode", "embed")
 EVERY_S = 0.5
@@ -64,22 +60,36 @@ class Counts:
         return f"{most} ({workers}, busy {min(busy[most], 1.0):.0%} of the time)"
 
 
+class Board(Protocol):
+    """What the stages tell: in this process (``ProgressBoard``), or from actors to one (``SharedBoard``)."""
+
+    def add(
+        self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None
+    ) -> None: ...
+    def embedder_ready(self) -> None: ...
+    def read(self) -> Counts: ...
+
+
 class ProgressBoard:
-    """Told by the stage actors what they have done, ``by_file`` too if wanted. Runs as a Ray actor."""
+    """Told by the stages what they have done, ``by_file`` too if wanted."""
 
     def __init__(self, stages: Sequence[str], by_file: bool) -> None:
         self._by_file = by_file
         self._counts = Counts(stages=dict.fromkeys(stages, StageCount()))
 
-    def add(self, stage: str, worker: str, pages: int, busy_s: float, uri: str = "") -> None:
-        """``uri`` names the file, in the stages that work on one at a time."""
-        if uri and self._by_file:
-            total, done = self._counts.told.get(uri, (0, 0))
-            now = (pages, done) if stage == "register" else (total, done + pages)
-            self._counts = replace(self._counts, told=self._counts.told | {uri: now})
+    def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
+        """``by_file`` has the pages of each file by its uri, from the stages that know files."""
+        by_file = by_file or {}
+        registers = stage == "register"
+        if self._by_file:
+            told = dict(self._counts.told)
+            for uri, count in by_file.items():
+                total, done = told.get(uri, (0, 0))
+                told[uri] = (count, done) if registers else (total, done + count)
+            self._counts = replace(self._counts, told=told)
         old = self._counts.stages[stage]
         new = StageCount(old.pages + pages, old.busy_s + busy_s, old.workers | {worker})
-        files = self._counts.files + (stage == "register")
+        files = self._counts.files + (len(by_file) if registers else 0)
         self._counts = replace(self._counts, files=files, stages=self._counts.stages | {stage: new})
 
     def embedder_ready(self) -> None:
@@ -89,22 +99,30 @@ class ProgressBoard:
         return self._counts
 
 
-def start_board(total_files: int, stages: Sequence[str] = INGEST_STAGES) -> ActorHandle:
-    import ray
+class SharedBoard:
+    """A ``ProgressBoard`` in an actor of its own, which stages in other actors tell without waiting."""
 
-    return ray.remote(ProgressBoard).options(num_cpus=0).remote(tuple(stages), total_files <= MOST_FILES_TOLD)
+    def __init__(self, stages: Sequence[str], by_file: bool) -> None:
+        import ray
 
+        self._actor = ray.remote(ProgressBoard).options(num_cpus=0).remote(tuple(stages), by_file)
 
-def read_board(board: ActorHandle) -> Counts:
-    import ray
+    def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
+        self._actor.add.remote(stage, worker, pages, busy_s, by_file)
 
-    counts: Counts = ray.get(board.read.remote(), timeout=READ_TIMEOUT_S)
-    return counts
+    def embedder_ready(self) -> None:
+        self._actor.embedder_ready.remote()
+
+    def read(self) -> Counts:
+        import ray
+
+        counts: Counts = ray.get(self._actor.read.remote(), timeout=READ_TIMEOUT_S)
+        return counts
 
 
 @contextmanager
 def reporting(
-    board: ActorHandle,
+    board: Board,
     progress: Callable[[Counts, float], Progress],
     on_progress: Callable[[Progress], None] | None,
 ) -> Iterator[None]:
@@ -118,7 +136,7 @@ def reporting(
     began, stop = time.monotonic(), threading.Event()
 
     def report() -> None:
-        on_progress(progress(read_board(board), time.monotonic() - began))
+        on_progress(progress(board.read(), time.monotonic() - began))
 
     def loop() -> None:
         while not stop.wait(EVERY_S):
@@ -134,19 +152,22 @@ def reporting(
     report()
 
 
-def ingest_progress(counts: Counts, committer: Committer, total_files: int, elapsed_s: float) -> Progress:
-    """Of the graph from files to passages."""
+def ingest_progress(counts: Counts, committed: int, total_files: int, elapsed_s: float) -> Progress:
+    """Of the graph from files to passages, of which ``committed`` pages are.
+
+    While files are still being registered, the pages of the rest are taken to be like those known so far.
+    """
     total = counts.stages["register"].pages
     embedded = counts.stages["embed"].pages
-    committed = committer.outcome.pages
     rate = embedded / elapsed_s if elapsed_s else 0.0
+    expected = total * total_files / counts.files if counts.files else 0.0
     return Progress(
         files=counts.files,
         total_files=total_files,
         done_pages=committed,
         total_pages=total,
         pages_per_s=rate,
-        eta_s=(total - embedded) / rate if rate and counts.files == total_files else None,
+        eta_s=(expected - embedded) / rate if rate else None,
         stages=(
             *counts.told_stages(INGEST_STAGES),
             StageProgress("commit", committed, committed / elapsed_s if elapsed_s else 0.0),

@@ -1,48 +1,50 @@
-"""What to ingest: paths the user gave, as files with a stable uri each."""
+"""What to ingest: paths, patterns, URIs and manifests that the user gave, as files with a stable uri each."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
 
 from vrag_ray.corpus.sniff import SUFFIXES
-from vrag_ray.types import VragError
+from vrag_ray.ingest.object_store import is_remote, listed
+from vrag_ray.types import Meta, VragError
+
+MOST_FILES_OF_A_GROUP = 64
+GROUPS_PER_READER = 8
+_PATTERN = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One file: where its bytes are, the uri that names it in the collection, and its display name."""
+    """One file: where its bytes are (a path, or a URI of an object store), the uri that names it in the collection, its
+    display name, and what is said of it alone."""
 
-    path: Path
+    path: Path | str
     uri: str
     name: str
+    meta: Meta = field(default_factory=dict)
 
 
-def list_sources(paths: Sequence[str | Path | Source]) -> tuple[list[Source], list[Path]]:
-    """The files to ingest, folders walked in sorted order, and the files in folders left out for their suffix.
+def list_sources(paths: Sequence[str | Path | Source]) -> tuple[list[Source], list[str]]:
+    """The files to ingest, folders walked in sorted order, and the names of files left out for their suffix.
 
+    A path may be a file, a folder, a pattern (``papers/**/*.pdf``) or a URI of an object store (``s3://bucket/folder``).
     Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. Raises
     VragError for a path that does not exist and when nothing is left.
     """
     sources: dict[str, Source] = {}
-    ignored: list[Path] = []
+    ignored: list[str] = []
     for item in paths:
         if isinstance(item, Source):
-            sources[item.uri] = item
-            continue
-        path = Path(item).expanduser()
-        if path.is_file():
-            found = [path]
-        elif path.is_dir():
-            files = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p, path)]
-            found = [p for p in files if p.suffix.lower() in SUFFIXES]
-            ignored += [p for p in files if p.suffix.lower() not in SUFFIXES]
+            found, others = [item], list[str]()
+        elif isinstance(item, str) and is_remote(item):
+            found, others = _remote(item)
         else:
-            raise VragError(f"{item} does not exist: give files or folders to ingest")
-        for file in found:
-            source = Source(file.absolute(), file.absolute().as_uri(), file.name)
-            sources[source.uri] = source
+            found, others = _local(Path(item).expanduser())
+        ignored += others
+        sources.update((source.uri, source) for source in found)
     if not sources:
         raise VragError(
             f"nothing to ingest in {', '.join(str(p) for p in paths)}: known are {' '.join(sorted(SUFFIXES))}"
@@ -50,5 +52,47 @@ def list_sources(paths: Sequence[str | Path | Source]) -> tuple[list[Source], li
     return list(sources.values()), ignored
 
 
-def _is_hidden(path: Path, below: Path) -> bool:
-    return any(part.startswith(".") for part in path.relative_to(below).parts)
+def is_missing(path: str) -> bool:
+    """Whether nothing is at ``path``, as far as this machine alone can tell: patterns and URIs may lead somewhere."""
+    return not is_remote(path) and not _PATTERN & set(path) and not Path(path).expanduser().exists()
+
+
+def file_source(file: Path, meta: Meta | None = None) -> Source:
+    """A file of this machine, named by its absolute path."""
+    return Source(file.absolute(), file.absolute().as_uri(), file.name, meta or {})
+
+
+def grouped(sources: Sequence[Source], readers: int) -> list[Sequence[Source]]:
+    """Neighbours that one call registers together: few calls for many small files, and work for every reader."""
+    size = math.ceil(len(sources) / (readers * GROUPS_PER_READER))
+    size = max(1, min(MOST_FILES_OF_A_GROUP, size))
+    return [sources[start : start + size] for start in range(0, len(sources), size)]
+
+
+def _local(path: Path) -> tuple[list[Source], list[str]]:
+    if path.is_file():
+        return [file_source(path)], []
+    if path.is_dir():
+        files = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
+        return [file_source(p) for p in files if _is_known(p.name)], [p.name for p in files if not _is_known(p.name)]
+    if _PATTERN & set(str(path)):
+        matching = sorted(p for p in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if p.is_file())
+        if matching:
+            return [file_source(p) for p in matching], []
+        raise VragError(f"no file matches {path}")
+    raise VragError(f"{path} does not exist: give files or folders to ingest")
+
+
+def _remote(uri: str) -> tuple[list[Source], list[str]]:
+    found, is_file = listed(uri)
+    files = [one for one in found if is_file or not _is_hidden(PurePosixPath(one.below))]
+    sources = [Source(one.location, one.uri, one.name) for one in files if is_file or _is_known(one.name)]
+    return sources, [one.name for one in files if not is_file and not _is_known(one.name)]
+
+
+def _is_known(name: str) -> bool:
+    return PurePosixPath(name).suffix.lower() in SUFFIXES
+
+
+def _is_hidden(below: PurePosixPath | Path) -> bool:
+    return any(part.startswith(".") for part in below.parts)

@@ -1,8 +1,8 @@
 """The three actor stages of the graph. Each handles its own bad input, because Ray Data's unit of failure is a block.
 
 What travels between them, heavy columns dropped where they were last used:
-``Register``: a source → rows of ``plan`` (JSON) and one ``start``/``stop`` range each; file bytes never travel.
-``Decode``: a range → one row a unit: ``plan``, ``unit``, ``error``, ``passages`` (JSON without text) and ``texts``.
+``Register``: a group of sources → rows of one decode ``task`` (JSON) each; file bytes never travel.
+``Decode``: a task → one row a unit: ``plan``, ``unit``, ``error``, ``passages`` (JSON without text) and ``texts``.
 ``Embed``: the same plus ``vectors``, one fp16 byte string a window, empty where the window has no vector.
 """
 
@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 from uuid import uuid4
 
 import numpy as np
 
 from vrag_ray.config import Settings
-from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import passages_of
 from vrag_ray.corpus.sandbox.isolate import decode_isolating, failed_unit
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
@@ -28,65 +29,90 @@ from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import passage_to_json
-from vrag_ray.ingest.plan import Committed, DocumentPlan, work_items
+from vrag_ray.ingest.object_store import is_remote, local_copy, size_of
+from vrag_ray.ingest.plan import (
+    Committed,
+    DocumentPlan,
+    PlannedRange,
+    decode_tasks,
+    planned_ranges,
+    task_from_json,
+    task_to_json,
+    work_items,
+)
+from vrag_ray.ingest.progress import Board
+from vrag_ray.types import MetaValue, Passage
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ray.actor import ActorHandle
 
 NO_UNIT = -1
 """The ``unit`` of a row that only carries a plan, for a document with nothing to decode."""
 
 
-class Register:
-    """A source file → its blob in the collection, its plan, and its ranges that are still to be decoded."""
+class SourceRow(TypedDict):
+    """A ``Source`` as it travels, with what the user said of it."""
 
-    def __init__(
-        self, root: str, settings: Settings, embedder_id: str, committed: Committed, board: ActorHandle
-    ) -> None:
+    path: str
+    uri: str
+    name: str
+    meta: dict[str, MetaValue]
+
+
+class Register:
+    """Source files → their blobs in the collection, their plans, and their ranges that are still to be decoded."""
+
+    def __init__(self, root: str, settings: Settings, embedder_id: str, committed: Committed, board: Board) -> None:
         self._files = CollectionFiles(root)
         self._settings, self._embedder_id, self._committed = settings, embedder_id, committed
         self._options = DecodeOptions.from_config(settings.corpus)
         self._sandbox = Sandbox(settings.corpus.limits)
         self._board, self._worker = board, uuid4().hex
 
-    def __call__(self, batch: Mapping[str, Sequence[str]]) -> Iterator[dict[str, list[str | int]]]:
+    def __call__(self, batch: Mapping[str, Sequence[str]]) -> Iterator[dict[str, list[str]]]:
         """``batch`` has one row: a map over batches, unlike one over rows, is joined with the repartition after it."""
         began = time.perf_counter()
-        row = {name: str(column[0]) for name, column in batch.items()}
+        ranges: list[PlannedRange] = []
+        pages: dict[str, int] = {}
+        for row in json.loads(str(batch["sources"][0])):
+            plan, items = self._planned(row)
+            pages[plan.uri] = plan.pending
+            ranges += planned_ranges(plan, items)
+        self._board.add("register", self._worker, sum(pages.values()), time.perf_counter() - began, pages)
+        yield {"task": [task_to_json(task) for task in decode_tasks(ranges, self._settings.corpus)]}
+
+    def close(self) -> None:
+        """End the decoding child. In an actor, the actor's end does that."""
+        self._sandbox.close()
+
+    def _planned(self, row: SourceRow) -> tuple[DocumentPlan, list[WorkItem]]:
         try:
             with storage_faults(self._files.root, f"taking in {row['name']}"):
                 plan = self._plan(row)
         except StorageError as error:
             # In a row, since an exception in a stage would reach the driver as a stack trace of Ray's.
             plan = DocumentPlan(uri=row["uri"], name=row["name"], fault=error.failure.as_dict())
+        if plan.skipped or plan.error or plan.fault:
+            return plan, []
         done = self._committed.units.get(plan.doc_id, {})
-        items = (
-            []
-            if plan.skipped or plan.error or plan.fault
-            else list(work_items(plan, done, self._settings.corpus.pages_per_item))
-        )
+        items = list(work_items(plan, done, self._settings.corpus.pages_per_item))
         pending = sum(item.stop - item.start for item in items)
         prior = {str(unit): error for unit, error in done.items() if error}
-        plan = replace(plan, pending=pending, prior_errors=prior)
-        self._board.add.remote("register", self._worker, pending, time.perf_counter() - began, plan.uri)
-        text = plan.to_json()
-        if not items:
-            yield {"plan": [text], "start": [0], "stop": [0]}
-        for item in items:
-            yield {"plan": [text], "start": [item.start], "stop": [item.stop]}
+        return replace(plan, pending=pending, prior_errors=prior), items
 
-    def _plan(self, row: Mapping[str, str]) -> DocumentPlan:
+    def _plan(self, row: SourceRow) -> DocumentPlan:
         """Everything about the file short of decoding it; a file that cannot be read gets a plan with its error."""
-        plan = DocumentPlan(uri=row["uri"], name=row["name"], meta=json.loads(row["meta"]))
+        plan = DocumentPlan(uri=row["uri"], name=row["name"], meta=row["meta"])
         limit_mb = self._settings.corpus.limits.max_file_mb
+        remote = is_remote(row["path"])
         try:
-            size = Path(row["path"]).stat().st_size
+            size = size_of(row["path"]) if remote else Path(row["path"]).stat().st_size
             if size > limit_mb << 20:
                 return replace(plan, error=f"{plan.name} has {size >> 20} MB, over the limit of {limit_mb} MB")
             if size == 0:
                 return replace(plan, error=f"{plan.name} is empty")
-            doc_id, size = self._files.add_blob(Path(row["path"]))
+            with local_copy(row["path"]) if remote else nullcontext(Path(row["path"])) as path:
+                doc_id, size = self._files.add_blob(path)
         except OSError as error:
             if fault_of(error) is StorageFault.TOO_MANY_FILES:
                 raise
@@ -103,42 +129,58 @@ class Register:
 
 
 class Decode:
-    """A range of units → one row a unit, in a killable child. A unit that cannot be read has an error and no text."""
+    """Ranges of units → one row a unit, in a killable child. A unit that cannot be read has an error and no text."""
 
-    def __init__(self, root: str, settings: Settings, board: ActorHandle) -> None:
+    def __init__(self, root: str, settings: Settings, board: Board) -> None:
         self._files = CollectionFiles(root)
         self._config = settings.corpus
         self._options = DecodeOptions.from_config(settings.corpus)
         self._sandbox = Sandbox(settings.corpus.limits)
         self._board, self._worker = board, uuid4().hex
 
-    def __call__(self, row: Mapping[str, str | int]) -> Iterator[dict[str, object]]:
+    def __call__(self, row: Mapping[str, str]) -> Iterator[dict[str, object]]:
         began = time.perf_counter()
-        plan = DocumentPlan.from_json(str(row["plan"]))
-        item = WorkItem(plan.doc_id, plan.kind, int(row["start"]), int(row["stop"]), plan.name)
-        if item.start == item.stop:
-            yield {"plan": row["plan"], "unit": NO_UNIT, "error": "", "passages": "[]", "texts": list[str]()}
-            return
+        pages: dict[str, int] = {}
+        for one in task_from_json(str(row["task"])):
+            plan = one.plan
+            if one.start == one.stop:
+                yield _row(plan.to_json(), NO_UNIT)
+                continue
+            try:
+                units = self._units(one)
+            except StorageError as error:
+                yield _row(replace(plan, fault=error.failure.as_dict()).to_json(), NO_UNIT)
+                return
+            pages[plan.uri] = pages.get(plan.uri, 0) + len(units)
+            text = plan.to_json()
+            for unit in units:
+                passages = passages_of(plan.doc_id, unit, self._config, plan.meta)
+                yield _row(text, unit.unit, unit.error, passages)
+        if pages:
+            self._board.add("decode", self._worker, sum(pages.values()), time.perf_counter() - began, pages)
+
+    def close(self) -> None:
+        """End the decoding child. In an actor, the actor's end does that."""
+        self._sandbox.close()
+
+    def _units(self, one: PlannedRange) -> list[DecodedUnit]:
+        item = one.item
         try:
-            with storage_faults(self._files.root, f"reading {plan.name} from it"):
-                path = self._files.local_path(f"blobs/{plan.doc_id}")
-                units = decode_isolating(self._sandbox, path, item, self._options)
-        except StorageError as error:
-            text = replace(plan, fault=error.failure.as_dict()).to_json()
-            yield {"plan": text, "unit": NO_UNIT, "error": "", "passages": "[]", "texts": list[str]()}
-            return
+            with storage_faults(self._files.root, f"reading {one.plan.name} from it"):
+                path = self._files.local_path(f"blobs/{one.plan.doc_id}")
+                return decode_isolating(self._sandbox, path, item, self._options)
         except (DecodeError, OSError) as error:
-            units = [failed_unit(item, unit, self._options, str(error)) for unit in range(item.start, item.stop)]
-        self._board.add.remote("decode", self._worker, len(units), time.perf_counter() - began, plan.uri)
-        for unit in units:
-            passages = passages_of(plan.doc_id, unit, self._config, plan.meta)
-            yield {
-                "plan": row["plan"],
-                "unit": unit.unit,
-                "error": unit.error,
-                "passages": json.dumps([passage_to_json(passage) for passage in passages]),
-                "texts": [passage.text for passage in passages],
-            }
+            return [failed_unit(item, unit, self._options, str(error)) for unit in range(item.start, item.stop)]
+
+
+def _row(plan: str, unit: int, error: str = "", passages: Sequence[Passage] = ()) -> dict[str, object]:
+    return {
+        "plan": plan,
+        "unit": unit,
+        "error": error,
+        "passages": json.dumps([passage_to_json(passage) for passage in passages]),
+        "texts": [passage.text for passage in passages],
+    }
 
 
 class Embed:
@@ -147,11 +189,11 @@ class Embed:
     A text that the embedder refuses has none, and ``unembedded`` says why: it is found by its words all the same.
     """
 
-    def __init__(self, settings: Settings, board: ActorHandle) -> None:
+    def __init__(self, settings: Settings, board: Board) -> None:
         self._embedder = load_embedder(settings.embedder).embedder
         self._batch = settings.embedder.batch_windows
         self._board, self._worker = board, uuid4().hex
-        board.embedder_ready.remote()
+        board.embedder_ready()
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         import pyarrow as pa
@@ -167,7 +209,7 @@ class Embed:
             refusals.append(next((str(vector) for vector in vectors if isinstance(vector, EmbedError)), ""))
             column.append([b"" if isinstance(vector, EmbedError) else vector for vector in vectors])
         pages = sum(unit != NO_UNIT for unit in batch["unit"].to_pylist())
-        self._board.add.remote("embed", self._worker, pages, time.perf_counter() - began)
+        self._board.add("embed", self._worker, pages, time.perf_counter() - began)
         batch = batch.append_column("unembedded", pa.array(refusals, pa.string()))
         return batch.append_column("vectors", pa.array(column, pa.list_(pa.large_binary())))
 

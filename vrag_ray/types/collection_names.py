@@ -41,7 +41,7 @@ def one_name(served: Names[str], name: str) -> str:
 
 def own_name(root: str) -> str:
     """What a collection is called that was given no name: its folder, or the last part of its URI."""
-    last = root.rstrip("/").rpartition("/")[2] if "://" in root else ""
+    last = root.partition("?")[0].rstrip("/").rpartition("/")[2] if "://" in root else ""
     return last or Path(root).expanduser().absolute().name
 
 
@@ -49,7 +49,8 @@ def free_name(root: str, taken: Names[str]) -> str:
     """``own_name``, told apart from those that are taken by the folder above, or by a number."""
     name = own_name(root)
     if name in taken:
-        above = root.rstrip("/").rpartition("/")[0] if "://" in root else str(Path(root).expanduser().absolute().parent)
+        whole = root.partition("?")[0] if "://" in root else str(Path(root).expanduser().absolute())
+        above = whole.rstrip("/").rpartition("/")[0]
         name = f"{own_name(above)}-{name}"
     numbered = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
     return next(one for one in numbered if one not in taken)

@@ -22,7 +22,8 @@ from tests.support.planted_spaces import COLOURS, RGB, ColourEmbedder, painted
 from vrag_ray.cli.main import main as cli
 from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding
-from vrag_ray.index.shards.shard_rows import SpaceRows, load_space_rows
+from vrag_ray.index.shards.row_loader import load_space_rows
+from vrag_ray.index.shards.shard_rows import SpaceRows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.ingest import Progress, ingest
@@ -67,7 +68,7 @@ def vectors_of(rows: SpaceRows) -> dict[str, np.ndarray]:
 
 
 def space_rows(root: Path, name: str) -> SpaceRows:
-    return load_space_rows(Collection.open(root), name, 0, 1)
+    return load_space_rows(Collection.open(root), name)
 
 
 def expected(cells: list[str]) -> np.ndarray:

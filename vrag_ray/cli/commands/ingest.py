@@ -13,11 +13,25 @@ from vrag_ray.cli.console import ray_behind_terminal
 from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load, parse_meta
 
 if TYPE_CHECKING:
-    from vrag_ray.ingest import IngestReport, SpaceReport
+    from vrag_ray.ingest import IngestReport, Source, SpaceReport
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(exists=True, metavar="PATH", help="Files and folders.")],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH", help="Files, folders, patterns ('papers/**/*.pdf') and URIs (s3://bucket/folder)."
+        ),
+    ] = None,
+    manifest: Annotated[
+        Path | None,
+        typer.Option(
+            "--manifest",
+            exists=True,
+            dir_okay=False,
+            help="Files with metadata each, by rows: .jsonl, .csv or .parquet with a column path.",
+        ),
+    ] = None,
     collection: CollectionOption = None,
     meta: Annotated[
         list[str] | None, typer.Option("--meta", metavar="K=V", help="Metadata for all the files (repeatable).")
@@ -40,11 +54,22 @@ def ingest(
     from vrag_ray.cli.progress import shown_progress
     from vrag_ray.cluster import refuse_lost_output
     from vrag_ray.ingest import ingest as run_ingest
+    from vrag_ray.ingest.manifest import read_manifest
+    from vrag_ray.ingest.sources import is_missing
+
+    for path in paths or []:
+        # Before a Ray is started for it.
+        if is_missing(path):
+            raise typer.BadParameter(f"{path} does not exist", param_hint="PATH")
+    if not paths and manifest is None:
+        raise typer.BadParameter("give files, folders or URIs, or a --manifest", param_hint="PATH")
+    listed = read_manifest(manifest) if manifest is not None else []
+    sources: list[str | Path | Source] = [*(paths or []), *listed]
 
     refuse_lost_output("--collection", settings.collection)
 
     with ray_behind_terminal(), shown_progress() as on_progress:
-        report = run_ingest(paths, settings, meta=values, on_progress=on_progress)
+        report = run_ingest(sources, settings, meta=values, on_progress=on_progress)
     if as_json:
         typer.echo(json.dumps({"collection": settings.collection, **asdict(report)}))
     else:

@@ -23,7 +23,7 @@ from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.spaces import StoredVectors
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.machine import ACTOR_CPUS, cause_of, usable_cpus, without_ray_data_output
-from vrag_ray.ingest.progress import Counts, read_board, reporting, start_board
+from vrag_ray.ingest.progress import Board, Counts, SharedBoard, reporting
 from vrag_ray.ingest.report import FileError, Progress, SpaceReport, StageProgress
 from vrag_ray.ingest.spaces.manifest import manifest_of
 from vrag_ray.ingest.spaces.material import EmbedderTraits
@@ -33,7 +33,6 @@ from vrag_ray.types import VragError
 if TYPE_CHECKING:
     import pyarrow as pa
     import ray.data
-    from ray.actor import ActorHandle
 
 PUBLISH_EVERY_S = 30.0
 DRAWN_AT_ONCE = 4
@@ -209,7 +208,7 @@ def _fill(
     stages = ([] if spec is None else ["draw"]) + [f"embed {space.name}" for space in group]
     bottleneck = ""
     if manifest.num_rows:
-        board = start_board(0, stages)
+        board = SharedBoard(stages, by_file=False)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:
             return _progress(counts, stages, committer.done, manifest.num_rows, elapsed_s)
@@ -234,7 +233,7 @@ def _fill(
                     ) from error
                 raise
             committer.finish()
-        bottleneck = read_board(board).bottleneck(time.monotonic() - began)
+        bottleneck = board.read().bottleneck(time.monotonic() - began)
     elif writer.has_unpublished:
         # What a killed run committed, this one makes known.
         writer.publish("embed")
@@ -259,7 +258,7 @@ def _graph(
     settings: Settings,
     spec: PictureSpec | None,
     group: Sequence[_Space],
-    board: ActorHandle,
+    board: Board,
 ) -> ray.data.Dataset:
     import ray.data
     from ray.data import ActorPoolStrategy

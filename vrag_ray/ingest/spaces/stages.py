@@ -25,12 +25,12 @@ from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.imaging.fitting import REFERENCE_DPI
 from vrag_ray.imaging.phash import difference_hash
 from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.ingest.progress import Board
 from vrag_ray.ingest.spaces.material import Material, place_from_json
 from vrag_ray.types import DocumentKind, VragError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ray.actor import ActorHandle
 
 NATIVE_DPI = 150.0
 """At this the sandbox gives pictures and frames their own pixels."""
@@ -50,7 +50,7 @@ def columns_of(space: str) -> tuple[str, str, str]:
 class Draw:
     """Passages → their pictures, drawn in a killable child at the size that the embedders want."""
 
-    def __init__(self, root: str, settings: Settings, spec: PictureSpec, board: ActorHandle) -> None:
+    def __init__(self, root: str, settings: Settings, spec: PictureSpec, board: Board) -> None:
         self._files = CollectionFiles(root)
         self._sandbox = Sandbox(settings.corpus.limits)
         self._options = replace(
@@ -81,7 +81,7 @@ class Draw:
             times.append(moments)
             phashes.append(phash)
             errors.append(error)
-        self._board.add.remote("draw", self._worker, len(batch), time.perf_counter() - began)
+        self._board.add("draw", self._worker, len(batch), time.perf_counter() - began)
         columns: dict[str, pa.Array] = {
             "pictures": pa.array(pictures, pa.list_(pa.large_binary())),
             "times": pa.array(times, pa.list_(pa.float64())),
@@ -119,7 +119,7 @@ class EmbedSpace:
         name: str,
         config: SpaceConfig,
         embedder_id: str,
-        board: ActorHandle,
+        board: Board,
         *,
         last: bool,
         drawn: bool,
@@ -142,7 +142,7 @@ class EmbedSpace:
                 f"{embedder_id}: `vrag embed --space {name} --rebuild` makes the vectors anew"
             )
         self._board, self._worker = board, uuid4().hex
-        board.embedder_ready.remote()
+        board.embedder_ready()
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         import pyarrow as pa
@@ -162,7 +162,7 @@ class EmbedSpace:
         batch = batch.append_column(for_vectors, pa.array(vectors, pa.large_binary()))
         batch = batch.append_column(for_grid, pa.array(grids, pa.list_(pa.int32())))
         batch = batch.append_column(for_error, pa.array(errors, pa.string()))
-        self._board.add.remote(f"embed {self._name}", self._worker, len(chosen), time.perf_counter() - began)
+        self._board.add(f"embed {self._name}", self._worker, len(chosen), time.perf_counter() - began)
         heavy = ["pictures", "times", "text"] if self._drawn else ["text"]
         return batch.drop_columns(heavy) if self._last else batch
 

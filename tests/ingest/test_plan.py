@@ -1,0 +1,94 @@
+"""How the work of ingest is cut: groups of files, ranges of pages, and what one call decodes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vrag_ray.config import CorpusConfig
+from vrag_ray.ingest.plan import (
+    DocumentPlan,
+    PlannedRange,
+    decode_tasks,
+    planned_ranges,
+    task_from_json,
+    task_to_json,
+    work_items,
+)
+from vrag_ray.ingest.sources import MOST_FILES_OF_A_GROUP, Source, grouped
+from vrag_ray.types import DocumentKind
+
+PAGES = 16
+
+
+def plan(name: str, units: int, kind: DocumentKind = DocumentKind.TEXT) -> DocumentPlan:
+    return DocumentPlan(f"file:///{name}", name, f"{name:a<64}", kind, units=units, pending=units, meta={"year": 1851})
+
+
+def ranges_of(*plans: DocumentPlan) -> list[PlannedRange]:
+    return [one for each in plans for one in planned_ranges(each, list(work_items(each, (), PAGES)))]
+
+
+def sizes(tasks: list[list[PlannedRange]]) -> list[list[tuple[str, int, int]]]:
+    return [[(one.plan.name, one.start, one.stop) for one in task] for task in tasks]
+
+
+def test_other_ranges_than_those_of_an_interrupted_run_leave_no_page_twice() -> None:
+    ranges = [(item.start, item.stop) for item in work_items(plan("a", 10), {0, 1, 2, 3, 6}, 3)]
+    assert ranges == [(4, 6), (7, 9), (9, 10)]
+    assert [(item.start, item.stop) for item in work_items(plan("a", 10), set(), 4)] == [(0, 4), (4, 8), (8, 10)]
+
+
+def test_small_files_are_decoded_together_and_a_long_one_in_parts() -> None:
+    ranges = ranges_of(plan("long", 40, DocumentKind.PDF), plan("a", 1), plan("b", 3), plan("c", 7), plan("d", 9))
+    tasks = list(decode_tasks(ranges, CorpusConfig(pages_per_item=PAGES)))
+    assert sizes(tasks) == [
+        [("long", 0, 16)],
+        [("long", 16, 32)],
+        [("long", 32, 40), ("a", 0, 1), ("b", 0, 3)],
+        [("c", 0, 7), ("d", 0, 9)],
+    ]
+
+
+def test_what_takes_long_to_decode_stays_alone() -> None:
+    ranges = ranges_of(plan("a", 1), plan("scan", 1, DocumentKind.IMAGE), plan("b", 1), plan("c", 1))
+    read = list(decode_tasks(ranges, CorpusConfig(pages_per_item=PAGES)))
+    assert sizes(read) == [[("a", 0, 1)], [("scan", 0, 1)], [("b", 0, 1), ("c", 0, 1)]]
+    shown = list(decode_tasks(ranges, CorpusConfig(pages_per_item=PAGES, ocr=False)))
+    assert len(shown) == 1
+    clips = ranges_of(plan("a", 1), plan("film", 2, DocumentKind.VIDEO))
+    assert sizes(list(decode_tasks(clips, CorpusConfig(pages_per_item=PAGES, ocr=False)))) == [
+        [("a", 0, 1)],
+        [("film", 0, 2)],
+    ]
+
+
+def test_files_with_nothing_to_decode_fill_no_task_without_end() -> None:
+    known = [PlannedRange(plan(f"known-{number}", 5), 0, 0) for number in range(200)]
+    tasks = list(decode_tasks(known, CorpusConfig(pages_per_item=PAGES)))
+    assert [one.plan.name for task in tasks for one in task] == [one.plan.name for one in known]
+    assert len(tasks) < 10 and max(map(len, tasks)) < 100
+
+
+@given(units=st.lists(st.integers(0, 70), max_size=30), pages=st.integers(1, 20))
+def test_tasks_hold_every_range_once_in_order_and_survive_their_journey(units: list[int], pages: int) -> None:
+    plans = [plan(f"f{number}", count) for number, count in enumerate(units)]
+    ranges = [one for each in plans for one in planned_ranges(each, list(work_items(each, (), pages)))]
+    tasks = list(decode_tasks(ranges, CorpusConfig(pages_per_item=pages)))
+    assert [one for task in tasks for one in task] == ranges
+    assert [task_from_json(task_to_json(task)) for task in tasks] == tasks
+    for task in tasks:
+        assert sum(one.stop - one.start for one in task) <= pages
+
+
+def test_groups_are_small_for_few_files_and_bounded_for_many() -> None:
+    def listed(count: int) -> list[Source]:
+        return [Source(Path(f"/f/{n}.txt"), f"file:///f/{n}.txt", f"{n}.txt") for n in range(count)]
+
+    assert [len(group) for group in grouped(listed(3), readers=1)] == [1, 1, 1]
+    assert [len(group) for group in grouped(listed(20), readers=1)] == [3] * 6 + [2]
+    many = grouped(listed(10_000), readers=2)
+    assert max(map(len, many)) == MOST_FILES_OF_A_GROUP
+    assert [source for group in many for source in group] == listed(10_000)

@@ -1,0 +1,106 @@
+"""What can be given to ingest: folders, patterns, manifests, and folders of an object store."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.ingest_material import settings_for
+from tests.support.object_store import Bucket
+from vrag_ray.index.search.lexical import lexical_search
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.ingest import ingest
+from vrag_ray.ingest.manifest import read_manifest
+from vrag_ray.ingest.sources import list_sources
+from vrag_ray.types import VragError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two notes, one of them deeper, a hidden one and a file of another kind."""
+    root = tmp_path / "in"
+    (root / "deep").mkdir(parents=True)
+    (root / ".hidden").mkdir()
+    (root / "a.md").write_text("the lighthouse is white")
+    (root / "deep" / "b.md").write_text("the harbour is wide")
+    (root / ".hidden" / "c.md").write_text("not to be found")
+    (root / "tool.exe").write_bytes(b"MZ")
+    return root
+
+
+def test_a_pattern_takes_what_it_matches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [one.name for one in list_sources([f"{folder}/**/*.md"])[0]][-2:] == ["a.md", "b.md"]
+    monkeypatch.chdir(folder)
+    [deep] = list_sources(["deep/*.md"])[0]
+    assert deep.uri == (folder / "deep" / "b.md").as_uri()
+    with pytest.raises(VragError, match=r"no file matches .*\.pdf"):
+        list_sources([f"{folder}/*.pdf"])
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_a_manifest_says_something_of_each_file(folder: Path, suffix: str) -> None:
+    rows = [
+        {"path": "a.md", "year": 1851, "author": "Herman"},
+        {"path": str(folder / "deep" / "b.md"), "year": 1921, "author": None},
+    ]
+    manifest = folder / f"list{suffix}"
+    if suffix == ".jsonl":
+        manifest.write_text("\n".join(map(json.dumps, rows)) + "\n")
+    elif suffix == ".csv":
+        manifest.write_text(f"path,year,author\na.md,1851,Herman\n{rows[1]['path']},1921,\n")
+    else:
+        pq.write_table(pa.Table.from_pylist(rows), manifest)
+    first, second = read_manifest(manifest)
+    assert (first.name, dict(first.meta)) == ("a.md", {"year": 1851, "author": "Herman"})
+    assert (second.name, dict(second.meta)) == ("b.md", {"year": 1921})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("m.jsonl", '{"path": "a.md"}\n{"file": "b.md"}\n', r"row 2 of .*m\.jsonl has no path"),
+        ("m.jsonl", '{"path": "missing.md"}\n', r"row 1 of .*missing\.md is not a file"),
+        ("m.jsonl", '{"path": "a.md", "tags": ["x"]}\n', "tags is neither a text nor a number"),
+        ("m.jsonl", "{\n", r"line 1 of .*m\.jsonl is not JSON"),
+        ("m.csv", "path\n", "has no rows"),
+        ("m.txt", "a.md\n", r"is no manifest: use one of \.jsonl, \.csv, \.parquet"),
+    ],
+)
+def test_a_wrong_manifest_is_named_with_its_row(folder: Path, name: str, text: str, problem: str) -> None:
+    (folder / name).write_text(text)
+    with pytest.raises(VragError, match=problem):
+        read_manifest(folder / name)
+
+
+def test_what_a_manifest_says_can_be_searched_for_and_wins_over_what_is_said_of_all(
+    folder: Path, tmp_path: Path
+) -> None:
+    manifest = folder / "list.jsonl"
+    manifest.write_text('{"path": "a.md", "year": 1851}\n{"path": "deep/b.md"}\n')
+    ingest(read_manifest(manifest), settings_for(tmp_path / "c"), meta={"year": 2000, "shelf": "north"})
+    collection = Collection.open(tmp_path / "c")
+    said = {one.title: dict(one.meta) for one in collection.documents()}
+    assert said == {"a": {"year": 1851, "shelf": "north"}, "b": {"year": 2000, "shelf": "north"}}
+
+
+def test_a_folder_of_an_object_store_is_ingested_and_named_without_its_options(
+    folder: Path, tmp_path: Path, bucket: Bucket
+) -> None:
+    where = bucket.upload(folder, "papers")
+    sources, ignored = list_sources([where])
+    assert [one.uri for one in sources] == [f"s3://{bucket.name}/papers/a.md", f"s3://{bucket.name}/papers/deep/b.md"]
+    assert ignored == ["tool.exe"]
+    report = ingest([where], settings_for(tmp_path / "c"))
+    assert (report.added, report.failed) == (2, ())
+    collection = Collection.open(tmp_path / "c")
+    [hit] = lexical_search(collection, "harbour", 5, None)
+    found = collection.document(collection.passage(hit.id).doc_id)
+    assert (found.uri, found.title) == (f"s3://{bucket.name}/papers/deep/b.md", "b")
+    assert collection.blob_path(found.doc_id).read_text() == "the harbour is wide"
+    assert ingest([where], settings_for(tmp_path / "c")).skipped == 2
+    with pytest.raises(VragError, match=r"missing.* does not exist"):
+        list_sources([bucket.uri("missing")])

@@ -1,0 +1,93 @@
+"""The Ray Data graph of ingest: register → decode → embed, a pool of actors each, streaming."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vrag_ray.config import Settings
+from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
+from vrag_ray.ingest.plan import Committed
+from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.sources import Source, grouped
+from vrag_ray.ingest.stages import Decode, Embed, Register
+from vrag_ray.types import Meta
+
+if TYPE_CHECKING:
+    import ray.data
+
+Rows = Sequence[Mapping[str, object]]
+"""One block of the embed stage, as the committer takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What every stage of one ingest needs to know."""
+
+    root: str
+    settings: Settings
+    embedder_id: str
+    committed: Committed
+    board: Board
+
+
+def group_json(group: Sequence[Source], meta: Meta) -> str:
+    """The input of one call of ``Register``."""
+    rows = [{"path": str(s.path), "uri": s.uri, "name": s.name, "meta": {**meta, **s.meta}} for s in group]
+    return json.dumps(rows)
+
+
+def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
+    """Blocks of embedded units of many files, registered by actors too."""
+    import ray.data
+    from ray.data import ActorPoolStrategy
+
+    without_ray_data_output()
+    groups = [{"sources": group_json(group, meta)} for group in grouped(sources, _readers())]
+    files = ray.data.from_items(groups, override_num_blocks=len(groups))
+    tasks = files.map_batches(
+        Register,
+        batch_size=1,
+        fn_constructor_args=(job.root, job.settings, job.embedder_id, job.committed, job.board),
+        compute=ActorPoolStrategy(size=min(_readers(), len(groups))),
+        num_cpus=ACTOR_CPUS,
+    ).repartition(target_num_rows_per_block=1)
+    return _embedded(tasks, job)
+
+
+def embedded_tasks(tasks: Sequence[str], job: Job) -> Iterator[Rows]:
+    """Blocks of embedded units of decode tasks that are registered already."""
+    import ray.data
+
+    without_ray_data_output()
+    return _embedded(ray.data.from_items([{"task": task} for task in tasks], override_num_blocks=len(tasks)), job)
+
+
+def _embedded(tasks: ray.data.Dataset, job: Job) -> Iterator[Rows]:
+    from ray.data import ActorPoolStrategy
+
+    ingest, embedder = job.settings.ingest, job.settings.embedder
+    units = tasks.flat_map(
+        Decode,
+        fn_constructor_args=(job.root, job.settings, job.board),
+        compute=ActorPoolStrategy(size=_readers()),
+        num_cpus=ACTOR_CPUS,
+    )
+    blocks = units.map_batches(
+        Embed,
+        fn_constructor_args=(job.settings, job.board),
+        compute=ActorPoolStrategy(size=ingest.concurrency or math.ceil(usable_cpus() / embedder.threads)),
+        batch_size=embedder.batch_windows if ingest.num_gpus else None,
+        batch_format="pyarrow",
+        num_cpus=ACTOR_CPUS,
+        num_gpus=ingest.num_gpus or None,
+    )
+    for block in blocks.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+        yield block.to_pylist()
+
+
+def _readers() -> int:
+    return max(1, usable_cpus() // 2)
