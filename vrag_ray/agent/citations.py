@@ -20,7 +20,7 @@ class Citation(BaseModel):
     its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in
     fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of the
     search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
-    retrieval score, ``node_id`` the memory node.
+    retrieval score, ``node_id`` the memory node, ``collection`` the one of several that the source is from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -40,6 +40,7 @@ class Citation(BaseModel):
     quote: str = ""
     score: float = 0.0
     node_id: str
+    collection: str = ""
 
     @classmethod
     def of(cls, item: MemoryItem, *, number: int, node_id: str) -> Citation:
@@ -58,6 +59,7 @@ class Citation(BaseModel):
             quote=item.quote,
             score=item.score,
             node_id=node_id,
+            collection=item.collection,
         )
 
 

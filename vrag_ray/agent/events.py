@@ -125,7 +125,8 @@ class SearchEvent(_Event):
 
 
 class SearchDoneEvent(_Event):
-    """``shards_ok`` below ``shards_total`` means that a part of the collection was not searched."""
+    """``shards_ok`` below ``shards_total`` means that a part of the collection was not searched. ``collections`` are
+    those that were searched; ``collection_version`` is that of the first."""
 
     kind: Literal["search_done"] = "search_done"
     node_id: str
@@ -134,6 +135,7 @@ class SearchDoneEvent(_Event):
     shards_ok: int
     shards_total: int
     collection_version: int
+    collections: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
 
 

@@ -29,6 +29,7 @@ class Sighting:
     the pictures that the model takes: 0 shows it in words, None in as many pictures as its protocol has for it.
     ``passage_box`` is around the lines of ``passage_text``, None where their place is not known. ``seen_at`` is where
     on the page a vector leg of the search saw its query, None where no leg can tell: nobody has looked there for that.
+    ``collection`` names the one of several that it was found in.
     """
 
     id: str
@@ -47,6 +48,7 @@ class Sighting:
     max_pictures: int | None = None
     passage_box: Box | None = None
     seen_at: Box | None = None
+    collection: str = ""
 
     @classmethod
     def of(cls, hit: Hit, information_id: str) -> Sighting:
@@ -62,6 +64,7 @@ class Sighting:
             passage.text,
             passage_box=passage.box,
             seen_at=hit.region,
+            collection=hit.collection,
         )
 
     @property
@@ -92,6 +95,7 @@ class Sighting:
             title=self.title,
             uri=self.uri,
             score=self.score,
+            collection=self.collection,
         )
 
 

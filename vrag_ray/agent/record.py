@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.agent.citations import Citation
-from vrag_ray.agent.events import Event, PictureRef, RunStatus
+from vrag_ray.agent.events import Event, PictureRef, RunStatus, SearchDoneEvent
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.types import VragError
 
@@ -57,6 +57,12 @@ class RunRecord(BaseModel):
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise VragError(f"not a run record: {where or 'the text'}: {first['msg']}") from error
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """Those that its searches covered, each once."""
+        searched = (event for event in self.events if isinstance(event, SearchDoneEvent))
+        return tuple(dict.fromkeys(name for event in searched for name in event.collections))
 
     def to_json(self) -> str:
         return self.model_dump_json()

@@ -71,6 +71,7 @@ def search_done(seen: Observation, answer: SearchAnswer, step: int) -> SearchDon
         shards_ok=answer.shards_ok,
         shards_total=answer.shards_total,
         collection_version=answer.collection_version,
+        collections=answer.collections,
         notices=answer.notices,
     )
 

@@ -15,6 +15,8 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.corpus.ocr import OcrEngine
 from vrag_ray.imaging.coordinates import Size, raw_pixels
+from vrag_ray.policies.extractive import policy
+from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.policy import ExtractivePolicy
 from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.types import Box, Locator, PageText, PassageKind
@@ -287,3 +289,19 @@ def test_boxes_are_usable_on_a_rendering() -> None:
     x0, y0, x1, y1 = raw_pixels(Box(*citation.bbox), size=Size(1240, 1754))
     assert 0 <= x0 < x1 <= 1240
     assert 0 <= y0 < y1 <= 1754
+
+
+def test_a_page_is_cut_once_for_all_steps_and_all_runs_of_a_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut: list[PageText] = []
+
+    def counted(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
+        cut.append(page)
+        return cut_page(page, kind, passage_text)
+
+    monkeypatch.setattr(policy, "cut_page", counted)
+    config = AgentConfig()
+    one, source = ExtractivePolicy(config), library()
+    question = "Who founded the workshop and how long does the oil need to dry?"
+    answers = [run_to_end(one, source, question, config)[0].record().answer for _ in range(2)]
+    assert cut and len(cut) == len({(page.doc_id, page.locator, page.text) for page in cut})
+    assert answers == [ask(question).answer] * 2

@@ -35,6 +35,7 @@ class MemoryItem(BaseModel):
 
     ``box`` is in page fractions, None for the whole page. ``t_frame`` is the time in seconds of a kept video frame.
     ``quote`` holds words that stand in the item, never words of a policy. ``score`` is the retrieval score.
+    ``collection`` names the one of several that it was found in.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,6 +50,7 @@ class MemoryItem(BaseModel):
     title: str = ""
     uri: str = ""
     score: float = 0.0
+    collection: str = ""
 
     @property
     def visual(self) -> bool:

@@ -6,15 +6,16 @@ Candidates are ranked by coverage (``coverage.py``), corrected by what kind of a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
-from vrag_ray.policies.extractive.captions import Caption, captions
+from vrag_ray.policies.extractive.captions import Caption
 from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick, found_in_any
+from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
-from vrag_ray.policies.extractive.layout import Row, Span, is_numeric, rows, sentences, text_sentences
+from vrag_ray.policies.extractive.layout import Row, Span, is_numeric
 from vrag_ray.policies.extractive.lexicon import is_informative, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell
 from vrag_ray.types import Box, PageText, PassageKind
@@ -38,6 +39,9 @@ _CAPTION = re.compile(r"\s*(?:table|figure|fig\.?|chart|exhibit)\b", re.IGNORECA
 _LEADERS = re.compile(r"(?:\.\s?){4,}|…{2,}|(?:·\s?){4,}")
 
 
+Cut = Callable[[PageText, PassageKind, str], CutPage]
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """A candidate answer: ``quote`` stands in the sighting word for word, ``answer`` is the shortest part that answers.
@@ -58,18 +62,21 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A sighting cut into what can be scored. ``captions`` are the times of the first of ``spans``."""
+    """A sighting and the parts of its page, see ``CutPage``."""
 
     sighting: Sighting
-    spans: list[Span]
-    captions: list[Caption]
-    rows: list[Row]
+    spans: tuple[Span, ...]
+    captions: tuple[Caption, ...]
+    rows: tuple[Row, ...]
     stems: frozenset[str]
 
 
-def matches(part: Part, seen: Observation) -> list[Match]:
-    """Candidates over all whole pages of ``seen``, best first. Crops are left out: they repeat their page."""
-    pages = [_cut(sighting) for sighting in seen.sightings if not sighting.source]
+def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
+    """Candidates over all whole pages of ``seen``, best first. Crops are left out: they repeat their page.
+
+    ``cut`` is ``cut_page``, or what remembers its results.
+    """
+    pages = [_cut(sighting, cut) for sighting in seen.sightings if not sighting.source]
     texts = [span.stems for page in pages for span in page.spans]
     texts.extend(row.stems for page in pages for row in page.rows if _is_tabular(row))
     yardstick = Yardstick.on(part.terms, texts)
@@ -87,19 +94,10 @@ def matches(part: Part, seen: Observation) -> list[Match]:
     return sorted(found, key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
 
 
-def _cut(sighting: Sighting) -> _Page:
+def _cut(sighting: Sighting, cut: Cut) -> _Page:
     page = sighting.page or PageText(sighting.doc_id, sighting.locator, sighting.passage_text, (), 0, 0)
-    if not page.words and not page.text.strip():
-        page = replace(page, text=sighting.passage_text)
-    timed = captions(page.text, sighting.locator) if sighting.kind is PassageKind.CLIP else []
-    spans = sentences(page)
-    if timed:
-        # What is read from the frames is only in the passage, and has no time but the clip's.
-        heard = {caption.text for caption in timed}
-        others = "\n".join(line for line in sighting.passage_text.splitlines() if line.strip() not in heard)
-        spans = [*(Span(caption.text) for caption in timed), *text_sentences(others)]
-    held = stems(page.text) | stems(" ".join(word.text for word in page.words))
-    return _Page(sighting, spans, timed, rows(page), held)
+    parts = cut(page, sighting.kind, sighting.passage_text)
+    return _Page(sighting, parts.spans, parts.captions, parts.rows, parts.stems)
 
 
 def _is_tabular(row: Row) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.images.crop_source import UNKNOWN_SIZE
@@ -19,6 +20,7 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
+from vrag_ray.policies.extractive.cut_page import cut_page
 from vrag_ray.policies.extractive.matching import Match, matches
 from vrag_ray.policies.extractive.questions import Part, parts
 from vrag_ray.policies.extractive.unread import unread_above
@@ -28,6 +30,9 @@ from vrag_ray.types import FULL_PAGE, Completion
 AGAIN = "-again"
 STEPS_PER_SEARCH = 3
 """Search, look closer, memorise."""
+PAGES_KEPT = 128
+"""Pages that are cut are looked at again in every later step of a run, and found by other runs."""
+SEARCHES_KEPT = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,19 @@ class _Evidence(_Found):
     match: Match
 
 
+class _Same:
+    """An observation as a key by which it is: comparing two would go through every word of their pages."""
+
+    def __init__(self, observation: Observation) -> None:
+        self.observation = observation
+
+    def __hash__(self) -> int:
+        return id(self.observation)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.observation is self.observation
+
+
 class ExtractivePolicy:
     """Implements ``Policy``. ``config.abstain_below`` is the coverage under which it does not answer."""
 
@@ -60,6 +78,8 @@ class ExtractivePolicy:
         self._enough = (1.0 + config.abstain_below) / 2
         self._max_parts = max(1, (config.max_steps - 1) // STEPS_PER_SEARCH)
         self._protocol = protocol or GraphProtocol()
+        cut = lru_cache(PAGES_KEPT)(cut_page)
+        self._ranked = lru_cache(SEARCHES_KEPT)(lambda part, seen: matches(part, seen.observation, cut))
 
     async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  it is done at once
         """In a thread: full pages take some tens of milliseconds, which other runs need not wait for."""
@@ -217,7 +237,7 @@ class ExtractivePolicy:
 
     def _weighed(self, part: Part, seen: Observation) -> tuple[Match | None, Sighting | None]:
         """The best match of a search and, where that is weak, what the search ranks above it and has no words."""
-        ranked = matches(part, seen)
+        ranked = self._ranked(part, _Same(seen))
         best = ranked[0] if ranked else None
         if best is not None and best.coverage >= self._abstain_below:
             return best, None
