@@ -16,6 +16,7 @@ from vrag_ray.cli.commands.doctor import doctor
 from vrag_ray.cli.commands.embed import embed
 from vrag_ray.cli.commands.ingest import ingest
 from vrag_ray.cli.commands.mcp import mcp
+from vrag_ray.cli.commands.plan import plan
 from vrag_ray.cli.commands.search import search
 from vrag_ray.cli.commands.serve import serve
 from vrag_ray.cli.commands.train import train
@@ -26,7 +27,10 @@ from vrag_ray.types import VragError
 
 USAGE = 2
 INTERRUPTED = 130
-COMMANDS = (up, demo, ingest, embed, search, ask, serve, ui, mcp, create, documents, delete, versions, verify, doctor)
+COMMANDS = (
+    *(up, demo, ingest, embed, search, ask, serve, ui, mcp),
+    *(create, documents, delete, versions, verify, doctor, plan),
+)
 
 
 def make_app() -> typer.Typer:

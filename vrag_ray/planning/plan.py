@@ -1,0 +1,112 @@
+"""Shards, memory, nodes, hours: from the number of pages and the load to what a cluster must have.
+
+Symbols of the formulas, as docs/planning.md writes them: P pages, r rows a page, b bytes of a row in memory, d
+dimensions, f the fraction of the rows that an index scans, c cores of a shard, q searches a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from vrag_ray.planning.units import SpaceSize, Units
+from vrag_ray.types import VragError
+
+USABLE_MEMORY = 0.7
+"""Of a node, for shards: Ray, the parts and a refresh need the rest."""
+USABLE_CORES = 0.6
+"""Busy above it, waiting times grow faster than the load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What is asked for. ``scanned`` is the fraction of the rows that a search looks at: 1 for an exact index."""
+
+    pages: float
+    space: SpaceSize
+    qps: float
+    latency_s: float = 0.5
+    scanned: float = 1.0
+    node_memory_bytes: float = 128e9
+    node_cores: int = 16
+    shard_cores: int = 4
+    gpus: int = 0
+    replicas: int = 1
+    """Of each shard: 2 and more go on when a node is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``ingest_s`` is None where the speed of the space's embedder is not known."""
+
+    rows: float
+    memory_bytes: float
+    shards: int
+    nodes: int
+    scan_s: float
+    """Of one search in one shard."""
+    search_cores: float
+    """Busy with scanning and serving at ``qps``."""
+    load_s: float
+    """Until a shard that starts anew answers."""
+    disk_bytes: float
+    ingest_s: float | None
+    bound_by: str
+    """What the number of nodes follows from: memory, latency or load."""
+
+
+def plan(need: Need, units: Units) -> Plan:
+    """Raises VragError for numbers that mean nothing."""
+    _check(need)
+    rows = need.pages * need.space.rows_per_page
+    row_bytes = need.space.vector_bytes_per_page / need.space.rows_per_page + units.row_overhead_bytes.value
+    memory = rows * row_bytes
+    node_memory = need.node_memory_bytes * USABLE_MEMORY
+
+    compared = need.pages * need.space.vectors_per_page * need.scanned
+    products = compared * need.space.dims * (units.query_vectors.value if need.space.late else 1)
+    core_s = products / units.products_per_core_s.value
+
+    for_memory = ceil(memory / node_memory)
+    for_latency = ceil(core_s / (need.shard_cores * need.latency_s))
+    # Of more shards each scan is shorter: that takes the load without another copy of the vectors.
+    for_load = ceil(need.qps * core_s / (need.shard_cores * need.replicas * USABLE_CORES))
+    shards = max(1, for_memory, for_latency, for_load)
+    scan_s = core_s / shards / need.shard_cores
+
+    scanning, serving = need.qps * core_s, need.qps * units.request_core_s.value
+    by_memory = ceil(memory * need.replicas / node_memory)
+    cores = shards * need.replicas * need.shard_cores + serving / USABLE_CORES
+    nodes = max(1, by_memory, ceil(cores / need.node_cores))
+    bound_by = "memory" if nodes == by_memory else "latency" if for_latency > for_load else "load"
+
+    speed = None
+    if need.gpus and units.pages_per_gpu_s is not None:
+        speed = units.pages_per_gpu_s.value * need.gpus
+    elif not need.gpus and need.space.is_measured_on_cores:
+        speed = units.pages_per_core_s.value * nodes * need.node_cores
+    disk = need.pages * units.original_bytes_per_page.value + rows * units.row_disk_bytes.value
+    return Plan(
+        rows=rows,
+        memory_bytes=memory * need.replicas,
+        shards=shards,
+        nodes=nodes,
+        scan_s=scan_s,
+        search_cores=scanning + serving,
+        load_s=rows / shards / units.rows_loaded_s.value,
+        disk_bytes=disk + need.pages * need.space.vector_bytes_per_page,
+        ingest_s=need.pages / speed if speed is not None else None,
+        bound_by=bound_by,
+    )
+
+
+def _check(need: Need) -> None:
+    for name in ("pages", "qps", "latency_s", "node_memory_bytes", "node_cores", "shard_cores", "replicas"):
+        if getattr(need, name) <= 0:
+            raise VragError(f"{name} is {getattr(need, name):g}: give a number above 0")
+    if not 0 < need.scanned <= 1:
+        raise VragError(
+            f"scanned is {need.scanned:g}: give the fraction of rows that a search looks at, above 0 up to 1"
+        )
+    if need.shard_cores > need.node_cores:
+        raise VragError(f"a shard of {need.shard_cores} cores does not fit a node of {need.node_cores}")
