@@ -30,6 +30,8 @@ class ServingConfig(Section):
     port: int = 8000
     max_upload_mb: int = 512
     max_concurrent_runs: int = 64
+    max_concurrent_requests: int = Field(default=256, ge=1)
+    """Of one gateway replica, runs and chats apart: more are answered 429 at once."""
     kept_runs: int = 1000
     heartbeat_s: float = 15.0
     refresh_s: float = 2.0

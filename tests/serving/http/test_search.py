@@ -1,13 +1,19 @@
+import asyncio
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from PIL import Image
 
+from tests.support.http_gateway import http
 from tests.support.planted_spaces import painted
-from tests.support.stand_in import DOC_ID, StandIn
+from tests.support.stand_in import DOC_ID, StandIn, StandInSearch
 from vrag_ray.client.schemas import data_url
+from vrag_ray.config import ServingConfig
+from vrag_ray.serving.backends import Found
 from vrag_ray.serving.errors import NotReadyError, OverloadedError
 from vrag_ray.types import Query, VragError
 
@@ -111,6 +117,34 @@ async def test_vrag_ret_and_get_search_give_pictures_only_as_urls_of_this_server
 async def test_get_search_without_queries_is_422(client: httpx.AsyncClient):
     reply = await client.get("/search")
     assert (reply.status_code, reply.json()["error"]["param"]) == (422, "queries")
+
+
+async def test_requests_beyond_the_limit_are_refused_at_the_door_and_room_comes_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    go, inside = asyncio.Event(), asyncio.Semaphore(0)
+    answer = StandInSearch.search
+
+    async def waiting(self: StandInSearch, queries: Sequence[str | Query], **named: Any) -> Found:
+        inside.release()
+        await go.wait()
+        return await answer(self, queries, **named)
+
+    monkeypatch.setattr(StandInSearch, "search", waiting)
+    config = ServingConfig(max_concurrent_requests=2)
+    async with http(StandIn(tmp_path / "runs"), tmp_path, config) as client, asyncio.timeout(20):
+        held = [asyncio.create_task(client.post("/v1/search", json={"query": "x"})) for _ in range(2)]
+        for _ in held:
+            await inside.acquire()
+        refused = await client.post("/v1/search", json={"query": "x"})
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert refused.json()["error"]["code"] == "overloaded"
+        assert (await client.get("/healthz")).status_code == 200
+        assert (await client.get("/readyz")).status_code == 200
+        assert (await client.get("/v1/runs")).status_code == 200
+        go.set()
+        assert [reply.status_code for reply in await asyncio.gather(*held)] == [200, 200]
+        assert (await client.post("/v1/search", json={"query": "x"})).status_code == 200
 
 
 async def test_overload_is_429_with_retry_after(client: httpx.AsyncClient, backend: StandIn):

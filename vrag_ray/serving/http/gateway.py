@@ -12,7 +12,7 @@ from vrag_ray.config import ServingConfig
 from vrag_ray.serving import error_body as envelope
 from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.metrics import Metrics
-from vrag_ray.serving.http.middleware import Guard, LimitBody, Observe
+from vrag_ray.serving.http.middleware import Guard, LimitBody, LimitInFlight, Observe
 from vrag_ray.serving.http.routes import (
     documents,
     feedback,
@@ -60,6 +60,8 @@ def create_api(backends: Backends, config: ServingConfig, security: Security, up
         search.PATH: MAX_RUN_BYTES,
     }
     api.add_middleware(LimitBody, limits=limits, default=MAX_JSON_BYTES)
+    exempt = (runs.PATH, openai_chat.PATH, *system.PATHS)
+    api.add_middleware(LimitInFlight, most=config.max_concurrent_requests, exempt=exempt)
     api.add_middleware(Guard, security=security)
     api.add_middleware(Observe, metrics=metrics)
     return api

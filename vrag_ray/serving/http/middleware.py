@@ -12,7 +12,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 
 from vrag_ray.serving.error_body import error_response, internal_error_response, vrag_error_response
-from vrag_ray.serving.errors import storage_refusal
+from vrag_ray.serving.errors import OverloadedError, storage_refusal
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -89,6 +89,33 @@ class Guard:
                 await response(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+class LimitInFlight:
+    """429 for requests beyond so many at once, at the door: what is let in is answered in a time that one can wait for.
+
+    Paths below ``exempt`` are let in: event streams, which wait for long and cost little, have limits of their own.
+    """
+
+    def __init__(self, app: ASGIApp, most: int, exempt: tuple[str, ...]) -> None:
+        self._app = app
+        self._most = most
+        self._exempt = exempt
+        self._inside = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].startswith(self._exempt):
+            await self._app(scope, receive, send)
+            return
+        if self._inside >= self._most:
+            refusal = OverloadedError(f"{self._most} requests are being answered, the limit of this server")
+            await vrag_error_response(refusal)(scope, receive, send)
+            return
+        self._inside += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._inside -= 1
 
 
 class LimitBody:

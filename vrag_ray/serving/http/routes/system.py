@@ -16,6 +16,7 @@ from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 
 T = TypeVar("T")
+PATHS = ("/healthz", "/readyz", "/metrics")
 router = APIRouter(tags=["system"])
 
 
