@@ -62,7 +62,9 @@ def card(run_id: str, citation: Citation, query: str = "") -> None:
     ``query`` found it, as far as is known: where on the page it was seen can be shown.
     """
     st.markdown(f"**{plain(citation.title)}**, {where(citation)}")
-    st.caption(f"score {citation.score:.3f} · memory node {plain(citation.node_id)}")
+    several = len(gateway.state().collections) > 1
+    origin = f"collection {plain(citation.collection)} · " if several and citation.collection else ""
+    st.caption(f"{origin}score {citation.score:.3f} · memory node {plain(citation.node_id)}")
     if citation.quote:
         st.markdown("> " + plain(citation.quote))
     try:

@@ -15,6 +15,7 @@ CONFIGS = sorted((ROOT / "serve_configs").glob("*.yaml"))
 
 def test_there_is_a_config_for_every_way_to_run() -> None:
     assert [path.stem for path in CONFIGS] == [
+        "cluster",
         "embedded",
         "openai",
         "text-only",
@@ -36,7 +37,7 @@ def test_the_config_is_valid_for_serve_and_for_the_builder(path: Path) -> None:
     # A limit on requests would cut event streams, and Serve's own default host is every interface.
     assert schema.http_options.request_timeout_s is None
     assert schema.http_options.host == settings.serving.host == "127.0.0.1"
-    assert {"embedded": 0, "visual": 0}.get(path.stem, 1) == sum(
+    assert {"cluster": 0, "embedded": 0, "visual": 0}.get(path.stem, 1) == sum(
         part is not None for part in (settings.openai, settings.vllm)
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from vrag_ray.serving.deployments.policy import sticky_sessions
+from vrag_ray.serving.deployments.sessions import sticky_sessions
 
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle

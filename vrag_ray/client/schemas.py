@@ -21,6 +21,7 @@ MAX_PICTURE_BYTES = 8 << 20
 """Of one picture in a data URL, decoded."""
 MAX_PICTURE_URL = MAX_PICTURE_BYTES * 4 // 3 + 64
 """Characters of such a URL."""
+RUN_ID = r"^[A-Za-z0-9_-]{8,64}$"
 Query = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=4096)]
 CollectionName = Annotated[str, StringConstraints(min_length=1, max_length=255)]
 CollectionChoice = CollectionName | Annotated[list[CollectionName], Field(min_length=1, max_length=64)] | None
@@ -150,7 +151,7 @@ class RunRequest(Request):
     """What to search: see ``CollectionChoice``."""
     filter: SearchFilter | None = None
     deadline_s: float | None = Field(default=None, gt=0, le=3600)
-    run_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9_-]{8,64}$")
+    run_id: str | None = Field(default=None, pattern=RUN_ID)
     """The caller's own id, so that a POST repeated after a lost connection joins the run instead of starting two."""
 
 

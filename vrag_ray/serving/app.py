@@ -18,6 +18,7 @@ from vrag_ray.serving.deployments.agent import AgentService
 from vrag_ray.serving.deployments.handles import handle_backends
 from vrag_ray.serving.deployments.library import LibraryService
 from vrag_ray.serving.deployments.retriever import RetrieverService
+from vrag_ray.serving.deployments.sessions import sticky_sessions
 from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.paths import ServingPaths
@@ -85,8 +86,9 @@ def application(settings: Settings, security: Security) -> serve.Application:
         from vrag_ray.serving.deployments.policy import policy_deployment
 
         policy = policy_deployment(settings).bind(settings)
-    agent = _deployment(AgentService, "Agent", STREAMS).bind(settings, retriever, library, policy)
-    return _deployment(Gateway, "Gateway", STREAMS).bind(settings, security, retriever, agent, library)
+    agent = _deployment(AgentService, "Agent", STREAMS).options(request_router_config=sticky_sessions())
+    agents = agent.bind(settings, retriever, library, policy)
+    return _deployment(Gateway, "Gateway", STREAMS).bind(settings, security, retriever, agents, library)
 
 
 def _with_endpoint_key(settings: Settings) -> Settings:

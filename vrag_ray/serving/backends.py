@@ -72,12 +72,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """How many runs are live, and how many ended in which way since this replica started."""
+    """How many runs are live, and how many ended in which way since their replicas started; of all replicas."""
 
     active: int
     finished: Mapping[str, int] = field(default_factory=dict)
     loop_lag_p99_s: float = 0.0
-    """Seconds by which 99 of 100 wake-ups of its event loop were late at most, over the last minute."""
+    """Seconds by which 99 of 100 wake-ups of the slowest replica's event loop were late at most, in the last minute."""
 
 
 @dataclass(frozen=True, slots=True)

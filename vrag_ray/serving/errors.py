@@ -61,6 +61,10 @@ class NotReadyError(ApiError):
     default_code = "not_ready"
 
 
+class ReplicaLostError(NotReadyError):
+    """The replica that was asked is gone, and whatever it knew."""
+
+
 class UpstreamError(ApiError):
     """The language model behind this server refuses or cannot be reached; its owner has to mend that."""
 

@@ -41,7 +41,6 @@ def start_serving(
     the port is taken, the settings cannot be served, or a part is not ready in time (it says which and why).
     """
     import ray
-    from ray import serve
 
     from vrag_ray.policies.registry import ready_settings
     from vrag_ray.serving.app import application
@@ -54,6 +53,9 @@ def start_serving(
     owns_ray = not ray.is_initialized()
     if owns_ray:
         start_ray(temp_dir)
+    # Not before: Serve reads the environment that ``start_ray`` sets when it is imported.
+    from ray import serve
+
     serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": chosen, "request_timeout_s": None})
     service = LocalService(f"http://{_reachable(host)}:{chosen}", owns_ray)
     try:

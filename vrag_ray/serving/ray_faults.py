@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
-from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError
+from vrag_ray.serving.errors import DamagedError, OverloadedError, ReplicaLostError
 from vrag_ray.types import VragError
 
 T = TypeVar("T")
+PAUSES_S = (0.0, 0.1, 0.5)
+"""Before a lost call is made again: until the caller's handle has heard that the replica is gone."""
 
 
 def unwrapped(error: Exception, part: str) -> Exception:
@@ -27,7 +30,7 @@ def unwrapped(error: Exception, part: str) -> Exception:
     if isinstance(error, BackPressureError):
         return OverloadedError(f"the {part} has more requests than it can queue")
     if isinstance(error, RayActorError | DeploymentUnavailableError | ReplicaUnavailableError):
-        return NotReadyError(f"the {part} is being restarted: try again in a few seconds")
+        return ReplicaLostError(f"the {part} is being restarted: try again in a few seconds")
     return error
 
 
@@ -40,6 +43,16 @@ async def call(response: Awaitable[T], part: str) -> T:
         return await response
     except (RayError, RayServeException) as error:
         raise unwrapped(error, part) from error
+
+
+async def call_again(ask: Callable[[], Awaitable[T]], part: str) -> T:
+    """As ``call``, for what may be asked twice: a call that was lost with its replica goes to another one."""
+    for pause_s in PAUSES_S:
+        try:
+            return await call(ask(), part)
+        except ReplicaLostError:
+            await asyncio.sleep(pause_s)
+    return await call(ask(), part)
 
 
 async def stream(responses: AsyncIterator[T], part: str) -> AsyncIterator[T]:

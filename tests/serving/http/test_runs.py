@@ -151,7 +151,7 @@ async def test_runs_survive_a_restart_and_interrupted_ones_are_closed(
     # What the folder holds now is what a killed service leaves behind.
     left = tmp_path / "left"
     left.mkdir()
-    for path in (tmp_path / "runs").iterdir():
+    for path in (tmp_path / "runs").glob("*.*"):
         (left / path.name).write_bytes(path.read_bytes())
     with (left / f"{cut}.events").open("a") as torn:
         torn.write('{"kind": "thi')

@@ -15,7 +15,7 @@ from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
 from vrag_ray.serving.deployments.loop_lag import LoopLag
 from vrag_ray.serving.errors import InvalidError, NotReadyError
 from vrag_ray.serving.paths import ServingPaths
-from vrag_ray.serving.ray_faults import call
+from vrag_ray.serving.ray_faults import call, call_again
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
@@ -49,8 +49,9 @@ class HandleEvidence:
     ) -> SearchAnswer:
         try:
             asked = query if picture is None else Query(query, picture)
-            search = self._retriever.search.remote([asked], top_k, HYBRID, filter, self._collections)
-            found = await call(search, "retriever")
+            found = await call_again(
+                lambda: self._retriever.search.remote([asked], top_k, HYBRID, filter, self._collections), "retriever"
+            )
         except VragError as error:
             raise VragError(scrub(str(error))) from error
         answer: SearchAnswer = found.answer
@@ -58,10 +59,10 @@ class HandleEvidence:
         return replace(answer, results=results)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
-        return _scrubbed(await call(self._library.page_texts.remote(tuple(pages)), "library"))
+        return _scrubbed(await call_again(lambda: self._library.page_texts.remote(tuple(pages)), "library"))
 
     async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
-        return _scrubbed(await call(self._library.pictures.remote(tuple(requests)), "library"))
+        return _scrubbed(await call_again(lambda: self._library.pictures.remote(tuple(requests)), "library"))
 
 
 def _scrubbed(results: Sequence[T | VragError]) -> Sequence[T | VragError]:
@@ -69,7 +70,7 @@ def _scrubbed(results: Sequence[T | VragError]) -> Sequence[T | VragError]:
 
 
 class AgentService:
-    """Runs by name of their agent. A run lives in one replica; finished ones are on disk."""
+    """Runs by name of their agent. A run lives in one replica; every replica finds it in the folder that they share."""
 
     async def __init__(  # type: ignore[misc]
         self,
@@ -97,13 +98,18 @@ class AgentService:
         )
         self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
 
+    def __del__(self) -> None:
+        # Serve calls this when it stops a replica.
+        if hasattr(self, "_runs"):
+            self._runs.close()
+
     async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
         """Raises InvalidError for collections that are not served, or cannot be searched together, NotFoundError for a
         document of the filter that none of them has."""
         names = collection_names(request.collection)
         if names or (request.filter is not None and request.filter.doc_ids):
             # Now, and not as a failed search of every step.
-            await call(self._retriever.check.remote(names, request.filter), "retriever")
+            await call_again(lambda: self._retriever.check.remote(names, request.filter), "retriever")
         return self._runs.start(request, picture)
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:

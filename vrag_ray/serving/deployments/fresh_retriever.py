@@ -33,6 +33,7 @@ class FreshRetriever:
         self._why = "starting"
         self._stale = ""
         self._starting = asyncio.Lock()
+        self._tried = asyncio.Event()
         self._poll = asyncio.create_task(self._keep_fresh(), name=f"collection-poll-{name}")
 
     async def retriever(self) -> ShardedRetriever:
@@ -44,6 +45,10 @@ class FreshRetriever:
     async def refresh(self) -> int:
         """Serve the newest version from now on; its number."""
         return await (await self._started()).refresh()
+
+    async def tried(self) -> None:
+        """Returns once the first attempt to start has ended, in whatever way."""
+        await self._tried.wait()
 
     def state(self) -> RetrieverState:
         if self._retriever is None:
@@ -85,6 +90,7 @@ class FreshRetriever:
             except Exception:
                 log.exception("the retriever cannot serve the newest version of %s", self._name)
                 self._note("it failed; the server's log has the reason")
+            self._tried.set()
             await asyncio.sleep(self._settings.serving.refresh_s)
 
     def _note(self, problem: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,7 +30,7 @@ from vrag_ray.serving.backends import (
     UploadedFile,
 )
 from vrag_ray.serving.errors import NotReadyError
-from vrag_ray.serving.ray_faults import call, stream
+from vrag_ray.serving.ray_faults import call, call_again, stream
 from vrag_ray.types import Box, Meta, Query
 from vrag_ray.types.filters import SearchFilter
 
@@ -66,58 +68,73 @@ class HandleSearch:
         filter: SearchFilter | None,
         collections: Sequence[str] = (),
     ) -> Found:
-        found = self._retriever.search.remote(list(queries), top_k, mode, filter, tuple(collections))
-        return await call(found, "retriever")
+        asked = (list(queries), top_k, mode, filter, tuple(collections))
+        return await call_again(lambda: self._retriever.search.remote(*asked), "retriever")
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
-        return await call(self._retriever.embed.remote(list(texts), queries), "retriever")
+        return await call_again(lambda: self._retriever.embed.remote(list(texts), queries), "retriever")
 
     async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
-        return await call(self._retriever.heat.remote(query, doc_id, page), "retriever")
+        return await call_again(lambda: self._retriever.heat.remote(query, doc_id, page), "retriever")
 
     async def states(self) -> tuple[RetrieverState, ...]:
         return await _soon(self._retriever.states.remote(), "retriever")
 
 
 class HandleRuns:
-    """``RunBackend`` over the agent."""
+    """``RunBackend`` over the agent. Calls for one run go to the replica that runs it as long as replicas neither come
+    nor go; any other replica answers them too, from what it shares with that one."""
 
     def __init__(self, agent: DeploymentHandle) -> None:
         self._agent = agent
-        self._stream = agent.options(stream=True)
 
     async def state(self) -> AgentState:
-        return await _soon(self._agent.state.remote(), "agent")
+        states = await _soon(_everywhere(self._agent, "state"), "agent")
+        finished: Counter[str] = Counter()
+        for state in states:
+            finished.update(state.finished)
+        return AgentState(
+            active=sum(state.active for state in states),
+            finished=dict(finished),
+            loop_lag_p99_s=max(state.loop_lag_p99_s for state in states),
+        )
 
     async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
-        return await call(self._agent.start.remote(request, picture), "agent")
+        run_id = request.run_id or uuid.uuid4().hex
+        request = request.model_copy(update={"run_id": run_id})
+        # Again: by its id it joins a run that the lost replica had begun.
+        return await call_again(lambda: self._of(run_id).start.remote(request, picture), "agent")
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
-        lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(self._stream.events.remote(run_id, after), "agent")
+        responses = self._of(run_id).options(stream=True).events.remote(run_id, after)
+        lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(responses, "agent")
         async for events in lots:
             for event in events:
                 yield event
 
     async def summary(self, run_id: str) -> RunSummary:
-        return await call(self._agent.summary.remote(run_id), "agent")
+        return await call_again(lambda: self._of(run_id).summary.remote(run_id), "agent")
 
     async def fetch(self, run_id: str) -> FetchedRun:
-        return await call(self._agent.fetch.remote(run_id), "agent")
+        return await call_again(lambda: self._of(run_id).fetch.remote(run_id), "agent")
 
     async def list_runs(self, limit: int) -> RunsPage:
-        return await call(self._agent.list_runs.remote(limit), "agent")
+        return await call_again(lambda: self._agent.list_runs.remote(limit), "agent")
 
     async def cancel(self, run_id: str) -> FetchedRun:
-        return await call(self._agent.cancel.remote(run_id), "agent")
+        return await call_again(lambda: self._of(run_id).cancel.remote(run_id), "agent")
 
     async def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
-        return await call(self._agent.rate.remote(run_id, feedback), "agent")
+        return await call_again(lambda: self._agent.rate.remote(run_id, feedback), "agent")
 
     async def rating(self, run_id: str) -> RatedRun:
-        return await call(self._agent.rating.remote(run_id), "agent")
+        return await call_again(lambda: self._agent.rating.remote(run_id), "agent")
 
     async def rated(self) -> list[RatedRun]:
-        return await call(self._agent.rated.remote(), "agent")
+        return await call_again(self._agent.rated.remote, "agent")
+
+    def _of(self, run_id: str) -> DeploymentHandle:
+        return self._agent.options(session_id=run_id)
 
 
 class HandleModel:
@@ -131,7 +148,7 @@ class HandleModel:
         return await _soon(self._agent.model_ready.remote(), "policy")
 
     async def agents(self) -> tuple[str, ...]:
-        return await call(self._agent.agents.remote(), "agent")
+        return await call_again(self._agent.agents.remote, "agent")
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         responses = self._stream.chat.remote(request)
@@ -154,22 +171,22 @@ class HandleDocuments:
         await _soon(self._library.ready.remote(), "library")
 
     async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
-        return await call(self._library.list_documents.remote(limit, offset, collection), "library")
+        return await call_again(lambda: self._library.list_documents.remote(limit, offset, collection), "library")
 
     async def document(self, doc_id: str) -> DocumentInfo:
-        return await call(self._library.document_info.remote(doc_id), "library")
+        return await call_again(lambda: self._library.document_info.remote(doc_id), "library")
 
     async def delete_document(self, doc_id: str, collection: str = "") -> DocumentDeleted:
         return await call(self._library.delete_document.remote(doc_id, collection), "library")
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
-        return await call(self._library.page_png.remote(doc_id, page, dpi, box), "library")
+        return await call_again(lambda: self._library.page_png.remote(doc_id, page, dpi, box), "library")
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
-        return await call(self._library.frame_png.remote(doc_id, t), "library")
+        return await call_again(lambda: self._library.frame_png.remote(doc_id, t), "library")
 
     async def original(self, doc_id: str) -> Original:
-        return await call(self._library.original.remote(doc_id), "library")
+        return await call_again(lambda: self._library.original.remote(doc_id), "library")
 
     def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
         return stream(self._stream.original_bytes.remote(doc_id, start, stop), "library")
@@ -180,7 +197,18 @@ class HandleDocuments:
         return await call(self._library.submit.remote(job_id, list(files), dict(meta), collection), "library")
 
     async def job(self, job_id: str) -> IngestJob:
-        return await call(self._library.job.remote(job_id), "library")
+        return await call_again(lambda: self._library.job.remote(job_id), "library")
+
+
+async def _everywhere(handle: DeploymentHandle, method: str) -> list[AgentState]:
+    """What every replica that can answer says. Raises what one of them raised where none can."""
+    results = await handle.broadcast(method).results_async(return_exceptions=True)
+    good = [one for one in results if not isinstance(one, Exception)]
+    if results and not good:
+        raise results[0]
+    if not good:
+        raise NotReadyError("no replica is running")
+    return good
 
 
 async def _soon(response: Awaitable[T], part: str) -> T:

@@ -49,6 +49,11 @@ class LibraryService(Library):
             keep=settings.serving.kept_jobs,
         )
 
+    def __del__(self) -> None:
+        # Serve calls this when it stops a replica.
+        if hasattr(self, "_jobs"):
+            self._jobs.leave()
+
     async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
         name = self._name(collection)
         documents, version = await self.documents(name)

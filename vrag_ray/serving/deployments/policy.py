@@ -15,19 +15,18 @@ from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, TokenD
 from vrag_ray.policies.llm.model_family import served_family
 from vrag_ray.policies.llm.vllm_engine import VllmEngine
 from vrag_ray.policies.llm.vllm_stats import EngineStats, engine_stats
+from vrag_ray.serving.deployments.sessions import sticky_sessions
 from vrag_ray.serving.deployments.stream_throttle import StreamThrottle, joined_tokens, joined_words
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.ray_faults import stream, unwrapped
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
-    from ray.serve.config import RequestRouterConfig
     from ray.serve.handle import DeploymentHandle
 
 R = TypeVar("R")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-ROUTER = "ray.serve.experimental.consistent_hash_router.ConsistentHashRouter"
 QUEUED = 1000
 """Requests that one caller may have waiting for a replica with room; more are refused as overload."""
 
@@ -144,17 +143,6 @@ class ServedModel:
             fault = unwrapped(faults[0], "policy")
             raise VragError(f"{method} failed on {len(faults)} of {len(results)} replicas: {fault}") from fault
         return list(results)
-
-
-def sticky_sessions() -> RequestRouterConfig:
-    """Routing by session, so that the turns of a run meet the prefix cache that its first turn filled.
-
-    A session stays on its replica as long as that lives and has room, else it goes to the next on the router's ring;
-    requests without a session are spread evenly. Ray's default router looks at queues alone.
-    """
-    from ray.serve.config import RequestRouterConfig
-
-    return RequestRouterConfig(request_router_class=ROUTER)
 
 
 def policy_deployment(settings: Settings) -> Any:

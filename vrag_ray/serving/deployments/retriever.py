@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from vrag_ray.embedding.reranker import Reranker
 
 
+FIRST_LOAD_S = 600.0
+"""For which a new replica waits for its collections; it then says of those that still load that they do."""
+
+
 class RetrieverService:
-    """The collections start in the background; one that cannot does not keep the others from being searched."""
+    """One collection that cannot be loaded does not keep the others from being searched."""
 
     async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits constructors
         from vrag_ray.index.search.federated import FederatedRetriever
@@ -43,6 +47,10 @@ class RetrieverService:
         self._federated = FederatedRetriever(self._members, settings.index.candidates)
         # Where pages are read again, this deployment draws them itself: another's would cost a hop a page.
         self._library = Library(settings)
+        # Serve sends requests once this returns: a replica that joins others must not answer that it is starting.
+        await asyncio.wait(
+            [asyncio.create_task(member.tried()) for member in self._members.values()], timeout=FIRST_LOAD_S
+        )
 
     async def search(
         self,

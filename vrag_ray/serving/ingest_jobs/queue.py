@@ -1,6 +1,7 @@
-"""Ingest jobs: queued one after the other, their state on disk, so that a restarted service goes on with them.
+"""Ingest jobs: queued one after the other in a folder that all replicas share, so that any of them goes on with them.
 
-Ingest itself is idempotent by content hash, so a job that was interrupted is simply run again.
+One replica at a time works; when it dies, another takes its place. Ingest itself is idempotent by content hash, so
+a job that was interrupted is simply run again.
 """
 
 from __future__ import annotations
@@ -17,14 +18,23 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.client.schemas import IngestJob, JobState
 from vrag_ray.index.storage.errors import storage_faults
+from vrag_ray.index.storage.writer import BusyError
 from vrag_ray.serving.backends import UploadedFile
 from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.files import utc_now, write_atomically
+from vrag_ray.serving.owners import Owners, Seat
 from vrag_ray.types import Meta, MetaValue, NotFoundError, VragError
 from vrag_ray.types.redaction import scrub
 
 log = logging.getLogger("vrag_ray.serving")
 STATE_FILE = "job.json"
+LOOK_S = 0.5
+"""How often a replica looks for jobs of others, and whether it is its turn to work."""
+PROGRESS_EVERY_S = 1.0
+"""How often the progress of the running job is written for the other replicas."""
+BUSY_S = 2.0
+"""Pause before a job whose collection another process writes to is tried again."""
+OWNERS = ".owners"
 _ORPHAN_S = 3600.0
 """Files whose upload broke off before a job was made of them are removed when they are this old."""
 
@@ -46,7 +56,8 @@ Ingest = Callable[[StoredJob, Report], Awaitable[IngestJob]]
 
 
 class JobQueue:
-    """All jobs of one service. ``ingest`` is called for one job at a time: it takes all cores anyway."""
+    """All jobs of one service, as one replica sees them. In all replicas together ``ingest`` is called for one job at a
+    time: it takes all cores anyway."""
 
     def __init__(self, folder: Path, ingest: Ingest, *, max_waiting: int, keep: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -54,9 +65,13 @@ class JobQueue:
         self._ingest = ingest
         self._max_waiting = max_waiting
         self._keep = keep
-        self._waiting: asyncio.Queue[str] = asyncio.Queue()
+        self._owners = Owners(folder / OWNERS)
+        self._seat = Seat(folder / OWNERS, self._owners)
+        self._submitted = asyncio.Event()
+        self._running = ""
+        self._written_at = 0.0
         self._jobs: dict[str, StoredJob] = {}
-        self._load()
+        self._refresh()
         self._worker = asyncio.create_task(self._work(), name="ingest-jobs")
 
     def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = "") -> IngestJob:
@@ -64,40 +79,75 @@ class JobQueue:
 
         Raises OverloadedError when too many wait, StorageError when the disk does not take it.
         """
-        if self._waiting.qsize() >= self._max_waiting:
+        self._refresh()
+        if len(self._in_state(JobState.QUEUED)) >= self._max_waiting:
             raise OverloadedError(f"{self._max_waiting} ingest jobs are waiting, the limit", retry_after_s=10)
         public = IngestJob(job_id=job_id, state=JobState.QUEUED, url=f"/v1/jobs/{job_id}", collection=collection)
         job = StoredJob(created_at=utc_now(), files=list(files), meta=dict(meta), public=public)
         with storage_faults(str(self._folder), "queueing the upload", is_collection=False):
             self._store(job)
-        self._waiting.put_nowait(job_id)
+        self._submitted.set()
         self._forget_oldest()
         return public
 
     def job(self, job_id: str) -> IngestJob:
+        if not self._is_current(job_id):
+            self._read(job_id)
         try:
             return self._jobs[job_id].public
         except KeyError:
             raise NotFoundError(f"no job {job_id}; only the last {self._keep} are kept") from None
 
+    def leave(self) -> None:
+        """Another replica may take the place of this one at once."""
+        self._owners.close()
+
     async def close(self) -> None:
         self._worker.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._worker
+        self.leave()
 
     async def _work(self) -> None:
         while True:
-            job_id = await self._waiting.get()
-            job = self._jobs[job_id]
-            self._update(job_id, job.public.model_copy(update={"state": JobState.RUNNING}))
-            self._update(job_id, await self._run(job))
+            try:
+                job = self._next()
+            except OSError:
+                log.exception("the ingest jobs in %s cannot be looked at", self._folder)
+                await asyncio.sleep(BUSY_S)
+                continue
+            if job is None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await self._submitted.wait()
+                self._submitted.clear()
+                continue
+            job_id = self._running = job.public.job_id
+            try:
+                self._update(job_id, job.public.model_copy(update={"state": JobState.RUNNING}))
+                self._update(job_id, await self._run(job))
+            finally:
+                self._running = ""
             for file in job.files:
                 await asyncio.to_thread(shutil.rmtree, file.path.parent, ignore_errors=True)
+
+    def _next(self) -> StoredJob | None:
+        """The job to run now: the oldest that has not ended, where it is this replica that works."""
+        if not self._seat.take():
+            return None
+        self._refresh()
+        return next(iter(self._in_state(JobState.QUEUED, JobState.RUNNING)), None)
 
     async def _run(self, job: StoredJob) -> IngestJob:
         running = job.public.model_copy(update={"state": JobState.RUNNING})
         try:
-            return await self._ingest(job.model_copy(update={"public": running}), self._progress)
+            while True:
+                try:
+                    return await self._ingest(job.model_copy(update={"public": running}), self._progress)
+                except BusyError as error:
+                    # By `vrag ingest`, or what is left of a replica that was killed; neither is a fault of the job.
+                    log.info("ingest job %s waits: %s", running.job_id, error)
+                    await asyncio.sleep(BUSY_S)
         except VragError as error:
             reason = scrub(str(error))
         except Exception:
@@ -106,8 +156,12 @@ class JobQueue:
         return running.model_copy(update={"state": JobState.FAILED, "error": reason})
 
     def _progress(self, public: IngestJob) -> None:
-        # In memory only: a restarted job counts anew, and this loop serves pages meanwhile.
-        self._jobs[public.job_id] = self._jobs[public.job_id].model_copy(update={"public": public})
+        job = self._jobs[public.job_id] = self._jobs[public.job_id].model_copy(update={"public": public})
+        if time.monotonic() - self._written_at > PROGRESS_EVERY_S:
+            self._written_at = time.monotonic()
+            with contextlib.suppress(OSError):
+                # For the other replicas. A restarted job counts anew, so it need not outlive the machine.
+                write_atomically(self._folder / public.job_id / STATE_FILE, job.model_dump_json(), durable=False)
 
     def _update(self, job_id: str, public: IngestJob) -> None:
         job = self._jobs[job_id].model_copy(update={"public": public})
@@ -124,25 +178,43 @@ class JobQueue:
         write_atomically(folder / STATE_FILE, job.model_dump_json())
         self._jobs[job.public.job_id] = job
 
-    def _load(self) -> None:
-        stored = []
-        for folder in self._folder.iterdir():
-            state = folder / STATE_FILE
-            if state.exists():
-                try:
-                    stored.append(StoredJob.model_validate_json(state.read_bytes()))
-                except (OSError, ValidationError) as error:
-                    log.warning("the ingest job %s cannot be read and is left out: %s", folder.name, error)
-            elif time.time() - folder.stat().st_mtime > _ORPHAN_S:
-                shutil.rmtree(folder, ignore_errors=True)
-        for job in sorted(stored, key=lambda job: job.created_at):
-            self._jobs[job.public.job_id] = job
-            if not job.public.finished:
-                self._waiting.put_nowait(job.public.job_id)
+    def _in_state(self, *states: JobState) -> list[StoredJob]:
+        """Those in one of ``states``, oldest first."""
+        return sorted(
+            (job for job in self._jobs.values() if job.public.state in states), key=lambda job: job.created_at
+        )
+
+    def _is_current(self, job_id: str) -> bool:
+        """Whether what this replica knows of a job cannot have changed elsewhere: it has ended, or is run here."""
+        known = self._jobs.get(job_id)
+        return known is not None and (known.public.finished or job_id == self._running)
+
+    def _read(self, job_id: str) -> bool:
+        """Know what is on disk of a job; False where there is nothing."""
+        try:
+            self._jobs[job_id] = StoredJob.model_validate_json((self._folder / job_id / STATE_FILE).read_bytes())
+        except FileNotFoundError:
+            self._jobs.pop(job_id, None)
+            return False
+        except (OSError, ValidationError) as error:
+            log.warning("the ingest job %s cannot be read and is left out: %s", job_id, error)
+        return True
+
+    def _refresh(self) -> None:
+        """Know what other replicas have submitted, run and forgotten."""
+        folders = {folder.name: folder for folder in self._folder.iterdir() if folder.name != OWNERS}
+        for job_id in self._jobs.keys() - folders.keys():
+            self._jobs.pop(job_id, None)
+        for job_id, folder in folders.items():
+            if self._is_current(job_id) or self._read(job_id):
+                continue
+            with contextlib.suppress(FileNotFoundError):
+                if time.time() - folder.stat().st_mtime > _ORPHAN_S:
+                    shutil.rmtree(folder, ignore_errors=True)
 
     def _forget_oldest(self) -> None:
         excess = len(self._jobs) - self._keep
-        finished = [job_id for job_id, job in self._jobs.items() if job.public.finished]
-        for job_id in finished[: max(0, excess)]:
+        finished = self._in_state(JobState.DONE, JobState.FAILED)
+        for job_id in [job.public.job_id for job in finished[: max(0, excess)]]:
             del self._jobs[job_id]
             shutil.rmtree(self._folder / job_id, ignore_errors=True)

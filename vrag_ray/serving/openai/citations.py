@@ -48,6 +48,7 @@ def evidence_of(citations: Sequence[Citation], base_url: str) -> tuple[Evidence,
             node=citation.node_id,
             quote=citation.quote,
             url=url_of(citation, base_url),
+            collection=citation.collection,
         )
         for citation in citations
     )

@@ -60,7 +60,8 @@ class Evidence(_Sparse):
     """What a mark ``[number]`` rests on.
 
     ``page`` counts from 1; ``t_start`` and ``t_end`` are seconds; ``box`` is (x0, y0, x1, y1) in fractions of the page,
-    origin top left. ``node`` is the node of the run's memory graph, ``score`` that of the search.
+    origin top left. ``node`` is the node of the run's memory graph, ``score`` that of the search, ``collection`` the
+    collection that it is from.
     """
 
     number: int
@@ -75,6 +76,7 @@ class Evidence(_Sparse):
     node: str
     quote: str
     url: str
+    collection: str = ""
 
 
 class Said(_Sparse):

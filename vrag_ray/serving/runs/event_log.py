@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import uuid
 from bisect import bisect_right
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.agent.events import EVENT, ErrorEvent, Event
 from vrag_ray.client.schemas import RunSummary
@@ -27,15 +30,29 @@ class EventLog:
     disk refuses: the run then goes on in memory, and a restart of the service loses it from there.
     """
 
-    def __init__(self, path: Path, summary: RunSummary) -> None:
-        """Raises OSError where not even the summary can be written: such a run is not begun."""
+    def __init__(self, path: Path, summary: RunSummary, owner: str = "") -> None:
+        """``owner`` is the process that runs it, see ``vrag_ray.serving.owners``.
+
+        Raises FileExistsError where a run of this name is under way, OSError where not even the summary can be
+        written: such a run is not begun.
+        """
         self._path = path
         self._on_disk = True
         self._events: list[Event] = []
         self._changed = asyncio.Event()
         self._closed = False
-        self._file: TextIO = path.open("w", encoding="utf-8")
-        self._write(summary.model_dump_json())
+        # It has its name once its head is in it, and only one of several can give it that name.
+        unnamed = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        self._file: TextIO = unnamed.open("x", encoding="utf-8")
+        try:
+            self._write(LogHead(owner=owner, summary=summary).model_dump_json())
+            os.link(unnamed, path)
+        except OSError:
+            with suppress(OSError):
+                self._file.close()
+            raise
+        finally:
+            unnamed.unlink()
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -95,6 +112,24 @@ class EventLog:
         changed.set()
 
 
+class LogHead(BaseModel):
+    """The first line of a run's log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    owner: str
+    summary: RunSummary
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLog:
+    """What stands in the log of a run."""
+
+    owner: str
+    summary: RunSummary
+    events: tuple[Event, ...]
+
+
 def logged(event: Event) -> LoggedEvent:
     """The event as it is sent."""
     return LoggedEvent(event.seq, event.kind, event.model_dump_json())
@@ -106,14 +141,35 @@ def final_error(events: tuple[Event, ...], message: str) -> ErrorEvent:
     return ErrorEvent(seq=last.seq + 1, t=last.t, step=last.step, message=message, terminal=True)
 
 
-def read_log(path: Path) -> tuple[RunSummary, tuple[Event, ...]] | None:
-    """What ``EventLog`` wrote before its process died; None where that was not even the summary.
+class LogTail:
+    """What comes into a log that another process writes, each event once. Raises FileNotFoundError once it is gone."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_bytes = 0
+        self.owner = ""
+        """Known once something was read."""
+
+    def news(self) -> tuple[LoggedEvent, ...]:
+        """The whole lines that have come since the last call."""
+        with self._path.open("rb") as file:
+            file.seek(self._read_bytes)
+            whole, end, _ = file.read().rpartition(b"\n")
+        lines = whole.split(b"\n") if end else []
+        if lines and self._read_bytes == 0:
+            self.owner = LogHead.model_validate_json(lines.pop(0)).owner
+        self._read_bytes += len(whole) + len(end)
+        return tuple(logged(EVENT.validate_json(line)) for line in lines)
+
+
+def read_log(path: Path) -> ReadLog | None:
+    """What ``EventLog`` has written; None where that is not even the head. Raises FileNotFoundError for no log.
 
     A torn last line is left out: it was never sent.
     """
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
     try:
-        summary = RunSummary.model_validate_json(lines[0])
+        head = LogHead.model_validate_json(lines[0])
     except ValidationError:
         return None
     events: list[Event] = []
@@ -122,4 +178,4 @@ def read_log(path: Path) -> tuple[RunSummary, tuple[Event, ...]] | None:
             events.append(EVENT.validate_json(line))
         except ValidationError:
             break
-    return summary, tuple(events)
+    return ReadLog(head.owner, head.summary, tuple(events))

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from vrag_ray.agent.chat import QuestionPicture
 
 log = logging.getLogger("vrag_ray.serving")
+CANCEL_S = 10.0
+"""How long the replica of a run may take to end it when another one asks."""
 GRACE_S = 5.0
 """A run ends itself at its deadline with what it has; only one that is stuck this much longer is cut off."""
 
@@ -51,7 +53,10 @@ class _Live:
 
 
 class RunService:
-    """All runs of one replica. ``make_run`` raises VragError for a request that no agent can take."""
+    """The runs of one replica, and what it can tell of those of others, which share its store.
+
+    ``make_run`` raises VragError for a request that no agent can take.
+    """
 
     def __init__(
         self,
@@ -71,13 +76,8 @@ class RunService:
     def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
         """The id of a new run, or of the one that ``request.run_id`` names if it has the same question."""
         run_id = request.run_id or uuid.uuid4().hex
-        if run_id in self._live or self._store.has(run_id):
-            known = self.summary(run_id)
-            sha256 = picture.sha256 if picture is not None else ""
-            asked = (request.question, request.agent, sha256, list(collection_names(request.collection)))
-            if (known.question, known.agent, known.picture_sha256, known.collections) != asked:
-                raise ConflictError(f"run {run_id} exists with another question: choose a new run_id", param="run_id")
-            return run_id
+        if run_id in self._live or self._store.has(run_id) or self._store.live(run_id) is not None:
+            return self._joined(run_id, request, picture)
         if len(self._live) >= self._max_concurrent:
             raise OverloadedError(f"{self._max_concurrent} runs are under way, the limit of this server")
         run = self._make_run(run_id, request, picture)
@@ -91,7 +91,12 @@ class RunService:
             started_at=utc_now(),
         )
         deadline_s = request.deadline_s or self._default_deadline_s
-        live = _Live(run, self._store.open_log(summary), summary, deadline_s)
+        try:
+            events = self._store.open_log(summary)
+        except FileExistsError:
+            # Begun by another replica since.
+            return self._joined(run_id, request, picture)
+        live = _Live(run, events, summary, deadline_s)
         self._live[run_id] = live
         # A run belongs to no request. In the context of the one that began it, Serve would cancel the run's own calls
         # when the reader of that request hangs up.
@@ -102,6 +107,8 @@ class RunService:
         """Every event with an id above ``after``, those to come included, until the run ends; in lots, as they are."""
         if run_id in self._live:
             return self._live[run_id].log.read(after)
+        if self._store.live(run_id) is not None:
+            return self._store.follow(run_id, after)
         return _replay(self._store.load(run_id).record.events, after)
 
     def summary(self, run_id: str) -> RunSummary:
@@ -113,17 +120,23 @@ class RunService:
     def fetch(self, run_id: str) -> FetchedRun:
         if run_id in self._live:
             return FetchedRun(live=True, body=self.summary(run_id).model_dump_json())
+        elsewhere = self._store.live(run_id)
+        if elsewhere is not None:
+            return FetchedRun(live=True, body=elsewhere.model_dump_json())
         return FetchedRun(live=False, body=self._store.load(run_id).record.to_json())
 
     def finished(self, run_id: str) -> RunRecord:
         """Raises NotFoundError for a run that is not here, ConflictError for one that goes on."""
-        if run_id in self._live:
+        if run_id in self._live or self._store.live(run_id) is not None:
             raise ConflictError(f"run {run_id} is still going on: wait for its end", code="running")
         return self._store.load(run_id).record
 
     def list(self, limit: int) -> RunsPage:
-        live = [self.summary(run_id) for run_id in reversed(self._live)]
-        runs = live + self._store.summaries()
+        live = [self.summary(run_id) for run_id in self._live] + self._store.live_elsewhere()
+        live.sort(key=lambda run: run.started_at, reverse=True)
+        # A run that has just been kept is, for a moment, both.
+        ids = {run.run_id for run in live}
+        runs = live + [run for run in self._store.summaries() if run.run_id not in ids]
         return RunsPage(runs=runs[:limit], total=len(runs))
 
     async def cancel(self, run_id: str) -> FetchedRun:
@@ -132,7 +145,13 @@ class RunService:
         if live is not None and live.task is not None:
             live.task.cancel()
             await asyncio.wait({live.task})
+        elif live is None and self._store.live(run_id) is not None:
+            await self._store.end(run_id, CANCEL_S)
         return self.fetch(run_id)
+
+    def close(self) -> None:
+        """Leave. What is under way is closed with an error event by whoever looks at it next."""
+        self._store.close()
 
     def state(self) -> AgentState:
         return AgentState(active=len(self._live), finished=dict(self._finished))
@@ -142,6 +161,7 @@ class RunService:
         cut_off: RunStatus | None = None
         message = ""
         last: Event | None = None
+        asked_to_end = asyncio.create_task(self._cancel_when_asked(live), name=f"end-{live.summary.run_id}")
         try:
             async with asyncio.timeout(live.deadline_s + GRACE_S), aclosing(live.run.events()) as events:
                 async for event in events:
@@ -156,7 +176,23 @@ class RunService:
         except Exception:
             log.exception("run %s failed", live.summary.run_id)
             cut_off, message = RunStatus.ERROR, "the run failed inside the server; its log has the reason"
+        finally:
+            asked_to_end.cancel()
         await self._finish(live, cut_off, last or final_error(live.log.events, message or "the run broke off"))
+
+    async def _cancel_when_asked(self, live: _Live) -> None:
+        await self._store.asked_to_end(live.summary.run_id)
+        if live.task is not None:
+            live.task.cancel()
+
+    def _joined(self, run_id: str, request: RunRequest, picture: QuestionPicture | None) -> str:
+        """Raises ConflictError where the run of this id has another question."""
+        known = self.summary(run_id)
+        sha256 = picture.sha256 if picture is not None else ""
+        asked = (request.question, request.agent, sha256, list(collection_names(request.collection)))
+        if (known.question, known.agent, known.picture_sha256, known.collections) != asked:
+            raise ConflictError(f"run {run_id} exists with another question: choose a new run_id", param="run_id")
+        return run_id
 
     async def _finish(self, live: _Live, cut_off: RunStatus | None, last: Event) -> None:
         events = (*live.log.events, last)
@@ -168,6 +204,7 @@ class RunService:
             await self._store.save(StoredRun(summary=summary, record=record))
         except OSError:
             log.exception("run %s cannot be kept", summary.run_id)
+            self._store.discard(summary.run_id)
         live.log.append(last)
         live.log.close()
         del self._live[summary.run_id]

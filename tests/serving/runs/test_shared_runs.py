@@ -1,0 +1,164 @@
+"""Two replicas with one folder: each answers for the runs of the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.stand_in import ScriptedRun
+from vrag_ray.agent.events import EVENT, ErrorEvent, RunStatus
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.schemas import RunRequest, RunSummary
+from vrag_ray.serving.errors import ConflictError
+from vrag_ray.serving.runs.event_log import EventLog, LogTail
+from vrag_ray.serving.runs.service import RunService
+from vrag_ray.serving.runs.store import RunStore
+from vrag_ray.types import NotFoundError
+
+pytestmark = pytest.mark.anyio
+RUN = RunRequest(question="what?", run_id="the-run-id")
+ID = "the-run-id"
+
+
+class Replica(RunService):
+    """A replica whose runs wait for ``go`` before their answer."""
+
+    def __init__(self, folder: Path, keep: int = 9) -> None:
+        self.go = asyncio.Event()
+        super().__init__(
+            RunStore(folder, keep),
+            lambda run_id, request, _: ScriptedRun(run_id, request, self.go),
+            max_concurrent=9,
+            default_deadline_s=30.0,
+        )
+
+    async def seen(self, run_id: str, after: int = -1) -> list[tuple[int, str]]:
+        return [(event.seq, event.kind) async for events in self.read(run_id, after) for event in events]
+
+    async def until(self, run_id: str, seq: int) -> None:
+        async for events in self.read(run_id, -1):
+            if events[-1].seq >= seq:
+                return
+
+
+@pytest.fixture
+async def pair(tmp_path: Path) -> AsyncIterator[tuple[Replica, Replica]]:
+    first, second = Replica(tmp_path), Replica(tmp_path)
+    yield first, second
+    for replica in (first, second):
+        replica.go.set()
+        for run in replica.list(9).runs:
+            await replica.seen(run.run_id)
+        replica.close()
+
+
+async def test_any_replica_follows_a_run_and_sees_what_its_own_readers_see(pair: tuple[Replica, Replica]):
+    owner, other = pair
+    owner.start(RUN)
+    await owner.until(ID, 3)
+    readers = [asyncio.create_task(one.seen(ID, after)) for one in pair for after in (-1, 1)]
+    await other.until(ID, 3)
+    assert RunSummary.model_validate_json(other.fetch(ID).body).last_event_id == 3
+    assert [run.status for run in other.list(9).runs] == ["running"]
+    with pytest.raises(ConflictError, match="going on"):
+        other.finished(ID)
+    owner.go.set()
+    whole, rest, whole_elsewhere, rest_elsewhere = await asyncio.gather(*readers)
+    assert [kind for _, kind in whole] == ["start", "think", "think", "think", "answer"]
+    assert whole_elsewhere == whole
+    assert rest_elsewhere == rest == whole[2:]
+    assert RunRecord.model_validate_json(other.fetch(ID).body).answer == "42"
+    assert [run.run_id for run in other.list(9).runs] == [ID]
+    assert await other.seen(ID) == whole
+
+
+async def test_a_repeated_start_joins_the_run_of_the_other_replica(pair: tuple[Replica, Replica]):
+    owner, other = pair
+    owner.start(RUN)
+    assert other.start(RUN) == ID
+    assert other.state().active == 0
+    with pytest.raises(ConflictError, match="another question"):
+        other.start(RunRequest(question="else?", run_id=ID))
+    owner.go.set()
+    await owner.seen(ID)
+    assert other.start(RUN) == ID
+    assert other.state().active == 0
+
+
+async def test_any_replica_ends_a_run(pair: tuple[Replica, Replica]):
+    owner, other = pair
+    owner.start(RUN)
+    await owner.until(ID, 3)
+    ended = await other.cancel(ID)
+    assert not ended.live
+    assert RunRecord.model_validate_json(ended.body).status is RunStatus.CANCELLED
+    assert (await owner.seen(ID))[-1][1] == "error"
+
+
+async def test_the_run_of_a_replica_that_is_gone_is_closed_for_its_readers(tmp_path: Path):
+    owner, other = Replica(tmp_path), Replica(tmp_path)
+    owner.start(RUN)
+    await owner.until(ID, 3)
+    reader = asyncio.create_task(other.seen(ID))
+    await other.until(ID, 3)
+    owner.close()
+    assert (await asyncio.wait_for(reader, 5))[-1] == (4, "error")
+    record = RunRecord.model_validate_json(other.fetch(ID).body)
+    end = EVENT.validate_python(record.events[-1])
+    assert isinstance(end, ErrorEvent) and end.terminal and "ask again" in end.message
+    assert Replica(tmp_path).fetch(ID).body == other.fetch(ID).body
+    await owner.cancel(ID)
+
+
+async def test_what_one_replica_no_longer_keeps_is_gone_in_the_other(tmp_path: Path):
+    first, second = Replica(tmp_path, keep=2), Replica(tmp_path, keep=2)
+    for number, replica in enumerate((first, second, first)):
+        replica.go.set()
+        await replica.seen(replica.start(RunRequest(question="what?", run_id=f"run-number-{number}")))
+    kept = ["run-number-2", "run-number-1"]
+    assert [run.run_id for run in first.list(9).runs] == kept
+    assert [run.run_id for run in second.list(9).runs] == kept
+    for replica in (first, second):
+        with pytest.raises(NotFoundError):
+            replica.fetch("run-number-0")
+        replica.close()
+
+
+async def test_a_run_that_cannot_be_kept_does_not_look_as_if_it_went_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    owner, other = Replica(tmp_path), Replica(tmp_path)
+
+    def full(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(owner._store, "_write", full)
+    owner.start(RUN)
+    owner.go.set()
+    assert (await owner.seen(ID))[-1] == (4, "answer")
+    for replica in (owner, other):
+        assert replica.list(9).runs == []
+        with pytest.raises(NotFoundError):
+            replica.fetch(ID)
+        replica.close()
+
+
+async def test_a_follower_reads_a_line_that_is_being_written_once_and_whole(tmp_path: Path):
+    log = EventLog(tmp_path / "run.events", RunSummary(run_id=ID, question="q", agent="a", status="r", started_at=""))
+    tail = LogTail(tmp_path / "run.events")
+    assert tail.news() == ()
+    log.append(ErrorEvent(seq=0, message="first"))
+    with (tmp_path / "run.events").open("a", encoding="utf-8") as torn:
+        torn.write('{"kind": "error", "seq": 1')
+        torn.flush()
+        assert [event.seq for event in tail.news()] == [0]
+        assert tail.news() == ()
+        torn.write(', "message": "second"}\n')
+    assert [event.seq for event in tail.news()] == [1]
+    log.close()
+    (tmp_path / "run.events").unlink()
+    with pytest.raises(FileNotFoundError):
+        tail.news()
