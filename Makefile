@@ -18,11 +18,11 @@ demo: ## Ingest a small corpus, serve it, ask three questions; sets up the base 
 setup: ## Set up for development: vLLM, the tools of lint and test, the user interface
 	@$(SETUP) test
 
-test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (a quarter of an hour)
+test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (half an hour)
 	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder -m "not exhaustive"
 
 test-all: lint types ## The same with every test (three quarters of an hour)
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --hypothesis-profile=explore
 
 lint: setup ## ruff: rules and format; import-linter: the directions of imports
 	$(BIN)/ruff check .
@@ -40,6 +40,10 @@ bench: setup ## Retrieval, ingest, search, agents and model serving against thei
 	$(BIN)/python benchmarks/agents.py
 	$(BIN)/python benchmarks/extractive.py
 	$(BIN)/python benchmarks/serve_policy.py
+	$(BIN)/python benchmarks/serving.py
+	$(BIN)/python -m benchmarks.overload
+	$(BIN)/python benchmarks/many_files.py
+	$(BIN)/python benchmarks/shard_load.py
 	$(BIN)/python benchmarks/ui.py
 
 bench-training: setup ## From random weights to an agent, what a step costs, the study of GGPO (two to three hours)

@@ -109,7 +109,8 @@ def test_the_commands_at_the_top_of_a_serve_config_are_ones_that_are_taken(confi
         if program == "vrag":
             parse(app(), program, arguments)
         elif program == "serve":
-            assert arguments == ["run", f"serve_configs/{config.name}"], command
+            assert arguments[0] in ("run", "deploy"), command
+            assert arguments[1:] == [f"serve_configs/{config.name}"], command
         elif program == "python":
             assert (ROOT / arguments[0]).is_file(), command
         elif program == "pip":
