@@ -30,6 +30,8 @@ CPUS = 0.1
 STREAMS = 1000
 """Open requests of one gateway or agent replica; each reader of a run's events holds one."""
 CALLS = 256
+DRAIN_CHECK_S = 2.0
+"""What a replica that is taken away waits for requests on their way to it, and for those that it has."""
 FULL = {"status_code": 429, "retry_after_s": 1}
 
 
@@ -69,9 +71,9 @@ def build(args: Settings) -> serve.Application:
     return application(args, Security.from_environment(args.serving, callers_own=False))
 
 
-def application(settings: Settings, security: Security) -> serve.Application:
+def application(settings: Settings, security: Security, *, drain_check_s: float = DRAIN_CHECK_S) -> serve.Application:
     """The service on ``settings.collection``, which must exist. Everything that comes from the environment is read
-    here, and travels to the replicas by value.
+    here, and travels to the replicas by value. Serve stops one deployment after another, each after ``drain_check_s``.
 
     Raises NotFoundError where there is no collection, VragError where the settings cannot be served.
     """
@@ -79,16 +81,20 @@ def application(settings: Settings, security: Security) -> serve.Application:
     # Here, and not only in the replicas, so that whoever starts the service has the reason at once.
     for root in settings.served.values():
         Collection.open(root)
-    retriever = _deployment(RetrieverService, "Retriever", CALLS).bind(settings)
-    library = _deployment(LibraryService, "Library", CALLS).bind(settings, retriever)
+
+    def deployed(service: type, name: str, max_ongoing: int) -> serve.Deployment:
+        return _deployment(service, name, max_ongoing).options(graceful_shutdown_wait_loop_s=drain_check_s)
+
+    retriever = deployed(RetrieverService, "Retriever", CALLS).bind(settings)
+    library = deployed(LibraryService, "Library", CALLS).bind(settings, retriever)
     policy = None
     if settings.vllm is not None:
         from vrag_ray.serving.deployments.policy import policy_deployment
 
-        policy = policy_deployment(settings).bind(settings)
-    agent = _deployment(AgentService, "Agent", STREAMS).options(request_router_config=sticky_sessions())
+        policy = policy_deployment(settings).options(graceful_shutdown_wait_loop_s=drain_check_s).bind(settings)
+    agent = deployed(AgentService, "Agent", STREAMS).options(request_router_config=sticky_sessions())
     agents = agent.bind(settings, retriever, library, policy)
-    return _deployment(Gateway, "Gateway", STREAMS).bind(settings, security, retriever, agents, library)
+    return deployed(Gateway, "Gateway", STREAMS).bind(settings, security, retriever, agents, library)
 
 
 def _with_endpoint_key(settings: Settings) -> Settings:

@@ -59,7 +59,8 @@ def start_serving(
     serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": chosen, "request_timeout_s": None})
     service = LocalService(f"http://{_reachable(host)}:{chosen}", owns_ray)
     try:
-        _deploy(application(settings, security))
+        # One replica of each part: nobody sends requests to one while another takes its place.
+        _deploy(application(settings, security, drain_check_s=0.1))
         _wait_ready(service.base_url, ready_timeout_s)
     except BaseException:
         service.stop()

@@ -59,6 +59,8 @@ def configure(project: Path, *, storage: str, model: str = "model", epochs: int 
     (project / "run.yaml").write_text(yaml.safe_dump(config))
 
 
+# Quick forms: ``training/run/test_submitted_paths`` and ``test_sft``; the exhaustive documented commands run it too.
+@pytest.mark.exhaustive
 def test_a_relative_storage_is_in_the_folder_that_the_command_was_given_in(
     project: Path, environment: dict[str, str]
 ) -> None:
@@ -74,7 +76,7 @@ def test_a_relative_storage_is_in_the_folder_that_the_command_was_given_in(
     assert yaml.safe_load((folder / "config.yaml").read_text())["model"]["path"] == str(project / "model")
 
 
-# Quick form: the test above; ``run/test_submitted_paths`` for jobs, ``run/test_folder`` for object stores.
+# Quick forms: ``run/test_submitted_paths`` for jobs, ``run/test_folder`` for object stores.
 @pytest.mark.exhaustive
 def test_jobs_write_where_later_ones_and_the_command_line_go_on(
     project: Path, environment: dict[str, str], bucket: Bucket, tmp_path: Path

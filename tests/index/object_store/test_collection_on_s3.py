@@ -19,7 +19,6 @@ from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import BusyError, CollectionWriter
 from vrag_ray.ingest import ingest
 from vrag_ray.serving.in_process import local_system
-from vrag_ray.types import VragError
 
 
 @pytest.fixture
@@ -75,30 +74,27 @@ def test_a_collection_lives_on_s3_from_its_first_document_to_the_deletion_of_one
 def test_of_two_writers_at_once_one_is_refused_and_nothing_of_either_is_lost(papers: Path, bucket: Bucket):
     root = bucket.uri("two/c")
     settings = settings_for(root)
-    with CollectionWriter(root):
-        with pytest.raises(BusyError, match="another process is writing"):
-            CollectionWriter(root)
-        with pytest.raises(VragError, match="another process is writing"):
-            ingest([papers / "notes.txt"], settings)
-    begin = threading.Barrier(2)
-    refused: list[VragError] = []
+    refused = {name: threading.Event() for name in ("harbour.pdf", "notes.txt")}
 
     def write(name: str) -> None:
-        begin.wait()
         while True:
             try:
                 ingest([papers / name], settings)
             except BusyError as error:
-                refused.append(error)
+                assert "another process is writing" in str(error)
+                refused[name].set()
             else:
                 return
 
-    threads = [threading.Thread(target=write, args=(name,)) for name in ("harbour.pdf", "notes.txt")]
-    for thread in threads:
-        thread.start()
+    threads = [threading.Thread(target=write, args=(name,)) for name in refused]
+    with CollectionWriter(root):
+        with pytest.raises(BusyError, match="another process is writing"):
+            CollectionWriter(root)
+        for thread in threads:
+            thread.start()
+        assert all(event.wait(60) for event in refused.values())
     for thread in threads:
         thread.join()
-    assert refused
     assert sorted(one.title for one in Collection.open(root).documents()) == ["harbour", "notes"]
     assert verify(root).is_sound
 

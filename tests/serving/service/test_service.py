@@ -237,15 +237,15 @@ def test_the_typed_client_asks_fetches_and_cancels(service: LocalService, librar
 def test_a_killed_retriever_is_reported_and_comes_back(http: httpx.Client, library: dict[str, str]):
     [retriever] = children_called("ServeReplica:vrag:Retriever")
     retriever.kill()
-    statuses = set()
+    # Asked again of the next replica, which may take longer to come than a search waits.
+    statuses = []
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
+    while 200 not in statuses:
+        assert time.monotonic() < deadline
         reply = http.post("/v1/search", json={"query": "dredging cost of the northern basin"})
-        statuses.add(reply.status_code)
-        if reply.status_code == 200 and 503 in statuses:
-            break
-    assert statuses <= {200, 503}
-    assert reply.status_code == 200
+        statuses.append(reply.status_code)
+    assert set(statuses) <= {200, 503}
+    assert [one.pid for one in children_called("ServeReplica:vrag:Retriever")] != [retriever.pid]
     best = reply.json()["results"][0][0]
     assert (best["doc_id"], best["page"]) == (library["harbour.pdf"], 2)
     # The other collection comes back by itself, after or before this one.

@@ -47,6 +47,8 @@ class IvfIndex:
         self._index.cp.min_points_per_centroid = 1
         if kind is IndexKind.IVF_PQ:
             self._index.pq.cp.min_points_per_centroid = 1
+            # Ten seconds of training for a filter that is not used here.
+            self._index.do_polysemous_training = False
         self._index.train(floats)
         self._index.add(floats)
         self.bytes_per_passage = self._index.code_size + 8 + rows.nbytes / self.size
