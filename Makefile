@@ -19,10 +19,10 @@ setup: ## Set up for development: vLLM, the tools of lint and test, the user int
 	@$(SETUP) test
 
 test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (half an hour)
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder -m "not exhaustive"
+	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder -m "not exhaustive"
 
 test-all: lint types ## The same with every test (three quarters of an hour)
-	$(BIN)/python -m pytest -n 2 --no-loadscope-reorder --hypothesis-profile=explore
+	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --hypothesis-profile=explore
 
 lint: setup ## ruff: rules and format; import-linter: the directions of imports
 	$(BIN)/ruff check .

@@ -109,6 +109,8 @@ def _until(what: str, cluster: Cluster, *wanted: str) -> str:
     raise AssertionError(f"{what}: {state}")
 
 
+# Quick forms: the tests below (what is refused, and what travels), and ``serving/service`` for a service that answers.
+@pytest.mark.exhaustive
 def test_variables_of_the_caller_that_do_not_arrive_are_asked_for_and_nothing_is_made(cluster: Cluster, tmp_path: Path):
     plant(tmp_path / "mine", {"a": ["red apple"], "b": ["blue plum"]})
     port = _free_port()

@@ -7,6 +7,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tests.support.agent_pages import library
 from tests.support.scripted_agent import ticking
 from tests.support.tiny_vllm import needs_vllm, served
+from tests.vllm.conftest import CONTEXT, PICTURES, SharedPolicy
 from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.agent.chat import Delta, ImagePart
 from vrag_ray.agent.driver import Run
@@ -35,7 +37,6 @@ CONFIG = {
     "search_top_k": 2,
     "deadline_s": 120.0,
 }
-CONTEXT, PICTURES = 16_000, 16
 LIMITS = ModelLimits(PICTURES, CONTEXT)
 MEMORY = 5
 """Remembered pictures for which room is kept (``agent.memory_top_k``)."""
@@ -69,12 +70,24 @@ def family(request: pytest.FixtureRequest) -> FamilyName:
 
 
 @pytest.fixture(scope="module")
-def model(family: FamilyName, serving: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedModel]:
+def model(
+    family: FamilyName, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ServedModel]:
+    if family is FamilyName.QWEN2_5_VL:
+        shared: SharedPolicy = request.getfixturevalue("policy")
+        yield shared.model
+        return
+    with _own(family, request, tmp_path_factory.mktemp("agents")) as running:
+        yield running
+
+
+@contextmanager
+def _own(family: FamilyName, request: pytest.FixtureRequest, folder: Path) -> Iterator[ServedModel]:
     from tiny_model import Family, save_tiny_model
 
-    folder: Path = tmp_path_factory.mktemp("agents") / "model"
-    save_tiny_model(folder, Family(family.value))
-    with served(folder, f"agents-{family}", max_model_len=CONTEXT, max_images=PICTURES) as running:
+    request.getfixturevalue("serving")
+    save_tiny_model(folder / "model", Family(family.value))
+    with served(folder / "model", f"agents-{family}", max_model_len=CONTEXT, max_images=PICTURES) as running:
         yield running
 
 
@@ -124,13 +137,18 @@ async def test_an_agent_runs_on_vllm_and_ends_within_its_budget(model: ServedMod
     assert later["cached_tokens"] > 0.8 * told.replies[0].usage["prompt_tokens"]
 
 
+@pytest.fixture
+def lone_model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ServedModel]:
+    """One replica that nobody else needs."""
+    with _own(FamilyName.QWEN2_5_VL, request, tmp_path) as running:
+        yield running
+
+
 # Quick form: ``test_policy::test_a_replica_killed_in_mid_stream_is_a_lost_model_and_another_try_succeeds``.
 @pytest.mark.exhaustive
-async def test_a_run_outlives_the_replica_that_was_speaking(model: ServedModel, family: FamilyName):
-    if family is not FamilyName.QWEN2_5_VL:
-        pytest.skip("the same for every model: shown once")
-    told = FirstScripted(model, opening("vimrag"))
-    run = new_run(told, "vimrag", family)
+async def test_a_run_outlives_the_replica_that_was_speaking(lone_model: ServedModel):
+    told = FirstScripted(lone_model, opening("vimrag"))
+    run = new_run(told, "vimrag", FamilyName.QWEN2_5_VL)
     events: list[Event] = []
     killed = False
     async with asyncio.timeout(240):
@@ -138,7 +156,7 @@ async def test_a_run_outlives_the_replica_that_was_speaking(model: ServedModel, 
             events.append(event)
             if isinstance(event, ContentEvent) and not killed:
                 killed = True
-                [state] = await model.states()
+                [state] = await lone_model.states()
                 os.kill(state.pid, signal.SIGKILL)
     assert killed
     last = events[-1]

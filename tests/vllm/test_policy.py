@@ -14,7 +14,8 @@ import psutil
 import pytest
 
 from tests.support.processes import children_called
-from tests.support.tiny_vllm import QUESTION, ask, chatted, generated, needs_vllm, png, save_adapter, served, until
+from tests.support.tiny_vllm import QUESTION, ask, chatted, generated, needs_vllm, png, until
+from tests.vllm.conftest import CONTEXT, PICTURES, SharedPolicy
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.policies.llm.chat_model import ModelLostError, Sampling, TokenRequest
@@ -22,28 +23,19 @@ from vrag_ray.serving.deployments.policy import ServedModel
 from vrag_ray.types import Completion, VragError
 
 pytestmark = [*needs_vllm, pytest.mark.anyio]
-APP = "policy"
 GREEDY = Sampling(max_tokens=12, temperature=0.0)
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from tiny_model import Family, save_tiny_model
-
-    folder = tmp_path_factory.mktemp("policy")
-    save_tiny_model(folder / "model", seed=0)
-    save_tiny_model(folder / "new", seed=1)
-    save_tiny_model(folder / "other", Family.QWEN3_VL)
-    for seed, name in enumerate(("careful", "quick")):
-        save_adapter(folder / name, seed)
-    return folder
+def folder(policy_folder: Path) -> Path:
+    return policy_folder
 
 
 @pytest.fixture(scope="module")
-def model(serving: None, folder: Path) -> Iterator[ServedModel]:
-    adapters = {name: str(folder / name) for name in ("careful", "quick")}
-    with served(folder / "model", APP, replicas=2, adapters=adapters) as running:
-        yield running
+def model(policy: SharedPolicy) -> Iterator[ServedModel]:
+    yield policy.model
+    # The last tests here kill its engines, and Serve would start new ones beside other tests.
+    policy.close()
 
 
 @pytest.fixture(scope="module")
@@ -155,10 +147,10 @@ async def test_closing_the_stream_stops_the_engine(model: ServedModel):
 
 
 async def test_a_prompt_that_does_not_fit_is_refused_with_its_length_and_the_remedy(model: ServedModel):
-    with pytest.raises(VragError, match=r"5000 text tokens and 0 pictures .*4096 tokens.*raise vllm\.max_model_len"):
-        await generated(model, TokenRequest((50,) * 5000, sampling=GREEDY))
-    with pytest.raises(VragError, match=r"4 pictures and policy takes 3: send fewer, or raise vllm\.max_images"):
-        await chatted(model, ask(*[ImagePart(png())] * 4, QUESTION))
+    with pytest.raises(VragError, match=r"17000 text tokens and 0 pictures .*16000 tokens.*raise vllm\.max_model_len"):
+        await generated(model, TokenRequest((50,) * 17_000, sampling=GREEDY))
+    with pytest.raises(VragError, match=r"17 pictures and policy takes 16: send fewer, or raise vllm\.max_images"):
+        await chatted(model, ask(*[ImagePart(png())] * (PICTURES + 1), QUESTION))
     with pytest.raises(VragError, match="cannot take a prompt of 4 text tokens and 1 pictures"):
         await generated(model, TokenRequest((50, 51, 52, 53), (png(),), GREEDY))
     with pytest.raises(VragError, match="picture 2 of 2 cannot be read as PNG"):
@@ -168,11 +160,11 @@ async def test_a_prompt_that_does_not_fit_is_refused_with_its_length_and_the_rem
 async def test_the_pictures_of_a_refused_prompt_are_seen_in_the_next_one(model: ServedModel, picture: tuple[int, ...]):
     first, second = png((1, 200, 3)), png((250, 4, 5))
     prompt = TokenRequest((*picture, *picture, 50), (first, second), GREEDY, session="refused")
-    overflow = replace(prompt, prompt_ids=(*picture, *picture, *[50] * 4085))
+    overflow = replace(prompt, prompt_ids=(*picture, *picture, *[50] * (CONTEXT - 11)))
     nowhere = replace(prompt, prompt_ids=(50, 51, 52, 53))
     for refused, why in (
         (nowhere, "4 text tokens and 2 pictures"),
-        (overflow, "4091 text tokens and 2 pictures"),
+        (overflow, "15995 text tokens and 2 pictures"),
     ):
         with pytest.raises(PromptRefusedError, match=why):
             await generated(model, refused)

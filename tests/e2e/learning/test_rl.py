@@ -110,7 +110,7 @@ def timeless(line: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in line.items() if not {"seconds", "speed", "parity"} & set(name.split("/"))}
 
 
-# Quick form: ``test_sft::test_a_killed_worker_is_replaced_and_the_run_ends_with_the_same_bits``.
+# Quick forms: those of ``test_sft::test_a_killed_worker_is_replaced_and_the_run_ends_with_the_same_bits``.
 @pytest.mark.exhaustive
 def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happened(
     place: Place, tuned: Path, trained: Path

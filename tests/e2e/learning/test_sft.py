@@ -48,6 +48,9 @@ def killing(killed: list[int]) -> Callable[[str], None]:
     return tell
 
 
+# Quick forms: ``trainer/test_optimizer`` (the same bits after a restore), ``retriever/test_command`` (on Ray Train, a run
+# goes on from its checkpoint) and ``run/test_folder`` (steps that are done again).
+@pytest.mark.exhaustive
 def test_a_killed_worker_is_replaced_and_the_run_ends_with_the_same_bits(place: Place, tuned: Path) -> None:
     killed: list[int] = []
     config = place.sft(name="killed", workers={"count": 1, "max_failures": 1}, checkpoint_every=5)
@@ -76,7 +79,7 @@ def uneven_steps(config: SFTConfig) -> list[int]:
     return found
 
 
-# Quick forms: ``trainer/test_dummy_forward`` (a sharded model on two ranks), and the test of one killed worker above.
+# Quick forms: ``trainer/test_dummy_forward`` (a sharded model on two ranks), and those of the test above.
 @pytest.mark.exhaustive
 def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_worker_is_killed(place: Place) -> None:
     # Ranks of a sharded model that score unequally often would wait for each other for ever.
