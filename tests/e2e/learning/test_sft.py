@@ -48,8 +48,8 @@ def killing(killed: list[int]) -> Callable[[str], None]:
     return tell
 
 
-# Quick forms: ``trainer/test_optimizer`` (the same bits after a restore), ``retriever/test_command`` (on Ray Train, a run
-# goes on from its checkpoint) and ``run/test_folder`` (steps that are done again).
+# Quick forms: ``trainer/test_optimizer`` (the same bits after a restore), ``retriever/test_command`` (on Ray Train, a
+# run goes on from its checkpoint) and ``run/test_folder`` (steps that are done again).
 @pytest.mark.exhaustive
 def test_a_killed_worker_is_replaced_and_the_run_ends_with_the_same_bits(place: Place, tuned: Path) -> None:
     killed: list[int] = []
