@@ -26,6 +26,8 @@ REASONS = (
     "needs a GPU",
     "needs a key",
     "needs a model endpoint",
+    "needs files of your own",
+    "needs a Kubernetes cluster",
     "takes hours",
     "sets up this machine",
     "runs all tests",

@@ -49,3 +49,5 @@ class IngestConfig(Section):
     retry_errors: bool = False
     """Decode documents again that an earlier run could not read, or not wholly."""
     strict: bool = False
+    content_column: str | None = None
+    """Of Parquet files whose rows are documents: the column that holds them. None: told by name and type."""

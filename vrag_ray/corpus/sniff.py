@@ -98,7 +98,30 @@ def sniff(path: Path, name: str) -> Sniffed:
     return Sniffed(_KINDS.get(format_, DocumentKind.IMAGE), format_)
 
 
+def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
+    """``name`` for a content that begins with ``head``, with a suffix that ``sniff`` believes.
+
+    For contents that come without a file of their own: what names them there need not be a file name, and who is told
+    that a picture has the wrong suffix could not rename it. ``is_text`` says that no look at the content is needed.
+    """
+    claimed = SUFFIXES.get(PurePath(name).suffix.lower())
+    try:
+        found = Format.TEXT if is_text else _by_content(head, claimed) or claimed or Format.TEXT
+    except DecodeError:
+        # ``sniff`` will say so, of the document.
+        return name
+    if found is claimed:
+        return name
+    suffix = next(suffix for suffix, format_ in SUFFIXES.items() if format_ is found)
+    return (PurePath(name).stem if claimed else name) + suffix
+
+
 def _by_content(head: bytes, claimed: Format | None) -> Format | None:
+    if head.startswith(b"PAR1"):
+        raise DecodeError(
+            "is a Parquet file: its rows become documents where `vrag ingest` is given the file, its folder or its "
+            "URI, not by an upload or a manifest"
+        )
     for signature, offset, format_ in _SIGNATURES:
         if head.startswith(signature, offset):
             return format_

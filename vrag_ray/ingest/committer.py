@@ -62,6 +62,9 @@ class Committer:
         self._complete: list[DocumentPlan] = []
         self._owners: dict[str, str] = {}
         self._copies: list[DocumentPlan] = []
+        self._renamed: dict[str, Document] = {}
+        self._taken: dict[str, str] = {}
+        """Document by uri, where the uri was another document's before this run."""
         self._reopened: list[Document] = []
         self._committed_at = self._published_at = time.monotonic()
         self._publish_every_s = PUBLISH_EVERY_S
@@ -123,16 +126,22 @@ class Committer:
             self.publish("ingest (running)")
 
     def close(self) -> None:
-        """Commit the rest, give documents the further names they were found under, and publish."""
+        """Commit the rest, give documents the names that they were found under, and publish."""
         self.flush()
-        named: dict[str, Document] = {}
         for uri, doc_id in sorted({(plan.uri, plan.doc_id) for plan in self._copies}):
-            known = named.get(doc_id) or self._writer.documents.get(doc_id)
+            known = self._renamed.get(doc_id) or self._writer.documents.get(doc_id)
             if known is not None and uri not in known.uris:
                 self.outcome.skipped += 1
-                named[doc_id] = replace(known, uris=(*known.uris, uri))
-        self._commit(list(named.values()))
+                self._rename(uri, replace(known, uris=(*known.uris, uri)))
+        renamed, self._renamed = self._renamed, {}
+        self._commit([self._with_own_names(document) for document in renamed.values()])
         self.publish("ingest")
+
+    def stop(self) -> None:
+        """After an interruption: commit and publish what is complete. Names stay where they were, because the documents
+        that had them may have been about to come under others."""
+        self.flush()
+        self.publish("ingest (interrupted)")
 
     def rescue(self) -> None:
         """After a StorageError: publish what is committed, if the disk takes that. Nothing is committed again."""
@@ -164,7 +173,7 @@ class Committer:
     def _finished(
         self, plan: DocumentPlan, errors: Mapping[int, str], unembedded: Mapping[int, str] | None = None
     ) -> Document | None:
-        """Counts a document whose last unit has come; the row that it gets, if it needs another one."""
+        """Counts a document whose last unit has come; the row that it gets now, if it needs another one."""
         if plan.error:
             self.outcome.failed.append(FileError(plan.uri, plan.error))
         if not plan.doc_id:
@@ -175,7 +184,9 @@ class Committer:
             self.outcome.skipped += 1
             if known.error:
                 self.outcome.failed.append(FileError(plan.uri, known.error))
-            return None if plan.uri in known.uris else replace(known, uris=(*known.uris, plan.uri))
+            if plan.uri in known.uris:
+                return None
+            return self._if_free(plan.uri, replace(known, uris=(*known.uris, plan.uri)))
         told = [error for _, error in sorted([*errors.items(), *(unembedded or {}).items()])]
         self.outcome.failed += [FileError(plan.uri, error) for error in told]
         document = self._document(plan, len(errors), told, known)
@@ -183,7 +194,26 @@ class Committer:
             replaced = self._writer.owner_of(plan.uri) not in (None, plan.doc_id)
             self.outcome.replaced += replaced
             self.outcome.added += not replaced
-        return document
+        return self._if_free(plan.uri, document)
+
+    def _if_free(self, uri: str, document: Document) -> Document | None:
+        """``document``, unless its name is still another's: then it gets its row in the end.
+
+        Files that were renamed in turn, or rows that moved up in their file, take one another's names. Who loses its
+        last one is removed, so that none may be taken before all documents of this run are known by theirs.
+        """
+        if self._writer.owner_of(uri) in (None, document.doc_id):
+            return document
+        self._rename(uri, document)
+        return None
+
+    def _rename(self, uri: str, document: Document) -> None:
+        self._renamed[document.doc_id] = document
+        self._taken[uri] = document.doc_id
+
+    def _with_own_names(self, document: Document) -> Document:
+        uris = tuple(uri for uri in document.uris if self._taken.get(uri, document.doc_id) == document.doc_id)
+        return replace(document, uris=uris)
 
     def _commit(self, documents: Sequence[Document]) -> None:
         if not documents:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +11,9 @@ from vrag_ray.config import Settings
 from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
 from vrag_ray.ingest.plan import Committed
 from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import Source, grouped
-from vrag_ray.ingest.stages import Decode, Embed, Register
+from vrag_ray.ingest.stages import Decode, Embed
 from vrag_ray.types import Meta
 
 if TYPE_CHECKING:
@@ -32,12 +32,6 @@ class Job:
     embedder_id: str
     committed: Committed
     board: Board
-
-
-def group_json(group: Sequence[Source], meta: Meta) -> str:
-    """The input of one call of ``Register``."""
-    rows = [{"path": str(s.path), "uri": s.uri, "name": s.name, "meta": {**meta, **s.meta}} for s in group]
-    return json.dumps(rows)
 
 
 def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:

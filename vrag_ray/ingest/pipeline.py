@@ -7,11 +7,13 @@ leaves those page ranges out.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
 from vrag_ray.embedding.registry import load_embedder
@@ -36,9 +38,6 @@ from vrag_ray.ingest.sources import Source, list_sources
 from vrag_ray.ingest.spaces.embed import embed_into
 from vrag_ray.types import DocumentStatus, Meta
 
-if TYPE_CHECKING:
-    pass
-
 
 def ingest(
     paths: Sequence[str | Path | Source],
@@ -55,18 +54,19 @@ def ingest(
     same call then goes on.
     """
     began, began_at = time.monotonic(), time.time()
-    sources, ignored = list_sources(paths)
+    sources, ignored = list_sources(paths, settings.ingest.content_column)
+    documents = sum(source.documents for source in sources)
     loaded = load_embedder(settings.embedder)
     embedder_id = loaded.embedder.id if loaded.embedder else ""
     with CollectionWriter(settings.collection) as writer:
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
-        small, by_file = is_small(sources, settings), len(sources) <= MOST_FILES_TOLD
+        small, by_file = is_small(sources, settings), documents <= MOST_FILES_TOLD
         board: Board = ProgressBoard(INGEST_STAGES, by_file) if small else SharedBoard(INGEST_STAGES, by_file)
         committed = _committed(writer, settings, embedder_id)
         job = Job(writer.files.root, settings, embedder_id, committed, board)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:
-            return ingest_progress(counts, committer.outcome.pages, len(sources), elapsed_s)
+            return ingest_progress(counts, committer.outcome.pages, documents, elapsed_s)
 
         with _refusals_told(sources, writer, committer), reporting(board, progress, on_progress):
             try:
@@ -76,7 +76,7 @@ def ingest(
                 # Not close: it would commit once more what may be committed already.
                 raise
             except BaseException:
-                committer.close()
+                committer.stop()
                 raise
             committer.close()
         counts = board.read()
@@ -113,9 +113,20 @@ def _refusals_told(sources: Sequence[Source], writer: CollectionWriter, committe
     except StorageError as error:
         committer.rescue()
         done = {uri for document in writer.documents.values() for uri in document.uris}
-        paths = [source.path for source in sources if source.uri not in done and isinstance(source.path, Path)]
-        waiting = sum(path.stat().st_size for path in paths if path.exists())
+        waiting = _waiting_bytes(sources, done)
         raise StorageError(replace(error.failure, kept=writer.kept(), waiting_bytes=waiting)) from error
+
+
+def _waiting_bytes(sources: Sequence[Source], done: AbstractSet[str]) -> int:
+    """At most so much is still to be stored. Of a Parquet file, the share of its rows that are not done."""
+    files = [source.path for source in sources if source.uri not in done and source.rows is None]
+    waiting = sum(path.stat().st_size for path in files if isinstance(path, Path) and path.exists())
+    rows_done = Counter(uri.rpartition("#")[0] for uri in done)
+    for uri, ranges in groupby((source for source in sources if source.rows is not None), lambda one: one.uri):
+        parts = [one.rows for one in ranges if one.rows is not None]
+        count = sum(part.count for part in parts)
+        waiting += sum(part.size_bytes for part in parts) * max(0, count - rows_done[uri]) // count
+    return waiting
 
 
 def _committed(writer: CollectionWriter, settings: Settings, embedder_id: str) -> Committed:

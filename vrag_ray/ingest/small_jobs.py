@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from vrag_ray.config import Settings
-from vrag_ray.ingest.graph import Job, Rows, embedded_tasks, group_json
+from vrag_ray.ingest.graph import Job, Rows, embedded_tasks
 from vrag_ray.ingest.plan import PlannedRange, cost_of, task_from_json
+from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import Source
-from vrag_ray.ingest.stages import NO_UNIT, Decode, Embed, Register
+from vrag_ray.ingest.stages import NO_UNIT, Decode, Embed
 from vrag_ray.types import DocumentKind, Meta
 
 MOST_FILES = 16
@@ -24,8 +25,13 @@ MOST_BYTES = 2_000_000
 
 
 def is_small(sources: Sequence[Source], settings: Settings) -> bool:
-    """Whether so few files may be done here. Whoever sets the number of actors, or gives them a GPU, gets actors."""
-    return len(sources) <= MOST_FILES and settings.ingest.concurrency is None and not settings.ingest.num_gpus
+    """Whether so few files may be done here. Whoever sets the number of actors, or gives them a GPU, gets actors.
+
+    So do rows of a Parquet file that are large together: this process is not to hold them.
+    """
+    few = sum(source.documents for source in sources) <= MOST_FILES
+    light = sum(source.rows.size_bytes for source in sources if source.rows is not None) <= MOST_BYTES
+    return few and light and settings.ingest.concurrency is None and not settings.ingest.num_gpus
 
 
 def embedded_few(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:

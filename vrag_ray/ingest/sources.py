@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from vrag_ray.corpus.sniff import SUFFIXES
 from vrag_ray.ingest.object_store import is_remote, listed
+from vrag_ray.ingest.parquet.layout import ROWS_TOGETHER, SUFFIX, RowRange, row_ranges
 from vrag_ray.types import Meta, VragError
 
-MOST_FILES_OF_A_GROUP = 64
+MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
+FOOTERS_AT_ONCE = 16
 _PATTERN = frozenset("*?[")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
     """One file: where its bytes are (a path, or a URI of an object store), the uri that names it in the collection, its
-    display name, and what is said of it alone."""
+    display name, and what is said of it alone.
+
+    With ``rows``, that part of a Parquet file: a document each. ``error`` says why nothing can be taken from the file.
+    """
 
     path: Path | str
     uri: str
     name: str
     meta: Meta = field(default_factory=dict)
+    rows: RowRange | None = None
+    error: str = ""
+
+    @property
+    def documents(self) -> int:
+        return 1 if self.rows is None else self.rows.count
 
 
-def list_sources(paths: Sequence[str | Path | Source]) -> tuple[list[Source], list[str]]:
+def list_sources(
+    paths: Sequence[str | Path | Source], content_column: str | None = None
+) -> tuple[list[Source], list[str]]:
     """The files to ingest, folders walked in sorted order, and the names of files left out for their suffix.
 
     A path may be a file, a folder, a pattern (``papers/**/*.pdf``) or a URI of an object store (``s3://bucket/folder``).
-    Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. Raises
-    VragError for a path that does not exist and when nothing is left.
+    Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. A Parquet file
+    is taken by its rows, whose documents are in ``content_column``, or in one told by name and type; a ``Source`` is
+    taken as it is. Raises VragError for a path that does not exist and when nothing is left.
     """
     sources: dict[str, Source] = {}
+    tables: dict[str, Source] = {}
     ignored: list[str] = []
     for item in paths:
         if isinstance(item, Source):
@@ -45,11 +61,15 @@ def list_sources(paths: Sequence[str | Path | Source]) -> tuple[list[Source], li
             found, others = _local(Path(item).expanduser())
         ignored += others
         sources.update((source.uri, source) for source in found)
-    if not sources:
-        raise VragError(
-            f"nothing to ingest in {', '.join(str(p) for p in paths)}: known are {' '.join(sorted(SUFFIXES))}"
-        )
-    return list(sources.values()), ignored
+        if not isinstance(item, Source):
+            tables.update((source.uri, source) for source in found if _suffix(source.name) == SUFFIX)
+    sources_by_rows = list(_by_rows(sources, tables, content_column))
+    problems = [source.error for source in sources_by_rows]
+    if all(problems):
+        given = ", ".join(str(path) for path in paths)
+        reason = problems[0] if problems else f"known are {' '.join(sorted((*SUFFIXES, SUFFIX)))}"
+        raise VragError(f"nothing to ingest in {given}: {reason}")
+    return sources_by_rows, ignored
 
 
 def is_missing(path: str) -> bool:
@@ -64,9 +84,34 @@ def file_source(file: Path, meta: Meta | None = None) -> Source:
 
 def grouped(sources: Sequence[Source], readers: int) -> list[Sequence[Source]]:
     """Neighbours that one call registers together: few calls for many small files, and work for every reader."""
-    size = math.ceil(len(sources) / (readers * GROUPS_PER_READER))
-    size = max(1, min(MOST_FILES_OF_A_GROUP, size))
-    return [sources[start : start + size] for start in range(0, len(sources), size)]
+    documents = sum(source.documents for source in sources)
+    size = max(1, min(MOST_FILES_OF_A_GROUP, math.ceil(documents / (readers * GROUPS_PER_READER))))
+    groups: list[Sequence[Source]] = []
+    group: list[Source] = []
+    for source in sources:
+        group.append(source)
+        if sum(one.documents for one in group) >= size:
+            groups.append(group)
+            group = []
+    return [*groups, group] if group else groups
+
+
+def _by_rows(sources: dict[str, Source], tables: dict[str, Source], content_column: str | None) -> Iterator[Source]:
+    """``sources``, with the ranges of its rows in place of each of ``tables``."""
+
+    def parts(table: Source) -> list[Source]:
+        try:
+            ranges = row_ranges(table.path, table.name, content_column)
+        except VragError as error:
+            # Of this file alone, as with any other that is broken.
+            return [replace(table, error=str(error))]
+        return [replace(table, rows=one) for one in ranges]
+
+    # On an object store each footer is a few round trips, and a data set may have hundreds of files.
+    with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:
+        found = dict(zip(tables, pool.map(parts, tables.values()), strict=True))
+    for uri, source in sources.items():
+        yield from found.get(uri, [source])
 
 
 def _local(path: Path) -> tuple[list[Source], list[str]]:
@@ -90,8 +135,12 @@ def _remote(uri: str) -> tuple[list[Source], list[str]]:
     return sources, [one.name for one in files if not is_file and not _is_known(one.name)]
 
 
+def _suffix(name: str) -> str:
+    return PurePosixPath(name).suffix.lower()
+
+
 def _is_known(name: str) -> bool:
-    return PurePosixPath(name).suffix.lower() in SUFFIXES
+    return _suffix(name) in SUFFIXES or _suffix(name) == SUFFIX
 
 
 def _is_hidden(below: PurePosixPath | Path) -> bool:

@@ -1,4 +1,4 @@
-"""The three actor stages of the graph. Each handles its own bad input, because Ray Data's unit of failure is a block.
+"""The actor stages after ``register``. Each handles its own bad input, because Ray Data's unit of failure is a block.
 
 What travels between them, heavy columns dropped where they were last used:
 ``Register``: a group of sources → rows of one decode ``task`` (JSON) each; file bytes never travel.
@@ -11,121 +11,31 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 
 from vrag_ray.config import Settings
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions
 from vrag_ray.corpus.passages import passages_of
 from vrag_ray.corpus.sandbox.isolate import decode_isolating, failed_unit
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.embedding.base import Content, EmbedError
 from vrag_ray.embedding.registry import load_embedder
-from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
+from vrag_ray.index.storage.errors import StorageError, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import passage_to_json
-from vrag_ray.ingest.object_store import is_remote, local_copy, size_of
-from vrag_ray.ingest.plan import (
-    Committed,
-    DocumentPlan,
-    PlannedRange,
-    decode_tasks,
-    planned_ranges,
-    task_from_json,
-    task_to_json,
-    work_items,
-)
+from vrag_ray.ingest.plan import PlannedRange, task_from_json
 from vrag_ray.ingest.progress import Board
-from vrag_ray.types import MetaValue, Passage
+from vrag_ray.types import Passage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NO_UNIT = -1
 """The ``unit`` of a row that only carries a plan, for a document with nothing to decode."""
-
-
-class SourceRow(TypedDict):
-    """A ``Source`` as it travels, with what the user said of it."""
-
-    path: str
-    uri: str
-    name: str
-    meta: dict[str, MetaValue]
-
-
-class Register:
-    """Source files → their blobs in the collection, their plans, and their ranges that are still to be decoded."""
-
-    def __init__(self, root: str, settings: Settings, embedder_id: str, committed: Committed, board: Board) -> None:
-        self._files = CollectionFiles(root)
-        self._settings, self._embedder_id, self._committed = settings, embedder_id, committed
-        self._options = DecodeOptions.from_config(settings.corpus)
-        self._sandbox = Sandbox(settings.corpus.limits)
-        self._board, self._worker = board, uuid4().hex
-
-    def __call__(self, batch: Mapping[str, Sequence[str]]) -> Iterator[dict[str, list[str]]]:
-        """``batch`` has one row: a map over batches, unlike one over rows, is joined with the repartition after it."""
-        began = time.perf_counter()
-        ranges: list[PlannedRange] = []
-        pages: dict[str, int] = {}
-        for row in json.loads(str(batch["sources"][0])):
-            plan, items = self._planned(row)
-            pages[plan.uri] = plan.pending
-            ranges += planned_ranges(plan, items)
-        self._board.add("register", self._worker, sum(pages.values()), time.perf_counter() - began, pages)
-        yield {"task": [task_to_json(task) for task in decode_tasks(ranges, self._settings.corpus)]}
-
-    def close(self) -> None:
-        """End the decoding child. In an actor, the actor's end does that."""
-        self._sandbox.close()
-
-    def _planned(self, row: SourceRow) -> tuple[DocumentPlan, list[WorkItem]]:
-        try:
-            with storage_faults(self._files.root, f"taking in {row['name']}"):
-                plan = self._plan(row)
-        except StorageError as error:
-            # In a row, since an exception in a stage would reach the driver as a stack trace of Ray's.
-            plan = DocumentPlan(uri=row["uri"], name=row["name"], fault=error.failure.as_dict())
-        if plan.skipped or plan.error or plan.fault:
-            return plan, []
-        done = self._committed.units.get(plan.doc_id, {})
-        items = list(work_items(plan, done, self._settings.corpus.pages_per_item))
-        pending = sum(item.stop - item.start for item in items)
-        prior = {str(unit): error for unit, error in done.items() if error}
-        return replace(plan, pending=pending, prior_errors=prior), items
-
-    def _plan(self, row: SourceRow) -> DocumentPlan:
-        """Everything about the file short of decoding it; a file that cannot be read gets a plan with its error."""
-        plan = DocumentPlan(uri=row["uri"], name=row["name"], meta=row["meta"])
-        limit_mb = self._settings.corpus.limits.max_file_mb
-        remote = is_remote(row["path"])
-        try:
-            size = size_of(row["path"]) if remote else Path(row["path"]).stat().st_size
-            if size > limit_mb << 20:
-                return replace(plan, error=f"{plan.name} has {size >> 20} MB, over the limit of {limit_mb} MB")
-            if size == 0:
-                return replace(plan, error=f"{plan.name} is empty")
-            with local_copy(row["path"]) if remote else nullcontext(Path(row["path"])) as path:
-                doc_id, size = self._files.add_blob(path)
-        except OSError as error:
-            if fault_of(error) is StorageFault.TOO_MANY_FILES:
-                raise
-            return replace(plan, error=f"{plan.name} cannot be read: {error.strerror or error}")
-        plan = replace(plan, doc_id=doc_id, size_bytes=size)
-        if self._committed.finished.get(doc_id) == self._embedder_id:
-            return replace(plan, skipped=True)
-        try:
-            probe = self._sandbox.probe(self._files.local_path(f"blobs/{doc_id}"), plan.name, self._options)
-        except DecodeError as error:
-            return replace(plan, error=str(error))
-        meta = {**probe.meta, **plan.meta}
-        return replace(plan, kind=probe.kind, units=probe.units, title=probe.title, meta=meta)
 
 
 class Decode:

@@ -20,7 +20,8 @@ def ingest(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PATH", help="Files, folders, patterns ('papers/**/*.pdf') and URIs (s3://bucket/folder)."
+            metavar="PATH",
+            help="Files, folders, patterns ('papers/**/*.pdf') and URIs (s3://bucket/folder); of Parquet the rows.",
         ),
     ] = None,
     manifest: Annotated[
@@ -30,6 +31,14 @@ def ingest(
             exists=True,
             dir_okay=False,
             help="Files with metadata each, by rows: .jsonl, .csv or .parquet with a column path.",
+        ),
+    ] = None,
+    content_column: Annotated[
+        str | None,
+        typer.Option(
+            "--content-column",
+            metavar="NAME",
+            help="Of Parquet files: the column that holds the documents.  [default: told by name and type]",
         ),
     ] = None,
     collection: CollectionOption = None,
@@ -47,7 +56,12 @@ def ingest(
     """Add files and folders to a collection. What is already in it is skipped; a broken file does not stop the rest."""
     values = parse_meta(meta, "--meta")
     settings = load(config, collection)
-    typed = {"strict": strict or None, "retry_errors": retry_errors or None, "concurrency": concurrency}
+    typed = {
+        "strict": strict or None,
+        "retry_errors": retry_errors or None,
+        "concurrency": concurrency,
+        "content_column": content_column,
+    }
     changes = {name: value for name, value in typed.items() if value is not None}
     settings = settings.model_copy(update={"ingest": settings.ingest.model_copy(update=changes)})
 

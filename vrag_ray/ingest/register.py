@@ -1,0 +1,170 @@
+"""The first stage of the graph: sources become blobs of the collection, and plans of what is to be decoded."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from itertools import islice
+from pathlib import Path
+from typing import TypedDict
+from uuid import uuid4
+
+from vrag_ray.config import Settings
+from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
+from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.ingest.object_store import is_remote, local_copy, size_of
+from vrag_ray.ingest.parquet.layout import RowRange
+from vrag_ray.ingest.parquet.rows import row_documents
+from vrag_ray.ingest.plan import Committed, DocumentPlan, decode_tasks, planned_ranges, task_to_json, work_items
+from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.sources import MOST_FILES_OF_A_GROUP, Source
+from vrag_ray.types import Meta, MetaValue
+
+Original = str | bytes | OSError
+"""Where a document's file is (a path, or a URI of an object store), or its bytes, or why there are none."""
+
+
+class SourceRow(TypedDict):
+    """A ``Source`` as it travels, with what the user said of it."""
+
+    path: str
+    uri: str
+    name: str
+    meta: dict[str, MetaValue]
+    rows: dict[str, int | str] | None
+    error: str
+
+
+def group_json(group: Sequence[Source], meta: Meta) -> str:
+    """The input of one call of ``Register``; ``meta`` is said of all."""
+    rows = [
+        SourceRow(
+            path=str(source.path),
+            uri=source.uri,
+            name=source.name,
+            meta={**meta, **source.meta},
+            rows=asdict(source.rows) if source.rows is not None else None,
+            error=source.error,
+        )
+        for source in group
+    ]
+    return json.dumps(rows)
+
+
+class Register:
+    """Sources → their blobs in the collection, their plans, and their ranges that are still to be decoded."""
+
+    def __init__(self, root: str, settings: Settings, embedder_id: str, committed: Committed, board: Board) -> None:
+        self._files = CollectionFiles(root)
+        self._settings, self._embedder_id, self._committed = settings, embedder_id, committed
+        self._options = DecodeOptions.from_config(settings.corpus)
+        self._sandbox = Sandbox(settings.corpus.limits)
+        self._board, self._worker = board, uuid4().hex
+
+    def __call__(self, batch: Mapping[str, Sequence[str]]) -> Iterator[dict[str, list[str]]]:
+        """``batch`` has one row: a map over batches, unlike one over rows, is joined with the repartition after it.
+
+        A row group of a Parquet file may have any number of documents: their tasks leave as they are made.
+        """
+        sources: list[SourceRow] = json.loads(str(batch["sources"][0]))
+        planned = (self._planned(plan, original) for source in sources for plan, original in _documents(source))
+        while True:
+            began = time.perf_counter()
+            together = list(islice(planned, MOST_FILES_OF_A_GROUP))
+            if not together:
+                return
+            ranges = [one for plan, items in together for one in planned_ranges(plan, items)]
+            pages = {plan.uri: plan.pending for plan, _ in together}
+            self._board.add("register", self._worker, sum(pages.values()), time.perf_counter() - began, pages)
+            yield {"task": [task_to_json(task) for task in decode_tasks(ranges, self._settings.corpus)]}
+
+    def close(self) -> None:
+        """End the decoding child. In an actor, the actor's end does that."""
+        self._sandbox.close()
+
+    def _planned(self, plan: DocumentPlan, original: Original) -> tuple[DocumentPlan, list[WorkItem]]:
+        try:
+            with storage_faults(self._files.root, f"taking in {plan.name}"):
+                plan = self._plan(plan, original)
+        except StorageError as error:
+            # In a row, since an exception in a stage would reach the driver as a stack trace of Ray's.
+            plan = replace(plan, fault=error.failure.as_dict())
+        if plan.skipped or plan.error or plan.fault:
+            return plan, []
+        done = self._committed.units.get(plan.doc_id, {})
+        items = list(work_items(plan, done, self._settings.corpus.pages_per_item))
+        pending = sum(item.stop - item.start for item in items)
+        prior = {str(unit): error for unit, error in done.items() if error}
+        return replace(plan, pending=pending, prior_errors=prior), items
+
+    def _plan(self, plan: DocumentPlan, original: Original) -> DocumentPlan:
+        """Everything about the document short of decoding it; one that cannot be read gets a plan with its error."""
+        if plan.error:
+            return plan
+        try:
+            if refusal := self._refusal(_size(original)):
+                return replace(plan, error=f"{plan.name} {refusal}")
+            with _file(original) as path:
+                doc_id, size = self._files.add_blob(path)
+        except OSError as error:
+            if fault_of(error) is StorageFault.TOO_MANY_FILES:
+                raise
+            return replace(plan, error=f"{plan.name} cannot be read: {error.strerror or error}")
+        plan = replace(plan, doc_id=doc_id, size_bytes=size)
+        if self._committed.finished.get(doc_id) == self._embedder_id:
+            return replace(plan, skipped=True)
+        try:
+            probe = self._sandbox.probe(self._files.local_path(f"blobs/{doc_id}"), plan.name, self._options)
+        except DecodeError as error:
+            return replace(plan, error=str(error))
+        meta = {**probe.meta, **plan.meta}
+        return replace(plan, kind=probe.kind, units=probe.units, title=plan.title or probe.title, meta=meta)
+
+    def _refusal(self, size: int) -> str:
+        limit_mb = self._settings.corpus.limits.max_file_mb
+        if size > limit_mb << 20:
+            return f"has {size >> 20} MB, over the limit of {limit_mb} MB"
+        return "" if size else "is empty"
+
+
+def _documents(source: SourceRow) -> Iterator[tuple[DocumentPlan, Original]]:
+    """A file is a document, and so is each row of a range of a Parquet file: what is known of it so far, its bytes."""
+    uri, name, meta = source["uri"], source["name"], source["meta"]
+    if source["rows"] is None:
+        yield DocumentPlan(uri, name, meta=meta, error=source["error"]), source["path"]
+        return
+    rows = RowRange(**source["rows"])  # type: ignore[arg-type]
+    for row in row_documents(source["path"], uri, name, rows):
+        yield DocumentPlan(row.uri, row.name, title=row.title, meta={**meta, **row.meta}), row.content
+
+
+def _size(original: Original) -> int:
+    """In bytes. Raises OSError where there are none to be had."""
+    if isinstance(original, OSError):
+        raise original
+    if isinstance(original, bytes):
+        return len(original)
+    return size_of(original) if is_remote(original) else Path(original).stat().st_size
+
+
+@contextmanager
+def _file(original: Original) -> Iterator[Path]:
+    """A file of this machine with those bytes, for as long as the block runs."""
+    if isinstance(original, OSError):
+        raise original
+    if isinstance(original, bytes):
+        with tempfile.NamedTemporaryFile(prefix="vrag-") as stream:
+            stream.write(original)
+            stream.flush()
+            yield Path(stream.name)
+    elif is_remote(original):
+        with local_copy(original) as path:
+            yield path
+    else:
+        yield Path(original)
