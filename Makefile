@@ -18,10 +18,10 @@ demo: ## Ingest a small corpus, serve it, ask three questions; sets up the base 
 setup: ## Set up for development: vLLM, the tools of lint and test, the user interface
 	@$(SETUP) test
 
-test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (half an hour)
+test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (a quarter of an hour)
 	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder -m "not exhaustive"
 
-test-all: lint types ## The same with every test (three quarters of an hour)
+test-all: lint types ## The same with every test (half an hour)
 	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder --hypothesis-profile=explore
 
 lint: setup ## ruff: rules and format; import-linter: the directions of imports
