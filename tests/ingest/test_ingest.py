@@ -256,7 +256,13 @@ def test_a_few_files_that_are_much_work_are_given_to_actors(tmp_path: Path) -> N
     )
     assert (report.added, report.pages) == (2, MOST_PAGES + 3)
     # Each page is counted once, although the files were registered before there were actors.
-    assert seen[-1].total_pages == seen[-1].done_pages == report.pages
+    last = seen[-1]
+    assert last.total_pages == last.done_pages == report.pages
+    assert {stage.name: stage.pages for stage in last.stages} == dict.fromkeys(
+        ("register", "decode", "embed", "commit"), report.pages
+    )
+    assert all(one.done_pages == one.total_pages for one in last.by_file)
+    assert last.pages_per_s > 0 and report.startup_s > 0
     assert verify(tmp_path / "c").is_sound
 
 

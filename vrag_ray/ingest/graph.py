@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.config import Settings
 from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
 from vrag_ray.ingest.plan import Committed
-from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.progress import MovingBoard
 from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import Source, grouped
 from vrag_ray.ingest.stages import Decode, Embed
@@ -31,7 +31,7 @@ class Job:
     settings: Settings
     embedder_id: str
     committed: Committed
-    board: Board
+    board: MovingBoard
 
 
 def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
@@ -45,7 +45,7 @@ def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterato
     tasks = files.map_batches(
         Register,
         batch_size=1,
-        fn_constructor_args=(job.root, job.settings, job.embedder_id, job.committed, job.board),
+        fn_constructor_args=(job.root, job.settings, job.embedder_id, job.committed, job.board.shared()),
         compute=ActorPoolStrategy(size=min(_readers(), len(groups))),
         num_cpus=ACTOR_CPUS,
     ).repartition(target_num_rows_per_block=1)
@@ -66,13 +66,13 @@ def _embedded(tasks: ray.data.Dataset, job: Job) -> Iterator[Rows]:
     ingest, embedder = job.settings.ingest, job.settings.embedder
     units = tasks.flat_map(
         Decode,
-        fn_constructor_args=(job.root, job.settings, job.board),
+        fn_constructor_args=(job.root, job.settings, job.board.shared()),
         compute=ActorPoolStrategy(size=_readers()),
         num_cpus=ACTOR_CPUS,
     )
     blocks = units.map_batches(
         Embed,
-        fn_constructor_args=(job.settings, job.board),
+        fn_constructor_args=(job.settings, job.board.shared()),
         compute=ActorPoolStrategy(size=ingest.concurrency or math.ceil(usable_cpus() / embedder.threads)),
         batch_size=embedder.batch_windows if ingest.num_gpus else None,
         batch_format="pyarrow",

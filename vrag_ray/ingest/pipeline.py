@@ -25,10 +25,8 @@ from vrag_ray.ingest.plan import Committed
 from vrag_ray.ingest.progress import (
     INGEST_STAGES,
     MOST_FILES_TOLD,
-    Board,
     Counts,
-    ProgressBoard,
-    SharedBoard,
+    MovingBoard,
     ingest_progress,
     reporting,
 )
@@ -61,7 +59,7 @@ def ingest(
     with CollectionWriter(settings.collection) as writer:
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
         small, by_file = is_small(sources, settings), documents <= MOST_FILES_TOLD
-        board: Board = ProgressBoard(INGEST_STAGES, by_file) if small else SharedBoard(INGEST_STAGES, by_file)
+        board = MovingBoard(INGEST_STAGES, by_file)
         committed = _committed(writer, settings, embedder_id)
         job = Job(writer.files.root, settings, embedder_id, committed, board)
 

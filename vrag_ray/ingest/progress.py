@@ -61,7 +61,8 @@ class Counts:
 
 
 class Board(Protocol):
-    """What the stages tell: in this process (``ProgressBoard``), or from actors to one (``SharedBoard``)."""
+    """What the stages tell: in this process (``ProgressBoard``), from actors to one (``SharedBoard``), or first the one
+    and then the other (``MovingBoard``)."""
 
     def add(
         self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None
@@ -73,9 +74,9 @@ class Board(Protocol):
 class ProgressBoard:
     """Told by the stages what they have done, ``by_file`` too if wanted."""
 
-    def __init__(self, stages: Sequence[str], by_file: bool) -> None:
+    def __init__(self, stages: Sequence[str], by_file: bool, begun: Counts | None = None) -> None:
         self._by_file = by_file
-        self._counts = Counts(stages=dict.fromkeys(stages, StageCount()))
+        self._counts = begun or Counts(stages=dict.fromkeys(stages, StageCount()))
 
     def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
         """``by_file`` has the pages of each file by its uri, from the stages that know files."""
@@ -102,10 +103,10 @@ class ProgressBoard:
 class SharedBoard:
     """A ``ProgressBoard`` in an actor of its own, which stages in other actors tell without waiting."""
 
-    def __init__(self, stages: Sequence[str], by_file: bool) -> None:
+    def __init__(self, stages: Sequence[str], by_file: bool, begun: Counts | None = None) -> None:
         import ray
 
-        self._actor = ray.remote(ProgressBoard).options(num_cpus=0).remote(tuple(stages), by_file)
+        self._actor = ray.remote(ProgressBoard).options(num_cpus=0).remote(tuple(stages), by_file, begun)
 
     def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
         self._actor.add.remote(stage, worker, pages, busy_s, by_file)
@@ -118,6 +119,30 @@ class SharedBoard:
 
         counts: Counts = ray.get(self._actor.read.remote(), timeout=READ_TIMEOUT_S)
         return counts
+
+
+class MovingBoard:
+    """In this process until there are actors to tell it: few files are not worth one more process, and may turn out
+    to be much work."""
+
+    def __init__(self, stages: Sequence[str], by_file: bool) -> None:
+        self._stages, self._by_file = tuple(stages), by_file
+        self._board: ProgressBoard | SharedBoard = ProgressBoard(stages, by_file)
+
+    def shared(self) -> SharedBoard:
+        """For actors. What this process told before is on it."""
+        if isinstance(self._board, ProgressBoard):
+            self._board = SharedBoard(self._stages, self._by_file, self._board.read())
+        return self._board
+
+    def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
+        self._board.add(stage, worker, pages, busy_s, by_file)
+
+    def embedder_ready(self) -> None:
+        self._board.embedder_ready()
+
+    def read(self) -> Counts:
+        return self._board.read()
 
 
 @contextmanager
