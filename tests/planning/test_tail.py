@@ -45,7 +45,7 @@ def test_replicas_shorten_the_wait_and_a_dead_one_lengthens_it_again():
         for model in (
             busy,
             dataclasses.replace(busy, replicas=2),
-            dataclasses.replace(busy, replicas=2, dead_replica=True),
+            dataclasses.replace(busy, replicas=2, lost=1),
         )
     )
     assert two < one / 2

@@ -76,8 +76,9 @@ def plan(need: Need, units: Units) -> Plan:
 
     scanning, serving = need.qps * core_s, need.qps * units.request_core_s.value
     by_memory = ceil(memory * need.replicas / node_memory)
-    cores = shards * need.replicas * need.shard_cores + serving / USABLE_CORES
-    nodes = max(1, by_memory, ceil(cores / need.node_cores))
+    # A shard's cores are there for the others between its scans.
+    at_once, busy = shards * need.replicas * need.shard_cores, (scanning + serving) / USABLE_CORES
+    nodes = max(1, by_memory, ceil(max(at_once, busy) / need.node_cores))
     bound_by = "memory" if nodes == by_memory else "latency" if for_latency > for_load else "load"
 
     speed = None

@@ -27,14 +27,14 @@ class FanOutModel:
     is_exponential: bool = True
     stragglers: float = 0.0
     straggler_factor: float = 10.0
-    dead_replica: bool = False
-    """One replica of the first shard is gone, and the others have its searches."""
+    lost: int = 0
+    """Of so many shards one replica is gone, and the others have its searches."""
 
     @property
     def busy(self) -> float:
-        """Of a replica's time, on average; from 1 on its line grows without end."""
+        """Of its time a replica that has most to do, on average; from 1 on its line grows without end."""
         mean_s = self.scan_s * (1 + self.stragglers * (self.straggler_factor - 1))
-        return self.qps * mean_s / ((self.replicas - self.dead_replica) * self.servers)
+        return self.qps * mean_s / ((self.replicas - (self.lost > 0)) * self.servers)
 
 
 def simulate(model: FanOutModel, searches: int, seed: int) -> NDArray[np.float64]:
@@ -43,7 +43,7 @@ def simulate(model: FanOutModel, searches: int, seed: int) -> NDArray[np.float64
     arrivals = np.cumsum(drawn.exponential(1 / model.qps, searches))
     answered = np.zeros(searches)
     for shard in range(model.shards):
-        replicas = model.replicas - (model.dead_replica and shard == 0)
+        replicas = model.replicas - (shard < model.lost)
         times = np.full(searches, model.scan_s)
         if model.is_exponential:
             times = drawn.exponential(model.scan_s, searches)
