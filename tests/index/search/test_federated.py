@@ -21,8 +21,21 @@ from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.snapshot import Snapshot
 from vrag_ray.index.search.vector_leg import VectorLeg
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.types import HYBRID, LEXICAL, TEXT, Hit, NotFoundError, Query, SearchAnswer, VragError
+from vrag_ray.types import (
+    HYBRID,
+    LEXICAL,
+    TEXT,
+    Hit,
+    Locator,
+    NotFoundError,
+    Passage,
+    Query,
+    SearchAnswer,
+    VragError,
+    passage_id,
+)
 from vrag_ray.types.collection_names import UnknownCollectionError
 from vrag_ray.types.filters import SearchFilter
 
@@ -280,3 +293,45 @@ def test_a_model_is_let_go_of_with_the_last_leg_that_has_it(folder: Path) -> Non
     del leg, other
     gc.collect()
     assert embedder() is None
+
+
+@pytest.mark.parametrize("mode", [HYBRID, TEXT, LEXICAL])
+def test_several_who_ask_at_once_get_what_each_gets_alone_and_hear_of_their_own_queries_only(
+    tmp_path: Path, mode: str
+) -> None:
+    plant(tmp_path / "all", NOTES)
+    groups = [["red apple", "plum"], ["zeppelin"], [], ["green pear"]]
+
+    async def run() -> tuple[list[SearchAnswer], list[SearchAnswer]]:
+        async with side_by_side(settings_for(tmp_path / "all")) as federated:
+            chosen = federated.choose()
+            together = await chosen.search_each(groups, top_k=3, mode=mode)
+            return together, [await chosen.search(group, top_k=3, mode=mode) for group in groups]
+
+    together, alone = asyncio.run(run())
+    assert together == alone
+    assert [len(answer.results) for answer in together] == [2, 1, 0, 1]
+    quoting = [any("zeppelin" in notice for notice in answer.notices) for answer in together]
+    assert quoting == [False, mode == HYBRID, False, False]
+
+
+def test_a_damaged_passage_is_told_of_to_those_who_would_have_had_it(tmp_path: Path) -> None:
+    plant(tmp_path / "all", NOTES)
+    torn = passage_id(doc_id_of("d2"), Locator(page=2), 0)
+
+    def damaged(self: Collection, ids: Sequence[str]) -> dict[str, Passage]:
+        if torn in ids:
+            raise CorruptionError("a passage of d2 is damaged")
+        return read(self, ids)
+
+    read = Collection.passages
+
+    async def run() -> list[SearchAnswer]:
+        async with side_by_side(settings_for(tmp_path / "all")) as federated:
+            return await federated.choose().search_each([["green pear tart"], ["plum jam"]], top_k=1, mode=LEXICAL)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Collection, "passages", damaged)
+        good, bad = asyncio.run(run())
+    assert (len(good.results[0]), good.notices) == (1, ())
+    assert (len(bad.results[0]), bad.notices) == (0, ("a passage of d2 is damaged",))

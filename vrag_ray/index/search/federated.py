@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import Settings
-from vrag_ray.index.search.joint_search import search_jointly
+from vrag_ray.index.search.joint_search import search_each
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.modes import common_mode
 from vrag_ray.index.search.retriever import ShardedRetriever
@@ -114,7 +114,7 @@ class FederatedRetriever:
 
 @dataclass(frozen=True, slots=True)
 class ChosenCollections:
-    """``Retriever`` over one collection or several. ``search_jointly`` says how several are merged."""
+    """``Retriever`` over one collection or several. ``search_each`` says how several are merged."""
 
     _members: tuple[Member, ...]
     _candidates: int
@@ -127,8 +127,18 @@ class ChosenCollections:
         mode: str = HYBRID,
         filter: SearchFilter | None = None,
     ) -> SearchAnswer:
+        [answer] = await self.search_each([queries], top_k=top_k, mode=mode, filter=filter)
+        return answer
+
+    async def search_each(
+        self,
+        groups: Sequence[Sequence[str | Query]],
+        *,
+        top_k: int = 3,
+        mode: str = HYBRID,
+        filter: SearchFilter | None = None,
+    ) -> list[SearchAnswer]:
+        """The queries of several who ask, as one search: an answer for each of them."""
         retrievers = await asyncio.gather(*(member.retriever() for member in self._members))
         snapshots = [one.snapshot for one in retrievers]
-        return await search_jointly(
-            snapshots, queries, top_k=top_k, mode=mode, wanted=filter, candidates=self._candidates
-        )
+        return await search_each(snapshots, groups, top_k=top_k, mode=mode, wanted=filter, candidates=self._candidates)

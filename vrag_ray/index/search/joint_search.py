@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from itertools import accumulate, pairwise
 
 from vrag_ray.index.search.fusion import Fused, Leg
 from vrag_ray.index.search.leg_search import AskedLeg, search_leg
@@ -42,7 +43,21 @@ async def search_jointly(
     A leg that is not there is refused by name; ``hybrid`` without any vector leg says that it is lexical. Raises
     DisagreeingSpacesError where the collections have vectors that cannot be compared.
     """
-    asked = [Query.of(query) for query in queries]
+    [answer] = await search_each(snapshots, [queries], top_k=top_k, mode=mode, wanted=wanted, candidates=candidates)
+    return answer
+
+
+async def search_each(
+    snapshots: Sequence[Snapshot],
+    groups: Sequence[Sequence[str | Query]],
+    *,
+    top_k: int,
+    mode: str,
+    wanted: SearchFilter | None,
+    candidates: int,
+) -> list[SearchAnswer]:
+    """The queries of several who ask, searched as one; each group's answer has the notices of its own queries only."""
+    asked = [Query.of(query) for group in groups for query in group]
     # An empty collection has no spaces, and nothing to say.
     having = [one for one in snapshots if not one.is_empty] or list(snapshots[:1])
     used = common_mode(mode, having)
@@ -50,18 +65,19 @@ async def search_jointly(
     with ExitStack() as until_found:
         for one in having:
             until_found.enter_context(one.in_use())
-        return await _search(snapshots, having, asked, top_k, used, wanted, candidates)
+        return await _search(snapshots, having, asked, _numbers(groups), top_k, used, wanted, candidates)
 
 
 async def _search(
     named: Sequence[Snapshot],
     having: Sequence[Snapshot],
     queries: Sequence[Query],
+    groups: Sequence[range],
     top_k: int,
     mode: str,
     wanted: SearchFilter | None,
     candidates: int,
-) -> SearchAnswer:
+) -> list[SearchAnswer]:
     parts = parts_of(having, wanted)
     legs = [leg for leg in having[0].legs.by_name.values() if mode in (HYBRID, leg.name)]
     limits = {"top_k": top_k, "candidates": candidates}
@@ -79,20 +95,31 @@ async def _search(
     hits = [[_hit(item, *passages[item.id]) for item in items if item.id in passages] for items in ranked]
     results = await seen({part.snapshot.name: part.snapshot for part in parts}, hits, asked)
     problems = tuple(dict.fromkeys(problem for one in asked for problem in one.problems))
-    return SearchAnswer(
-        results=tuple(results),
-        shards_ok=_shards_ok(having, parts, asked),
-        shards_total=sum(one.shards.total for one in having),
-        mode=mode,
-        collection_version=named[0].collection.version,
-        notices=(
-            *_standing_notices(named),
-            *(problems or _shard_problems(having)),
-            *damaged,
-            *_query_notices(having, queries, mode, asked, lexical, filtered=wanted is not None),
-        ),
-        collections=tuple(one.name for one in named if one.name),
-    )
+    of_all = (*_standing_notices(named), *(problems or _shard_problems(having)))
+
+    def notices(numbers: range) -> tuple[str, ...]:
+        ids = dict.fromkeys(item.id for n in numbers for item in ranked[n])
+        told = _query_notices(having, queries, numbers, mode, asked, lexical, filtered=wanted is not None)
+        return (*of_all, *(damaged[one] for one in ids if one in damaged), *told)
+
+    return [
+        SearchAnswer(
+            results=tuple(results[n] for n in numbers),
+            shards_ok=_shards_ok(having, parts, asked),
+            shards_total=sum(one.shards.total for one in having),
+            mode=mode,
+            collection_version=named[0].collection.version,
+            notices=notices(numbers),
+            collections=tuple(one.name for one in named if one.name),
+        )
+        for numbers in groups
+    ]
+
+
+def _numbers(groups: Sequence[Sequence[str | Query]]) -> list[range]:
+    """The numbers of each group's queries, counted through all groups."""
+    starts = [0, *accumulate(map(len, groups))]
+    return [range(start, stop) for start, stop in pairwise(starts)]
 
 
 async def _lexical(
@@ -140,27 +167,29 @@ def _standing_notices(named: Sequence[Snapshot]) -> list[str]:
 def _query_notices(
     having: Sequence[Snapshot],
     queries: Sequence[Query],
+    numbers: Sequence[int],
     mode: str,
     asked: Sequence[AskedLeg],
     lexical: Mapping[int, Leg],
     *,
     filtered: bool,
 ) -> tuple[str, ...]:
+    """What is to be said of those queries."""
     if not any(one.collection.document_count for one in having):
         return ()
     notices: dict[str, None] = {}
-    if any(query.picture is not None for query in queries) and not any(one.leg.sees for one in asked):
+    if any(queries[n].picture is not None for n in numbers) and not any(one.leg.sees for one in asked):
         notices[UNSEEN] = None
     if not asked:
         return tuple(notices)
     for one in asked:
-        for fault in one.faults.values():
+        for fault in (one.faults[n] for n in numbers if n in one.faults):
             notices[f"the leg {one.leg.name} was left out: {fault}"] = None
-    for n, query in enumerate(queries):
+    for n in numbers:
         shares = {one.leg.embedder.id: one.readable[n] for one in asked if n in one.readable}
         unread = {embedder: share for embedder, share in shares.items() if share < LEAST_READABLE}
         found = query_notices(
-            query, mode, unread=unread, embedders=len(shares), lexical=lexical.get(n), filtered=filtered
+            queries[n], mode, unread=unread, embedders=len(shares), lexical=lexical.get(n), filtered=filtered
         )
         notices |= dict.fromkeys(found)
     return tuple(notices)
@@ -171,11 +200,11 @@ def _hit(item: Fused, snapshot: Snapshot, passage: Passage) -> Hit:
     return Hit(passage, document.title, document.uri, item.score, item.by_leg, collection=snapshot.name)
 
 
-def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple[Snapshot, Passage]], tuple[str, ...]]:
+def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple[Snapshot, Passage]], dict[str, str]]:
     """The passages by id, each of the first collection that has it and whose filter lets it through, and a notice for
-    each that is damaged on disk. Blocking."""
+    each that is damaged on disk, by id too. Blocking."""
     found: dict[str, tuple[Snapshot, Passage]] = {}
-    damaged: list[str] = []
+    damaged: dict[str, str] = {}
     for part in parts:
         missing = [one for one in dict.fromkeys(ids) if one not in found]
         passages, problems = _passages(part.collection, missing)
@@ -185,19 +214,19 @@ def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple
             if part.collection.has_document(passage.doc_id)
             and (part.wanted is None or part.wanted.matches_meta(passage.meta))
         }
-        damaged += problems
-    return found, tuple(damaged)
+        damaged |= problems
+    return found, damaged
 
 
-def _passages(collection: Collection, ids: Sequence[str]) -> tuple[dict[str, Passage], list[str]]:
+def _passages(collection: Collection, ids: Sequence[str]) -> tuple[dict[str, Passage], dict[str, str]]:
     try:
-        return collection.passages(ids), []
+        return collection.passages(ids), {}
     except CorruptionError:
         found: dict[str, Passage] = {}
-        damaged = []
+        damaged = {}
         for one in ids:
             try:
                 found |= collection.passages([one])
             except CorruptionError as error:
-                damaged.append(str(error))
+                damaged[one] = str(error)
         return found, damaged

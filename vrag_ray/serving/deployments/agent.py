@@ -12,8 +12,10 @@ from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.config import Settings
 from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
+from vrag_ray.serving.deployments.handles import joined_searches
 from vrag_ray.serving.deployments.loop_lag import LoopLag
 from vrag_ray.serving.errors import InvalidError, NotReadyError
+from vrag_ray.serving.joined_searches import JoinedSearches, SearchScope
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.ray_faults import call, call_again
 from vrag_ray.serving.runs.feedback import FeedbackStore
@@ -38,9 +40,9 @@ MODEL_ANSWERS_WITHIN_S = 3.0
 class HandleEvidence:
     """``EvidenceSource`` over the retriever and the library. What it returns may be shown: paths are cut off."""
 
-    def __init__(self, retriever: DeploymentHandle, library: DeploymentHandle, collections: Sequence[str] = ()) -> None:
+    def __init__(self, searches: JoinedSearches, library: DeploymentHandle, collections: Sequence[str] = ()) -> None:
         """``collections`` are those that are searched, by name; none stands for the main one."""
-        self._retriever = retriever
+        self._searches = searches
         self._library = library
         self._collections = tuple(collections)
 
@@ -49,9 +51,7 @@ class HandleEvidence:
     ) -> SearchAnswer:
         try:
             asked = query if picture is None else Query(query, picture)
-            found = await call_again(
-                lambda: self._retriever.search.remote([asked], top_k, HYBRID, filter, self._collections), "retriever"
-            )
+            found = await self._searches.search([asked], SearchScope(top_k, HYBRID, filter, self._collections))
         except VragError as error:
             raise VragError(scrub(str(error))) from error
         answer: SearchAnswer = found.answer
@@ -84,6 +84,7 @@ class AgentService:
         self._lag = LoopLag()
         self._settings = settings
         self._retriever = retriever
+        self._searches = joined_searches(retriever)
         self._library = library
         self._model: ChatModel | None = endpoint_model(settings)
         if policy is not None:
@@ -172,5 +173,5 @@ class AgentService:
     def _make_run(self, run_id: str, request: RunRequest, picture: QuestionPicture | None) -> Run:
         from vrag_ray.serving.runs.factory import make_run
 
-        source = HandleEvidence(self._retriever, self._library, collection_names(request.collection))
+        source = HandleEvidence(self._searches, self._library, collection_names(request.collection))
         return make_run(run_id, request, self._settings, source, self._model, picture)

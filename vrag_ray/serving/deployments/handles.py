@@ -30,6 +30,7 @@ from vrag_ray.serving.backends import (
     UploadedFile,
 )
 from vrag_ray.serving.errors import NotReadyError
+from vrag_ray.serving.joined_searches import JoinedSearches, Queries, SearchScope
 from vrag_ray.serving.ray_faults import call, call_again, stream
 from vrag_ray.types import Box, Meta, Query
 from vrag_ray.types.filters import SearchFilter
@@ -53,11 +54,22 @@ def handle_backends(retriever: DeploymentHandle, agent: DeploymentHandle, librar
     return Backends(HandleSearch(retriever), HandleRuns(agent), HandleModel(agent), HandleDocuments(library))
 
 
+def joined_searches(retriever: DeploymentHandle) -> JoinedSearches:
+    """Searches of one process by the retriever."""
+
+    async def search(groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
+        asked = (groups, scope.top_k, scope.mode, scope.filter, scope.collections)
+        return await call_again(lambda: retriever.search.remote(*asked), "retriever")
+
+    return JoinedSearches(search)
+
+
 class HandleSearch:
     """``SearchBackend`` over the retriever."""
 
     def __init__(self, retriever: DeploymentHandle) -> None:
         self._retriever = retriever
+        self._searches = joined_searches(retriever)
 
     async def search(
         self,
@@ -68,8 +80,7 @@ class HandleSearch:
         filter: SearchFilter | None,
         collections: Sequence[str] = (),
     ) -> Found:
-        asked = (list(queries), top_k, mode, filter, tuple(collections))
-        return await call_again(lambda: self._retriever.search.remote(*asked), "retriever")
+        return await self._searches.search(list(queries), SearchScope(top_k, mode, filter, tuple(collections)))
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         return await call_again(lambda: self._retriever.embed.remote(list(texts), queries), "retriever")

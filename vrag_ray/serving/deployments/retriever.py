@@ -54,22 +54,27 @@ class RetrieverService:
 
     async def search(
         self,
-        queries: Sequence[str | Query],
+        groups: Sequence[Sequence[str | Query]],
         top_k: int,
         mode: str,
         filter: SearchFilter | None,
         collections: Sequence[str] = (),
-    ) -> Found:
+    ) -> list[Found]:
+        """The queries of several who ask: what is found for each of them."""
         from vrag_ray.library.reranked import reranked
 
         with _invalid_fields():
             chosen = self._federated.choose(collections)
-            search = reranked(self._settings, chosen, self._library, self._reranker)
-            answer = await search.search(queries, top_k=top_k, mode=mode, filter=filter)
+            if self._reranker is None:
+                answers = await chosen.search_each(groups, top_k=top_k, mode=mode, filter=filter)
+            else:
+                search = reranked(self._settings, chosen, self._library, self._reranker)
+                asked = (search.search(one, top_k=top_k, mode=mode, filter=filter) for one in groups)
+                answers = await asyncio.gather(*asked)
         # A notice may quote what a model's loader said of its folder.
-        answer = replace(answer, notices=tuple(map(scrub, answer.notices)))
-        first = await self._federated.member(answer.collections[0])
-        return Found(answer, first.snapshot.legs.profile)
+        answers = [replace(answer, notices=tuple(map(scrub, answer.notices))) for answer in answers]
+        first = await self._federated.member(answers[0].collections[0])
+        return [Found(answer, first.snapshot.legs.profile) for answer in answers]
 
     async def check(self, collections: Sequence[str], filter: SearchFilter | None) -> None:
         """Raises InvalidError for collections that are not here, or cannot be searched together, and NotFoundError for

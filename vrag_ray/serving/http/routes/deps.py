@@ -28,7 +28,8 @@ class Gate:
     """Decodes the pictures of questions and chats."""
 
 
-def gate_of(request: Request) -> Gate:
+async def gate_of(request: Request) -> Gate:
+    """Asynchronous, or FastAPI would start a thread for each request."""
     gate = request.app.state.gate
     assert isinstance(gate, Gate)
     return gate
