@@ -8,10 +8,10 @@ from pathlib import PurePosixPath
 import pytest
 import typer
 
-from tests.deploy.command_line import arguments_of, assert_taken
 from tests.deploy.containerfile import WORKDIR
 from tests.deploy.pods import pod_templates
 from tests.deploy.rendering import KUBERAY, only
+from tests.support.command_line import arguments_of, assert_taken
 from tests.support.paths import ROOT
 from vrag_ray.training.config import RLConfig, load_training
 

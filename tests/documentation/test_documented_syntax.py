@@ -17,11 +17,10 @@ import pytest
 import typer
 import yaml
 from pydantic import BaseModel
-from typer.core import TyperCommand, TyperGroup
 
+from tests.support.command_line import assert_taken
 from tests.support.documentation_blocks import Block, blocks, commands
 from tests.support.paths import ROOT
-from vrag_ray.cli.main import make_app
 from vrag_ray.config import Settings, load_settings
 from vrag_ray.training.config import RLConfig, SFTConfig, load_training
 from vrag_ray.training.construct.config import ConstructConfig
@@ -58,34 +57,12 @@ def header_commands(config: Path) -> list[str]:
     return [found[1] for line in header if (found := re.match(r"#   (\S.*)$", line))]
 
 
-def parse(command: TyperGroup | TyperCommand, name: str, arguments: list[str]) -> None:
-    """Raises TyperException for what the command line does not take; files need not be there."""
-    try:
-        context = command.make_context(name, list(arguments))
-    except typer.Exit:  # --help, --version
-        return
-    except typer.TyperException as error:
-        if "does not exist" in error.format_message():
-            return
-        raise
-    if isinstance(command, TyperGroup):
-        chosen, found, rest = command.resolve_command(context, [*context._protected_args, *context.args])
-        assert isinstance(found, TyperGroup | TyperCommand)
-        parse(found, str(chosen), rest)
-
-
-def app() -> TyperGroup:
-    group = typer.main.get_command(make_app())
-    assert isinstance(group, TyperGroup)
-    return group
-
-
 def test_every_vrag_command_is_one_that_the_command_line_takes():
     wrong = []
     shown = list(documented("vrag"))
     for where, arguments in shown:
         try:
-            parse(app(), "vrag", arguments)
+            assert_taken(arguments)
         except typer.TyperException as error:
             wrong.append(f"{where}\n  {error.format_message()}")
     assert wrong == []
@@ -95,7 +72,7 @@ def test_every_vrag_command_is_one_that_the_command_line_takes():
 @pytest.mark.parametrize("wrong", [["serch", "x"], ["search", "x", "--colection", "c"], ["train", "sft"], ["ask"]])
 def test_a_command_that_the_command_line_does_not_take_is_found(wrong: list[str]):
     with pytest.raises(typer.TyperException):
-        parse(app(), "vrag", wrong)
+        assert_taken(wrong)
 
 
 @pytest.mark.parametrize("config", SERVE_CONFIGS, ids=lambda config: config.stem)
@@ -107,7 +84,7 @@ def test_the_commands_at_the_top_of_a_serve_config_are_ones_that_are_taken(confi
         program, *arguments = words_of(command)
         programs.add(program)
         if program == "vrag":
-            parse(app(), program, arguments)
+            assert_taken(arguments)
         elif program == "serve":
             assert arguments[0] in ("run", "deploy"), command
             assert arguments[1:] == [f"serve_configs/{config.name}"], command

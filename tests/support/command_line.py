@@ -40,6 +40,8 @@ def _parse(command: Any, name: str, arguments: list[str]) -> None:
     assert isinstance(command, TyperGroup | TyperCommand)
     try:
         context = command.make_context(name, list(arguments))
+    except typer.Exit:  # --help, --version
+        return
     except typer.TyperException as error:
         if "does not exist" in error.format_message():
             return
