@@ -8,7 +8,6 @@ again when the PDF, the questions or the code of a leg changes.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +21,7 @@ from vrag_ray.embedding.minilm import minilm_graph
 from vrag_ray.embedding.minilm import text as text_embedder
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.evaluation import toc
+from vrag_ray.evaluation.outline import read_paraphrases
 from vrag_ray.evaluation.toc import TocQuery, toc_queries
 from vrag_ray.index.search import legs, lexical
 from vrag_ray.index.search.fusion import Leg, best_windows
@@ -144,20 +144,9 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
 
 
 def _paraphrases(path: Path, sections: list[TocQuery]) -> Iterator[tuple[str, Ranges]]:
-    if not path.exists():
-        return
-    for text, titles in json.loads(path.read_text(encoding="utf-8")).items():
-        wanted = [titles] if isinstance(titles, str) else titles
-        yield text, tuple(pages for title in wanted for pages in _pages_of(title, sections, path))
-
-
-def _pages_of(title: str, sections: list[TocQuery], path: Path) -> list[tuple[int, int]]:
-    """Of the sections with this title; where there is none, of those with it in theirs."""
-    exactly = [section for section in sections if section.title.lower() == title.lower()]
-    found = exactly or [section for section in sections if title.lower() in section.title.lower()]
-    if not found:
-        raise VragError(f"{path.name}: no section is titled {title!r}")
-    return [(section.first_page, section.last_page) for section in found]
+    if path.exists():
+        for text, right in read_paraphrases(path, sections).items():
+            yield text, tuple((section.first_page, section.last_page) for section in right)
 
 
 def _pairs(pages: Sequence[Scored]) -> tuple[tuple[str, float], ...]:

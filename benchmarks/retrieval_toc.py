@@ -17,24 +17,29 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import fmean
 
 sys.path[0] = str(Path(__file__).parent.parent)
 
 from benchmarks.fusions import BASELINES, TRIED, Fusion, shipped
 from benchmarks.recorded_legs import DATA, Question, Recording, recorded
-from vrag_ray.evaluation.metrics import RankMetrics, rank_metrics
+from vrag_ray.evaluation.ranking import rank_measures
 
 HYBRID = "**hybrid**"
 
 
-def measured(recording: Recording, questions: Sequence[Question], fusion: Fusion) -> RankMetrics:
-    relevance = []
+MEASURES = ("Success@1", "Success@5", "Success@10", "RR")
+
+
+def measured(recording: Recording, questions: Sequence[Question], fusion: Fusion) -> dict[str, float]:
+    """The means of ``MEASURES``."""
     first, last = recording.body
+    found = []
     for question in questions:
         pages = [int(window.split(":")[1].removeprefix("p")) for window in fusion(question)]
-        found = [page for page in pages if first <= page <= last]
-        relevance.append([any(low <= page <= high for low, high in question.right) for page in found])
-    return rank_metrics(relevance)
+        grades = {str(page): 1 for low, high in question.right for page in range(low, high + 1)}
+        found.append(rank_measures([str(page) for page in pages if first <= page <= last], grades, MEASURES))
+    return {name: fmean(one[name] for one in found) for name in MEASURES}
 
 
 def rows(recording: Recording, fusions: dict[str, Fusion]) -> Iterator[str]:
@@ -44,12 +49,12 @@ def rows(recording: Recording, fusions: dict[str, Fusion]) -> Iterator[str]:
         if not questions:
             continue
         metrics = {name: measured(recording, questions, fusion) for name, fusion in fusions.items()}
-        better = max(metrics["lexical"].hit_at[1], metrics["dense"].hit_at[1])
+        better = max(metrics[leg]["Success@1"] for leg in ("lexical", "dense"))
         yield f"\n| {recording.name}: {len(questions)} {kind} | hit@1 | to the better leg | hit@5 | hit@10 | MRR |"
         yield "|---|---|---|---|---|---|"
         for name, found in metrics.items():
-            at = {k: f"{value:.3f}" for k, value in found.hit_at.items()}
-            yield f"| {name} | {at[1]} | {found.hit_at[1] - better:+.3f} | {at[5]} | {at[10]} | {found.mrr:.3f} |"
+            first, fifth, tenth, reciprocal = (found[measure] for measure in MEASURES)
+            yield f"| {name} | {first:.3f} | {first - better:+.3f} | {fifth:.3f} | {tenth:.3f} | {reciprocal:.3f} |"
 
 
 def main() -> None:

@@ -1,11 +1,8 @@
-"""Queries from an outline, and rank metrics."""
+"""Queries from an outline."""
 
 from __future__ import annotations
 
-import pytest
-
 from vrag_ray.corpus.model import OutlineEntry
-from vrag_ray.evaluation.metrics import rank_metrics
 from vrag_ray.evaluation.toc import TocQuery, toc_queries
 
 OUTLINE = [
@@ -32,9 +29,3 @@ def test_a_section_runs_to_the_page_before_the_next_of_its_level_and_indexes_are
 
 def test_a_pdf_without_an_outline_has_no_queries() -> None:
     assert toc_queries([], 5)[0] == []
-
-
-def test_metrics_of_known_ranks() -> None:
-    metrics = rank_metrics([[True], [False, False, True], [False] * 7 + [True], [False, False]])
-    assert metrics.hit_at == {1: 0.25, 5: 0.5, 10: 0.75}
-    assert metrics.mrr == pytest.approx((1 + 1 / 3 + 1 / 8) / 4)

@@ -14,6 +14,7 @@ from vrag_ray.cli.commands.collection import create, delete, documents, verify, 
 from vrag_ray.cli.commands.demo import demo
 from vrag_ray.cli.commands.doctor import doctor
 from vrag_ray.cli.commands.embed import embed
+from vrag_ray.cli.commands.evaluate import evaluate
 from vrag_ray.cli.commands.ingest import ingest
 from vrag_ray.cli.commands.mcp import mcp
 from vrag_ray.cli.commands.plan import plan
@@ -45,6 +46,7 @@ def make_app() -> typer.Typer:
     for command in COMMANDS:
         app.command()(command)
     app.add_typer(train)
+    app.add_typer(evaluate)
     return app
 
 

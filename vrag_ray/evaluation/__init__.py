@@ -1,1 +1,1 @@
-"""Measuring retrieval without labels of our own."""
+"""How good searches and answers are, in the field's own measures: suites, runs that can be resumed, comparisons."""

@@ -20,7 +20,7 @@ from vrag_ray.types import NotFoundError, VragError
 if TYPE_CHECKING:
     from vrag_ray.embedding.reranker import Reranker
     from vrag_ray.index.search.federated import FederatedRetriever
-    from vrag_ray.index.search.retriever import Retriever
+    from vrag_ray.index.search.retriever import Retriever, RetrieverStatus
     from vrag_ray.library.library import Library
 
 
@@ -81,6 +81,10 @@ class LocalSystem:
         self._library = library
         self._reranker = reranker
         self._runs: dict[str, Run] = {}
+
+    async def status(self) -> RetrieverStatus:
+        """Of the main collection."""
+        return (await self._federated.member()).status()
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         from vrag_ray.serving.hits import search_hit

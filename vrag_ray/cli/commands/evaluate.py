@@ -1,0 +1,215 @@
+"""``vrag evaluate``: how good searches are, on a benchmark or on any PDF, and whether a change made them better."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vrag_ray.cli.console import ray_behind_terminal
+from vrag_ray.cli.options import ConfigOption, JsonFlag, load
+
+if TYPE_CHECKING:
+    from vrag_ray.config import Settings
+    from vrag_ray.evaluation.compare import Difference
+    from vrag_ray.evaluation.folder import EvaluationFolder
+    from vrag_ray.evaluation.run import Ingest
+
+evaluate = typer.Typer(name="evaluate", help="Measure how good searches are, and compare.", no_args_is_help=True)
+FOLDER = "vrag-evaluations"
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help=f"Folder of the results; a killed run goes on in it.  [default: below {FOLDER}]"
+    ),
+]
+ModeOption = Annotated[
+    list[str] | None, typer.Option("--mode", help="hybrid, or a leg (repeatable).  [default: all there are]")
+]
+AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Searches at once.")]
+
+
+@evaluate.command()
+def outline(
+    pdfs: Annotated[list[Path], typer.Argument(metavar="PDF...", exists=True, dir_okay=False)],
+    paraphrases: Annotated[
+        list[Path] | None,
+        typer.Option(
+            exists=True,
+            dir_okay=False,
+            help="JSON of questions and titles of sections, for the PDF of its place (repeatable).",
+        ),
+    ] = None,
+    out: OutOption = None,
+    mode: ModeOption = None,
+    concurrency: AtOnceOption = 4,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Look for each title of a PDF's outline; right are the pages of its section. Any PDF with bookmarks is a test."""
+    if len(paraphrases or []) > len(pdfs):
+        raise typer.BadParameter("there are more files of paraphrases than PDFs", param_hint="--paraphrases")
+    from vrag_ray.evaluation.run import Plan, run_outline
+
+    name = f"outline-{pdfs[0].stem}" if len(pdfs) == 1 else f"outline-{len(pdfs)}-pdfs"
+    plan = Plan(out or Path(FOLDER) / name, load(config, None), tuple(mode or ()), concurrency)
+    asked = {pdf.name: file for pdf, file in zip(pdfs, paraphrases or [], strict=False)}
+    with _ingesting() as ingest, _counting() as on_done:
+        folder = run_outline(plan, pdfs, asked, ingest, on_done)
+    _show(folder, as_json)
+
+
+@evaluate.command()
+def retrieval(
+    beir: Annotated[
+        Path | None,
+        typer.Argument(metavar="[FOLDER]", exists=True, file_okay=False, help="A data set in the form of BEIR."),
+    ] = None,
+    split: Annotated[str, typer.Option(help="Of the data set: its judgements in qrels/SPLIT.tsv.")] = "test",
+    run: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Score this TREC run instead, of any system.")
+    ] = None,
+    qrels: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Judgements for --run.")] = None,
+    out: OutOption = None,
+    mode: ModeOption = None,
+    concurrency: AtOnceOption = 4,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Search a benchmark (BEIR), or score a TREC run: nDCG, recall, reciprocal rank, success; each leg and fused."""
+    if (run is None) != (qrels is None):
+        raise typer.BadParameter("--run and --qrels go together")
+    if (beir is None) == (run is None):
+        raise typer.BadParameter("give a FOLDER, or --run and --qrels")
+    if run is not None and qrels is not None:
+        _score(run, qrels, as_json)
+        return
+    assert beir is not None
+    from vrag_ray.evaluation.beir import is_beir
+    from vrag_ray.evaluation.run import Plan, run_beir
+
+    if not is_beir(beir):
+        raise typer.BadParameter(f"{beir} has no corpus.jsonl and queries.jsonl", param_hint="FOLDER")
+    plan = Plan(
+        out or Path(FOLDER) / f"{beir.resolve().name}-{split}", load(config, None), tuple(mode or ()), concurrency
+    )
+    with _ingesting() as ingest, _counting() as on_done:
+        folder = run_beir(plan, beir, split, ingest, on_done)
+    _show(folder, as_json)
+
+
+@evaluate.command()
+def compare(
+    first: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The evaluation before.")],
+    second: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The one after.")],
+    measure: Annotated[list[str] | None, typer.Option(help="Repeatable.  [default: all that both have]")] = None,
+    system: Annotated[str, typer.Option(help="Of the first: a mode, or an agent.  [default: the only one]")] = "",
+    second_system: Annotated[str, typer.Option(help="Of the second.  [default: the same]")] = "",
+    not_worse_than: Annotated[
+        float | None,
+        typer.Option(metavar="POINTS", min=0, help="Exit 1 where a mean has fallen by more than so many hundredths."),
+    ] = None,
+    listed: Annotated[int, typer.Option(min=0, help="So many questions won and lost are named.")] = 5,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare two evaluations of the same questions: paired differences with 95 % intervals, and who won where."""
+    from vrag_ray.evaluation.compare import compared, refuse_other_questions, rows_of
+    from vrag_ray.evaluation.folder import EvaluationFolder
+    from vrag_ray.evaluation.summary import measure_names
+
+    before, after = EvaluationFolder.open(first), EvaluationFolder.open(second)
+    refuse_other_questions(before, after)
+    old, new = rows_of(before, system), rows_of(after, second_system or system)
+    names = measure or [name for name in measure_names(old) if name in measure_names(new)]
+    found = [compared(old, new, name) for name in names]
+    changed = [one for one in after.header.differs_from(before.header) if not one.startswith("systems:")]
+    if as_json:
+        typer.echo(json.dumps({"changed": changed, "differences": [asdict(one) for one in found]}))
+    else:
+        for line in _difference_lines(found, changed, {row.uid: row.question for row in new}, listed):
+            typer.echo(line)
+    fallen = [one.measure for one in found if not_worse_than is not None and one.mean * 100 < -not_worse_than]
+    if fallen:
+        typer.echo(f"worse by more than {not_worse_than:g} points: {', '.join(fallen)}", err=True)
+        raise typer.Exit(1)
+
+
+def _difference_lines(
+    found: Sequence[Difference], changed: Sequence[str], questions: dict[str, str], listed: int
+) -> Iterator[str]:
+    for name in changed:
+        yield f"changed: {name}"
+    for one in found:
+        verdict = ("better" if one.mean > 0 else "worse") if one.is_there else "no difference that is more than chance"
+        yield (
+            f"{one.measure:12} {one.first:.3f} -> {one.second:.3f}  {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]  "
+            f"{len(one.wins)} won, {len(one.losses)} lost of {one.questions}: {verdict}"
+        )
+    for one in found[:1]:
+        for name, uids in (("won", one.wins), ("lost", one.losses)):
+            for uid in uids[:listed]:
+                yield f"  {name} ({one.measure}): {questions[uid]}  [{uid}]"
+
+
+def _score(run: Path, qrels: Path, as_json: bool) -> None:
+    from vrag_ray.evaluation.ranking import in_order, rank_measures
+    from vrag_ray.evaluation.trec import read_qrels, read_run
+
+    scores, grades = read_run(run), read_qrels(qrels)
+    found = [rank_measures(in_order(scores.get(query, {})), judged) for query, judged in grades.items()]
+    if not found:
+        raise typer.BadParameter(f"{qrels} judges nothing", param_hint="--qrels")
+    means = {name: sum(one[name] for one in found) / len(found) for name in found[0]}
+    if as_json:
+        typer.echo(json.dumps({"queries": len(found), "means": means}))
+        return
+    typer.echo(f"{len(found)} queries")
+    for name, value in means.items():
+        typer.echo(f"{name:12} {value:.4f}")
+
+
+def _show(folder: EvaluationFolder, as_json: bool) -> None:
+    if as_json:
+        from vrag_ray.evaluation.summary import summaries
+
+        told = {"folder": str(folder.root), "summaries": [asdict(one) for one in summaries(folder.rows)]}
+        typer.echo(json.dumps(told))
+        return
+    typer.echo((folder.root / "table.md").read_text(encoding="utf-8"))
+    typer.echo(f"in {folder.root}: table.md, questions.jsonl, and runs and qrels for TREC's tools")
+
+
+@contextmanager
+def _ingesting() -> Iterator[Ingest]:
+    """``ingest`` on a Ray that is started for it, its progress shown. Errors of documents are told and stop nothing."""
+    from vrag_ray.cli.progress import shown_progress
+    from vrag_ray.ingest import ingest
+
+    def shown(paths: Sequence[str | Path], settings: Settings) -> None:
+        with ray_behind_terminal(), shown_progress() as on_progress:
+            report = ingest(paths, settings, on_progress=on_progress)
+        for line in (*report.notices, *(problem.error for problem in report.failed)):
+            typer.echo(line, err=True)
+
+    yield shown
+
+
+@contextmanager
+def _counting() -> Iterator[Callable[[int, int], None]]:
+    """A line on standard error now and then."""
+    import time
+
+    told = time.monotonic()
+
+    def on_done(done: int, total: int) -> None:
+        nonlocal told
+        if done == total or time.monotonic() - told > 5.0:
+            told = time.monotonic()
+            typer.echo(f"{done:,} of {total:,} searches", err=True)
+
+    yield on_done
