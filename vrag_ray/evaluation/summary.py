@@ -50,7 +50,7 @@ def table(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     for one in summaries(rows):
         label = f"{one.system}, {one.group}" if one.group else f"**{one.system}**"
         means = " | ".join(f"{one.means[name]:.3f}" if name in one.means else "-" for name in names)
-        yield f"| {label} | {one.questions:,} | {means} | {_told(one.median_s)} | {_told(one.p95_s)} |"
+        yield f"| {label} | {one.questions:,} | {means} | {told_seconds(one.median_s)} | {told_seconds(one.p95_s)} |"
 
 
 def _summary(system: str, group: str, rows: Sequence[Row]) -> Summary:
@@ -63,5 +63,5 @@ def _summary(system: str, group: str, rows: Sequence[Row]) -> Summary:
     return Summary(system, group, len(rows), means, statistics.median(seconds), p95)
 
 
-def _told(seconds: float) -> str:
+def told_seconds(seconds: float) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -139,6 +139,22 @@ def compare(
         raise typer.Exit(1)
 
 
+@evaluate.command()
+def report(
+    evaluation: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The folder of an evaluation.")],
+    out: Annotated[
+        Path | None, typer.Option("--out", dir_okay=False, help="[default: report.html in the folder]")
+    ] = None,
+) -> None:
+    """Write an evaluation as one HTML file: tables, curves, every question. It loads nothing, so it can be sent on."""
+    from vrag_ray.evaluation.folder import EvaluationFolder
+    from vrag_ray.evaluation.report.page import report_page
+
+    target = out or evaluation / "report.html"
+    target.write_text(report_page(EvaluationFolder.open(evaluation)), encoding="utf-8")
+    typer.echo(target)
+
+
 def _difference_lines(
     found: Sequence[Difference], changed: Sequence[str], questions: dict[str, str], listed: int
 ) -> Iterator[str]:
