@@ -119,7 +119,10 @@ def test_a_fault_of_one_query_is_told_to_who_asked_it_alone():
     asyncio.run(check())
 
 
-@pytest.mark.parametrize(("fault", "calls"), [(OverloadedError("full"), 3), (InvalidError("no such mode"), 6)])
+@pytest.mark.parametrize(
+    ("fault", "calls"),
+    [(OverloadedError("full"), CALLS_AT_ONCE + 1), (InvalidError("no such mode"), CALLS_AT_ONCE + 1 + 3)],
+)
 def test_a_retriever_that_is_full_is_not_asked_again_for_each(fault: Exception, calls: int):
     async def check() -> None:
         retriever = Retriever()

@@ -117,7 +117,7 @@ def test_a_run_whose_worker_was_killed_in_mid_step_ends_as_if_nothing_had_happen
 ) -> None:
     config = place.rl(
         tuned / "final",
-        name="killed",
+        name="rl-killed",
         workers={"count": WORKERS, "max_failures": 1},
         reward={"scorer": f"{earned_until_killed.__module__}:earned_until_killed"},
     )
