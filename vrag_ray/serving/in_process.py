@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from vrag_ray.library.library import Library
 
 
+KEPT_RUNS = 1_000
+"""That a ``LocalSystem`` still knows: whoever asks thousands takes each run when it is over."""
+
+
 class AnswerSystem(Protocol):
     """What a command needs: ``vrag_ray.client.http.AsyncClient`` is one, ``LocalSystem`` the other."""
 
@@ -124,6 +128,8 @@ class LocalSystem:
             await self._pictures.question(request.picture),
         )
         self._runs[run.run_id] = run
+        while len(self._runs) > KEPT_RUNS:
+            self._runs.pop(next(iter(self._runs)))
         async for event in run.events():
             yield event
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import ConfigOption, JsonFlag, load
+from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -100,6 +100,46 @@ def retrieval(
     )
     with _ingesting() as ingest, _counting() as on_done:
         folder = run_beir(plan, beir, split, ingest, on_done)
+    _show(folder, as_json)
+
+
+@evaluate.command()
+def answers(
+    examples: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Questions, answers, gold pages: the original's unified JSON or Parquet, or JSON lines.",
+        ),
+    ],
+    collection: CollectionOption = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(help="extractive, or with a model vimrag or vrag (repeatable).  [extractive]")
+    ] = None,
+    judge: Annotated[str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint, up to /v1.")] = None,
+    judge_model: Annotated[str | None, typer.Option(help="The endpoint's name of the judging model.")] = None,
+    out: OutOption = None,
+    concurrency: AtOnceOption = 4,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Ask agents questions of known answers: exact match, F1, ANLS, a judge's verdict, abstentions, citations."""
+    if (judge is None) != (judge_model is None):
+        raise typer.BadParameter("--judge and --judge-model go together")
+    from vrag_ray.config import OpenAiConfig
+    from vrag_ray.evaluation.run import Plan, run_answers
+    from vrag_ray.serving.in_process import require_collection
+
+    settings = load(config, collection)
+    require_collection(settings.collection)
+    endpoint = None
+    if judge is not None and judge_model is not None:
+        endpoint = OpenAiConfig(base_url=judge, model=judge_model, temperature=0.0)
+    plan = Plan(out or Path(FOLDER) / f"answers-{examples.stem}", settings, concurrency=concurrency)
+    with _counting("questions") as on_done:
+        folder = run_answers(plan, examples, agent or ["extractive"], endpoint, on_done)
     _show(folder, as_json)
 
 
@@ -197,7 +237,7 @@ def _show(folder: EvaluationFolder, as_json: bool) -> None:
         typer.echo(json.dumps(told))
         return
     typer.echo((folder.root / "table.md").read_text(encoding="utf-8"))
-    typer.echo(f"in {folder.root}: table.md, questions.jsonl, and runs and qrels for TREC's tools")
+    typer.echo(f"in {folder.root}; `vrag evaluate report {folder.root}` makes one file of it")
 
 
 @contextmanager
@@ -216,7 +256,7 @@ def _ingesting() -> Iterator[Ingest]:
 
 
 @contextmanager
-def _counting() -> Iterator[Callable[[int, int], None]]:
+def _counting(what: str = "searches") -> Iterator[Callable[[int, int], None]]:
     """A line on standard error now and then."""
     import time
 
@@ -226,6 +266,6 @@ def _counting() -> Iterator[Callable[[int, int], None]]:
         nonlocal told
         if done == total or time.monotonic() - told > 5.0:
             told = time.monotonic()
-            typer.echo(f"{done:,} of {total:,} searches", err=True)
+            typer.echo(f"{done:,} of {total:,} {what}", err=True)
 
     yield on_done

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from vrag_ray.evaluation.folder import EvaluationFolder, Row
+from vrag_ray.evaluation.folder import EvaluationFolder, Kind, Row
 from vrag_ray.evaluation.report.charts import success_chart
 from vrag_ray.evaluation.report.style import CSS
 from vrag_ray.evaluation.summary import Summary, measure_names, summaries, told_seconds
@@ -26,7 +26,7 @@ def report_page(folder: EvaluationFolder) -> str:
     whole, grouped = [one for one in found if not one.group], [one for one in found if one.group]
     asked = header.questions * len(header.systems)
     missing = "" if folder.is_complete else f"<p><strong>Incomplete: {len(rows)} of {asked} rows are here.</strong></p>"
-    has_gold = any(row.gold for row in rows)
+    has_gold = header.kind is Kind.RETRIEVAL and any(row.gold for row in rows)
     title = f"Evaluation: {header.suite}"
     body = [
         f"<h1>{escape(title)}</h1>",
@@ -108,7 +108,10 @@ def _questions(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _mark(row: Row) -> str:
-    """The rank of the first right result."""
+    """The rank of the first right result, or whether the answer was right."""
+    if "right" in row.measures:
+        verdict = "right" if row.measures["right"] >= 0.5 else "wrong"
+        return f"{verdict} (abstained)" if row.measures.get("abstained") else verdict
     gold = set(row.gold)
     rank = next((rank for rank, item in enumerate(row.found, start=1) if item in gold), None)
     return "not found" if rank is None else f"at {rank}"
@@ -116,15 +119,23 @@ def _mark(row: Row) -> str:
 
 def _found(row: Row) -> str:
     gold = set(row.gold)
-    items = "".join(
-        f'<li class="right">{escape(item)} (right)</li>' if item in gold else f"<li>{escape(item)}</li>"
-        for item in row.found[:FOUND_SHOWN]
+    answered = ""
+    if row.references:
+        cited = f"<p>Cited: {escape(', '.join(row.found))}</p>" if row.found else ""
+        answered = f"<p>Answer: {escape(row.answer)}</p><p>Right: {escape(' / '.join(row.references))}</p>{cited}"
+    items = (
+        ""
+        if answered
+        else "".join(
+            f'<li class="right">{escape(item)} (right)</li>' if item in gold else f"<li>{escape(item)}</li>"
+            for item in row.found[:FOUND_SHOWN]
+        )
     )
-    more = len(row.found) - FOUND_SHOWN
+    more = 0 if answered else len(row.found) - FOUND_SHOWN
     rest = f'<p class="tag">and {more} more</p>' if more > 0 else ""
     notes = "".join(f'<p class="tag">{escape(note)}</p>' for note in row.notes)
     measured = ", ".join(f"{name} {value:.3f}" for name, value in row.measures.items())
     return (
         f"<p><strong>{escape(row.system)}</strong>: {escape(measured)}; {told_seconds(row.seconds)}</p>"
-        f"<ol>{items}</ol>{rest}{notes}"
+        f"{answered or f'<ol>{items}</ol>'}{rest}{notes}"
     )

@@ -18,7 +18,8 @@ from vrag_ray.agent.record import RunRecord
 
 ANLS_THRESHOLD = 0.5
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-_PUNCTUATION = str.maketrans("", "", string.punctuation.replace(".", "").replace("-", ""))
+_QUOTES = "“”„‟‘’‚‛«»‹›"  # noqa: RUF001  (they are meant)
+_PUNCTUATION = str.maketrans("", "", string.punctuation.replace(".", "").replace("-", "") + _QUOTES)
 
 Page = tuple[str, str]
 """Document id and locator key: what a gold page and a found page are compared by."""

@@ -1,0 +1,145 @@
+"""``vrag evaluate answers``: what agents answer, measured against references, gold pages and a judge."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from tests.support.ingest_material import PLANTED, settings_for
+from tests.support.judge_stub import judge_stub
+from tests.support.openai_stub import openai_stub
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.cli.main import make_app
+from vrag_ray.evaluation.folder import ROWS, EvaluationFolder, Row
+from vrag_ray.ingest import ingest
+from vrag_ray.types import VragError
+
+pytestmark = pytest.mark.usefixtures("local_ray")
+QUESTIONS: list[dict[str, object]] = [
+    {
+        "uid": "gold",
+        "question": "Which colour has the lighthouse of Ardmore?",
+        "answers": ["white", "ivory"],
+        "gold": [{"file_name": "ardmore.png", "page": 1}],
+        "kind": "single_hop",
+    },
+    {"uid": "wrong", "question": "When was the pier of Belmore built?", "answers": ["in 1907"]},
+    {"uid": "none", "question": "Who is the emperor of the zeppelins?", "answers": ["Not answerable"]},
+]
+
+
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory, local_ray: None) -> Path:
+    folder = tmp_path_factory.mktemp("answers")
+    (folder / "ardmore.txt").write_text("The lighthouse of Ardmore has the colour white.")
+    (folder / "belmore.txt").write_text("The pier of Belmore was built in 1851.")
+    ingest([folder / "ardmore.txt", folder / "belmore.txt"], settings_for(folder / "c"))
+    return folder / "c"
+
+
+@pytest.fixture
+def evaluated(collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """The command on the questions, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    questions = [{name: value for name, value in one.items() if name != "gold"} for one in QUESTIONS]
+    Path("q.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in questions))
+
+    def run(*more: object, file: str = "q.jsonl", **settings: object) -> Result:
+        Path("config.yaml").write_text(yaml.safe_dump({"embedder": PLANTED.model_dump(mode="json"), **settings}))
+        command = ["evaluate", "answers", file, "-c", str(collection), "--config", "config.yaml", *map(str, more)]
+        return CliRunner().invoke(make_app(), command)
+
+    return run
+
+
+def rows(folder: str = "vrag-evaluations/answers-q") -> dict[str, Row]:
+    return {row.uid: row for row in EvaluationFolder.open(Path(folder)).rows}
+
+
+def test_answers_abstentions_and_wrong_references_are_told_apart(evaluated: Callable[..., Result]) -> None:
+    done = evaluated()
+    assert done.exit_code == 0, f"{done.output} {done.exception!r}"
+    found = rows()
+    right = {uid: row.measures["right"] for uid, row in found.items()}
+    assert right == {"gold": 1.0, "wrong": 0.0, "none": 1.0}, found
+    assert (found["gold"].measures["contains"], found["none"].measures["abstained"]) == (1.0, 1.0)
+    assert "EM" not in found["none"].measures and found["none"].groups["answerable"] == "no"
+    assert found["gold"].groups["kind"] == "single_hop"
+    # The notice of the extractive policy is no part of what it says.
+    assert found["gold"].measures["F1"] > 0.2
+    [record] = [
+        one
+        for path in Path("vrag-evaluations/answers-q/runs/extractive").glob("*.json")
+        if (one := RunRecord.from_json(path.read_text())).question == QUESTIONS[0]["question"]
+    ]
+    assert "white" in record.answer and record.citations
+    report = CliRunner().invoke(make_app(), ["evaluate", "report", "vrag-evaluations/answers-q"])
+    page = Path(report.stdout.strip()).read_text()
+    assert "extractive right (abstained)" in page and "extractive wrong" in page and "Right: white / ivory" in page
+
+
+def test_a_killed_evaluation_asks_only_what_is_left(evaluated: Callable[..., Result]) -> None:
+    evaluated()
+    path = Path("vrag-evaluations/answers-q") / ROWS
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2]) + lines[2][:9])
+    assert evaluated().exit_code == 0
+    again = path.read_text().splitlines(keepends=True)
+    assert again[:2] == lines[:2] and len(again) == 3
+
+
+def test_a_judge_decides_what_is_right_and_is_asked_once_for_an_answer(evaluated: Callable[..., Result]) -> None:
+    with judge_stub(lambda body, number: "<judge>True</judge>") as judge:
+        command = ("--judge", judge.base_url, "--judge-model", "stub")
+        assert evaluated(*command).exit_code == 0
+        # Of a question without answer abstaining decides.
+        assert len(judge.requests) == 2
+        assert all(row.measures["right"] == 1.0 for row in rows().values())
+        assert rows()["wrong"].measures["contains"] == 0.0
+        (Path("vrag-evaluations/answers-q") / ROWS).unlink()
+        assert evaluated(*command).exit_code == 0
+        assert len(judge.requests) == 2
+
+
+def test_a_verdict_that_is_none_is_no_row_and_comes_later(evaluated: Callable[..., Result]) -> None:
+    says = ["perhaps"]
+    with judge_stub(lambda body, number: says[-1]) as judge:
+        command = ("--judge", judge.base_url, "--judge-model", "stub")
+        failed = evaluated(*command)
+        assert failed.exit_code != 0 and "2 of 3 runs have no result" in str(failed.exception)
+        assert list(rows()) == ["none"]
+        says.append("<judge>False</judge>")
+        assert evaluated(*command).exit_code == 0
+        assert rows()["gold"].measures["right"] == 0.0
+
+
+def test_gold_pages_that_the_collection_has_not_are_named(evaluated: Callable[..., Result]) -> None:
+    Path("gold.jsonl").write_text(f"{json.dumps(QUESTIONS[0])}\n")
+    with pytest.raises(VragError, match=r"'gold': gold file 'ardmore\.png' is not in the collection"):
+        raise evaluated(file="gold.jsonl").exception or AssertionError
+
+
+def test_questions_to_an_endpoint_are_asked_side_by_side(evaluated: Callable[..., Result]) -> None:
+    many = [{"uid": f"u{n}", "question": f"Which colour has lighthouse {n}?", "answers": ["white"]} for n in range(16)]
+    Path("many.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in many))
+
+    def slow(_body: object, _number: int) -> str:
+        time.sleep(0.5)
+        return "<answer>white</answer>"
+
+    with openai_stub(slow) as stub:
+        openai = {"base_url": stub.base_url, "model": "stub", "api_key": "none"}
+        done = evaluated("--agent", "vrag", "--concurrency", 16, file="many.jsonl", openai=openai)
+    assert done.exit_code == 0, f"{done.output} {done.exception!r}"
+    found = rows("vrag-evaluations/answers-many")
+    assert all(row.measures["right"] == 1.0 for row in found.values())
+    header = EvaluationFolder.open(Path("vrag-evaluations/answers-many")).header
+    assert header.subject["model"] == "stub"
+    # One after the other they would take as long as all together.
+    assert max(row.seconds for row in found.values()) < sum(row.seconds for row in found.values()) / 4
