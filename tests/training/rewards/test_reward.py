@@ -77,6 +77,7 @@ def test_weights_that_are_no_shares_are_refused(shares: tuple[float, float, floa
         ("in the year 1987", "1987", 0.0, 0.5),
         ("", "x", 0.0, 0.0),
         ("3,467 MWh", "3467 mwh", 1.0, 1.0),
+        ("“the «harbour»”", "harbour", 1.0, 1.0),
     ],
 )
 def test_answers_are_compared_by_their_words(answer: str, reference: str, match: float, overlap: float):

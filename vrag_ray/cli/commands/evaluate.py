@@ -103,6 +103,37 @@ def retrieval(
     _show(folder, as_json)
 
 
+@evaluate.command(name="mteb")
+def mteb_tasks(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Tasks or benchmarks of mteb: 'ViDoRe(v2)'.")],
+    out: OutOption = None,
+    mode: ModeOption = None,
+    config: ConfigOption = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Run retrieval tasks of mteb, ViDoRe among them, by mteb's own runner over this engine. Data is downloaded."""
+    from vrag_ray.cli.progress import shown_progress
+    from vrag_ray.evaluation.mteb_search import run_mteb, tasks_named
+    from vrag_ray.ingest import ingest
+
+    tasks_named(names)
+    settings, target = load(config, None), out or Path(FOLDER) / "mteb"
+
+    def shown(paths: Sequence[str | Path], chosen: Settings) -> None:
+        with shown_progress() as on_progress:
+            ingest(paths, chosen, on_progress=on_progress)
+
+    with ray_behind_terminal():
+        scores = run_mteb(settings, names, target, shown, mode or ["hybrid"])
+    if as_json:
+        typer.echo(json.dumps(scores))
+        return
+    for asked, by_task in scores.items():
+        for task, score in by_task.items():
+            typer.echo(f"{task:40} {asked:10} {score:.4f}")
+    typer.echo(f"mteb's own results and predictions are in {target}")
+
+
 @evaluate.command()
 def answers(
     examples: Annotated[

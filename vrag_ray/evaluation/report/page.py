@@ -13,6 +13,8 @@ from vrag_ray.evaluation.summary import Summary, measure_names, summaries, told_
 from vrag_ray.types.redaction import scrub
 
 FOUND_SHOWN = 10
+NOT_BETTER = frozenset({"abstained", "steps", "tokens"})
+"""Measures of which more is not better."""
 
 
 def report_page(folder: EvaluationFolder) -> str:
@@ -30,7 +32,7 @@ def report_page(folder: EvaluationFolder) -> str:
     title = f"Evaluation: {header.suite}"
     body = [
         f"<h1>{escape(title)}</h1>",
-        f"<p>{header.questions:,} questions, {len(header.systems)} systems ({escape(', '.join(header.systems))}).</p>",
+        f"<p>{header.questions:,} questions, asked of {escape(', '.join(header.systems))}.</p>",
         missing,
         "<h2>Results</h2>",
         _table(whole, names, "Means over all questions"),
@@ -54,9 +56,10 @@ def report_page(folder: EvaluationFolder) -> str:
 def _table(found: Sequence[Summary], names: Sequence[str], caption: str) -> str:
     """Of systems, or of groups: the best of each column among those of one group is bold."""
     best: dict[tuple[str, str], float] = defaultdict(float)
-    for one in found:
-        for name, value in one.means.items():
-            best[one.group, name] = max(best[one.group, name], value)
+    if len({one.system for one in found}) > 1:
+        for one in found:
+            for name, value in one.means.items():
+                best[one.group, name] = max(best[one.group, name], value) if name not in NOT_BETTER else 0.0
     lines = []
     for one in found:
         label = f"{one.system}, {one.group}" if one.group else one.system
