@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from vrag_ray import drawing
 from vrag_ray.types import VragError
 
 REPORT = "northmere-energy-yearbook-2024.pdf"
@@ -64,6 +65,7 @@ def _makers() -> Mapping[str, Callable[[], bytes]]:
 def _edition() -> str:
     """A digest of the code that draws, so that a new release redraws an old folder."""
     digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
+    for folder in (Path(__file__).parent, Path(drawing.__file__).parent):
+        for source in sorted(folder.glob("*.py")):
+            digest.update(source.read_bytes())
     return digest.hexdigest()

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 import pymupdf
 
 from vrag_ray.demo import facts
-from vrag_ray.demo.canvas import (
+from vrag_ray.demo.scenery import draw_turbine, draw_waves
+from vrag_ray.drawing.canvas import (
     CORAL,
     INK,
     MIST,
@@ -22,9 +23,9 @@ from vrag_ray.demo.canvas import (
     Canvas,
     Face,
     Style,
+    finished,
 )
-from vrag_ray.demo.charts import Series, column_chart, line_chart
-from vrag_ray.demo.scenery import draw_turbine, draw_waves
+from vrag_ray.drawing.charts import Series, column_chart, line_chart
 
 WIDTH, HEIGHT, MARGIN = 595.0, 842.0, 62.0
 COLUMN = WIDTH - 2 * MARGIN
@@ -53,14 +54,6 @@ def write_report() -> bytes:
         canvas.finish()
     document.set_toc([[1, heading, number] for number, (heading, _) in enumerate(pages, start=1)])
     return finished(document, TITLE)
-
-
-def finished(document: pymupdf.Document, title: str) -> bytes:
-    """The bytes of ``document``, the same on every run: no random id, no clock in the metadata."""
-    document.set_metadata({"title": title, "producer": "vrag_ray demo", "creationDate": "D:20250301090000Z"})
-    data: bytes = document.tobytes(garbage=3, deflate=True, no_new_id=True)
-    document.close()
-    return data
 
 
 def _furniture(canvas: Canvas, heading: str, number: int) -> None:

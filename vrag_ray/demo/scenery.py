@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from vrag_ray.demo.canvas import WHITE, Area, Canvas, Colour, Point
+from vrag_ray.drawing.canvas import WHITE, Area, Canvas, Colour, Point
 
 
 def draw_turbine(canvas: Canvas, foot: Point, size: float, *, angle: float, colour: Colour = WHITE) -> Point:

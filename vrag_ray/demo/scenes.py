@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from vrag_ray.demo.canvas import (
+from vrag_ray.demo.scenery import draw_turbine, draw_waves
+from vrag_ray.drawing.canvas import (
     CORAL,
     INK,
     NAVY,
@@ -20,7 +21,6 @@ from vrag_ray.demo.canvas import (
     Style,
     wrap,
 )
-from vrag_ray.demo.scenery import draw_turbine, draw_waves
 
 WIDTH, HEIGHT = 640, 360
 _HORIZON = 268.0

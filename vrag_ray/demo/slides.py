@@ -7,10 +7,24 @@ from collections.abc import Callable, Sequence
 import pymupdf
 
 from vrag_ray.demo import facts
-from vrag_ray.demo.canvas import CORAL, INK, MIST, MUTED, NAVY, SAND, TEAL, WHITE, Align, Area, Canvas, Face, Style
-from vrag_ray.demo.charts import bar_chart, column_chart
-from vrag_ray.demo.report import finished
 from vrag_ray.demo.scenery import draw_turbine, draw_waves
+from vrag_ray.drawing.canvas import (
+    CORAL,
+    INK,
+    MIST,
+    MUTED,
+    NAVY,
+    SAND,
+    TEAL,
+    WHITE,
+    Align,
+    Area,
+    Canvas,
+    Face,
+    Style,
+    finished,
+)
+from vrag_ray.drawing.charts import bar_chart, column_chart
 
 WIDTH, HEIGHT, MARGIN = 960.0, 540.0, 64.0
 BODY = Style(22)

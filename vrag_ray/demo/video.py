@@ -12,8 +12,8 @@ from av.subtitles.stream import SubtitleStream
 from av.subtitles.subtitle import SubtitleSet
 
 from vrag_ray.demo import facts
-from vrag_ray.demo.canvas import Canvas
 from vrag_ray.demo.scenes import HEIGHT, WIDTH, draw_caption, draw_scene
+from vrag_ray.drawing.canvas import Canvas
 
 FRAMES_PER_SECOND = 4
 _MILLISECOND = Fraction(1, 1000)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 
 evaluate = typer.Typer(name="evaluate", help="Measure how good searches are, and compare.", no_args_is_help=True)
 FOLDER = "vrag-evaluations"
+
+
+class Suite(StrEnum):
+    """Questions that need no file."""
+
+    GENERATED = "generated"
+
+
 OutOption = Annotated[
     Path | None,
     typer.Option(
@@ -137,14 +146,19 @@ def mteb_tasks(
 @evaluate.command()
 def answers(
     examples: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            metavar="FILE",
+            metavar="[FILE]",
             exists=True,
             dir_okay=False,
             help="Questions, answers, gold pages: the original's unified JSON or Parquet, or JSON lines.",
         ),
-    ],
+    ] = None,
+    suite: Annotated[
+        Suite | None, typer.Option(help="In place of a FILE: documents and questions that are made here.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of --suite: another seed, other documents.")] = 0,
+    harbours: Annotated[int, typer.Option(min=2, max=20, help="Of --suite: ten questions a harbour.")] = 6,
     collection: CollectionOption = None,
     agent: Annotated[
         list[str] | None, typer.Option(help="extractive, or with a model vimrag or vrag (repeatable).  [extractive]")
@@ -159,16 +173,28 @@ def answers(
     """Ask agents questions of known answers: exact match, F1, ANLS, a judge's verdict, abstentions, citations."""
     if (judge is None) != (judge_model is None):
         raise typer.BadParameter("--judge and --judge-model go together")
+    if (examples is None) == (suite is None):
+        raise typer.BadParameter("give a FILE, or --suite")
+    if suite is not None and collection is not None:
+        raise typer.BadParameter("--suite makes a collection of its own", param_hint="--collection")
     from vrag_ray.config import OpenAiConfig
     from vrag_ray.evaluation.run import Plan, run_answers
     from vrag_ray.serving.in_process import require_collection
 
     settings = load(config, collection)
-    require_collection(settings.collection)
     endpoint = None
     if judge is not None and judge_model is not None:
         endpoint = OpenAiConfig(base_url=judge, model=judge_model, temperature=0.0)
-    plan = Plan(out or Path(FOLDER) / f"answers-{examples.stem}", settings, concurrency=concurrency)
+    name = f"generated-{harbours}-{seed}" if examples is None else f"answers-{examples.stem}"
+    plan = Plan(out or Path(FOLDER) / name, settings, concurrency=concurrency)
+    if examples is None:
+        from vrag_ray.worlds.harbours.suite import write_suite
+
+        documents, examples = write_suite(plan.out / "suite", seed, harbours)
+        plan = replace(plan, settings=plan.own_settings)
+        with _ingesting() as ingest:
+            ingest([documents], plan.settings)
+    require_collection(plan.settings.collection)
     with _counting("questions") as on_done:
         folder = run_answers(plan, examples, agent or ["extractive"], endpoint, on_done)
     _show(folder, as_json)

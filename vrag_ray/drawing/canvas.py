@@ -154,6 +154,14 @@ class Canvas:
         return y
 
 
+def finished(document: pymupdf.Document, title: str) -> bytes:
+    """The bytes of ``document``, the same on every run: no random id, no clock in the metadata."""
+    document.set_metadata({"title": title, "producer": "vrag_ray demo", "creationDate": "D:20250301090000Z"})
+    data: bytes = document.tobytes(garbage=3, deflate=True, no_new_id=True)
+    document.close()
+    return data
+
+
 @lru_cache(maxsize=10_000)
 def measure(text: str, style: Style) -> float:
     """Width of one line in points."""

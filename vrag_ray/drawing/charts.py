@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from vrag_ray.demo.canvas import (
+from vrag_ray.drawing.canvas import (
     INK,
     MUTED,
     NAVY,

@@ -1,0 +1,1 @@
+"""A suite that is made, not downloaded: small visual documents of harbours, and questions whose answers are known."""
