@@ -14,6 +14,7 @@ JOBS = ROOT / "jobs"
 COMMANDS = {
     "construct": ["train", "construct"],
     "embed": ["embed"],
+    "evaluate": ["evaluate"],
     "ingest": ["ingest"],
     "train_retriever": ["train", "retriever"],
     "train_rl": ["train", "rl"],
