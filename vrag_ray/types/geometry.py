@@ -7,7 +7,7 @@ down. So one box fits any resolution of the same page.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vrag_ray.types.errors import VragError
@@ -63,3 +63,13 @@ class Word:
 
     text: str
     box: Box
+
+    def __reduce__(self) -> tuple[Callable[..., Word], tuple[str, float, float, float, float]]:
+        """Pickled by its five values. A page has hundreds of words, and a state as dataclasses write it takes as long
+        to read as an answer to find."""
+        box = self.box
+        return _word, (self.text, box.x0, box.y0, box.x1, box.y1)
+
+
+def _word(text: str, x0: float, y0: float, x1: float, y1: float) -> Word:
+    return Word(text, Box(x0, y0, x1, y1))

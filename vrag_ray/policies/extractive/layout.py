@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import fmean
 
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.types import Box, PageText, Word, around
@@ -121,13 +120,13 @@ def text_sentences(text: str) -> list[Span]:
 
 def _level(word: Word, row: Sequence[Word]) -> bool:
     recent = row[-12:]
-    centre = fmean((one.box.y0 + one.box.y1) / 2 for one in recent)
-    height = fmean(one.box.y1 - one.box.y0 for one in recent)
+    centre = sum(one.box.y0 + one.box.y1 for one in recent) / 2 / len(recent)
+    height = sum(one.box.y1 - one.box.y0 for one in recent) / len(recent)
     return abs((word.box.y0 + word.box.y1) / 2 - centre) < 0.5 * min(height, word.box.y1 - word.box.y0)
 
 
 def _cells(words: Sequence[Word], aspect: float) -> Iterable[Span]:
-    height = fmean(word.box.y1 - word.box.y0 for word in words)
+    height = sum(word.box.y1 - word.box.y0 for word in words) / len(words)
     cell: list[Word] = []
     for word in words:
         if cell and (word.box.x0 - cell[-1].box.x1) * aspect > CELL_GAP * height:
