@@ -251,9 +251,11 @@ def test_a_sdk_reader_who_hangs_up_ends_the_generation(sdk: openai.OpenAI, stub:
 def test_a_sdk_reader_who_hangs_up_ends_the_run_and_its_generation(
     sdk: openai.OpenAI, stub: Stub, service: LocalService
 ):
-    left = stub.left
+    left, asked = stub.left, len(stub.requests)
     stream = sdk.chat.completions.create(model="vimrag", messages=_user("Think slowly."), stream=True)
     first = next(iter(stream))
+    # The first piece says that the run has begun; a generation that has not could not be ended.
+    _until(lambda: len(stub.requests) > asked)
     stream.close()
     url = f"{service.base_url}/v1/runs/{first.id.removeprefix('chatcmpl-')}"
     _until(lambda: httpx.get(url).status_code == 200)
