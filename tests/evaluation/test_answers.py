@@ -112,7 +112,7 @@ def test_a_verdict_that_is_none_is_no_row_and_comes_later(evaluated: Callable[..
     with judge_stub(lambda body, number: says[-1]) as judge:
         command = ("--judge", judge.base_url, "--judge-model", "stub")
         failed = evaluated(*command)
-        assert failed.exit_code != 0 and "2 of 3 runs have no result" in str(failed.exception)
+        assert failed.exit_code != 0 and "2 of 3 have no result" in str(failed.exception)
         assert list(rows()) == ["none"]
         says.append("<judge>False</judge>")
         assert evaluated(*command).exit_code == 0

@@ -97,6 +97,15 @@ def test_killed_in_the_middle_and_done_again_it_ends_with_the_same_table(beir: P
         raise vrag(*command[:-1], "text").exception or AssertionError
 
 
+def test_another_corpus_of_the_same_name_is_not_taken_for_the_old_one(beir: Path) -> None:
+    command = ("retrieval", beir, "--config", "config.yaml", "--mode", "lexical")
+    good(*command)
+    with (beir / "corpus.jsonl").open("a") as stream:
+        stream.write(json.dumps({"_id": "new", "text": "the osprey nests here"}) + "\n")
+    with pytest.raises(VragError, match=r"holds another evaluation .*corpus: "):
+        raise vrag(*command).exception or AssertionError
+
+
 def outlined(path: Path, birds: tuple[str, ...]) -> Path:
     document = pymupdf.open()
     for text in ("Contents", *(f"The {bird} nests on this page." for bird in birds), "Index of birds"):

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
+from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.serving.in_process import AnswerSystem
 from vrag_ray.training.data.examples import Example
@@ -37,44 +37,21 @@ async def evaluate_answers(
     *,
     judge: Judge | None = None,
     concurrency: int = 4,
-    on_done: Callable[[int, int], None] | None = None,
+    on_done: OnDone | None = None,
 ) -> None:
-    """Questions that ``folder`` has are not asked again. ``gold`` has the pages of each question, by its uid.
-
-    Every run is kept whole, in ``runs`` of the folder. Raises VragError at the end where runs failed or were not
-    judged; the same call does those again.
+    """See ``ask_all``. ``gold`` has the pages of each question, by its uid. Every run is kept whole, in ``runs`` of the
+    folder. Raises VragError at the end where runs failed or were not judged.
     """
-    total = len(examples) * len(folder.header.systems)
-    done = len(folder.rows)
-    problems: list[VragError] = []
-    waiting = iter(
-        [(agent, one) for agent in folder.header.systems for one in examples if not folder.has(agent, one.uid)]
-    )
 
-    async def work() -> None:
-        nonlocal done
-        for agent, example in waiting:
-            try:
-                began = time.perf_counter()
-                record = await _asked(system, example, agent)
-                seconds = time.perf_counter() - began
-                measures = await measured(record, example, gold.get(example.uid, ()), judge)
-            except VragError as error:
-                problems.append(error)
-                continue
-            _keep(folder.root / RUNS / agent, example.uid, record)
-            folder.add(_row(record, example, agent, measures, seconds))
-            done += 1
-            if on_done is not None:
-                on_done(done, total)
+    async def ask(example: Example, agent: str) -> Row:
+        began = time.perf_counter()
+        record = await _asked(system, example, agent)
+        seconds = time.perf_counter() - began
+        measures = await measured(record, example, gold.get(example.uid, ()), judge)
+        _keep(folder.root / RUNS / agent, example.uid, record)
+        return _row(record, example, agent, measures, seconds)
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(concurrency):
-            group.create_task(work())
-    if problems:
-        raise VragError(
-            f"{len(problems)} of {total} runs have no result, the first for: {problems[0]}; do the same again"
-        )
+    await ask_all(examples, folder, ask, concurrency=concurrency, on_done=on_done)
 
 
 async def measured(

@@ -7,18 +7,18 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from urllib.parse import unquote
 
 from vrag_ray.client.schemas import SearchHit
 from vrag_ray.evaluation.suite import RetrievalQuery, RetrievalSuite
+from vrag_ray.ingest.parquet.rows import row_names
 from vrag_ray.types import Document, VragError
 
 _ROWS_TOGETHER = 1_000
-TABLE = "corpus.parquet"
+CORPUS, TABLE = "corpus.jsonl", "corpus.parquet"
 
 
 def is_beir(folder: Path) -> bool:
-    return (folder / "corpus.jsonl").is_file() and (folder / "queries.jsonl").is_file()
+    return (folder / CORPUS).is_file() and (folder / "queries.jsonl").is_file()
 
 
 def judged_queries(folder: Path, split: str) -> list[RetrievalQuery]:
@@ -32,7 +32,7 @@ def judged_queries(folder: Path, split: str) -> list[RetrievalQuery]:
 
 def beir_suite(name: str, queries: Sequence[RetrievalQuery], documents: Sequence[Document]) -> RetrievalSuite:
     """``documents`` are those made of ``corpus_table``."""
-    names = {document.doc_id: [unquote(uri.rpartition("#")[2]) for uri in document.uris] for document in documents}
+    names = row_names(documents)
 
     def items_of(hit: SearchHit) -> Sequence[str]:
         # Texts that the corpus has twice are one document here, with both names.
@@ -51,7 +51,7 @@ def corpus_table(folder: Path, target: Path) -> Path:
     part = target.with_suffix(".part")
     with pq.ParquetWriter(part, schema) as writer:
         rows: list[dict[str, str]] = []
-        for row in _objects(folder / "corpus.jsonl", ("_id",)):
+        for row in _objects(folder / CORPUS, ("_id",)):
             title, text = str(row.get("title") or ""), str(row.get("text") or "")
             together = "\n\n".join(filter(None, (title.strip(), text.strip())))
             if together:

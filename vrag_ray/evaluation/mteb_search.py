@@ -8,11 +8,11 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
 
 from vrag_ray.config import Settings
 from vrag_ray.evaluation.run import Ingest
 from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.ingest.parquet.rows import row_names
 from vrag_ray.types import HYBRID, Query, SearchAnswer, VragError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class MtebSearch:
         **_: object,
     ) -> None:
         """Ingest the corpus: a document an item, of its text and title or of its picture. What is there is skipped."""
-        folder = self._root / "-".join((task_metadata.name, hf_subset, hf_split))
+        folder = self._root / "-".join((task_metadata.name, task_metadata.revision, hf_subset, hf_split))
         folder.mkdir(parents=True, exist_ok=True)
         table = folder / "corpus.parquet"
         if not table.exists():
@@ -87,8 +87,7 @@ class MtebSearch:
     async def _searched(self, settings: Settings, queries: Dataset, top_k: int) -> dict[str, dict[str, float]]:
         retriever = await ShardedRetriever.start(settings)
         try:
-            documents = retriever.collection.documents()
-            names = {one.doc_id: [unquote(uri.rpartition("#")[2]) for uri in one.uris] for one in documents}
+            names = row_names(retriever.collection.documents())
             found: dict[str, dict[str, float]] = {}
             for uids, asked in _batches(queries):
                 answer = await retriever.search(asked, top_k=top_k, mode=self._mode)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from vrag_ray.client.schemas import SearchRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
 from vrag_ray.evaluation.ranking import rank_measures
+from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.evaluation.suite import RetrievalQuery, RetrievalSuite
 from vrag_ray.serving.in_process import AnswerSystem
-from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 
 
@@ -21,37 +20,14 @@ async def evaluate_retrieval(
     folder: EvaluationFolder,
     *,
     concurrency: int = 4,
-    on_done: Callable[[int, int], None] | None = None,
+    on_done: OnDone | None = None,
 ) -> None:
-    """Queries that ``folder`` has are not asked again. ``on_done`` is told how many of how many there are.
+    """See ``ask_all``. Raises VragError at the end where searches failed."""
 
-    Raises VragError at the end where searches failed; what was found is kept, and the same call asks the others again.
-    """
-    total = len(suite.queries) * len(folder.header.systems)
-    done = len(folder.rows)
-    problems: list[VragError] = []
-    # One iterator for all: who is free takes the next.
-    waiting = iter(
-        [(mode, query) for mode in folder.header.systems for query in suite.queries if not folder.has(mode, query.uid)]
-    )
+    async def ask(query: RetrievalQuery, mode: str) -> Row:
+        return await _asked(system, suite, query, mode)
 
-    async def work() -> None:
-        nonlocal done
-        for mode, query in waiting:
-            try:
-                folder.add(await _asked(system, suite, query, mode))
-            except VragError as error:
-                problems.append(error)
-                continue
-            done += 1
-            if on_done is not None:
-                on_done(done, total)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(concurrency):
-            group.create_task(work())
-    if problems:
-        raise VragError(f"{len(problems)} of {total} searches failed, the first with: {problems[0]}; do the same again")
+    await ask_all(suite.queries, folder, ask, concurrency=concurrency, on_done=on_done)
 
 
 async def _asked(system: AnswerSystem, suite: RetrievalSuite, query: RetrievalQuery, mode: str) -> Row:

@@ -20,15 +20,17 @@ from vrag_ray.config import OpenAiConfig, Settings
 from vrag_ray.corpus.model import DecodeOptions
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.evaluation.answers import ANSWER_MEASURES, evaluate_answers
-from vrag_ray.evaluation.beir import TABLE, beir_suite, corpus_table, judged_queries
+from vrag_ray.evaluation.beir import CORPUS, TABLE, beir_suite, corpus_table, judged_queries
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
 from vrag_ray.evaluation.outline import outline_suite
 from vrag_ray.evaluation.retrieval import evaluate_retrieval
+from vrag_ray.evaluation.side_by_side import OnDone
 from vrag_ray.evaluation.suite import RetrievalSuite
 from vrag_ray.evaluation.summary import table
 from vrag_ray.evaluation.trec import write_qrels, write_run
 from vrag_ray.index.search.retriever import RetrieverStatus
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.files import digest_of
 from vrag_ray.serving.in_process import local_system
 from vrag_ray.training.data.examples import Example
 from vrag_ray.training.data.files import load_examples
@@ -43,7 +45,6 @@ PACKAGES = ("vrag-ray", "ray", "faiss-cpu", "faiss-gpu", "pylance", "onnxruntime
 
 Ingest = Callable[[Sequence[str | Path], Settings], object]
 """``vrag_ray.ingest.ingest``, with what shows its progress."""
-OnDone = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,25 +73,28 @@ def run_outline(
     settings = plan.own_settings
     options = DecodeOptions.from_config(settings.corpus)
     with Sandbox(settings.corpus.limits) as sandbox:
-        probes = {pdf.name: (_doc_id(pdf), sandbox.probe(pdf, pdf.name, options)) for pdf in pdfs}
+        probes = {pdf.name: (digest_of(pdf)[0], sandbox.probe(pdf, pdf.name, options)) for pdf in pdfs}
     suite = outline_suite(probes, paraphrases)
     ingest(list(pdfs), settings)
-    return asyncio.run(_run(plan, settings, suite, on_done))
+    return asyncio.run(_run(plan, settings, suite, on_done, {}))
 
 
 def run_beir(plan: Plan, folder: Path, split: str, ingest: Ingest, on_done: OnDone | None) -> EvaluationFolder:
     """Raises VragError as ``judged_queries``, before anything is ingested."""
     queries = judged_queries(folder, split)
-    settings = plan.own_settings
-    plan.out.mkdir(parents=True, exist_ok=True)
-    corpus = plan.out / TABLE
+    # Another corpus of the same name is another collection, and no continuation of this evaluation.
+    digest = digest_of(folder / CORPUS)[0][:12]
+    place = plan.out / f"corpus-{digest}"
+    settings = plan.settings.model_copy(update={"collection": str(place / COLLECTION), "collections": {}})
+    place.mkdir(parents=True, exist_ok=True)
+    corpus = place / TABLE
     if not corpus.exists():
         corpus_table(folder, corpus)
     chosen = settings.ingest.model_copy(update={"content_column": "text"})
     ingest([corpus], settings.model_copy(update={"ingest": chosen}))
     documents = Collection.open(settings.collection).documents()
     suite = beir_suite(f"{folder.resolve().name}/{split}", queries, documents)
-    return asyncio.run(_run(plan, settings, suite, on_done))
+    return asyncio.run(_run(plan, settings, suite, on_done, {"corpus": digest}))
 
 
 def run_answers(
@@ -147,7 +151,9 @@ async def _run_answers(
     return folder
 
 
-async def _run(plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: OnDone | None) -> EvaluationFolder:
+async def _run(
+    plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: OnDone | None, corpus: Mapping[str, str]
+) -> EvaluationFolder:
     async with local_system(settings) as system:
         status = await system.status()
         modes = plan.modes or (*dict.fromkeys((HYBRID, *status.legs)),)
@@ -156,7 +162,7 @@ async def _run(plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: O
             suite=suite.name,
             suite_hash=suite.digest,
             questions=len(suite.queries),
-            subject=_retrieval_subject(status, settings),
+            subject={**_retrieval_subject(status, settings), **corpus},
             systems=modes,
             environment=environment(),
         )
@@ -189,12 +195,6 @@ def _retrieval_subject(status: RetrieverStatus, settings: Settings) -> dict[str,
         "candidates": str(settings.index.candidates),
         "reranker": "none" if settings.reranker is None else settings.reranker.model,
     }
-
-
-def _doc_id(path: Path) -> str:
-    """Of the document that ingest makes of the file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def environment() -> dict[str, str]:

@@ -97,7 +97,7 @@ class CollectionFiles:
 
         Raises OSError where ``source`` cannot be read, StorageError where the collection does not take it.
         """
-        doc_id, size = _sha256(source)
+        doc_id, size = digest_of(source)
         name = f"blobs/{doc_id}"
         with (
             source.open("rb") as reader,
@@ -105,7 +105,7 @@ class CollectionFiles:
         ):
             if self.is_local:
                 target = Path(f"{self._base}/{name}")
-                if target.exists() and _sha256(target)[0] == doc_id:
+                if target.exists() and digest_of(target)[0] == doc_id:
                     return doc_id, size
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with _replacing(target) as writer:
@@ -157,8 +157,8 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
         os.close(directory)
 
 
-def _sha256(path: Path) -> tuple[str, int]:
-    """The hex digest and the number of bytes of a file."""
+def digest_of(path: Path) -> tuple[str, int]:
+    """The SHA-256 in hex, which names a document, and the number of bytes of a file."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as stream:
         while chunk := stream.read(_CHUNK):

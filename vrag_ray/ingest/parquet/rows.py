@@ -4,18 +4,18 @@ file has in one page."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import PurePath
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from vrag_ray.corpus.formats.text import TITLE_CHARS
 from vrag_ray.corpus.model import clean
 from vrag_ray.corpus.sniff import HEAD_BYTES, fitting_name
 from vrag_ray.ingest.parquet.layout import ROWS_TOGETHER, RowRange, is_text, opened
-from vrag_ray.types import Meta, MetaValue
+from vrag_ray.types import Document, Meta, MetaValue
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,6 +56,12 @@ def row_documents(location: str, uri: str, name: str, rows: RowRange) -> Iterato
                     number += 1
     except OSError as error:
         yield RowDocument(f"{uri}#rows={number}-{last}", f"{name}, rows {number} to {last},", error)
+
+
+def row_names(documents: Iterable[Document]) -> dict[str, list[str]]:
+    """By document id, the ids (or ``row=<number>``) of the rows that it was made of: rows of one content are one
+    document."""
+    return {one.doc_id: [unquote(uri.rpartition("#")[2]) for uri in one.uris] for one in documents}
 
 
 def _rows_of_a_batch(rows: RowRange) -> int:

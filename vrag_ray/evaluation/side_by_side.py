@@ -1,0 +1,61 @@
+"""Questions put to systems side by side, so many at once, and written down as they are answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from vrag_ray.evaluation.folder import EvaluationFolder, Row
+from vrag_ray.types import VragError
+
+
+class Asked(Protocol):
+    """A question of a suite."""
+
+    @property
+    def uid(self) -> str: ...
+
+
+Question = TypeVar("Question", bound=Asked)
+OnDone = Callable[[int, int], None]
+"""Told how many of how many are answered."""
+
+
+async def ask_all(
+    questions: Sequence[Question],
+    folder: EvaluationFolder,
+    ask: Callable[[Question, str], Awaitable[Row]],
+    *,
+    concurrency: int,
+    on_done: OnDone | None,
+) -> None:
+    """Every question to every system of ``folder`` that it has no row of.
+
+    Raises VragError at the end where ``ask`` did; the other rows are kept, and the same call asks what is missing.
+    """
+    total = len(questions) * len(folder.header.systems)
+    done = len(folder.rows)
+    problems: list[VragError] = []
+    # One iterator for all: who is free takes the next.
+    waiting = iter(
+        [(system, one) for system in folder.header.systems for one in questions if not folder.has(system, one.uid)]
+    )
+
+    async def work() -> None:
+        nonlocal done
+        for system, question in waiting:
+            try:
+                folder.add(await ask(question, system))
+            except VragError as error:
+                problems.append(error)
+                continue
+            done += 1
+            if on_done is not None:
+                on_done(done, total)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(concurrency):
+            group.create_task(work())
+    if problems:
+        raise VragError(f"{len(problems)} of {total} have no result, the first: {problems[0]}; do the same again")
