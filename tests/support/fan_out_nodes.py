@@ -1,24 +1,28 @@
 """Real shard actors on three Ray nodes, whose scans take a planted time, asked at random moments.
 
 Run as a program it prints one line of JSON: seconds until each search was answered, with all nodes (``whole``) and once
-one of them has been killed (``degraded``), and of how many shards a replica was lost with it.
+one of them has been killed (``degraded``), and of how many shards a replica was lost with it; ``measured`` runs it so.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
+import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tests.support.paths import ROOT
 from tests.support.planted import DIM, EMBEDDER, plant
 from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards import shard_pool
@@ -32,7 +36,30 @@ WHOLE = FanOutModel(
 )
 SEARCHES = 400
 SHARDS_OF_A_NODE = 2
+TIMEOUT_S = 300
 CONFIG = IndexConfig(shards=WHOLE.shards, replicas=WHOLE.replicas, threads=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Seconds of each search, and of how many shards a replica was lost in between."""
+
+    whole: list[float]
+    degraded: list[float]
+    lost: int
+
+
+def measured() -> Measured:
+    """In a process and a Ray of its own."""
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("VRAG_", "RAY_"))}
+    path = os.pathsep.join(filter(None, (str(ROOT), bare.get("PYTHONPATH"))))
+    command = [sys.executable, "-m", "tests.support.fan_out_nodes"]
+    environment = bare | {"RAY_AUTH_MODE": "disabled", "PYTHONPATH": path}
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT_S
+        )
+    return Measured(**json.loads(done.stdout))
 
 
 class PacedShard(shard_pool.IndexShard):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +49,7 @@ class PlantedEmbedder:
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = np.stack([sum((_word_vector(word) for word in text.split()), np.zeros(DIM)) for text in texts])
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        return (rows / np.where(norms == 0, 1, norms)).astype(np.float32)
+        return np.asarray(rows / np.where(norms == 0, 1, norms), np.float32)
 
 
 def make_planted(config: EmbedderConfig) -> PlantedEmbedder:
@@ -65,10 +65,15 @@ def doc_id_of(name: str) -> str:
     return hashlib.sha256(name.encode()).hexdigest()
 
 
-def stored(name: str, page: int, text: str, window: int = 0, **meta: MetaValue) -> StoredPassage:
+def stored(
+    name: str, page: int, text: str, window: int = 0, meta: Mapping[str, MetaValue] | None = None
+) -> StoredPassage:
     doc_id, locator = doc_id_of(name), Locator(page=page)
-    passage = Passage(passage_id(doc_id, locator, window), doc_id, PassageKind.PAGE, locator, window, text, meta=meta)
-    return StoredPassage(passage, page - 1, PlantedEmbedder().vectors([text])[0].astype(np.float16).tobytes(), EMBEDDER)
+    vector = PlantedEmbedder().vectors([text])[0].astype(np.float16).tobytes()
+    passage = Passage(
+        passage_id(doc_id, locator, window), doc_id, PassageKind.PAGE, locator, window, text, meta=meta or {}
+    )
+    return StoredPassage(passage, page - 1, vector, EMBEDDER)
 
 
 def document(name: str, uri: str | None = None, units: int = 1) -> Document:
@@ -85,6 +90,6 @@ def plant(root: Path, pages: dict[str, list[str]], **meta: MetaValue) -> None:
             blob = root / f"../{name}.bytes"
             blob.write_bytes(name.encode())
             writer.files.add_blob(blob)
-            writer.add_passages([stored(name, i, text, **meta) for i, text in enumerate(texts, start=1)])
+            writer.add_passages([stored(name, i, text, meta=meta) for i, text in enumerate(texts, start=1)])
         writer.commit_documents([document(name, units=len(texts)) for name, texts in pages.items()])
         writer.publish("planted")

@@ -30,7 +30,9 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
         for number in range(60):
             name = f"doc{number}"
             texts = [words[(number + page) % 6] for page in range(1, 5)]
-            writer.add_passages([stored(name, p, t, year=1990 + number) for p, t in enumerate(texts, start=1)])
+            writer.add_passages(
+                [stored(name, p, t, meta={"year": 1990 + number}) for p, t in enumerate(texts, start=1)]
+            )
             writer.commit_documents([document(name, units=4)])
         writer.publish("ties")
     return Collection.open(root)
