@@ -17,7 +17,7 @@ def settings_for(root: Path | str, *, embedder: EmbedderConfig = PLANTED, **inge
     return Settings(
         collection=str(root),
         embedder=embedder,
-        corpus=CorpusConfig(pages_per_item=4, limits=DecodeLimits(cpu_seconds=5, wall_seconds=10.0)),
+        corpus=CorpusConfig(pages_per_item=4, limits=DecodeLimits(cpu_seconds=30, wall_seconds=120.0)),
         ingest=IngestConfig.model_validate({"commit_pages": 8} | ingest_options),
     )
 
