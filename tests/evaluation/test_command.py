@@ -59,7 +59,7 @@ def test_a_data_set_of_the_form_of_beir_is_searched_by_every_leg_and_scored_as_o
     folder = EvaluationFolder.open(root)
     assert folder.header.systems == ("hybrid", "lexical", "text") and folder.is_complete
     # Both names of the text that is there twice were found, and the empty document is none.
-    [first] = [row for row in folder.rows if row.key == ("lexical", "q0")]
+    [first] = [row for row in folder.rows if row.key == ("lexical", "q0", 0)]
     assert set(first.found[:2]) == {"b/0", "twin 0"} and first.measures["R@5"] == 1.0
     qrels = list(ir_measures.read_trec_qrels(str(root / "qrels.trec")))
     for system in folder.header.systems:
@@ -123,10 +123,10 @@ def test_outlines_of_pdfs_are_tests_each_in_its_own_document(place: Path) -> Non
     folder = EvaluationFolder.open(Path("results"))
     lexical = {row.uid: row for row in folder.rows if row.system == "lexical"}
     assert len(lexical) == 9
-    titles = [row for row in lexical.values() if row.groups["wording"] == "title"]
+    titles = [row for row in lexical.values() if row.groups["wording"] == ("title",)]
     assert all(row.measures["Success@1"] == 1.0 for row in titles)
-    assert all({item.partition("#")[0] for item in row.found} == {row.groups["document"]} for row in titles)
-    [paraphrase] = [row for row in lexical.values() if row.groups["wording"] == "paraphrase"]
+    assert all({item.partition("#")[0] for item in row.found} == set(row.groups["document"]) for row in titles)
+    [paraphrase] = [row for row in lexical.values() if row.groups["wording"] == ("paraphrase",)]
     assert paraphrase.gold == ("one.pdf#p5",)
     told = json.loads(good("compare", "results", "results", "--system", "text", "--json"))
     assert all(one["low"] == one["high"] == 0 for one in told["differences"])

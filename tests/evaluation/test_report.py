@@ -39,7 +39,7 @@ def folder(tmp_path: Path) -> EvaluationFolder:
                     question=question,
                     measures={"RR": 0.5 if system == "hybrid" else 0.0},
                     seconds=0.01,
-                    groups={"wording": "title"},
+                    groups={"wording": ("title",)},
                     found=found,
                     gold=("birds.pdf#p2",),
                 )

@@ -107,8 +107,10 @@ async def _asked(system: AnswerSystem, example: Example, agent: str) -> RunRecor
 
 
 def _row(record: RunRecord, example: Example, agent: str, measures: Mapping[str, float], seconds: float) -> Row:
-    groups = {"answerable": "no" if is_unanswerable(example) else "yes"}
-    groups |= {name: value for name, value in (("kind", example.kind), ("source", example.data_source)) if value}
+    named = {"kind": example.kind, "source": example.data_source}
+    groups: dict[str, tuple[str, ...]] = {"answerable": ("no" if is_unanswerable(example) else "yes",)}
+    groups |= {name: (value,) for name, value in named.items() if value}
+    groups |= example.groups
     pages = dict.fromkeys(f"{one.title}#p{one.page}" for one in record.citations if one.page is not None)
     return Row(
         system=agent,

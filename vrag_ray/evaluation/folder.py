@@ -14,6 +14,8 @@ from vrag_ray.types import VragError
 
 HEADER, ROWS = "evaluation.json", "questions.jsonl"
 Model = TypeVar("Model", bound=BaseModel)
+Key = tuple[str, str, int]
+"""System, uid and sample of a row."""
 
 
 class Stored(BaseModel):
@@ -27,7 +29,8 @@ class Kind(StrEnum):
 
 class Header(Stored):
     """What was asked of what. ``subject`` says what was evaluated (collection, version, model, settings that matter),
-    ``systems`` are its variants: modes of search, or agents. ``suite_hash`` is that of questions and gold.
+    ``systems`` are its variants: modes of search, or agents; ``samples`` is how often each is asked each question.
+    ``suite_hash`` is that of questions and gold.
 
     ``environment`` has versions, hardware and command: it may differ when a run goes on.
     """
@@ -38,7 +41,13 @@ class Header(Stored):
     questions: int
     subject: Mapping[str, str]
     systems: tuple[str, ...]
+    samples: int = 1
     environment: Mapping[str, str] = {}
+
+    @property
+    def asked(self) -> int:
+        """How many rows the whole evaluation has."""
+        return self.questions * len(self.systems) * self.samples
 
     def differs_from(self, other: Header) -> list[str]:
         """What is not the same of those fields that make results comparable, as ``name: this, not that``."""
@@ -54,20 +63,23 @@ class Header(Stored):
             "suite": self.suite,
             "suite_hash": self.suite_hash[:12],
             "systems": ", ".join(self.systems),
+            "samples": str(self.samples),
             **self.subject,
         }
 
 
 class Row(Stored):
-    """One question put to one system. ``measures`` are those of the question, by name; ``groups`` are what it is
-    counted under, by the name of the division (``kind``: ``chart``). ``found`` and ``gold`` are items, best first."""
+    """One question put to one system, for the ``sample``-th time (from 0). ``measures`` are those of the question, by
+    name; ``groups`` are what it is counted under, by the name of the division (``kind``: ``chart``). ``found`` and
+    ``gold`` are items, best first."""
 
     system: str
     uid: str
     question: str
     measures: Mapping[str, float]
     seconds: float
-    groups: Mapping[str, str] = {}
+    sample: int = 0
+    groups: Mapping[str, tuple[str, ...]] = {}
     found: tuple[str, ...] = ()
     gold: tuple[str, ...] = ()
     answer: str = ""
@@ -75,14 +87,14 @@ class Row(Stored):
     notes: tuple[str, ...] = ()
 
     @property
-    def key(self) -> tuple[str, str]:
-        return self.system, self.uid
+    def key(self) -> Key:
+        return self.system, self.uid, self.sample
 
 
 class EvaluationFolder:
     """Rows by system and question, in the order in which they came. Each is on disk before the next is begun."""
 
-    def __init__(self, root: Path, header: Header, rows: dict[tuple[str, str], Row]) -> None:
+    def __init__(self, root: Path, header: Header, rows: dict[Key, Row]) -> None:
         self.root, self.header, self._rows = root, header, rows
 
     @classmethod
@@ -115,10 +127,10 @@ class EvaluationFolder:
 
     @property
     def is_complete(self) -> bool:
-        return len(self._rows) == self.header.questions * len(self.header.systems)
+        return len(self._rows) == self.header.asked
 
-    def has(self, system: str, uid: str) -> bool:
-        return (system, uid) in self._rows
+    def has(self, system: str, uid: str, sample: int = 0) -> bool:
+        return (system, uid, sample) in self._rows
 
     def add(self, row: Row) -> None:
         with (self.root / ROWS).open("a", encoding="utf-8") as stream:

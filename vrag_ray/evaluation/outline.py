@@ -36,7 +36,7 @@ def outline_suite(pdfs: Mapping[str, tuple[str, Probe]], paraphrases: Mapping[st
             asked += [(text, list(right), "paraphrase") for text, right in found.items()]
         for number, (text, right, wording) in enumerate(asked):
             pages = (page for section in right for page in range(section.first_page, section.last_page + 1))
-            groups = {"wording": wording} | ({"document": name} if len(pdfs) > 1 else {})
+            groups = {"wording": (wording,)} | ({"document": (name,)} if len(pdfs) > 1 else {})
             grades = {_item(name, page): 1 for page in pages}
             queries.append(RetrievalQuery(f"{name}:{number}", text, grades, groups, doc_id))
 

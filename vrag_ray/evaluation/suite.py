@@ -18,7 +18,7 @@ class RetrievalQuery:
     uid: str
     text: str
     grades: Mapping[str, int]
-    groups: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     doc_id: str = ""
 
 

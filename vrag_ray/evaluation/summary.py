@@ -33,8 +33,9 @@ def summaries(rows: Sequence[Row]) -> Iterator[Summary]:
     for system, own in by_system.items():
         groups: dict[str, list[Row]] = defaultdict(list)
         for row in own:
-            for division, value in row.groups.items():
-                groups[f"{division}: {value}"].append(row)
+            for division, values in row.groups.items():
+                for value in values:
+                    groups[f"{division}: {value}"].append(row)
         for group, members in sorted(groups.items()):
             yield _summary(system, group, members)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vrag_ray.training.data import load_examples, save_examples
-from vrag_ray.training.data.examples import Example, GoldPage
+from vrag_ray.training.data.examples import AnswerFormat, Example, GoldPage
 from vrag_ray.training.data.rows import DataError
 from vrag_ray.training.data.table import read_table, table_rows, write_table
 from vrag_ray.training.data.unified import MetaInfo, UnifiedExample, read_unified, write_unified
@@ -36,6 +36,8 @@ EXAMPLE = Example(
     answers=("15",),
     gold=(GoldPage(file_name="report.pdf", page=3), GoldPage(file_name="report.pdf", page=5)),
     kind="Multi-Hop",
+    groups={"evidence": ("Chart",)},
+    answer_format=AnswerFormat.INTEGER,
 )
 FORMS = (".json", ".jsonl", ".parquet")
 
@@ -162,7 +164,9 @@ def original_row(**changes: object) -> dict[str, object]:
 
 def test_the_originals_parquet_keeps_its_file_and_pages(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([original_row()]), tmp_path / "a.parquet")
-    assert load_examples(tmp_path / "a.parquet") == (EXAMPLE.model_copy(update={"data_source": "slidevqa_train"}),)
+    assert load_examples(tmp_path / "a.parquet") == (
+        EXAMPLE.model_copy(update={"data_source": "slidevqa_train", "answer_format": None}),
+    )
     [row] = read_table(tmp_path / "a.parquet")
     assert (row.data_source, row.extra_info.split, row.unified.meta_info.source_type) == (
         "slidevqa_train",

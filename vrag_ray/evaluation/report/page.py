@@ -26,8 +26,11 @@ def report_page(folder: EvaluationFolder) -> str:
     names = measure_names(rows)
     found = list(summaries(rows))
     whole, grouped = [one for one in found if not one.group], [one for one in found if one.group]
-    asked = header.questions * len(header.systems)
-    missing = "" if folder.is_complete else f"<p><strong>Incomplete: {len(rows)} of {asked} rows are here.</strong></p>"
+    missing = (
+        ""
+        if folder.is_complete
+        else f"<p><strong>Incomplete: {len(rows)} of {header.asked} rows are here.</strong></p>"
+    )
     has_gold = header.kind is Kind.RETRIEVAL and any(row.gold for row in rows)
     title = f"Evaluation: {header.suite}"
     body = [
@@ -101,7 +104,7 @@ def _questions(rows: Sequence[Row]) -> Iterator[str]:
 
     for uid in sorted(by_uid, key=worth):
         own = by_uid[uid]
-        groups = ", ".join(f"{name}: {value}" for name, value in own[0].groups.items())
+        groups = ", ".join(f"{name}: {', '.join(values)}" for name, values in own[0].groups.items())
         marks = " · ".join(f"{row.system} {_mark(row)}" for row in own)
         yield (
             f'<details><summary>{escape(own[0].question)} <span class="tag">{escape(marks)}</span></summary>'

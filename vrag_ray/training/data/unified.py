@@ -9,8 +9,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from vrag_ray.training.data.examples import Example, GoldPage
+from vrag_ray.training.data.examples import AnswerFormat, Example, GoldPage
 from vrag_ray.training.data.rows import DataError, Strict, checked, read_text, unique, write_bytes
+
+EVIDENCE = "evidence"
+"""The group of an example whose values are kinds of sources: text, table, chart."""
 
 
 def _pages(value: object) -> object:
@@ -51,8 +54,10 @@ class UnifiedExample(Strict):
 
     @property
     def example(self) -> Example:
-        """What training needs of it: ``kind`` is the query type, else the document type."""
+        """What training and evaluation need of it: ``kind`` is the query type, else the document type; the source type
+        is a group, ``evidence``. Answer formats that MMLongBench-Doc has not are left out."""
         meta = self.meta_info
+        answer_format = next((one for one in AnswerFormat if one.value == meta.answer_format), None)
         return Example(
             uid=self.uid,
             question=self.query,
@@ -60,13 +65,26 @@ class UnifiedExample(Strict):
             gold=tuple(GoldPage(file_name=meta.file_name or "", page=page) for page in meta.reference_page),
             kind=meta.query_type or meta.doc_type or "",
             data_source=self.data_source or "",
+            answer_format=answer_format,
+            groups={EVIDENCE: (meta.source_type,)} if meta.source_type else {},
         )
 
     @classmethod
     def of(cls, example: Example) -> UnifiedExample:
-        """Raises ``DataError`` for several accepted answers or gold files, of which the unified form holds one."""
+        """Raises ``DataError`` for what the unified form cannot hold: a second answer, gold file or kind of evidence,
+        places on pages, other groups."""
         files = list(dict.fromkeys(page.file_name for page in example.gold))
-        for what, count in (("answers", len(example.answers)), ("gold files", len(files))):
+        evidence = example.groups.get(EVIDENCE, ())
+        others = [name for name in example.groups if name != EVIDENCE]
+        if any(page.box is not None or page.seconds is not None for page in example.gold):
+            others.append("boxes or seconds")
+        if others:
+            raise DataError(
+                f"example {example.uid!r} has {others[0]}, which the unified form does not hold: write JSON lines"
+                " (.jsonl)"
+            )
+        counts = (("answers", len(example.answers)), ("gold files", len(files)), ("kinds of evidence", len(evidence)))
+        for what, count in counts:
             if count > 1:
                 raise DataError(
                     f"example {example.uid!r} has {count} {what}, the unified form holds one: write JSON lines (.jsonl)"
@@ -76,7 +94,9 @@ class UnifiedExample(Strict):
         meta = MetaInfo(
             file_name=files[0] if files else None,
             reference_page=tuple(page.page for page in example.gold),
+            source_type=evidence[0] if evidence else None,
             query_type=example.kind or None,
+            answer_format=example.answer_format.value if example.answer_format else None,
         )
         return cls(
             uid=example.uid,
