@@ -143,3 +143,38 @@ def test_questions_to_an_endpoint_are_asked_side_by_side(evaluated: Callable[...
     assert header.subject["model"] == "stub"
     # One after the other they would take as long as all together.
     assert max(row.seconds for row in found.values()) < sum(row.seconds for row in found.values()) / 4
+
+
+def test_samples_have_a_spread_and_are_compared_by_question(evaluated: Callable[..., Result]) -> None:
+    says = iter(["white", "green"] * 3)
+    with openai_stub(lambda body, number: f"<answer>{next(says)}</answer>") as stub:
+        openai = {"base_url": stub.base_url, "model": "stub", "api_key": "none"}
+        only = [QUESTIONS[0] | {"gold": []}]
+        Path("one.jsonl").write_text(f"{json.dumps(only[0])}\n")
+        done = evaluated("--agent", "vrag", "--samples", 2, "--concurrency", 1, file="one.jsonl", openai=openai)
+    assert done.exit_code == 0, f"{done.output} {done.exception!r}"
+    folder = EvaluationFolder.open(Path("vrag-evaluations/answers-one"))
+    assert sorted((row.sample, row.measures["right"]) for row in folder.rows) == [(0, 1.0), (1, 0.0)]
+    assert "0.500 ± 0.707" in (folder.root / "table.md").read_text()
+    assert len(list((folder.root / "runs" / "vrag").glob("*.json"))) == 2
+
+
+def test_two_judges_are_both_asked_and_their_agreement_is_told(evaluated: Callable[..., Result]) -> None:
+    with (
+        judge_stub(lambda body, number: "<judge>True</judge>") as kind,
+        judge_stub(lambda body, number: f"<judge>{'white' in str(body['messages'])}</judge>") as strict,
+    ):
+        done = evaluated(
+            *("--judge", kind.base_url, "--judge-model", "kind", "--judge", strict.base_url, "--judge-model", "strict")
+        )
+    assert done.exit_code == 0, f"{done.output} {done.exception!r}"
+    found = rows()
+    assert {uid: row.measures.get("judges agree") for uid, row in found.items()} == {
+        "gold": 1.0,
+        "wrong": 0.0,
+        "none": None,
+    }
+    assert (found["wrong"].measures["right"], found["wrong"].measures["right by strict"]) == (1.0, 0.0)
+    assert EvaluationFolder.open(Path("vrag-evaluations/answers-q")).header.subject["right"] == (
+        "judged by kind, beside strict"
+    )

@@ -34,7 +34,7 @@ def beir_suite(name: str, queries: Sequence[RetrievalQuery], documents: Sequence
     """``documents`` are those made of ``corpus_table``."""
     names = row_names(documents)
 
-    def items_of(hit: SearchHit) -> Sequence[str]:
+    def items_of(_query: RetrievalQuery, hit: SearchHit) -> Sequence[str]:
         # Texts that the corpus has twice are one document here, with both names.
         return names.get(hit.doc_id, ())
 

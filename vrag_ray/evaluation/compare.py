@@ -45,8 +45,7 @@ class Difference:
 
 def compared(first: Sequence[Row], second: Sequence[Row], measure: str, seed: int = 0) -> Difference:
     """Rows of one system each. Only questions that both have are compared. Raises VragError where there are none."""
-    before = {row.uid: row.measures[measure] for row in first if measure in row.measures}
-    after = {row.uid: row.measures[measure] for row in second if measure in row.measures}
+    before, after = _by_question(first, measure), _by_question(second, measure)
     uids = [uid for uid in before if uid in after]
     if not uids:
         raise VragError(f"the two have no question in common that {measure} was measured of")
@@ -64,6 +63,15 @@ def compared(first: Sequence[Row], second: Sequence[Row], measure: str, seed: in
         wins=tuple(uids[n] for n in order if gains[n] > 0),
         losses=tuple(uids[n] for n in order if gains[n] < 0),
     )
+
+
+def _by_question(rows: Sequence[Row], measure: str) -> dict[str, float]:
+    """Means over the samples of each, by uid."""
+    values: dict[str, list[float]] = {}
+    for row in rows:
+        if measure in row.measures:
+            values.setdefault(row.uid, []).append(row.measures[measure])
+    return {uid: sum(own) / len(own) for uid, own in values.items()}
 
 
 def _means_of_draws(gains: NDArray[np.float64], seed: int) -> NDArray[np.float64]:

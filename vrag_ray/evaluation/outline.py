@@ -40,7 +40,7 @@ def outline_suite(pdfs: Mapping[str, tuple[str, Probe]], paraphrases: Mapping[st
             grades = {_item(name, page): 1 for page in pages}
             queries.append(RetrievalQuery(f"{name}:{number}", text, grades, groups, doc_id))
 
-    def items_of(hit: SearchHit) -> Sequence[str]:
+    def items_of(_query: RetrievalQuery, hit: SearchHit) -> Sequence[str]:
         if hit.page is None or hit.page not in bodies.get(hit.doc_id, ()):
             return ()
         return (_item(names[hit.doc_id], hit.page),)

@@ -20,29 +20,37 @@ async def evaluate_retrieval(
     folder: EvaluationFolder,
     *,
     concurrency: int = 4,
+    collection: str = "",
     on_done: OnDone | None = None,
 ) -> None:
     """See ``ask_all``. Raises VragError at the end where searches failed."""
 
-    async def ask(query: RetrievalQuery, mode: str) -> Row:
-        return await _asked(system, suite, query, mode)
+    async def ask(query: RetrievalQuery, mode: str, _sample: int) -> Row:
+        return await _asked(system, suite, query, mode, collection)
 
     await ask_all(suite.queries, folder, ask, concurrency=concurrency, on_done=on_done)
 
 
-async def _asked(system: AnswerSystem, suite: RetrievalSuite, query: RetrievalQuery, mode: str) -> Row:
+async def _asked(system: AnswerSystem, suite: RetrievalSuite, query: RetrievalQuery, mode: str, collection: str) -> Row:
     narrowed = SearchFilter(doc_ids=[query.doc_id]) if query.doc_id else None
     began = time.perf_counter()
     reply = await system.search(
-        SearchRequest(queries=[query.text], top_k=min(100, suite.depth), mode=mode, filter=narrowed)
+        SearchRequest(
+            queries=[query.text],
+            top_k=min(100, suite.depth),
+            mode=mode,
+            filter=narrowed,
+            collection=collection or None,
+        )
     )
     seconds = time.perf_counter() - began
-    found = ranked_items(suite, [suite.items_of(hit) for hit in reply.results[0]])
+    found = ranked_items(suite, [suite.items_of(query, hit) for hit in reply.results[0]])
+    regions = {} if suite.regions_of is None else suite.regions_of(query, reply.results[0])
     return Row(
         system=mode,
         uid=query.uid,
         question=query.text,
-        measures=rank_measures(found, query.grades),
+        measures={**rank_measures(found, query.grades), **regions},
         seconds=seconds,
         groups=query.groups,
         found=tuple(found),

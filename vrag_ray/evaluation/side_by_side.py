@@ -25,28 +25,34 @@ OnDone = Callable[[int, int], None]
 async def ask_all(
     questions: Sequence[Question],
     folder: EvaluationFolder,
-    ask: Callable[[Question, str], Awaitable[Row]],
+    ask: Callable[[Question, str, int], Awaitable[Row]],
     *,
     concurrency: int,
     on_done: OnDone | None,
 ) -> None:
-    """Every question to every system of ``folder`` that it has no row of.
+    """Every question to every system of ``folder``, as often as its header says, that it has no row of.
 
     Raises VragError at the end where ``ask`` did; the other rows are kept, and the same call asks what is missing.
     """
-    total = len(questions) * len(folder.header.systems)
+    total = folder.header.asked
     done = len(folder.rows)
     problems: list[VragError] = []
     # One iterator for all: who is free takes the next.
     waiting = iter(
-        [(system, one) for system in folder.header.systems for one in questions if not folder.has(system, one.uid)]
+        [
+            (system, one, sample)
+            for system in folder.header.systems
+            for sample in range(folder.header.samples)
+            for one in questions
+            if not folder.has(system, one.uid, sample)
+        ]
     )
 
     async def work() -> None:
         nonlocal done
-        for system, question in waiting:
+        for system, question, sample in waiting:
             try:
-                folder.add(await ask(question, system))
+                folder.add(await ask(question, system, sample))
             except VragError as error:
                 problems.append(error)
                 continue

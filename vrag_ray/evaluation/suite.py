@@ -25,12 +25,14 @@ class RetrievalQuery:
 @dataclass(frozen=True)
 class RetrievalSuite:
     """``items_of`` names what a hit stands for: documents or pages, as ``grades`` name them; none for a hit that does
-    not count, such as a page of contents. ``depth`` results are looked at."""
+    not count, such as a page of contents. ``depth`` results are looked at. ``regions_of`` measures where on their pages
+    the hits are, where gold boxes are known."""
 
     name: str
     queries: Sequence[RetrievalQuery]
-    items_of: Callable[[SearchHit], Sequence[str]]
+    items_of: Callable[[RetrievalQuery, SearchHit], Sequence[str]]
     depth: int = 100
+    regions_of: Callable[[RetrievalQuery, Sequence[SearchHit]], Mapping[str, float]] | None = None
 
     @property
     def digest(self) -> str:

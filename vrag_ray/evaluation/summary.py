@@ -5,14 +5,21 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from vrag_ray.evaluation import mmlongbench
+from vrag_ray.evaluation.answer_measures import MMLONGBENCH
 from vrag_ray.evaluation.folder import Row
+
+MMLONGBENCH_F1 = "MMLB F1"
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """Means over the questions of one system, or of one ``group`` of them (``division``: ``value``)."""
+    """Means over the questions of one system, or of one ``group`` of them (``division``: ``value``).
+
+    ``spread`` is, where questions were asked several times, the standard deviation of the means of the samples.
+    """
 
     system: str
     group: str
@@ -20,6 +27,7 @@ class Summary:
     means: dict[str, float]
     median_s: float
     p95_s: float
+    spread: dict[str, float] = field(default_factory=dict)
 
 
 def summaries(rows: Sequence[Row]) -> Iterator[Summary]:
@@ -44,24 +52,52 @@ def measure_names(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.measures))
 
 
+def shown(one: Summary, name: str) -> str:
+    """A mean, with its spread where there is one."""
+    if name not in one.means:
+        return "-"
+    return f"{one.means[name]:.3f}" + (f" ± {one.spread[name]:.3f}" if name in one.spread else "")
+
+
 def table(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     """Markdown, a line a summary."""
     yield f"| | questions | {' | '.join(names)} | p50 | p95 |"
     yield "|---" * (len(names) + 4) + "|"
     for one in summaries(rows):
         label = f"{one.system}, {one.group}" if one.group else f"**{one.system}**"
-        means = " | ".join(f"{one.means[name]:.3f}" if name in one.means else "-" for name in names)
+        means = " | ".join(shown(one, name) for name in names)
         yield f"| {label} | {one.questions:,} | {means} | {told_seconds(one.median_s)} | {told_seconds(one.p95_s)} |"
 
 
 def _summary(system: str, group: str, rows: Sequence[Row]) -> Summary:
     seconds = sorted(row.seconds for row in rows)
-    means = {}
-    for name in measure_names(rows):
-        values = [row.measures[name] for row in rows if name in row.measures]
-        means[name] = statistics.fmean(values)
+    by_sample: dict[int, list[Row]] = defaultdict(list)
+    for row in rows:
+        by_sample[row.sample].append(row)
+    of_samples = [_means(own) for own in by_sample.values()]
+    spread: dict[str, float] = {}
+    if len(of_samples) > 1:
+        for name in of_samples[0]:
+            values = [means[name] for means in of_samples if name in means]
+            spread |= {name: statistics.stdev(values)} if len(values) > 1 else {}
     p95 = seconds[min(len(seconds) - 1, len(seconds) * 95 // 100)]
-    return Summary(system, group, len(rows), means, statistics.median(seconds), p95)
+    questions = len({row.uid for row in rows})
+    return Summary(system, group, questions, _means(rows), statistics.median(seconds), p95, spread)
+
+
+def _means(rows: Sequence[Row]) -> dict[str, float]:
+    means = {
+        name: statistics.fmean([row.measures[name] for row in rows if name in row.measures])
+        for name in measure_names(rows)
+    }
+    ruled = [row for row in rows if MMLONGBENCH in row.measures]
+    if ruled:
+        means[MMLONGBENCH_F1] = mmlongbench.f1_of(
+            [row.measures[MMLONGBENCH] for row in ruled],
+            [row.groups.get("answerable") != ("no",) for row in ruled],
+            [row.measures["abstained"] >= 0.5 for row in ruled],
+        )
+    return means
 
 
 def told_seconds(seconds: float) -> str:

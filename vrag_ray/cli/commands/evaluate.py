@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load
+from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, UrlOption, api_key, load
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
     from vrag_ray.evaluation.compare import Difference
     from vrag_ray.evaluation.folder import EvaluationFolder
+    from vrag_ray.evaluation.plan import Plan
     from vrag_ray.evaluation.run import Ingest
 
 evaluate = typer.Typer(name="evaluate", help="Measure how good searches are, and compare.", no_args_is_help=True)
@@ -40,6 +41,8 @@ OutOption = Annotated[
 ModeOption = Annotated[
     list[str] | None, typer.Option("--mode", help="hybrid, or a leg (repeatable).  [default: all there are]")
 ]
+SeedOption = Annotated[int, typer.Option(min=0, help="Of --suite: another seed, other documents.")]
+HarboursOption = Annotated[int, typer.Option(min=2, max=20, help="Of --suite: ten questions a harbour.")]
 AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Searches at once.")]
 
 
@@ -63,7 +66,8 @@ def outline(
     """Look for each title of a PDF's outline; right are the pages of its section. Any PDF with bookmarks is a test."""
     if len(paraphrases or []) > len(pdfs):
         raise typer.BadParameter("there are more files of paraphrases than PDFs", param_hint="--paraphrases")
-    from vrag_ray.evaluation.run import Plan, run_outline
+    from vrag_ray.evaluation.plan import Plan
+    from vrag_ray.evaluation.run import run_outline
 
     name = f"outline-{pdfs[0].stem}" if len(pdfs) == 1 else f"outline-{len(pdfs)}-pdfs"
     plan = Plan(out or Path(FOLDER) / name, load(config, None), tuple(mode or ()), concurrency)
@@ -75,10 +79,19 @@ def outline(
 
 @evaluate.command()
 def retrieval(
-    beir: Annotated[
+    source: Annotated[
         Path | None,
-        typer.Argument(metavar="[FOLDER]", exists=True, file_okay=False, help="A data set in the form of BEIR."),
+        typer.Argument(
+            metavar="[FOLDER|FILE]",
+            exists=True,
+            help="A data set in the form of BEIR; or a file of questions with gold pages, about --collection or --url.",
+        ),
     ] = None,
+    suite: Annotated[Suite | None, typer.Option(help="In place of FILE: what is made here.")] = None,
+    seed: SeedOption = 0,
+    harbours: HarboursOption = 6,
+    collection: CollectionOption = None,
+    url: UrlOption = None,
     split: Annotated[str, typer.Option(help="Of the data set: its judgements in qrels/SPLIT.tsv.")] = "test",
     run: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Score this TREC run instead, of any system.")
@@ -93,22 +106,33 @@ def retrieval(
     """Search a benchmark (BEIR), or score a TREC run: nDCG, recall, reciprocal rank, success; each leg and fused."""
     if (run is None) != (qrels is None):
         raise typer.BadParameter("--run and --qrels go together")
-    if (beir is None) == (run is None):
-        raise typer.BadParameter("give a FOLDER, or --run and --qrels")
+    if sum(one is not None for one in (source, run, suite)) != 1:
+        raise typer.BadParameter("give a FOLDER or FILE, or --suite, or --run and --qrels")
     if run is not None and qrels is not None:
         _score(run, qrels, as_json)
         return
-    assert beir is not None
-    from vrag_ray.evaluation.beir import is_beir
-    from vrag_ray.evaluation.run import Plan, run_beir
+    from vrag_ray.evaluation.plan import Plan
 
-    if not is_beir(beir):
-        raise typer.BadParameter(f"{beir} has no corpus.jsonl and queries.jsonl", param_hint="FOLDER")
-    plan = Plan(
-        out or Path(FOLDER) / f"{beir.resolve().name}-{split}", load(config, None), tuple(mode or ()), concurrency
-    )
+    modes = tuple(mode or ())
+    if source is None or source.is_file():
+        name = f"searches-{_suite_name(seed, harbours) if source is None else source.stem}"
+        plan = Plan(out or Path(FOLDER) / name, load(config, None), modes, concurrency)
+        from vrag_ray.evaluation.run_questions import run_question_searches
+
+        plan, questions = _about(plan, source, seed, harbours, collection, url)
+        with _counting() as on_done:
+            _show(run_question_searches(plan, questions, on_done), as_json)
+        return
+    from vrag_ray.evaluation.beir import is_beir
+    from vrag_ray.evaluation.run import run_beir
+
+    if not is_beir(source):
+        raise typer.BadParameter(f"{source} has no corpus.jsonl and queries.jsonl", param_hint="FOLDER")
+    if collection is not None or url is not None:
+        raise typer.BadParameter("a data set in the form of BEIR is searched in a collection of its own")
+    plan = Plan(out or Path(FOLDER) / f"{source.resolve().name}-{split}", load(config, None), modes, concurrency)
     with _ingesting() as ingest, _counting() as on_done:
-        folder = run_beir(plan, beir, split, ingest, on_done)
+        folder = run_beir(plan, source, split, ingest, on_done)
     _show(folder, as_json)
 
 
@@ -151,52 +175,56 @@ def answers(
             metavar="[FILE]",
             exists=True,
             dir_okay=False,
-            help="Questions, answers, gold pages: the original's unified JSON or Parquet, or JSON lines.",
+            help="Questions, answers, gold pages: the original's unified JSON or Parquet, JSON lines, or the files of "
+            "MMLongBench-Doc and SlideVQA.",
         ),
     ] = None,
     suite: Annotated[
         Suite | None, typer.Option(help="In place of a FILE: documents and questions that are made here.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of --suite: another seed, other documents.")] = 0,
-    harbours: Annotated[int, typer.Option(min=2, max=20, help="Of --suite: ten questions a harbour.")] = 6,
+    seed: SeedOption = 0,
+    harbours: HarboursOption = 6,
     collection: CollectionOption = None,
+    url: UrlOption = None,
     agent: Annotated[
         list[str] | None, typer.Option(help="extractive, or with a model vimrag or vrag (repeatable).  [extractive]")
     ] = None,
-    judge: Annotated[str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint, up to /v1.")] = None,
-    judge_model: Annotated[str | None, typer.Option(help="The endpoint's name of the judging model.")] = None,
+    samples: Annotated[int, typer.Option(min=1, help="Ask each question so often; the spread is told.")] = 1,
+    judge: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL",
+            help="An OpenAI-compatible endpoint, up to /v1 (repeatable: the first decides, agreement is told).",
+        ),
+    ] = None,
+    judge_model: Annotated[
+        list[str] | None, typer.Option(help="The name of the judging model, for the --judge of its place.")
+    ] = None,
     out: OutOption = None,
     concurrency: AtOnceOption = 4,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Ask agents questions of known answers: exact match, F1, ANLS, a judge's verdict, abstentions, citations."""
-    if (judge is None) != (judge_model is None):
+    if len(judge or []) != len(judge_model or []):
         raise typer.BadParameter("--judge and --judge-model go together")
     if (examples is None) == (suite is None):
         raise typer.BadParameter("give a FILE, or --suite")
-    if suite is not None and collection is not None:
-        raise typer.BadParameter("--suite makes a collection of its own", param_hint="--collection")
     from vrag_ray.config import OpenAiConfig
-    from vrag_ray.evaluation.run import Plan, run_answers
-    from vrag_ray.serving.in_process import require_collection
+    from vrag_ray.evaluation.plan import Plan
+    from vrag_ray.evaluation.run_questions import run_answers
 
-    settings = load(config, collection)
-    endpoint = None
-    if judge is not None and judge_model is not None:
-        endpoint = OpenAiConfig(base_url=judge, model=judge_model, temperature=0.0)
-    name = f"generated-{harbours}-{seed}" if examples is None else f"answers-{examples.stem}"
-    plan = Plan(out or Path(FOLDER) / name, settings, concurrency=concurrency)
-    if examples is None:
-        from vrag_ray.worlds.harbours.suite import write_suite
-
-        documents, examples = write_suite(plan.out / "suite", seed, harbours)
-        plan = replace(plan, settings=plan.own_settings)
-        with _ingesting() as ingest:
-            ingest([documents], plan.settings)
-    require_collection(plan.settings.collection)
+    endpoints = tuple(
+        OpenAiConfig(base_url=where, model=model, temperature=0.0)
+        for where, model in zip(judge or [], judge_model or [], strict=True)
+    )
+    name = _suite_name(seed, harbours) if examples is None else f"answers-{examples.stem}"
+    plan = Plan(
+        out or Path(FOLDER) / name, load(config, None), concurrency=concurrency, samples=samples, judges=endpoints
+    )
+    plan, questions = _about(plan, examples, seed, harbours, collection, url)
     with _counting("questions") as on_done:
-        folder = run_answers(plan, examples, agent or ["extractive"], endpoint, on_done)
+        folder = run_answers(plan, questions, agent or ["extractive"], on_done)
     _show(folder, as_json)
 
 
@@ -250,6 +278,35 @@ def report(
     target = out or evaluation / "report.html"
     target.write_text(report_page(EvaluationFolder.open(evaluation)), encoding="utf-8")
     typer.echo(target)
+
+
+def _suite_name(seed: int, harbours: int) -> str:
+    return f"generated-{harbours}-{seed}"
+
+
+def _about(
+    plan: Plan, questions: Path | None, seed: int, harbours: int, collection: str | None, url: str | None
+) -> tuple[Plan, Path]:
+    """What is asked, and of what: a file about a collection or a service, or the generated suite about its own."""
+    from vrag_ray.evaluation.service import Service
+    from vrag_ray.serving.in_process import require_collection
+
+    if questions is None:
+        if collection is not None or url is not None:
+            raise typer.BadParameter("--suite makes a collection of its own: leave --collection and --url out")
+        from vrag_ray.worlds.harbours.suite import write_suite
+
+        documents, questions = write_suite(plan.out / "suite", seed, harbours)
+        plan = replace(plan, settings=plan.own_settings)
+        with _ingesting() as ingest:
+            ingest([documents], plan.settings)
+    elif url is not None:
+        service = Service(url, api_key(), collection or "")
+        return replace(plan, service=service), questions
+    elif collection is not None:
+        plan = replace(plan, settings=plan.settings.model_copy(update={"collection": collection}))
+    require_collection(plan.settings.collection)
+    return plan, questions
 
 
 def _difference_lines(

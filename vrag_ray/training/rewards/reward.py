@@ -133,11 +133,11 @@ def _token_f1(answer: str, reference: str) -> float:
 
 def _similarity(answer: str, reference: str) -> float:
     longest = max(len(answer), len(reference))
-    similarity = 1 - _distance(answer, reference) / longest if longest else 1.0
+    similarity = 1 - edit_distance(answer, reference) / longest if longest else 1.0
     return similarity if similarity >= ANLS_THRESHOLD else 0.0
 
 
-def _distance(one: str, other: str) -> int:
+def edit_distance(one: str, other: str) -> int:
     """Levenshtein's: single characters inserted, deleted or replaced."""
     row = list(range(len(other) + 1))
     for i, mine in enumerate(one, start=1):

@@ -1,0 +1,56 @@
+"""Gold places: pages, boxes, seconds, and what a run has seen of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.planted import document
+from vrag_ray.evaluation.gold import GoldPlace, Seen, gold_places, iou, region_measures
+from vrag_ray.training.data.examples import Example, GoldPage
+from vrag_ray.types import Document, DocumentKind, VragError
+
+BOX = (0.5, 0.2, 0.7, 0.3)
+CELL = GoldPlace("r.pdf#p2", "r", page=2, box=BOX)
+
+
+def example(gold: GoldPage) -> Example:
+    return Example(uid="q", question="how much?", answers=("15",), gold=(gold,))
+
+
+def video() -> Document:
+    import dataclasses
+
+    return dataclasses.replace(document("talk", uri="talk.mp4", units=3), kind=DocumentKind.VIDEO)
+
+
+def test_boxes_are_compared_with_the_best_that_was_seen_on_their_page() -> None:
+    wide = Seen("r", 2, box=(0.0, 0.2, 1.0, 0.3))
+    near = Seen("r", 2, box=(0.5, 0.2, 0.7, 0.4))
+    elsewhere = Seen("r", 3, box=BOX)
+    found = region_measures([CELL], [wide, near, elsewhere])
+    assert found == {"box IoU": pytest.approx(0.5), "right region": 1.0}
+    # The whole page is a box, and no region.
+    assert region_measures([CELL], [Seen("r", 2)]) == {"box IoU": pytest.approx(0.02), "right region": 0.0}
+    assert region_measures([CELL], [elsewhere]) == {"box IoU": 0.0, "right region": 0.0}
+    assert region_measures([GoldPlace("r.pdf#p2", "r", page=2)], [wide]) == {}
+    assert iou(BOX, BOX) == pytest.approx(1.0)
+
+
+def test_seconds_of_a_video_are_met_by_what_overlaps_them() -> None:
+    gold = GoldPage(file_name="talk.mp4", t_start=12, t_end=24)
+    [place] = gold_places([example(gold)], [video()])["q"]
+    assert (place.name, place.page) == ("talk.mp4#t12-24", None)
+    meets = [place.is_met_by(Seen(place.doc_id, t_start=start, t_end=end)) for start, end in ((0, 12), (18, 30))]
+    assert meets == [False, True]
+    # A citation of a single moment has no length.
+    assert place.is_met_by(Seen(place.doc_id, t_start=20.0, t_end=20.0))
+
+
+def test_gold_that_a_document_cannot_have_is_named() -> None:
+    pages = document("r", units=2)
+    with pytest.raises(VragError, match=r"'q': gold file 'r\.pdf' is of the kind pdf, which has no seconds"):
+        gold_places([example(GoldPage(file_name="r.pdf", t_start=1, t_end=2))], [pages])
+    with pytest.raises(VragError, match="has 2 pages, so none is page 3"):
+        gold_places([example(GoldPage(file_name="r.pdf", page=3))], [pages])
+    with pytest.raises(ValueError, match="in fractions of the page"):
+        GoldPage(file_name="r.pdf", box=(0, 0, 2, 1))

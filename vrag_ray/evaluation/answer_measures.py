@@ -1,0 +1,119 @@
+"""What one finished run is worth: its words, its citations, and what it took. Pure, but for the judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from vrag_ray.agent.events import BudgetEvent, SearchDoneEvent
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.evaluation import mmlongbench
+from vrag_ray.evaluation.gold import GoldPlace, Seen, region_measures
+from vrag_ray.policies.extractive.wording import DISCLOSURE
+from vrag_ray.training.data.examples import Example
+from vrag_ray.training.rewards.grader import own_answer
+from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.training.rewards.reward import anls, exact_match, f1, normalised
+
+UNANSWERABLE = frozenset({"not answerable", "unanswerable"})
+"""References of questions that the documents do not answer, as MMLongBench-Doc writes them: right is to abstain."""
+AGREEMENT, MMLONGBENCH = "judges agree", "MMLB"
+ANSWER_MEASURES = (
+    *("right", AGREEMENT, "EM", "F1", "ANLS", "contains", MMLONGBENCH, "abstained"),
+    *("gold found", "cited precision", "cited recall", "box IoU", "right region", "steps", "tokens", "pixels"),
+)
+
+Judges = Mapping[str, Judge]
+"""By name; the first one decides what is right."""
+
+
+async def measured(
+    record: RunRecord, example: Example, gold: Sequence[GoldPlace], judges: Judges | None = None
+) -> dict[str, float]:
+    """``right`` is the first judge's verdict, or without one whether a reference stands in the answer, word for word.
+
+    Of a question without answer only abstaining is right. Words are compared where there is an answer to compare,
+    citations where gold places are known, of answers only. Raises JudgeError where a judge gives no verdict.
+    """
+    answer = own_answer(record).removesuffix(DISCLOSURE).strip()
+    abstained = record.abstained or not answer
+    took = {"steps": float(record.steps), "tokens": float(_tokens(record))}
+    budgets = [event for event in record.events if isinstance(event, BudgetEvent)]
+    if budgets:
+        took["pixels"] = float(sum(one.pixels for one in budgets[-1].kept))
+    measures = {"abstained": float(abstained), **took}
+    if is_unanswerable(example):
+        if example.answer_format is not None:
+            measures[MMLONGBENCH] = float(abstained)
+        return {"right": float(abstained), **measures}
+    words = "" if abstained else answer
+    measures |= _by_words(words, example)
+    verdicts = {
+        name: float(await judge.verdict(example.question, example.answers, words))
+        for name, judge in (judges or {}).items()
+    }
+    if len(verdicts) > 1:
+        measures |= {f"right by {name}": verdict for name, verdict in verdicts.items()}
+        measures[AGREEMENT] = float(len(set(verdicts.values())) == 1)
+    if gold:
+        found = found_places(record)
+        measures["gold found"] = _share(gold, found)
+        if not abstained:
+            cited = cited_places(record)
+            places = dict.fromkeys(replace(one, box=None) for one in cited)
+            right = [one for one in places if any(place.is_met_by(one) for place in gold)]
+            measures["cited precision"] = len(right) / len(places) if places else 0.0
+            measures["cited recall"] = _share(gold, cited)
+            measures |= region_measures(gold, cited)
+    return {"right": next(iter(verdicts.values()), measures["contains"]), **measures}
+
+
+def is_unanswerable(example: Example) -> bool:
+    return normalised(example.answers[0]) in UNANSWERABLE
+
+
+def found_places(record: RunRecord) -> list[Seen]:
+    """That the run's searches brought into view."""
+    return [
+        Seen(item.doc_id, item.page, item.t_start, item.t_end)
+        for event in record.events
+        if isinstance(event, SearchDoneEvent)
+        for item in event.results
+    ]
+
+
+def cited_places(record: RunRecord) -> list[Seen]:
+    return [Seen(one.doc_id, one.page, one.t_start, one.t_end, one.bbox) for one in record.citations]
+
+
+def _share(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> float:
+    return sum(any(place.is_met_by(one) for one in seen) for place in gold) / len(gold)
+
+
+def _by_words(words: str, example: Example) -> dict[str, float]:
+    found = {
+        "EM": exact_match(words, example.answers) if words else 0.0,
+        "F1": f1(words, example.answers) if words else 0.0,
+        "ANLS": anls(words, example.answers) if words else 0.0,
+        "contains": float(any(_holds(words, reference) for reference in example.answers)),
+    }
+    form = example.answer_format
+    if form is not None:
+        found[MMLONGBENCH] = max(mmlongbench.score(words, one, form) for one in example.answers) if words else 0.0
+    return found
+
+
+def _holds(answer: str, reference: str) -> bool:
+    """Whether the words of the reference follow one another in the answer."""
+    words, wanted = _words(answer), _words(reference)
+    starts = range(len(words) - len(wanted) + 1)
+    return bool(wanted) and any(words[start : start + len(wanted)] == wanted for start in starts)
+
+
+def _words(text: str) -> list[str]:
+    """Without the dots that end a sentence: those within a number stay."""
+    return [word for part in normalised(text).split() if (word := part.strip(".-"))]
+
+
+def _tokens(record: RunRecord) -> int:
+    return sum(record.usage.get(name, 0) for name in ("prompt_tokens", "completion_tokens"))

@@ -1,0 +1,105 @@
+"""Where an answer stands in a collection: pages, boxes on them, seconds of videos, or a document as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from vrag_ray.training.data.examples import Corners, Example, GoldPage
+from vrag_ray.training.data.named_pages import PAGED, NamedDocument, NamedPages
+from vrag_ray.types import DocumentKind, VragError
+
+LEAST_COVERED = 0.5
+"""A region is right that covers this share of the gold box."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A place that a run found or cited. ``box`` is in page fractions, None for the whole page."""
+
+    doc_id: str
+    page: int | None = None
+    t_start: float | None = None
+    t_end: float | None = None
+    box: Corners | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GoldPlace:
+    """``page`` is None for what has no pages; there ``seconds`` are those of a video, None for all of the document."""
+
+    name: str
+    doc_id: str
+    page: int | None = None
+    seconds: tuple[float, float] | None = None
+    box: Corners | None = None
+
+    def is_met_by(self, seen: Seen) -> bool:
+        """The same page, or seconds in common."""
+        if seen.doc_id != self.doc_id or seen.page != self.page:
+            return False
+        if self.seconds is None or seen.t_start is None:
+            return True
+        start, end = self.seconds
+        # A single moment has no length: it is met where it lies within.
+        is_moment = seen.t_end is None or seen.t_end <= seen.t_start
+        return seen.t_start < end and (start <= seen.t_start if is_moment else start < (seen.t_end or 0.0))
+
+
+def gold_places(examples: Iterable[Example], documents: Iterable[NamedDocument]) -> dict[str, tuple[GoldPlace, ...]]:
+    """By the uid of each example. Raises VragError, which names example and file, as ``resolve_gold`` does, and for
+    seconds of what is no video."""
+    pages = NamedPages(documents)
+    return {one.uid: tuple(_place(one.uid, page, pages) for page in one.gold) for one in examples}
+
+
+def _place(uid: str, gold: GoldPage, pages: NamedPages) -> GoldPlace:
+    which = f"example {uid!r}: gold file {gold.file_name!r}"
+    document = pages.document(gold.file_name, which)
+    if gold.seconds is not None and document.kind is not DocumentKind.VIDEO:
+        raise VragError(f"{which} is of the kind {document.kind.value}, which has no seconds")
+    if document.kind not in PAGED:
+        return GoldPlace(name_of(gold), document.doc_id, seconds=gold.seconds)
+    pages.find(gold.file_name, gold.page, which)
+    return GoldPlace(name_of(gold), document.doc_id, page=gold.page, box=gold.box)
+
+
+def name_of(gold: GoldPage) -> str:
+    """``report.pdf#p3`` or ``talk.mp4#t12-24``."""
+    if gold.seconds is None:
+        return f"{gold.file_name}#p{gold.page}"
+    start, end = gold.seconds
+    return f"{gold.file_name}#t{start:g}-{end:g}"
+
+
+def region_measures(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> Mapping[str, float]:
+    """Of gold places with a box, means over them: ``box IoU`` with the best box on that page (0 where the page is not
+    seen; the whole page is a box), and ``right region``, whether some box that is not the whole page covers at least
+    half of it. Nothing where no box is known.
+    """
+    boxed = [(place, place.box) for place in gold if place.box is not None]
+    if not boxed:
+        return {}
+    best, right = 0.0, 0
+    for place, box in boxed:
+        there = [one.box for one in seen if place.is_met_by(one)]
+        best += max((iou(box, one or (0.0, 0.0, 1.0, 1.0)) for one in there), default=0.0)
+        right += any(one is not None and shared(box, one) / area(box) >= LEAST_COVERED for one in there)
+    return {"box IoU": best / len(boxed), "right region": right / len(boxed)}
+
+
+def iou(one: Corners, other: Corners) -> float:
+    """Intersection over union."""
+    common = shared(one, other)
+    return common / (area(one) + area(other) - common)
+
+
+def shared(one: Corners, other: Corners) -> float:
+    """Area of the intersection."""
+    width = min(one[2], other[2]) - max(one[0], other[0])
+    height = min(one[3], other[3]) - max(one[1], other[1])
+    return max(0.0, width) * max(0.0, height)
+
+
+def area(box: Corners) -> float:
+    return (box[2] - box[0]) * (box[3] - box[1])

