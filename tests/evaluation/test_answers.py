@@ -178,3 +178,21 @@ def test_two_judges_are_both_asked_and_their_agreement_is_told(evaluated: Callab
     assert EvaluationFolder.open(Path("vrag-evaluations/answers-q")).header.subject["right"] == (
         "judged by kind, beside strict"
     )
+
+
+def test_ray_actors_give_the_same_rows_as_this_process(evaluated: Callable[..., Result]) -> None:
+    assert evaluated("--out", "here").exit_code == 0
+    done = evaluated("--out", "there", "--workers", 2, "--samples", 1)
+    assert done.exit_code == 0, f"{done.output} {done.exception!r}"
+    here, there = rows("here"), rows("there")
+    assert {uid: (row.answer, row.measures, row.found) for uid, row in here.items()} == {
+        uid: (row.answer, row.measures, row.found) for uid, row in there.items()
+    }
+    assert len(list(Path("there/runs/extractive").glob("*.json"))) == 3
+
+
+def test_what_cannot_be_asked_together_is_refused(evaluated: Callable[..., Result]) -> None:
+    done = evaluated("--url", "http://127.0.0.1:1", "--workers", 2)
+    assert done.exit_code == 2 and "leave --workers out" in done.output
+    done = evaluated("--judge", "http://127.0.0.1:1")
+    assert done.exit_code == 2 and "--judge and --judge-model go together" in done.output

@@ -24,6 +24,7 @@ class Plan:
     """Where results go, the modes that are asked (all that the collection has, where none is named), how many questions
     at once, and which running service is asked in place of a collection here.
 
+    ``workers`` Ray actors open the collection and ask, this process where there are none.
     Each question is put ``samples`` times; ``judges`` say whether an answer is right, the first one's word counts.
     """
 
@@ -32,6 +33,7 @@ class Plan:
     modes: tuple[str, ...] = ()
     concurrency: int = 4
     service: Service | None = None
+    workers: int = 0
     samples: int = 1
     judges: tuple[OpenAiConfig, ...] = ()
 

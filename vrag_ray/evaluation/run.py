@@ -70,7 +70,7 @@ async def run_suite(
     plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: OnDone | None, more: Mapping[str, str]
 ) -> EvaluationFolder:
     """Ask it of the service of ``plan``, else of the collection of ``settings``. ``more`` is told of the subject."""
-    async with asked_system(settings, plan.service) as (system, subject):
+    async with asked_system(settings, plan.service, plan.workers) as (system, subject):
         modes = plan.modes or (*dict.fromkeys((HYBRID, *subject.legs)),)
         header = Header(
             kind=Kind.RETRIEVAL,

@@ -52,7 +52,7 @@ async def _answers(
     on_done: OnDone | None,
 ) -> EvaluationFolder:
     told = [example.model_dump(mode="json") for example in asked.examples]
-    async with asked_system(plan.settings, plan.service) as (system, subject), AsyncExitStack() as stack:
+    async with asked_system(plan.settings, plan.service, plan.workers) as (system, subject), AsyncExitStack() as stack:
         header = Header(
             kind=Kind.ANSWERS,
             suite=name,

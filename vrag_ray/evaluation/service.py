@@ -1,4 +1,4 @@
-"""What is evaluated: a collection in this process, or a running service."""
+"""What is evaluated: a collection, in this process or in Ray actors, or a running service."""
 
 from __future__ import annotations
 
@@ -44,8 +44,19 @@ def documents_of(settings: Settings, service: Service | None) -> Sequence[NamedD
 
 
 @asynccontextmanager
-async def asked_system(settings: Settings, service: Service | None) -> AsyncIterator[tuple[AnswerSystem, Subject]]:
-    """Raises NotFoundError where there is no such collection, and as the client where the service cannot be reached."""
+async def asked_system(
+    settings: Settings, service: Service | None, workers: int = 0
+) -> AsyncIterator[tuple[AnswerSystem, Subject]]:
+    """``workers`` actors open the collection, this process where there are none.
+
+    Raises NotFoundError where there is no such collection, and as the client where the service cannot be reached.
+    """
+    if service is None and workers:
+        from vrag_ray.evaluation.spread import spread_system
+
+        async with spread_system(settings, workers) as (spread, status):
+            yield spread, Subject(_local(status, settings), documents_of(settings, None), status.legs)
+        return
     if service is None:
         async with local_system(settings) as system:
             status = await system.status()

@@ -77,7 +77,7 @@ def application(settings: Settings, security: Security, *, drain_check_s: float 
 
     Raises NotFoundError where there is no collection, VragError where the settings cannot be served.
     """
-    settings = ready_settings(_with_endpoint_key(_absolute(settings)))
+    settings = ready_settings(_with_endpoint_key(absolute_settings(settings)))
     # Here, and not only in the replicas, so that whoever starts the service has the reason at once.
     for root in settings.served.values():
         Collection.open(root)
@@ -116,7 +116,7 @@ def _deployment(service: type, name: str, max_ongoing: int) -> Any:
     )(service)
 
 
-def _absolute(settings: Settings) -> Settings:
+def absolute_settings(settings: Settings) -> Settings:
     """The same folders for every process: replicas need not share the working folder of whoever calls ``build``."""
     served = {name: _absolute_root(root) for name, root in settings.served.items()}
     settings = settings.model_copy(update={"collection": next(iter(served.values())), "collections": served})

@@ -43,7 +43,10 @@ ModeOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of --suite: another seed, other documents.")]
 HarboursOption = Annotated[int, typer.Option(min=2, max=20, help="Of --suite: ten questions a harbour.")]
-AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Searches at once.")]
+AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Questions at once.")]
+WorkersOption = Annotated[
+    int, typer.Option(min=0, help="Spread the questions over so many Ray actors.  [default: this process asks]")
+]
 
 
 @evaluate.command()
@@ -60,6 +63,7 @@ def outline(
     out: OutOption = None,
     mode: ModeOption = None,
     concurrency: AtOnceOption = 4,
+    workers: WorkersOption = 0,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -70,9 +74,9 @@ def outline(
     from vrag_ray.evaluation.run import run_outline
 
     name = f"outline-{pdfs[0].stem}" if len(pdfs) == 1 else f"outline-{len(pdfs)}-pdfs"
-    plan = Plan(out or Path(FOLDER) / name, load(config, None), tuple(mode or ()), concurrency)
+    plan = Plan(out or Path(FOLDER) / name, load(config, None), tuple(mode or ()), concurrency, workers=workers)
     asked = {pdf.name: file for pdf, file in zip(pdfs, paraphrases or [], strict=False)}
-    with _ingesting() as ingest, _counting() as on_done:
+    with _ingesting() as ingest, _asking(workers), _counting() as on_done:
         folder = run_outline(plan, pdfs, asked, ingest, on_done)
     _show(folder, as_json)
 
@@ -100,6 +104,7 @@ def retrieval(
     out: OutOption = None,
     mode: ModeOption = None,
     concurrency: AtOnceOption = 4,
+    workers: WorkersOption = 0,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -116,12 +121,13 @@ def retrieval(
     modes = tuple(mode or ())
     if source is None or source.is_file():
         name = f"searches-{_suite_name(seed, harbours) if source is None else source.stem}"
-        plan = Plan(out or Path(FOLDER) / name, load(config, None), modes, concurrency)
+        plan = Plan(out or Path(FOLDER) / name, load(config, None), modes, concurrency, workers=workers)
         from vrag_ray.evaluation.run_questions import run_question_searches
 
         plan, questions = _about(plan, source, seed, harbours, collection, url)
-        with _counting() as on_done:
-            _show(run_question_searches(plan, questions, on_done), as_json)
+        with _asking(workers), _counting() as on_done:
+            folder = run_question_searches(plan, questions, on_done)
+        _show(folder, as_json)
         return
     from vrag_ray.evaluation.beir import is_beir
     from vrag_ray.evaluation.run import run_beir
@@ -130,8 +136,14 @@ def retrieval(
         raise typer.BadParameter(f"{source} has no corpus.jsonl and queries.jsonl", param_hint="FOLDER")
     if collection is not None or url is not None:
         raise typer.BadParameter("a data set in the form of BEIR is searched in a collection of its own")
-    plan = Plan(out or Path(FOLDER) / f"{source.resolve().name}-{split}", load(config, None), modes, concurrency)
-    with _ingesting() as ingest, _counting() as on_done:
+    plan = Plan(
+        out or Path(FOLDER) / f"{source.resolve().name}-{split}",
+        load(config, None),
+        modes,
+        concurrency,
+        workers=workers,
+    )
+    with _ingesting() as ingest, _asking(workers), _counting() as on_done:
         folder = run_beir(plan, source, split, ingest, on_done)
     _show(folder, as_json)
 
@@ -202,6 +214,7 @@ def answers(
     ] = None,
     out: OutOption = None,
     concurrency: AtOnceOption = 4,
+    workers: WorkersOption = 0,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
@@ -220,10 +233,15 @@ def answers(
     )
     name = _suite_name(seed, harbours) if examples is None else f"answers-{examples.stem}"
     plan = Plan(
-        out or Path(FOLDER) / name, load(config, None), concurrency=concurrency, samples=samples, judges=endpoints
+        out or Path(FOLDER) / name,
+        load(config, None),
+        concurrency=concurrency,
+        workers=workers,
+        samples=samples,
+        judges=endpoints,
     )
     plan, questions = _about(plan, examples, seed, harbours, collection, url)
-    with _counting("questions") as on_done:
+    with _asking(workers), _counting("questions") as on_done:
         folder = run_answers(plan, questions, agent or ["extractive"], on_done)
     _show(folder, as_json)
 
@@ -301,6 +319,8 @@ def _about(
         with _ingesting() as ingest:
             ingest([documents], plan.settings)
     elif url is not None:
+        if plan.workers:
+            raise typer.BadParameter("a running service is asked from here: leave --workers out, or --url")
         service = Service(url, api_key(), collection or "")
         return replace(plan, service=service), questions
     elif collection is not None:
@@ -367,6 +387,16 @@ def _ingesting() -> Iterator[Ingest]:
             typer.echo(line, err=True)
 
     yield shown
+
+
+@contextmanager
+def _asking(workers: int) -> Iterator[None]:
+    """With a Ray for the actors that ask, where there are any."""
+    if not workers:
+        yield
+        return
+    with ray_behind_terminal():
+        yield
 
 
 @contextmanager

@@ -1,0 +1,108 @@
+"""One evaluation over several Ray actors, each with the collection open in a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from vrag_ray.agent.events import Event
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
+from vrag_ray.config import Settings
+from vrag_ray.index.search.retriever import RetrieverStatus
+from vrag_ray.serving.app import absolute_settings
+from vrag_ray.serving.in_process import LocalSystem, local_system
+from vrag_ray.types import NotFoundError
+
+if TYPE_CHECKING:
+    from ray.actor import ActorHandle
+
+CPUS_OF_A_WORKER = 1
+
+
+class SystemActor:
+    """A ``LocalSystem`` of its own. A search or run that fails raises what it raised there."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._opened = AsyncExitStack()
+        self._system: LocalSystem | None = None
+
+    async def start(self) -> RetrieverStatus:
+        self._system = await self._opened.enter_async_context(local_system(self._settings))
+        return await self._system.status()
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        return await self._started().search(request)
+
+    async def record(self, request: RunRequest) -> RunRecord:
+        """Of the whole run. ``request`` names it."""
+        system = self._started()
+        async for _ in system.ask(request):
+            pass
+        return await system.run(request.run_id or "")
+
+    async def stop(self) -> None:
+        await self._opened.aclose()
+
+    def _started(self) -> LocalSystem:
+        if self._system is None:
+            raise RuntimeError("start() comes first")
+        return self._system
+
+
+class SpreadSystem:
+    """An ``AnswerSystem``: each request goes to the actor that has fewest. The events of a run come when it is over."""
+
+    def __init__(self, actors: list[ActorHandle[SystemActor]]) -> None:
+        self._actors = actors
+        self._busy = [0] * len(actors)
+        self._records: dict[str, RunRecord] = {}
+
+    async def search(self, request: SearchRequest) -> SearchResponse:
+        reply: SearchResponse = await self._called("search", request)
+        return reply
+
+    async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
+        """``request`` has a run id. Its record is kept until it is fetched."""
+        record: RunRecord = await self._called("record", request)
+        self._records[record.run_id] = record
+        for event in record.events:
+            yield event
+
+    async def run(self, run_id: str) -> RunRecord:
+        if run_id not in self._records:
+            raise NotFoundError(f"run {run_id} was not started here, or was fetched before")
+        return self._records.pop(run_id)
+
+    async def _called(self, method: str, request: SearchRequest | RunRequest) -> Any:
+        number = min(range(len(self._actors)), key=self._busy.__getitem__)
+        self._busy[number] += 1
+        try:
+            return await getattr(self._actors[number], method).remote(request)
+        finally:
+            self._busy[number] -= 1
+
+
+@asynccontextmanager
+async def spread_system(settings: Settings, workers: int) -> AsyncIterator[tuple[SpreadSystem, RetrieverStatus]]:
+    """On the Ray that this process works on. Raises what opening the collection raises, there as here."""
+    import ray
+    from ray.exceptions import RayTaskError
+
+    made = ray.remote(SystemActor).options(num_cpus=CPUS_OF_A_WORKER, max_concurrency=1_000)
+    # Nodes of a cluster have another working folder.
+    own = absolute_settings(settings)
+    actors = [made.remote(own) for _ in range(workers)]
+    try:
+        try:
+            status, *_ = await asyncio.gather(*(actor.start.remote() for actor in actors))
+        except RayTaskError as error:
+            raise error.cause from error
+        yield SpreadSystem(actors), status
+    finally:
+        await asyncio.gather(*(actor.stop.remote() for actor in actors), return_exceptions=True)
+        for actor in actors:
+            ray.kill(actor)
