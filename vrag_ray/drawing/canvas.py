@@ -1,6 +1,7 @@
 """Drawing on a PDF page: text that wraps, tables, and shapes, in points from the top left.
 
-Only the standard Latin-1 fonts are used, so that nothing is embedded and the same bytes come out on every machine.
+Latin-1 is written in the standard fonts, so that nothing is embedded and the same bytes come out on every machine. What
+they cannot write is written in the font that PyMuPDF carries for Chinese, and the glyphs used are embedded.
 """
 
 from __future__ import annotations
@@ -8,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import pymupdf
 
+from vrag_ray.drawing.line_breaks import broken
+
+Box = tuple[float, float, float, float]
 Colour = tuple[float, float, float]
 Point = tuple[float, float]
 
@@ -25,15 +29,19 @@ CORAL: Colour = (0.80, 0.29, 0.29)
 MIST: Colour = (0.93, 0.95, 0.96)
 RULE: Colour = (0.80, 0.84, 0.87)
 WHITE: Colour = (1.0, 1.0, 1.0)
+_ASCENT, _DESCENT = 0.95, 0.25
+"""How far a line reaches above and below its baseline, as multiples of its size."""
+_CJK_ON_PAGE = "cjk"
 
 
 class Face(StrEnum):
-    """The names PyMuPDF gives to the standard fonts."""
+    """The names PyMuPDF gives to its fonts; ``CJK`` (Droid Sans Fallback) stands in where the others lack a glyph."""
 
     REGULAR = "helv"
     BOLD = "hebo"
     ITALIC = "heit"
     MONO = "cour"
+    CJK = "china-s"
 
 
 class Align(StrEnum):
@@ -58,6 +66,15 @@ class Area(NamedTuple):
     def bottom(self) -> float:
         return self.y + self.height
 
+    @property
+    def corners(self) -> tuple[Point, Point, Point, Point]:
+        """Clockwise from the top left."""
+        return (self.x, self.y), (self.right, self.y), (self.right, self.bottom), (self.x, self.bottom)
+
+    def on(self, width: float, height: float) -> Box:
+        """(x0, y0, x1, y1) in fractions of a page of that size."""
+        return self.x / width, self.y / height, self.right / width, self.bottom / height
+
 
 @dataclass(frozen=True, slots=True)
 class Style:
@@ -71,11 +88,16 @@ class Style:
     def with_(self, *, size: float | None = None, face: Face | None = None, colour: Colour | None = None) -> Style:
         return replace(self, size=size or self.size, face=face or self.face, colour=colour or self.colour)
 
+    def face_of(self, text: str) -> Face:
+        """The face that can write ``text``."""
+        return self.face if text.isascii() or _is_latin(text) else Face.CJK
+
 
 class Canvas:
     """One page. Shapes are kept in order and all text lies above all shapes; ``finish`` writes them."""
 
     def __init__(self, page: pymupdf.Page) -> None:
+        self._page = page
         self._shape = page.new_shape()
         self.width = float(page.rect.width)
         self.height = float(page.rect.height)
@@ -83,15 +105,31 @@ class Canvas:
     def finish(self) -> None:
         self._shape.commit()
 
-    def text(self, x: float, y: float, text: str, style: Style, align: Align = Align.LEFT) -> None:
-        """One line with its baseline at ``y``."""
+    def text(self, x: float, y: float, text: str, style: Style, align: Align = Align.LEFT) -> Area:
+        """One line with its baseline at ``y``; returns where it stands."""
         shift = {Align.LEFT: 0.0, Align.CENTRE: 0.5, Align.RIGHT: 1.0}[align]
+        width = measure(text, style)
+        left = x - shift * width
+        face = style.face_of(text)
+        if face is Face.CJK:
+            self._write_cjk(left, y, text, style)
+        else:
+            self._shape.insert_text((left, y), text, fontname=face.value, fontsize=style.size, color=style.colour)
+        return Area(left, y - style.size * _ASCENT, width, style.size * (_ASCENT + _DESCENT))
+
+    def _write_cjk(self, x: float, y: float, text: str, style: Style) -> None:
+        if not any(font[4] == _CJK_ON_PAGE for font in self._page.get_fonts()):
+            self._page.insert_font(fontname=_CJK_ON_PAGE, fontbuffer=_cjk_font().buffer)
         self._shape.insert_text(
-            (x - shift * measure(text, style), y),
+            (x, y),
             text,
-            fontname=style.face.value,
+            fontname=_CJK_ON_PAGE,
             fontsize=style.size,
             color=style.colour,
+            fill=style.colour,
+            # The font has one weight: a thin line around each glyph makes it bold.
+            render_mode=2 if style.face is Face.BOLD else 0,
+            border_width=0.03,
         )
 
     def paragraph(self, x: float, y: float, width: float, text: str, style: Style) -> float:
@@ -131,9 +169,10 @@ class Canvas:
         self, x: float, y: float, widths: Sequence[float], rows: Sequence[Sequence[str]], style: Style, *, total: bool
     ) -> float:
         """A table with a header row, the first column to the left and the others to the right; returns its bottom."""
-        height = style.size * 2.1
         right = x + sum(widths)
-        for index, row in enumerate(rows):
+        areas = table_cells(x, y, widths, len(rows), style)
+        for index, (row, row_areas) in enumerate(zip(rows, areas, strict=True)):
+            y, height = row_areas[0].y, row_areas[0].height
             header, last = index == 0, total and index == len(rows) - 1
             if header:
                 self.rect(Area(x, y, right - x, height), fill=NAVY)
@@ -143,20 +182,40 @@ class Canvas:
                 self.rect(Area(x, y, right - x, height), fill=MIST)
             face = Face.BOLD if header or last else style.face
             cell_style = style.with_(face=face, colour=WHITE if header else style.colour)
-            left = x
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            for column, (cell, area) in enumerate(zip(row, row_areas, strict=True)):
                 align = Align.LEFT if column == 0 else Align.RIGHT
-                at = left + 8 if column == 0 else left + width - 8
+                at = area.x + 8 if column == 0 else area.right - 8
                 self.text(at, y + height * 0.66, cell, cell_style, align)
-                left += width
-            y += height
-        self.line((x, y), (right, y), NAVY, 0.7)
-        return y
+        bottom = areas[-1][0].bottom
+        self.line((x, bottom), (right, bottom), NAVY, 0.7)
+        return bottom
+
+
+def table_cells(x: float, y: float, widths: Sequence[float], rows: int, style: Style) -> list[list[Area]]:
+    """Where ``Canvas.table`` puts its cells, row by row."""
+    height = style.size * 2.1
+    areas: list[list[Area]] = []
+    for _ in range(rows):
+        left = x
+        areas.append([])
+        for width in widths:
+            areas[-1].append(Area(left, y, width, height))
+            left += width
+        y += height
+    return areas
+
+
+def around(*areas: Area) -> Area:
+    """The smallest that holds all."""
+    x, y = min(one.x for one in areas), min(one.y for one in areas)
+    return Area(x, y, max(one.right for one in areas) - x, max(one.bottom for one in areas) - y)
 
 
 def finished(document: pymupdf.Document, title: str) -> bytes:
     """The bytes of ``document``, the same on every run: no random id, no clock in the metadata."""
     document.set_metadata({"title": title, "producer": "vrag_ray demo", "creationDate": "D:20250301090000Z"})
+    if any(font[4] == _CJK_ON_PAGE for page in document.pages() for font in page.get_fonts()):
+        document.subset_fonts()
     data: bytes = document.tobytes(garbage=3, deflate=True, no_new_id=True)
     document.close()
     return data
@@ -165,18 +224,25 @@ def finished(document: pymupdf.Document, title: str) -> bytes:
 @lru_cache(maxsize=10_000)
 def measure(text: str, style: Style) -> float:
     """Width of one line in points."""
-    return float(pymupdf.get_text_length(text, fontname=style.face.value, fontsize=style.size))
+    face = style.face_of(text)
+    if face is Face.CJK:
+        return float(_cjk_font().text_length(text, style.size))
+    return float(pymupdf.get_text_length(text, fontname=face.value, fontsize=style.size))
 
 
 def wrap(text: str, width: float, style: Style) -> list[str]:
-    """Break at spaces so that each line fits ``width``; a longer word stands alone."""
-    lines: list[str] = []
-    line = ""
-    for word in text.split():
-        longer = f"{line} {word}" if line else word
-        if line and measure(longer, style) > width:
-            lines.append(line)
-            line = word
-        else:
-            line = longer
-    return [*lines, line] if line else lines
+    """Break at spaces and between Chinese characters so that each line fits ``width``; a longer word stands alone."""
+    return broken(text, lambda line: measure(line, style) <= width)
+
+
+@cache
+def _cjk_font() -> pymupdf.Font:
+    return pymupdf.Font(Face.CJK.value)
+
+
+def _is_latin(text: str) -> bool:
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -20,6 +20,7 @@ from vrag_ray.drawing.canvas import (
     Face,
     Point,
     Style,
+    around,
     measure,
 )
 
@@ -39,30 +40,41 @@ def column_chart(
     size: float = 9.0,
     colour: Colour = TEAL,
     digits: int = 0,
-) -> None:
-    """Upright bars: value above, name below."""
+) -> Mapping[str, Area]:
+    """Upright bars: value above, name below. Returns where each stands with both, by its name."""
     top = _round_up(max(values.values()) * 1.08)
     plot = _axes(canvas, area, 0.0, top, size)
     slot = plot.width / len(values)
+    areas: dict[str, Area] = {}
     for index, (name, value) in enumerate(values.items()):
         height = plot.height * value / top
         left = plot.x + slot * (index + 0.2)
-        canvas.rect(Area(left, plot.bottom - height, slot * 0.6, height), fill=colour)
+        column = Area(left, plot.bottom - height, slot * 0.6, height)
+        canvas.rect(column, fill=colour)
         centre = left + slot * 0.3
         label = Style(size, Face.BOLD, INK)
-        canvas.text(centre, plot.bottom - height - size * 0.45, f"{value:,.{digits}f}", label, Align.CENTRE)
-        canvas.text(centre, plot.bottom + size * 1.5, name, Style(size, Face.REGULAR, MUTED), Align.CENTRE)
+        written = f"{value:,.{digits}f}"
+        above = canvas.text(centre, plot.bottom - height - size * 0.45, written, label, Align.CENTRE)
+        named = Style(size, Face.REGULAR, MUTED)
+        below = canvas.text(centre, plot.bottom + size * 1.5, name, named, Align.CENTRE)
+        areas[name] = around(column, above, below)
+    return areas
 
 
-def bar_chart(canvas: Canvas, area: Area, values: Mapping[str, float], *, unit: str, size: float = 11.0) -> None:
-    """Lying bars, each under a line with its name and its value."""
+def bar_chart(
+    canvas: Canvas, area: Area, values: Mapping[str, float], *, unit: str, size: float = 11.0
+) -> Mapping[str, Area]:
+    """Lying bars, each under a line with its name and its value. Returns where each stands with both, by its name."""
     slot = area.height / len(values)
     most = max(values.values())
+    areas: dict[str, Area] = {}
     for index, (name, value) in enumerate(values.items()):
         top = area.y + slot * index
-        canvas.text(area.x, top + size, f"{name}: {value:,.0f} {unit}", Style(size, Face.BOLD, INK))
+        line = canvas.text(area.x, top + size, f"{name}: {value:,.0f} {unit}", Style(size, Face.BOLD, INK))
         bar = Area(area.x, top + size * 1.5, area.width * value / most, max(4.0, slot - size * 2.4))
         canvas.rect(bar, fill=TEAL if index else NAVY)
+        areas[name] = around(line, bar)
+    return areas
 
 
 def line_chart(

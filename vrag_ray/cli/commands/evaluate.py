@@ -42,7 +42,7 @@ ModeOption = Annotated[
     list[str] | None, typer.Option("--mode", help="hybrid, or a leg (repeatable).  [default: all there are]")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Of --suite: another seed, other documents.")]
-HarboursOption = Annotated[int, typer.Option(min=2, max=20, help="Of --suite: ten questions a harbour.")]
+HarboursOption = Annotated[int, typer.Option(min=2, max=20, help="Of --suite: twelve questions a harbour.")]
 AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Questions at once.")]
 WorkersOption = Annotated[
     int, typer.Option(min=0, help="Spread the questions over so many Ray actors.  [default: this process asks]")

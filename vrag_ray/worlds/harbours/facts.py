@@ -17,15 +17,18 @@ TUGS = (
     *("Albatross", "Bittern", "Cormorant", "Dunlin", "Eider", "Fulmar", "Gannet", "Heron", "Ibis", "Jacana", "Kestrel"),
     *("Lapwing", "Merlin", "Osprey", "Petrel", "Quail", "Razorbill", "Sanderling", "Tern", "Wigeon"),
 )
+SHIPS = ("Aurora", "Beatrix", "Clementine", "Dorothea", "Esmeralda", "Fortuna", "Georgina", "Henrietta", "Isadora")
+CALLS = 3
 CONSUMERS = ("Cranes", "Cold store", "Lighting", "Locks", "Workshops")
 
 
 class Language(StrEnum):
-    """Of a yearbook. Those that the standard fonts of PDF can write."""
+    """Of a yearbook."""
 
     ENGLISH = "en"
     GERMAN = "de"
     FRENCH = "fr"
+    CHINESE = "zh"
 
 
 class Quantity(StrEnum):
@@ -38,9 +41,19 @@ class Quantity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Call:
+    """A ship that the gate camera saw; no two of a harbour have the same time, ship or lock."""
+
+    time: str
+    ship: str
+    lock: int
+
+
+@dataclass(frozen=True, slots=True)
 class Harbour:
     """``table`` has a number for each of ``YEARS``, ``lifts`` those of the cranes for each of ``QUARTERS`` of 2024,
-    ``electricity`` the MWh of each consumer in 2024."""
+    ``electricity`` the MWh of each consumer in 2024. ``look`` is the seed of how its pictures are lit and turned;
+    ``subtitled`` says whether its clip has a subtitle track."""
 
     name: str
     language: Language
@@ -51,6 +64,9 @@ class Harbour:
     electricity: Mapping[str, int]
     inspected: str
     load_t: int
+    calls: Sequence[Call]
+    subtitled: bool
+    look: int
 
     @property
     def slug(self) -> str:
@@ -83,6 +99,23 @@ def harbours(seed: int, count: int) -> list[Harbour]:
             electricity=dict(zip(CONSUMERS, numbers(100, 990, len(CONSUMERS)), strict=True)),
             inspected=f"{numbers(1, 28, 1)[0]} {drawn.choice(['March', 'May', 'June', 'September', 'October'])} 2024",
             load_t=numbers(20, 95, 1)[0],
+            calls=_calls(seed, number),
+            # Fives, so that neither a language nor a scene asked for always has subtitles.
+            subtitled=number % 5 in (1, 3),
+            look=seed * 100 + number,
         )
         for number, (name, tug) in enumerate(zip(names, tugs, strict=True))
+    ]
+
+
+def _calls(seed: int, number: int) -> list[Call]:
+    drawn = np.random.default_rng([seed, number])
+    ships = drawn.choice(SHIPS, CALLS, replace=False)
+    locks = drawn.choice(range(1, 10), CALLS, replace=False)
+    # In the order of the day, each in another hour.
+    hours = sorted(drawn.choice(range(6, 20), CALLS, replace=False))
+    minutes = drawn.integers(0, 60, CALLS)
+    return [
+        Call(f"{hour:02}:{minute:02}", str(ship), int(lock))
+        for hour, minute, ship, lock in zip(hours, minutes, ships, locks, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The same yearbook in three languages, and the words of its questions."""
+"""The same yearbook in four languages, and the words of its questions."""
 
 from __future__ import annotations
 
@@ -66,6 +66,21 @@ WORDINGS: Mapping[Language, Wording] = {
             Quantity.WASTE_HEAT: "chaleur récupérée (MWh)",
             Quantity.FUEL: "carburant vendu (tonnes)",
             Quantity.PASSENGERS: "passagers des ferries",
+        },
+    ),
+    Language.CHINESE: Wording(
+        title="{name} 港：2024 年年鉴",
+        opened="{name} 港于 {opened} 年开港。最近三年的数据见下一页。",
+        figures="{name} 港：三年数据",
+        corner="项目",
+        lifts="{name} 港：2024 年各季度起重机吊装次数",
+        lookup="{name} 港 {year} 年的{quantity}是多少？",
+        unknown="{year} 年 {name} 港新建了多少座风车？",
+        quantities={
+            Quantity.SHORE_POWER: "岸电用量（兆瓦时）",
+            Quantity.WASTE_HEAT: "余热回收量（兆瓦时）",
+            Quantity.FUEL: "燃油销量（吨）",
+            Quantity.PASSENGERS: "渡轮客运量（人次）",
         },
     ),
 }
