@@ -29,8 +29,8 @@ CORAL: Colour = (0.80, 0.29, 0.29)
 MIST: Colour = (0.93, 0.95, 0.96)
 RULE: Colour = (0.80, 0.84, 0.87)
 WHITE: Colour = (1.0, 1.0, 1.0)
-_ASCENT, _DESCENT = 0.95, 0.25
-"""How far a line reaches above and below its baseline, as multiples of its size."""
+_ASCENT, _DESCENT, _AIR = 1.0, 0.28, 0.15
+"""How far a line reaches above and below its baseline, and what is left free at its ends, as multiples of its size."""
 _CJK_ON_PAGE = "cjk"
 
 
@@ -106,7 +106,7 @@ class Canvas:
         self._shape.commit()
 
     def text(self, x: float, y: float, text: str, style: Style, align: Align = Align.LEFT) -> Area:
-        """One line with its baseline at ``y``; returns where it stands."""
+        """One line with its baseline at ``y``; returns where it stands, with a little air."""
         shift = {Align.LEFT: 0.0, Align.CENTRE: 0.5, Align.RIGHT: 1.0}[align]
         width = measure(text, style)
         left = x - shift * width
@@ -115,7 +115,8 @@ class Canvas:
             self._write_cjk(left, y, text, style)
         else:
             self._shape.insert_text((left, y), text, fontname=face.value, fontsize=style.size, color=style.colour)
-        return Area(left, y - style.size * _ASCENT, width, style.size * (_ASCENT + _DESCENT))
+        air = style.size * _AIR
+        return Area(left - air, y - style.size * _ASCENT, width + 2 * air, style.size * (_ASCENT + _DESCENT))
 
     def _write_cjk(self, x: float, y: float, text: str, style: Style) -> None:
         if not any(font[4] == _CJK_ON_PAGE for font in self._page.get_fonts()):

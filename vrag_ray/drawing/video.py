@@ -18,6 +18,7 @@ from vrag_ray.drawing.canvas import Canvas
 Layers = Sequence[Callable[[Canvas], object]]
 Cue = tuple[float, float, str]
 """From a second to a second: what is said."""
+_ALIGNED = 128
 _MILLISECOND = Fraction(1, 1000)
 _ASS_HEADER = b"""[Script Info]
 ScriptType: v4.00+
@@ -42,6 +43,11 @@ class Film:
     frames_per_second: int
     draw: Callable[[float], Layers]
     cues: Sequence[Cue] = ()
+
+    def __post_init__(self) -> None:
+        # x264 reads beyond a row that does not end where its vectors do, and what lies there differs from run to run.
+        if self.width % _ALIGNED:
+            raise ValueError(f"a film is {self.width} wide: take a multiple of {_ALIGNED}, so that its bytes repeat")
 
 
 def filmed(film: Film) -> bytes:

@@ -7,9 +7,9 @@ from vrag_ray.drawing.video import Film, Layers
 from vrag_ray.worlds.harbours.facts import CALLS, Call, Harbour
 
 SCENE_SECONDS = 10
-_WIDTH, _HEIGHT = 480, 270
+_WIDTH, _HEIGHT = 512, 288
 _FRAMES_PER_SECOND = 2
-_SKY, _QUAY = 44.0, 150.0
+_SKY, _QUAY = 44.0, 160.0
 _HULLS: tuple[Colour, ...] = (NAVY, CORAL, TEAL)
 _SKIES: tuple[Colour, ...] = ((0.69, 0.83, 0.91), (0.80, 0.84, 0.87), (0.95, 0.82, 0.66))
 
@@ -49,7 +49,7 @@ def _layers(harbour: Harbour, seconds: float) -> Layers:
 def _draw_scene(canvas: Canvas, call: Call, scene: int, share: float) -> None:
     canvas.rect(Area(0, 0, _WIDTH, _HEIGHT), fill=_SKIES[scene % len(_SKIES)])
     canvas.rect(Area(0, _QUAY, _WIDTH, _HEIGHT - _QUAY), fill=TEAL)
-    x = -30 + 190 * share
+    x = -20 + 210 * share
     hull = [(x, _QUAY - 22), (x + 200, _QUAY - 22), (x + 178, _QUAY + 24), (x + 14, _QUAY + 24)]
     canvas.polygon(hull, _HULLS[scene % len(_HULLS)])
     canvas.rect(Area(x + 26, _QUAY - 58, 54, 36), fill=WHITE)
@@ -59,15 +59,15 @@ def _draw_scene(canvas: Canvas, call: Call, scene: int, share: float) -> None:
 
 def _draw_gate(canvas: Canvas, call: Call) -> None:
     """In front of the ship: the wall of the lock, which it goes behind."""
-    canvas.rect(Area(380, _SKY + 26, 100, _HEIGHT - _SKY), fill=MIST)
-    canvas.rect(Area(380, _SKY + 26, 8, _HEIGHT - _SKY), fill=SAND)
-    canvas.text(434, _QUAY - 18, "LOCK", Style(17, Face.BOLD, INK), Align.CENTRE)
-    canvas.text(434, _QUAY + 30, str(call.lock), Style(44, Face.BOLD, INK), Align.CENTRE)
+    canvas.rect(Area(_WIDTH - 104, _SKY + 26, 104, _HEIGHT - _SKY), fill=MIST)
+    canvas.rect(Area(_WIDTH - 104, _SKY + 26, 8, _HEIGHT - _SKY), fill=SAND)
+    canvas.text(_WIDTH - 48, _QUAY - 18, "LOCK", Style(17, Face.BOLD, INK), Align.CENTRE)
+    canvas.text(_WIDTH - 48, _QUAY + 30, str(call.lock), Style(44, Face.BOLD, INK), Align.CENTRE)
 
 
 def _draw_captions(canvas: Canvas, harbour: Harbour, call: Call) -> None:
     canvas.rect(Area(0, 0, _WIDTH, 34), fill=INK)
-    canvas.text(14, 23, f"{harbour.name} Harbour, gate camera", Style(16, Face.BOLD, WHITE))
+    canvas.text(16, 23, f"{harbour.name} Harbour, gate camera", Style(16, Face.BOLD, WHITE))
     canvas.rect(Area(0, _HEIGHT - 46, _WIDTH, 46), fill=INK)
     canvas.rect(Area(0, _HEIGHT - 46, 7, 46), fill=SAND)
-    canvas.text(20, _HEIGHT - 16, caption_of(call), Style(19, Face.BOLD, WHITE))
+    canvas.text(20, _HEIGHT - 16, caption_of(call), Style(20, Face.BOLD, WHITE))

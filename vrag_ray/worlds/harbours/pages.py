@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from vrag_ray.drawing.canvas import INK, MUTED, NAVY, SAND, Area, Canvas, Face, Style, table_cells
+from vrag_ray.drawing.canvas import INK, MUTED, NAVY, SAND, Area, Canvas, Face, Style, measure, table_cells
 from vrag_ray.drawing.charts import bar_chart, column_chart
 from vrag_ray.drawing.photographs import Shot
 from vrag_ray.worlds.harbours.facts import QUARTERS, YEARS, Harbour, Quantity
@@ -60,14 +60,10 @@ def draw_title_slide(canvas: Canvas, harbour: Harbour) -> None:
 def draw_facts_slide(canvas: Canvas, harbour: Harbour) -> Area:
     """The bullet of the tug."""
     canvas.text(50, 70, f"{harbour.name} in brief", Style(26, Face.BOLD, NAVY))
-    tug, *others = (
-        f"The tug of {harbour.name} is the {harbour.tug}",
-        f"Opened in {harbour.opened}",
-        "Open day and night",
-    )
+    tug = f"The tug of {harbour.name} is the {harbour.tug}"
     below = canvas.bullets(50, 110, 600, [tug], _BULLET)
-    canvas.bullets(50, below, 600, others, _BULLET)
-    return Area(50, 110, 600, below - 110)
+    canvas.bullets(50, below, 600, [f"Opened in {harbour.opened}", "Open day and night"], _BULLET)
+    return Area(50, 110, _BULLET.size * 1.5 + measure(tug, _BULLET), _BULLET.size * _BULLET.leading)
 
 
 def draw_sheet(canvas: Canvas, harbour: Harbour) -> Mapping[SheetLine, Area]:
