@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from vrag_ray import drawing
+from vrag_ray.drawing.edition import edition_of
 from vrag_ray.types import VragError
 
 REPORT = "northmere-energy-yearbook-2024.pdf"
@@ -30,7 +29,7 @@ def make_corpus(folder: Path) -> list[Path]:
     """
     paths = [folder / name for name in _makers()]
     mark = folder / _EDITION_FILE
-    edition = _edition()
+    edition = edition_of([Path(__file__).parent])
     try:
         if mark.is_file() and mark.read_text(encoding="ascii") == edition and all(path.is_file() for path in paths):
             return paths
@@ -60,12 +59,3 @@ def _makers() -> Mapping[str, Callable[[], bytes]]:
         VIDEO: write_video,
         NOTES: NOTES_TEXT.encode,
     }
-
-
-def _edition() -> str:
-    """A digest of the code that draws, so that a new release redraws an old folder."""
-    digest = hashlib.sha256()
-    for folder in (Path(__file__).parent, Path(drawing.__file__).parent):
-        for source in sorted(folder.glob("*.py")):
-            digest.update(source.read_bytes())
-    return digest.hexdigest()

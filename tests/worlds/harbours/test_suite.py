@@ -22,7 +22,7 @@ from vrag_ray.corpus.formats.subtitles import read_cues
 from vrag_ray.evaluation.folder import EvaluationFolder
 from vrag_ray.training.data.files import load_examples
 from vrag_ray.training.rewards.reward import normalised
-from vrag_ray.worlds.harbours.documents import yearbook_name
+from vrag_ray.worlds.harbours.documents import slides_name, yearbook_name
 from vrag_ray.worlds.harbours.facts import TUGS, Language, Quantity, harbours
 from vrag_ray.worlds.harbours.suite import UNANSWERABLE, Difficulty, questions, write_suite
 from vrag_ray.worlds.harbours.wording import WORDINGS
@@ -43,6 +43,18 @@ def test_the_same_seed_makes_the_same_bytes_and_another_one_others(made: tuple[P
     assert digests(same) == digests(documents) and again.read_bytes() == asked.read_bytes()
     _, other = write_suite(tmp_path / "other", seed=6, count=2)
     assert other.read_bytes() != asked.read_bytes()
+
+
+def test_documents_are_drawn_again_only_by_other_code_or_of_another_seed(tmp_path: Path) -> None:
+    documents, _ = write_suite(tmp_path, seed=5, count=2)
+    before = digests(documents)
+    path = documents / slides_name(harbours(5, 2)[0])
+    path.write_bytes(b"of a user")
+    write_suite(tmp_path, seed=5, count=2)
+    assert path.read_bytes() == b"of a user"
+    (tmp_path / ".edition").write_text("seed 5 of older code")
+    write_suite(tmp_path, seed=5, count=2)
+    assert digests(documents) == before
 
 
 def text_of(documents: Path, name: str, page: int) -> str:
@@ -191,6 +203,7 @@ def test_every_harbour_has_twelve_questions_in_five_difficulties() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_facts_leave_no_answer_open(seed: int) -> None:
     most = harbours(seed, len(TUGS))
+    assert {one.language for one in most[:4]} == set(Language)
     assert len({one.name for one in most}) == len({one.tug for one in most}) == len(TUGS)
     # Of two neighbours one sold more.
     sold = [one.value(Quantity.FUEL, 2024) for one in most]

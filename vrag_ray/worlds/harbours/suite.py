@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
+from vrag_ray.drawing.edition import edition_of
 from vrag_ray.training.data.examples import Example, GoldPage
 from vrag_ray.training.data.files import save_examples
 from vrag_ray.worlds.harbours.documents import documents_of
@@ -16,6 +17,7 @@ from vrag_ray.worlds.harbours.wording import WORDINGS
 
 QUESTIONS, DOCUMENTS = "questions.jsonl", "documents"
 UNANSWERABLE = "Not answerable"
+_EDITION_FILE = ".edition"
 
 
 class Difficulty(StrEnum):
@@ -29,15 +31,18 @@ class Difficulty(StrEnum):
 
 
 def write_suite(folder: Path, seed: int, count: int) -> tuple[Path, Path]:
-    """Documents of ``count`` harbours and the questions; the folder of the former and the file of the latter. Documents
-    that are there are not made again. The same seed makes the same."""
+    """Documents of ``count`` harbours and the questions; the folder of the former and the file of the latter. The same
+    seed makes the same. Documents that this very code has made of the seed before are not made again."""
     made = harbours(seed, count)
-    documents = folder / DOCUMENTS
+    documents, mark = folder / DOCUMENTS, folder / _EDITION_FILE
     documents.mkdir(parents=True, exist_ok=True)
+    edition = f"seed {seed} {edition_of([Path(__file__).parent])}"
+    current = mark.is_file() and mark.read_text(encoding="ascii") == edition
     for harbour in made:
         for name, make in documents_of(harbour).items():
-            if not (documents / name).exists():
+            if not (current and (documents / name).exists()):
                 (documents / name).write_bytes(make())
+    mark.write_text(edition, encoding="ascii")
     save_examples(folder / QUESTIONS, list(questions(made)))
     return documents, folder / QUESTIONS
 
