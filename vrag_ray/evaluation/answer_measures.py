@@ -39,7 +39,8 @@ async def measured(
     abstained = record.abstained or not answer
     took = {"steps": float(record.steps), "tokens": float(_tokens(record))}
     budgets = [event for event in record.events if isinstance(event, BudgetEvent)]
-    if budgets:
+    # A policy that is shown no pictures has a budget, and spends none of it.
+    if budgets and budgets[-1].tokens_after:
         took["pixels"] = float(sum(one.pixels for one in budgets[-1].kept))
     measures = {"abstained": float(abstained), **took}
     if is_unanswerable(example):

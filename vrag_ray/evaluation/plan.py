@@ -24,8 +24,9 @@ class Plan:
     """Where results go, the modes that are asked (all that the collection has, where none is named), how many questions
     at once, and which running service is asked in place of a collection here.
 
-    ``workers`` Ray actors open the collection and ask, this process where there are none.
-    Each question is put ``samples`` times; ``judges`` say whether an answer is right, the first one's word counts.
+    ``name`` is what results call a file of questions, its own where "" is given. ``workers`` Ray actors open the
+    collection and ask, this process where there are none. Each question is put ``samples`` times. ``judges`` say
+    whether an answer is right; the first one's word counts.
     """
 
     out: Path
@@ -33,6 +34,7 @@ class Plan:
     modes: tuple[str, ...] = ()
     concurrency: int = 4
     service: Service | None = None
+    name: str = ""
     workers: int = 0
     samples: int = 1
     judges: tuple[OpenAiConfig, ...] = ()

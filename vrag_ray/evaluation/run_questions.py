@@ -31,7 +31,7 @@ def run_answers(plan: Plan, source: Path, agents: Sequence[str], on_done: OnDone
     the collection."""
     asked = load_questions(source)
     gold = gold_places(asked.examples, documents_of(plan.settings, plan.service))
-    return asyncio.run(_answers(plan, source.name, asked, gold, agents, on_done))
+    return asyncio.run(_answers(plan, plan.name or source.name, asked, gold, agents, on_done))
 
 
 def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> EvaluationFolder:
@@ -39,7 +39,7 @@ def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> E
     where no gold place is known."""
     asked = load_questions(source)
     documents = documents_of(plan.settings, plan.service)
-    suite = question_suite(source.name, asked.examples, gold_places(asked.examples, documents), documents)
+    suite = question_suite(plan.name or source.name, asked.examples, gold_places(asked.examples, documents), documents)
     return asyncio.run(run_suite(plan, plan.settings, suite, on_done, _licence(asked)))
 
 

@@ -3,50 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, replace
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vrag_ray.cli.commands.evaluate_support import (
+    FOLDER,
+    AtOnceOption,
+    HarboursOption,
+    ModeOption,
+    OutOption,
+    SeedOption,
+    Suite,
+    WorkersOption,
+    about,
+    asking,
+    counting,
+    ingesting,
+    show,
+    suite_name,
+)
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, UrlOption, api_key, load
+from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, UrlOption, load
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
     from vrag_ray.evaluation.compare import Difference
-    from vrag_ray.evaluation.folder import EvaluationFolder
-    from vrag_ray.evaluation.plan import Plan
-    from vrag_ray.evaluation.run import Ingest
 
 evaluate = typer.Typer(name="evaluate", help="Measure how good searches are, and compare.", no_args_is_help=True)
-FOLDER = "vrag-evaluations"
-
-
-class Suite(StrEnum):
-    """Questions that need no file."""
-
-    GENERATED = "generated"
-
-
-OutOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--out", metavar="DIR", help=f"Folder of the results; a killed run goes on in it.  [default: below {FOLDER}]"
-    ),
-]
-ModeOption = Annotated[
-    list[str] | None, typer.Option("--mode", help="hybrid, or a leg (repeatable).  [default: all there are]")
-]
-SeedOption = Annotated[int, typer.Option(min=0, help="Of --suite: another seed, other documents.")]
-HarboursOption = Annotated[int, typer.Option(min=2, max=20, help="Of --suite: twelve questions a harbour.")]
-AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Questions at once.")]
-WorkersOption = Annotated[
-    int, typer.Option(min=0, help="Spread the questions over so many Ray actors.  [default: this process asks]")
-]
 
 
 @evaluate.command()
@@ -76,9 +63,9 @@ def outline(
     name = f"outline-{pdfs[0].stem}" if len(pdfs) == 1 else f"outline-{len(pdfs)}-pdfs"
     plan = Plan(out or Path(FOLDER) / name, load(config, None), tuple(mode or ()), concurrency, workers=workers)
     asked = {pdf.name: file for pdf, file in zip(pdfs, paraphrases or [], strict=False)}
-    with _ingesting() as ingest, _asking(workers), _counting() as on_done:
+    with ingesting() as ingest, asking(workers), counting() as on_done:
         folder = run_outline(plan, pdfs, asked, ingest, on_done)
-    _show(folder, as_json)
+    show(folder, as_json)
 
 
 @evaluate.command()
@@ -120,14 +107,14 @@ def retrieval(
 
     modes = tuple(mode or ())
     if source is None or source.is_file():
-        name = f"searches-{_suite_name(seed, harbours) if source is None else source.stem}"
+        name = f"searches-{suite_name(seed, harbours) if source is None else source.stem}"
         plan = Plan(out or Path(FOLDER) / name, load(config, None), modes, concurrency, workers=workers)
         from vrag_ray.evaluation.run_questions import run_question_searches
 
-        plan, questions = _about(plan, source, seed, harbours, collection, url)
-        with _asking(workers), _counting() as on_done:
+        plan, questions = about(plan, source, seed, harbours, collection, url)
+        with asking(workers), counting() as on_done:
             folder = run_question_searches(plan, questions, on_done)
-        _show(folder, as_json)
+        show(folder, as_json)
         return
     from vrag_ray.evaluation.beir import is_beir
     from vrag_ray.evaluation.run import run_beir
@@ -143,9 +130,9 @@ def retrieval(
         concurrency,
         workers=workers,
     )
-    with _ingesting() as ingest, _asking(workers), _counting() as on_done:
+    with ingesting() as ingest, asking(workers), counting() as on_done:
         folder = run_beir(plan, source, split, ingest, on_done)
-    _show(folder, as_json)
+    show(folder, as_json)
 
 
 @evaluate.command(name="mteb")
@@ -231,7 +218,7 @@ def answers(
         OpenAiConfig(base_url=where, model=model, temperature=0.0)
         for where, model in zip(judge or [], judge_model or [], strict=True)
     )
-    name = _suite_name(seed, harbours) if examples is None else f"answers-{examples.stem}"
+    name = suite_name(seed, harbours) if examples is None else f"answers-{examples.stem}"
     plan = Plan(
         out or Path(FOLDER) / name,
         load(config, None),
@@ -240,10 +227,10 @@ def answers(
         samples=samples,
         judges=endpoints,
     )
-    plan, questions = _about(plan, examples, seed, harbours, collection, url)
-    with _asking(workers), _counting("questions") as on_done:
+    plan, questions = about(plan, examples, seed, harbours, collection, url)
+    with asking(workers), counting("questions") as on_done:
         folder = run_answers(plan, questions, agent or ["extractive"], on_done)
-    _show(folder, as_json)
+    show(folder, as_json)
 
 
 @evaluate.command()
@@ -298,37 +285,6 @@ def report(
     typer.echo(target)
 
 
-def _suite_name(seed: int, harbours: int) -> str:
-    return f"generated-{harbours}-{seed}"
-
-
-def _about(
-    plan: Plan, questions: Path | None, seed: int, harbours: int, collection: str | None, url: str | None
-) -> tuple[Plan, Path]:
-    """What is asked, and of what: a file about a collection or a service, or the generated suite about its own."""
-    from vrag_ray.evaluation.service import Service
-    from vrag_ray.serving.in_process import require_collection
-
-    if questions is None:
-        if collection is not None or url is not None:
-            raise typer.BadParameter("--suite makes a collection of its own: leave --collection and --url out")
-        from vrag_ray.worlds.harbours.suite import write_suite
-
-        documents, questions = write_suite(plan.out / "suite", seed, harbours)
-        plan = replace(plan, settings=plan.own_settings)
-        with _ingesting() as ingest:
-            ingest([documents], plan.settings)
-    elif url is not None:
-        if plan.workers:
-            raise typer.BadParameter("a running service is asked from here: leave --workers out, or --url")
-        service = Service(url, api_key(), collection or "")
-        return replace(plan, service=service), questions
-    elif collection is not None:
-        plan = replace(plan, settings=plan.settings.model_copy(update={"collection": collection}))
-    require_collection(plan.settings.collection)
-    return plan, questions
-
-
 def _difference_lines(
     found: Sequence[Difference], changed: Sequence[str], questions: dict[str, str], listed: int
 ) -> Iterator[str]:
@@ -361,55 +317,3 @@ def _score(run: Path, qrels: Path, as_json: bool) -> None:
     typer.echo(f"{len(found)} queries")
     for name, value in means.items():
         typer.echo(f"{name:12} {value:.4f}")
-
-
-def _show(folder: EvaluationFolder, as_json: bool) -> None:
-    if as_json:
-        from vrag_ray.evaluation.summary import summaries
-
-        told = {"folder": str(folder.root), "summaries": [asdict(one) for one in summaries(folder.rows)]}
-        typer.echo(json.dumps(told))
-        return
-    typer.echo((folder.root / "table.md").read_text(encoding="utf-8"))
-    typer.echo(f"in {folder.root}; `vrag evaluate report {folder.root}` makes one file of it")
-
-
-@contextmanager
-def _ingesting() -> Iterator[Ingest]:
-    """``ingest`` on a Ray that is started for it, its progress shown. Errors of documents are told and stop nothing."""
-    from vrag_ray.cli.progress import shown_progress
-    from vrag_ray.ingest import ingest
-
-    def shown(paths: Sequence[str | Path], settings: Settings) -> None:
-        with ray_behind_terminal(), shown_progress() as on_progress:
-            report = ingest(paths, settings, on_progress=on_progress)
-        for line in (*report.notices, *(problem.error for problem in report.failed)):
-            typer.echo(line, err=True)
-
-    yield shown
-
-
-@contextmanager
-def _asking(workers: int) -> Iterator[None]:
-    """With a Ray for the actors that ask, where there are any."""
-    if not workers:
-        yield
-        return
-    with ray_behind_terminal():
-        yield
-
-
-@contextmanager
-def _counting(what: str = "searches") -> Iterator[Callable[[int, int], None]]:
-    """A line on standard error now and then."""
-    import time
-
-    told = time.monotonic()
-
-    def on_done(done: int, total: int) -> None:
-        nonlocal told
-        if done == total or time.monotonic() - told > 5.0:
-            told = time.monotonic()
-            typer.echo(f"{done:,} of {total:,} {what}", err=True)
-
-    yield on_done
