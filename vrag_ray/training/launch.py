@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
-from vrag_ray.training.run.folder import FINAL, told
+from vrag_ray.training.run.folder import FINAL, claim, told
 from vrag_ray.training.run.storage import RunStorage, is_uri
 from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
 from vrag_ray.types import VragError
@@ -41,7 +41,7 @@ def train_rl(config: RLConfig, tell: Tell) -> str:
         "validation": input_place("validation", config.validation) if config.validation else "",
     }
     placed = config.model_copy(update={"environment": environment, "reward": reward, "model": model, **paths})
-    return _fit(with_family(placed), train_loop, tell)
+    return _fit(with_family(placed), train_loop, tell, "reinforcement learning")
 
 
 def train_sft(config: SFTConfig, tell: Tell) -> str:
@@ -50,7 +50,7 @@ def train_sft(config: SFTConfig, tell: Tell) -> str:
 
     _require("torch", "transformers", *_of_adapters(config))
     paths = {"trajectories": input_place("trajectories", config.trajectories), "model": _with_model(config)}
-    return _fit(config.model_copy(update=paths), train_loop, tell)
+    return _fit(config.model_copy(update=paths), train_loop, tell, "supervised fine-tuning")
 
 
 def train_retriever(config: RetrieverConfig, tell: Tell) -> str:
@@ -63,7 +63,7 @@ def train_retriever(config: RetrieverConfig, tell: Tell) -> str:
         "model": _with_model(config),
         "collection": _collection(config.collection, "collection") if config.collection is not None else None,
     }
-    return _fit(config.model_copy(update=paths), train_loop, tell)
+    return _fit(config.model_copy(update=paths), train_loop, tell, "retriever training")
 
 
 def _require(*packages: str) -> None:
@@ -90,7 +90,7 @@ def _collection(root: str, field: str = "environment.collection") -> str:
     return place
 
 
-def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell: Tell) -> str:
+def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell: Tell, kind: str) -> str:
     import ray
     from ray import train
     from ray.train.torch import TorchTrainer
@@ -100,6 +100,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell
     config = config.model_copy(update={"storage": output_place("storage", config.storage)})
     storage = RunStorage(config.storage, config.name)
     storage.create()
+    claim(storage, kind)
     tell(f"everything of this run: {storage.uri()}")
     if not ray.is_initialized():
         start_ray()

@@ -13,8 +13,9 @@ import yaml
 
 from tests.support.object_store import Bucket
 from vrag_ray.training.config import ModelConfig, SFTConfig, load_training
-from vrag_ray.training.run.folder import TOLD, RunFolder, told
+from vrag_ray.training.run.folder import TOLD, RunFolder, claim, told
 from vrag_ray.training.run.storage import RunStorage, local_copy
+from vrag_ray.types import VragError
 
 CONFIG = SFTConfig(name="first", model=ModelConfig(path="some-model"), trajectories="runs", needs="two cores")
 
@@ -174,3 +175,12 @@ def test_a_run_that_tells_nothing_is_watched_to_its_end(storage: RunStorage):
     over = threading.Event()
     over.set()
     told(storage, pytest.fail, over)
+
+
+def test_a_run_of_another_kind_is_not_continued_under_its_name(tmp_path: Path) -> None:
+    storage = RunStorage(str(tmp_path), "mine")
+    storage.create()
+    claim(storage, "supervised fine-tuning")
+    claim(storage, "supervised fine-tuning")
+    with pytest.raises(VragError, match=r"mine is a run of supervised fine-tuning, and this is one of reinforcement"):
+        claim(storage, "reinforcement learning")

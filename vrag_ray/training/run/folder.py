@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel
 
 from vrag_ray.training.run.storage import RunStorage
+from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from tensorboardX import SummaryWriter
@@ -22,11 +23,13 @@ logger = logging.getLogger(__name__)
 METRICS = "metrics.jsonl"
 TOLD = "progress.log"
 FINAL = "final"
+KIND = "kind.txt"
 POLL_S, REMOTE_POLL_S = 0.5, 5.0
 README = """\
 # Training run {name}
 
 - `config.yaml`: every setting of this run, defaults included. The same file continues or repeats it.
+- `kind.txt`: supervised fine-tuning, reinforcement learning or retriever training.
 - `metrics.jsonl`: one line for each optimiser step or validation (`step` counts from 1); `tensorboard/` has the same.
 - `progress.log`: the lines that were shown while it ran.
 - `rollouts/step-….parquet`: the trajectories of each step (read by
@@ -79,6 +82,17 @@ class RunFolder:
         from tensorboardX import SummaryWriter
 
         return SummaryWriter(str(self._points.path), purge_step=None if after is None else after + 1)
+
+
+def claim(storage: RunStorage, kind: str) -> None:
+    """Say of which kind the run in ``storage`` is. Raises VragError where one of another kind is there: checkpoints of
+    one cannot be continued by the other."""
+    there = storage.read(KIND).decode().strip()
+    if there and there != kind:
+        raise VragError(
+            f"{storage.uri()} is a run of {there}, and this is one of {kind}: give it another name, or another storage"
+        )
+    storage.write(KIND, f"{kind}\n".encode())
 
 
 def _written_in(line: str) -> float:
