@@ -9,9 +9,9 @@ import streamlit as st
 from ui import asked_picture, conversation, evidence, feedback, gateway, graph_panel
 from ui.inert import plain
 from ui.options import EXAMPLES, Options, sidebar
-from ui.run_view import RunView
 from ui.steps import Gallery, StepsPanel, run_line
 from ui.watch import Watched, watch
+from vrag_ray.client.run_view.view import RunView
 from vrag_ray.types import VragError
 
 MAX_QUESTION = 4096

@@ -5,9 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from ui import gateway
-from ui.run_view import view_of
 from ui.watch import Watched
 from vrag_ray.client.http import ServerError
+from vrag_ray.client.run_view.view import view_of
 from vrag_ray.client.schemas import RunRequest
 
 PARAMETER = "run"

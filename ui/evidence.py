@@ -11,10 +11,11 @@ from ui import gateway
 from ui.boxes import outlined, with_context, zoom_dpi
 from ui.inert import inert, plain
 from ui.pictures import MOST_DPI, PAGE_DPI, HeatShot, Shot, shot_of
-from ui.words import NO_MODEL_NOTE, OUTCOMES, clock, where
+from ui.words import OUTCOMES, clock, where
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.client.http import ServerError
+from vrag_ray.client.run_view.words import NO_MODEL_NOTE
 from vrag_ray.types import Box, PassageKind, VragError
 
 PAGE_PX, CROP_PX = 420, 420

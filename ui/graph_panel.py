@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from ui import gateway
-from ui.graph_picture import DARK, LIGHT, Palette, described, megapixels, node_energy, svg
 from ui.inert import inert, plain
 from ui.pictures import PAGE_DPI, shot_of_item
-from ui.run_view import RunView, moments, view_of
-from ui.words import clock, counted, where_item
+from ui.words import clock, where_item
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.memory.graph import MemoryGraph, NodeKind
+from vrag_ray.client.run_view.graph_picture import DARK, LIGHT, Palette, described, megapixels, node_energy, svg
+from vrag_ray.client.run_view.view import RunView, moments, view_of
+from vrag_ray.client.run_view.words import counted
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import streamlit as st
 
 from ui import gateway
 from ui.inert import plain
-from ui.words import counted
+from vrag_ray.client.run_view.words import counted
 from vrag_ray.client.schemas import DocumentInfo, FileState, IngestJob, JobState
 from vrag_ray.types import DocumentStatus, VragError
 

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Literal
 
-from ui.graph_picture import megapixels
 from ui.inert import inert, plain
 from ui.pictures import PAGE_DPI, Pictures, Shot, shot_of
-from ui.run_view import RunView, Step, StepState
-from ui.words import clock, counted, step_title, where
+from ui.words import clock, step_title, where
 from vrag_ray.agent.events import (
     BudgetEvent,
     CorrectionEvent,
@@ -24,6 +22,9 @@ from vrag_ray.agent.events import (
     SearchDoneEvent,
     SearchEvent,
 )
+from vrag_ray.client.run_view.graph_picture import megapixels
+from vrag_ray.client.run_view.view import RunView, Step, StepState
+from vrag_ray.client.run_view.words import counted
 from vrag_ray.types import Box, VragError
 
 if TYPE_CHECKING:

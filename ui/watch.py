@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ui.run_view import RunView
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.http import Client
+from vrag_ray.client.run_view.view import RunView
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 

@@ -16,7 +16,6 @@ from vrag_ray.agent.events import (
 )
 from vrag_ray.agent.memory.graph import MemoryItem
 
-NO_MODEL_NOTE = "(no language model configured: extractive answer)"
 OUTCOMES = {
     RunStatus.ABSTAINED: "No answer: the evidence is too weak",
     RunStatus.MAX_STEPS: "No answer: out of steps",
@@ -30,11 +29,6 @@ def clock(seconds: float) -> str:
     """``1:02.5`` for 62.5 seconds."""
     minutes, rest = divmod(max(0.0, seconds), 60)
     return f"{int(minutes)}:{rest:04.1f}"
-
-
-def counted(number: int, thing: str) -> str:
-    """``1 picture``, ``2 pictures``."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def size_in_words(size: int) -> str:

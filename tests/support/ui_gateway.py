@@ -15,10 +15,10 @@ from PIL import Image, ImageDraw
 
 from tests.support.stand_in import DOC_ID, StandIn
 from tests.support.ui_stories import story
-from ui.run_view import view_of
 from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.agent.events import AnswerEvent, Event, PictureRef, RunStatus
 from vrag_ray.agent.record import RunRecord, Timings
+from vrag_ray.client.run_view.view import view_of
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.http.gateway import create_api

@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.ui_gateway import Stage, told_gateway
 from tests.support.ui_stories import story
-from ui.run_view import RunView
 from ui.watch import Watched, watch
 from vrag_ray.client.http import Client
+from vrag_ray.client.run_view.view import RunView
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 

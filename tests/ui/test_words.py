@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.support.ui_stories import citation, found, item, story
-from ui.run_view import view_of
-from ui.words import NO_MODEL_NOTE, clock, step_title, where, where_item
+from ui.words import clock, step_title, where, where_item
 from vrag_ray.agent.events import AnswerEvent, RunStatus
+from vrag_ray.client.run_view.view import view_of
+from vrag_ray.client.run_view.words import NO_MODEL_NOTE
 from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.types import Locator, PassageKind
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from ui.layers import places
-from ui.run_view import RunView
-from ui.words import NO_MODEL_NOTE, counted
 from vrag_ray.agent.memory.graph import MemoryNode, NodeKind
+from vrag_ray.client.run_view.layers import places
+from vrag_ray.client.run_view.view import RunView
+from vrag_ray.client.run_view.words import NO_MODEL_NOTE, counted
 
 WIDTH = 200.0
 GAP = (24.0, 36.0)

@@ -7,11 +7,11 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.support.ui_stories import story
-from ui.graph_picture import DARK, GAP, LIGHT, WIDTH, described, megapixels, node_energy, svg
-from ui.layers import layers, places
-from ui.run_view import RunView, view_of
 from vrag_ray.agent.events import SearchEvent
 from vrag_ray.agent.memory.graph import MemoryGraph
+from vrag_ray.client.run_view.graph_picture import DARK, GAP, LIGHT, WIDTH, described, megapixels, node_energy, svg
+from vrag_ray.client.run_view.layers import layers, places
+from vrag_ray.client.run_view.view import RunView, view_of
 
 NS = {"svg": "http://www.w3.org/2000/svg"}
 
