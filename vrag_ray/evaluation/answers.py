@@ -14,6 +14,7 @@ from vrag_ray.client.schemas import RunRequest
 from vrag_ray.evaluation.answer_measures import Judges, is_unanswerable, measured
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
 from vrag_ray.evaluation.gold import GoldPlace, name_of
+from vrag_ray.evaluation.page_shots import DrawsPages, PageShots
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.serving.in_process import AnswerSystem
 from vrag_ray.training.data.examples import Example
@@ -32,11 +33,15 @@ async def evaluate_answers(
     concurrency: int = 4,
     collection: str = "",
     on_done: OnDone | None = None,
+    pictures: DrawsPages | None = None,
 ) -> None:
-    """See ``ask_all``. ``gold`` has the places of each question, by its uid. Every run is kept whole, below the folder.
+    """See ``ask_all``. ``gold`` has the places of each question, by its uid. Every run is kept whole, below the folder;
+    with ``pictures`` also the pages that it cites, and the right ones.
 
     Raises VragError at the end where runs failed or were not judged.
     """
+
+    shots = None if pictures is None else PageShots(folder.root, pictures)
 
     async def ask(example: Example, agent: str, sample: int) -> Row:
         began = time.perf_counter()
@@ -44,7 +49,11 @@ async def evaluate_answers(
         seconds = time.perf_counter() - began
         measures = await measured(record, example, gold.get(example.uid, ()), judges)
         _keep(folder.root, agent, example.uid, sample, record)
-        return _row(record, example, agent, sample, measures, seconds)
+        places = tuple(gold.get(example.uid, ()))
+        if shots is not None:
+            await shots.take(record.citations, places)
+        row = _row(record, example, agent, sample, measures, seconds)
+        return row.model_copy(update={"gold_places": places})
 
     await ask_all(examples, folder, ask, concurrency=concurrency, on_done=on_done)
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from vrag_ray.evaluation.gold import GoldPlace
 from vrag_ray.types import VragError
 
 HEADER, ROWS = "evaluation.json", "questions.jsonl"
@@ -71,7 +72,7 @@ class Header(Stored):
 class Row(Stored):
     """One question put to one system, for the ``sample``-th time (from 0). ``measures`` are those of the question, by
     name; ``groups`` are what it is counted under, by the name of the division (``kind``: ``chart``). ``found`` and
-    ``gold`` are items, best first."""
+    ``gold`` are items, best first; ``gold_places`` says where those of an answer stand."""
 
     system: str
     uid: str
@@ -85,6 +86,7 @@ class Row(Stored):
     answer: str = ""
     references: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    gold_places: tuple[GoldPlace, ...] = ()
 
     @property
     def key(self) -> Key:

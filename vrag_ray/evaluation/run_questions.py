@@ -77,6 +77,7 @@ async def _answers(
             concurrency=plan.concurrency,
             collection="" if plan.service is None else plan.service.collection,
             on_done=on_done,
+            pictures=system,
         )
     write_table(folder, (*ANSWER_MEASURES, MMLONGBENCH_F1))
     return folder

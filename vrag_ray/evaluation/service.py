@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from vrag_ray.client.http import AsyncClient, Client
 from vrag_ray.client.schemas import DocumentInfo
 from vrag_ray.config import Settings
+from vrag_ray.evaluation.page_shots import DrawsPages
 from vrag_ray.index.search.retriever import RetrieverStatus
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.serving.in_process import AnswerSystem, local_system
@@ -29,6 +31,10 @@ class Service:
     collection: str = ""
 
 
+class EvaluatedSystem(AnswerSystem, DrawsPages, Protocol):
+    """What is asked, and whose pages can be seen."""
+
+
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What a header says of it, its documents, and the legs that can be asked."""
@@ -46,7 +52,7 @@ def documents_of(settings: Settings, service: Service | None) -> Sequence[NamedD
 @asynccontextmanager
 async def asked_system(
     settings: Settings, service: Service | None, workers: int = 0
-) -> AsyncIterator[tuple[AnswerSystem, Subject]]:
+) -> AsyncIterator[tuple[EvaluatedSystem, Subject]]:
     """``workers`` actors open the collection, this process where there are none.
 
     Raises NotFoundError where there is no such collection, and as the client where the service cannot be reached.

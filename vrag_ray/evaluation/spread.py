@@ -44,6 +44,12 @@ class SystemActor:
             pass
         return await system.run(request.run_id or "")
 
+    async def page_png(self, doc_id: str, page: int, dpi: float) -> bytes:
+        return await self._started().page_png(doc_id, page, dpi=dpi)
+
+    async def frame_png(self, doc_id: str, seconds: float) -> bytes:
+        return await self._started().frame_png(doc_id, seconds)
+
     async def stop(self) -> None:
         await self._opened.aclose()
 
@@ -77,11 +83,19 @@ class SpreadSystem:
             raise NotFoundError(f"run {run_id} was not started here, or was fetched before")
         return self._records.pop(run_id)
 
-    async def _called(self, method: str, request: SearchRequest | RunRequest) -> Any:
+    async def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0) -> bytes:
+        png: bytes = await self._called("page_png", doc_id, page, dpi)
+        return png
+
+    async def frame_png(self, doc_id: str, seconds: float) -> bytes:
+        png: bytes = await self._called("frame_png", doc_id, seconds)
+        return png
+
+    async def _called(self, method: str, *given: SearchRequest | RunRequest | str | float) -> Any:
         number = min(range(len(self._actors)), key=self._busy.__getitem__)
         self._busy[number] += 1
         try:
-            return await getattr(self._actors[number], method).remote(request)
+            return await getattr(self._actors[number], method).remote(*given)
         finally:
             self._busy[number] -= 1
 

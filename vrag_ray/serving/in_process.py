@@ -15,7 +15,7 @@ from vrag_ray.config import Settings
 from vrag_ray.library.evidence import LibraryEvidence
 from vrag_ray.policies.registry import AgentName
 from vrag_ray.serving.sent_pictures import SentPictures, sent_file
-from vrag_ray.types import NotFoundError, VragError
+from vrag_ray.types import Box, NotFoundError, VragError
 
 if TYPE_CHECKING:
     from vrag_ray.embedding.reranker import Reranker
@@ -138,6 +138,14 @@ class LocalSystem:
 
         chosen = self._federated.choose(collection_names(collection))
         return reranked(self._settings, chosen, self._library, self._reranker)
+
+    async def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
+        """A page (from 1), or the part of it in ``box``, drawn from the source. Raises VragError."""
+        return await self._library.page_png(doc_id, page, dpi, box)
+
+    async def frame_png(self, doc_id: str, seconds: float) -> bytes:
+        """Of a video. Raises as ``page_png``."""
+        return await self._library.frame_png(doc_id, seconds)
 
     async def run(self, run_id: str) -> RunRecord:
         if run_id not in self._runs:
