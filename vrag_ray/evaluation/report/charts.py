@@ -33,7 +33,7 @@ def success_chart(by_system: Mapping[str, Sequence[Row]]) -> str:
         return _TOP + plot_height * (1 - share)
 
     parts = [
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
         'aria-label="Share of questions with a right result among the first k, by system">'
     ]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 
 from vrag_ray.evaluation.folder import EvaluationFolder, Kind, Row
+from vrag_ray.evaluation.report.album import Album
 from vrag_ray.evaluation.report.charts import success_chart
+from vrag_ray.evaluation.report.published import benchmarks_of, published_section
+from vrag_ray.evaluation.report.runs import run_section
 from vrag_ray.evaluation.report.style import CSS
 from vrag_ray.evaluation.summary import Summary, measure_names, summaries, told_seconds
 from vrag_ray.types.redaction import scrub
@@ -18,7 +22,7 @@ NOT_BETTER = frozenset({"abstained", "steps", "tokens"})
 
 
 def report_page(folder: EvaluationFolder) -> str:
-    """HTML that loads nothing."""
+    """HTML that loads nothing. Runs and pictures are read from the folder."""
     header, rows = folder.header, folder.rows
     by_system: dict[str, list[Row]] = {system: [] for system in header.systems}
     for row in rows:
@@ -33,6 +37,8 @@ def report_page(folder: EvaluationFolder) -> str:
     )
     has_gold = header.kind is Kind.RETRIEVAL and any(row.gold for row in rows)
     title = f"Evaluation: {header.suite}"
+    album = Album(folder.root)
+    run = partial(run_section, folder.root, album=album) if header.kind is Kind.ANSWERS else None
     body = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{header.questions:,} questions, asked of {escape(', '.join(header.systems))}.</p>",
@@ -43,11 +49,14 @@ def report_page(folder: EvaluationFolder) -> str:
         if has_gold
         else "",
         *(["<h2>By group</h2>", _table(grouped, names, "Means by group")] if grouped else []),
+        *published_section(benchmarks_of(folder)),
         "<h2>What was evaluated</h2>",
         # Paths of the machine are nothing for those who are sent the report.
         _facts({**header.subject, "suite hash": header.suite_hash, **_scrubbed(header.environment)}),
         "<h2>Questions</h2>",
-        *_questions(rows),
+        *_questions(rows, run),
+        # Last: only now is it known which are shown.
+        album.symbols(),
     ]
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
@@ -92,8 +101,8 @@ def _facts(facts: Mapping[str, str]) -> str:
     return f"<dl>{lines}</dl>"
 
 
-def _questions(rows: Sequence[Row]) -> Iterator[str]:
-    """Every question once, with what each system found; those that went worst first."""
+def _questions(rows: Sequence[Row], run: Callable[[Row], str] | None) -> Iterator[str]:
+    """Every question once, with what each system found, and its ``run``; those that went worst first."""
     by_uid: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_uid[row.uid].append(row)
@@ -104,12 +113,13 @@ def _questions(rows: Sequence[Row]) -> Iterator[str]:
 
     for uid in sorted(by_uid, key=worth):
         own = by_uid[uid]
+        told = "".join(_found(row) + ("" if run is None else run(row)) for row in own)
         groups = ", ".join(f"{name}: {', '.join(values)}" for name, values in own[0].groups.items())
         marks = " · ".join(f"{row.system} {_mark(row)}" for row in own)
         yield (
             f'<details><summary>{escape(own[0].question)} <span class="tag">{escape(marks)}</span></summary>'
             f'<p class="tag">{escape(uid)}{f" ({escape(groups)})" if groups else ""}; right: '
-            f"{escape(', '.join(own[0].gold) or 'nothing known')}</p>{''.join(map(_found, own))}</details>"
+            f"{escape(', '.join(own[0].gold) or 'nothing known')}</p>{told}</details>"
         )
 
 
