@@ -93,7 +93,9 @@ def _pictures(pages: Sequence[_Page], album: Album) -> Iterator[str]:
             missing.append(f'<p class="tag">No picture of {escape(told)}: {escape(album.why_not(name))}</p>')
     yield "<h3>Pages</h3>"
     if figures:
-        yield f'<p class="tag">{LEGEND}</p><div class="shots">{"".join(figures)}</div>'
+        boxed = any(page.cited or page.gold for page in pages)
+        yield f'<p class="tag">{LEGEND}</p>' if boxed else ""
+        yield f'<div class="shots">{"".join(figures)}</div>'
     yield from missing
 
 
@@ -125,7 +127,9 @@ def _steps(record: RunRecord) -> Iterator[str]:
     told = [scrub(line[:LINE_CHARS] + (" …" if len(line) > LINE_CHARS else "")) for line in lines[:MOST_LINES]]
     if len(lines) > MOST_LINES:
         told.append(f"and {len(lines) - MOST_LINES:,} lines more")
-    yield f'<h3>Steps</h3><pre class="steps">{escape(chr(10).join(told))}</pre>'
+    # A block a line, so that what is wrapped hangs below its own words.
+    spans = "".join(f"<span>{escape(line)}</span>" for line in told)
+    yield f'<h3>Steps</h3><pre class="steps">{spans}</pre>'
 
 
 def _whole_thoughts(events: Sequence[Event]) -> Iterator[Event]:
