@@ -11,11 +11,13 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
+from tests.support import material
 from tests.support.ingest_material import PLANTED, settings_for
 from tests.support.judge_stub import judge_stub
 from tests.support.openai_stub import openai_stub
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.cli.main import make_app
+from vrag_ray.config import EmbedderConfig, Settings
 from vrag_ray.evaluation.folder import ROWS, EvaluationFolder, Row
 from vrag_ray.ingest import ingest
 from vrag_ray.types import VragError
@@ -189,6 +191,27 @@ def test_ray_actors_give_the_same_rows_as_this_process(evaluated: Callable[..., 
         uid: (row.answer, row.measures, row.found) for uid, row in there.items()
     }
     assert len(list(Path("there/runs/extractive").glob("*.json"))) == 3
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_cited_and_right_pages_are_kept_as_small_pictures_and_shown(tmp_path: Path, workers: int) -> None:
+    (tmp_path / "report.pdf").write_bytes(material.pdf())
+    own = Settings(collection=str(tmp_path / "c"), embedder=EmbedderConfig(name="none"))
+    ingest([tmp_path / "report.pdf"], own)
+    gold = [{"file_name": "report.pdf", "page": page, "box": [0.1, 0.1, 0.5, 0.5]} for page in (2, 3)]
+    question = {"uid": "u", "question": "How much did dredging the northern basin cost?", "answers": ["4.7 million"]}
+    (tmp_path / "q.jsonl").write_text(json.dumps(question | {"gold": gold}))
+    (tmp_path / "config.yaml").write_text("embedder: {name: none}")
+    command = ("answers", tmp_path / "q.jsonl", "-c", own.collection, "--config", tmp_path / "config.yaml")
+    for more in ((*command, "--out", tmp_path / "e", "--workers", workers), ("report", tmp_path / "e")):
+        done = CliRunner().invoke(make_app(), ["evaluate", *map(str, more)])
+        assert done.exit_code == 0, f"{done.output} {done.exception!r}"
+    kept = sorted(path.name[-7:] for path in (tmp_path / "e" / "pages").iterdir())
+    assert kept == ["-p2.jpg", "-p3.jpg"]
+    page = (tmp_path / "e" / "report.html").read_text()
+    assert page.count("<symbol ") == 2 and page.count("stroke-dasharray") == 2
+    assert "page 2: cited by [1] in a box; the answer stands here in a dashed box" in page
+    assert str(tmp_path) not in page
 
 
 def test_what_cannot_be_asked_together_is_refused(evaluated: Callable[..., Result]) -> None:

@@ -20,12 +20,13 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.imaging.fitting import size_of
 from vrag_ray.index.search.federated import FederatedRetriever
 from vrag_ray.library.library import Library
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.in_process import LocalSystem, local_system
 from vrag_ray.serving.sent_pictures import SentPictures
-from vrag_ray.types import Query, SearchAnswer
+from vrag_ray.types import Box, NotFoundError, Query, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
 GRAPH = GraphProtocol()
@@ -121,6 +122,24 @@ def test_a_question_with_a_picture_is_answered_from_a_collection_that_is_searche
     record = asyncio.run(run())
     assert (record.status, record.citations[0].page) == ("answered", 2)
     assert SEARCHED_ONLY in record.notices
+
+
+def test_pages_are_drawn_here_as_a_service_draws_them(collection: str) -> None:
+    settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"))
+
+    async def run() -> tuple[bytes, bytes]:
+        async with local_system(settings) as system:
+            record = await asked_of(system, RunRequest(question="How much did dredging the northern basin cost?"))
+            doc_id = record.citations[0].doc_id
+            with pytest.raises(NotFoundError, match="is no video"):
+                await system.frame_png(doc_id, 1.0)
+            with pytest.raises(NotFoundError, match="there is no page 99"):
+                await system.page_png(doc_id, 99)
+            part = await system.page_png(doc_id, 2, dpi=72.0, box=Box(0.0, 0.0, 0.5, 0.5))
+            return await system.page_png(doc_id, 2, dpi=72.0), part
+
+    whole, part = map(size_of, asyncio.run(run()))
+    assert abs(whole.width - 2 * part.width) <= 2 and abs(whole.height - 2 * part.height) <= 2
 
 
 def _read(body: Body, pattern: str) -> str:

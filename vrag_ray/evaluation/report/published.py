@@ -73,7 +73,7 @@ def published_section(benchmarks: Sequence[str]) -> Iterator[str]:
 
 def _table(benchmark: str, figures: Sequence[Figure]) -> str:
     columns = [*dict.fromkeys(one.column for one in figures)]
-    values = {(one.system, one.column): f"{one.value:g}" for one in figures}
+    values = {(one.system, one.column): str(one.value) for one in figures}
     sources = {one.system: one.source for one in figures}
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("system", *columns, "printed in"))
     lines = []
