@@ -164,6 +164,8 @@ def test_figures_of_known_benchmarks_stand_beside_it_as_printed(folder: Evaluati
     assert "<td>78.82</td>" in page and "arXiv 2505.22019, Table 1" in page
     own = folder.header.model_copy(update={"suite": "mine", "systems": ()})
     assert "Published figures" not in report_page(EvaluationFolder(tmp_path, own, {}))
+    searches = folder.header.model_copy(update={"kind": Kind.RETRIEVAL})
+    assert "Published figures" not in report_page(EvaluationFolder(tmp_path, searches, {}))
     assert len({(one.benchmark, one.column, one.system) for one in FIGURES}) == len(FIGURES)
 
 
@@ -194,6 +196,11 @@ def test_plain_text_has_no_picture() -> None:
     text = citation(1, "n1").model_copy(update={"page": None, "kind": PassageKind.TEXT})
     assert shot_name(text.doc_id, text.page, text.t_start) == ""
     assert len(small_jpeg(png())) < 20_000
+
+
+def test_what_a_service_sends_in_place_of_a_picture_is_told() -> None:
+    with pytest.raises(VragError, match="no picture"):
+        small_jpeg(b"<html>")
 
 
 @needs_browser

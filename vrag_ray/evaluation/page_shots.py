@@ -55,10 +55,10 @@ class PageShots:
                 png = await self._source.page_png(doc_id, page, dpi=DPI)
             else:
                 png = await self._source.frame_png(doc_id, seconds or 0.0)
+            jpeg = await asyncio.to_thread(small_jpeg, png)
         except VragError as error:
             reason.write_text(scrub(str(error)), encoding="utf-8")
             return
-        jpeg = await asyncio.to_thread(small_jpeg, png)
         part = self._folder / f"{name}.part"
         part.write_bytes(jpeg)
         part.rename(self._folder / f"{name}{PICTURE}")
@@ -86,12 +86,15 @@ def shot_name(doc_id: str, page: int | None, seconds: float | None) -> str:
 
 
 def small_jpeg(png: bytes) -> bytes:
-    """At most ``LONGEST_PX`` on the longer side."""
+    """At most ``LONGEST_PX`` on the longer side. Raises VragError for what is no picture."""
     from PIL import Image
 
     buffer = io.BytesIO()
-    with Image.open(io.BytesIO(png)) as image:
-        small = image.convert("RGB")
-        small.thumbnail((LONGEST_PX, LONGEST_PX), Image.Resampling.LANCZOS)
-        small.save(buffer, "JPEG", quality=QUALITY, optimize=True)
+    try:
+        with Image.open(io.BytesIO(png)) as image:
+            small = image.convert("RGB")
+    except (OSError, Image.DecompressionBombError) as error:
+        raise VragError("what came is no picture that can be read") from error
+    small.thumbnail((LONGEST_PX, LONGEST_PX), Image.Resampling.LANCZOS)
+    small.save(buffer, "JPEG", quality=QUALITY, optimize=True)
     return buffer.getvalue()

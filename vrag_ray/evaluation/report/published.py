@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from vrag_ray.evaluation.folder import EvaluationFolder
+from vrag_ray.evaluation.folder import EvaluationFolder, Kind
 
 NOTE = "printed, not re-run: other corpora, judges and settings"
 SLIDEVQA, VIDOSEEK, MMLONGBENCH = "SlideVQA", "ViDoSeek", "MMLongBench"
@@ -56,7 +56,9 @@ FIGURES: tuple[Figure, ...] = (
 
 
 def benchmarks_of(folder: EvaluationFolder) -> tuple[str, ...]:
-    """Those that the suite's name or the sources of its questions name."""
+    """Those that the suite's name or the sources of its questions name; of searches none: they have no accuracy."""
+    if folder.header.kind is not Kind.ANSWERS:
+        return ()
     names = {folder.header.suite, *(name for row in folder.rows for name in row.groups.get("source", ()))}
     told = " ".join(names).casefold()
     return tuple(one for one in (SLIDEVQA, VIDOSEEK, MMLONGBENCH) if one.casefold() in told)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby
 from pathlib import Path
 
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import Event, ThinkEvent
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.event_text import event_lines, place, shortened
@@ -15,6 +16,7 @@ from vrag_ray.client.run_view.graph_picture import LIGHT, described, svg
 from vrag_ray.client.run_view.view import view_of
 from vrag_ray.evaluation.answers import run_file
 from vrag_ray.evaluation.folder import Row
+from vrag_ray.evaluation.gold import GoldPlace
 from vrag_ray.evaluation.page_shots import Shown, shot_name, shown_of_citation, shown_of_gold
 from vrag_ray.evaluation.report.album import Album
 from vrag_ray.training.data.examples import Corners
@@ -26,16 +28,35 @@ MOST_LINES, LINE_CHARS = 200, 320
 QUOTE_CHARS = 600
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Page:
-    """What there is to say of one page, in one run."""
+    """What of one run is about one page, or one moment of a video."""
 
-    title: str
     shown: Shown
-    numbers: list[int] = field(default_factory=list)
-    cited: list[Corners] = field(default_factory=list)
-    is_gold: bool = False
-    gold: list[Corners] = field(default_factory=list)
+    cited: tuple[Citation, ...]
+    gold: tuple[GoldPlace, ...]
+
+    @property
+    def cited_boxes(self) -> list[Corners]:
+        return [one.bbox for one in self.cited if one.bbox is not None]
+
+    @property
+    def gold_boxes(self) -> list[Corners]:
+        return [one.box for one in self.gold if one.box is not None]
+
+    @property
+    def told(self) -> str:
+        """``report.pdf, page 3: cited by [1] in a box; the answer stands here``."""
+        _, page, seconds = self.shown
+        title = self.cited[0].title if self.cited else self.gold[0].name.rpartition("#")[0]
+        where = f"page {page}" if page is not None else f"at {seconds:.1f} s"
+        parts = []
+        if self.cited:
+            marks = ", ".join(f"[{one.number}]" for one in self.cited)
+            parts.append(f"cited by {marks}" + (" in a box" if self.cited_boxes else " as a whole"))
+        if self.gold:
+            parts.append("the answer stands here" + (" in a dashed box" if self.gold_boxes else ""))
+        return f"{title}, {where}: {'; '.join(parts)}"
 
 
 def run_section(root: Path, row: Row, album: Album) -> str:
@@ -48,7 +69,14 @@ def run_section(root: Path, row: Row, album: Album) -> str:
     except VragError as error:
         return f'<p class="tag">Its run cannot be shown: {escape(str(error))}</p>'
     label = f"{row.system}, {row.uid}" + (f", sample {row.sample + 1}" if row.sample else "")
-    return "".join((*_cited(record), *_pictures(_pages(record, row), album), *_memory(record, label), *_steps(record)))
+    return "".join(
+        (
+            *_cited(record),
+            *_pictures([*_pages(record.citations, row.gold_places)], album),
+            *_memory(record, label),
+            *_steps(record),
+        )
+    )
 
 
 def _cited(record: RunRecord) -> Iterator[str]:
@@ -61,23 +89,16 @@ def _cited(record: RunRecord) -> Iterator[str]:
     yield "</ul>"
 
 
-def _pages(record: RunRecord, row: Row) -> Sequence[_Page]:
-    """Each once, in the order of the citations; right ones that are not cited come last."""
-    pages: dict[str, _Page] = {}
-
-    def page(shown: Shown, title: str) -> _Page:
-        return pages.setdefault(shot_name(*shown), _Page(title, shown))
-
-    for one in record.citations:
-        found = page(shown_of_citation(one), one.title)
-        found.numbers.append(one.number)
-        found.cited += [one.bbox] if one.bbox is not None else []
-    for gold in row.gold_places:
-        found = page(shown_of_gold(gold), gold.name.rpartition("#")[0])
-        found.is_gold = True
-        found.gold += [gold.box] if gold.box is not None else []
-    # Plain text has no picture, and no name of one.
-    return [found for name, found in pages.items() if name]
+def _pages(citations: Sequence[Citation], gold: Sequence[GoldPlace]) -> Iterator[_Page]:
+    """Each once, in the order of the citations; right ones that are not cited come last. Plain text has none."""
+    for shown in dict.fromkeys((*map(shown_of_citation, citations), *map(shown_of_gold, gold))):
+        _, page, seconds = shown
+        if page is not None or seconds is not None:
+            yield _Page(
+                shown,
+                tuple(one for one in citations if shown_of_citation(one) == shown),
+                tuple(one for one in gold if shown_of_gold(one) == shown),
+            )
 
 
 def _pictures(pages: Sequence[_Page], album: Album) -> Iterator[str]:
@@ -85,31 +106,18 @@ def _pictures(pages: Sequence[_Page], album: Album) -> Iterator[str]:
         return
     figures, missing = [], []
     for page in pages:
-        name, told = shot_name(*page.shown), _told(page)
-        picture = album.shown(name, told, page.cited, page.gold)
+        name, told = shot_name(*page.shown), page.told
+        picture = album.shown(name, told, page.cited_boxes, page.gold_boxes)
         if picture:
             figures.append(f"<figure>{picture}<figcaption>{escape(told)}</figcaption></figure>")
         else:
             missing.append(f'<p class="tag">No picture of {escape(told)}: {escape(album.why_not(name))}</p>')
     yield "<h3>Pages</h3>"
     if figures:
-        boxed = any(page.cited or page.gold for page in pages)
+        boxed = any(page.cited_boxes or page.gold_boxes for page in pages)
         yield f'<p class="tag">{LEGEND}</p>' if boxed else ""
         yield f'<div class="shots">{"".join(figures)}</div>'
     yield from missing
-
-
-def _told(page: _Page) -> str:
-    """``report.pdf, page 3: cited by [1] in a box; the right page``."""
-    _, number, seconds = page.shown
-    where = f"page {number}" if number is not None else f"at {seconds:.1f} s"
-    parts = []
-    if page.numbers:
-        marks = ", ".join(f"[{one}]" for one in page.numbers)
-        parts.append(f"cited by {marks}" + (" in a box" if page.cited else " as a whole"))
-    if page.is_gold:
-        parts.append("the answer stands here" + (" in a dashed box" if page.gold else ""))
-    return f"{page.title}, {where}: {'; '.join(parts)}"
 
 
 def _memory(record: RunRecord, label: str) -> Iterator[str]:
