@@ -38,7 +38,10 @@ figure { margin: 0; flex: 0 1 20rem; min-width: 0; } figcaption { color: var(--s
 pre { white-space: pre-wrap; margin: 0.25rem 0; padding: 0.5rem; font-size: 0.8125rem; line-height: 1.4;
       border: 1px solid var(--line); }
 .steps span { display: block; padding-left: 20ch; text-indent: -20ch; }
-@media (max-width: 40rem) { .steps span { padding-left: 4ch; text-indent: -4ch; } }
+@media (max-width: 40rem) {
+  .steps span { padding-left: 4ch; text-indent: -4ch; }
+  th[scope=row] { white-space: normal; min-width: 9rem; }
+}
 .tag { color: var(--soft); }
 @media print { details { break-inside: avoid; } }
 """
