@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.fusions import by_coverage, of_best
 from benchmarks.recorded_legs import DATA, Question, Recording, recorded
 from vrag_ray.cluster import ray_session
-from vrag_ray.evaluation.ranking import rank_measures
+from vrag_ray.evaluation.measures.ranking import rank_measures
 from vrag_ray.index.search.legs import MOST_LEXICAL_WEIGHT
 
 CHOSEN_ON = ("bash", "nut")

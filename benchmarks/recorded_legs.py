@@ -20,9 +20,9 @@ from vrag_ray.embedding.base import Content, stacked
 from vrag_ray.embedding.minilm import minilm_graph
 from vrag_ray.embedding.minilm import text as text_embedder
 from vrag_ray.embedding.registry import load_embedder
-from vrag_ray.evaluation import toc
-from vrag_ray.evaluation.outline import read_paraphrases
-from vrag_ray.evaluation.toc import TocQuery, toc_queries
+from vrag_ray.evaluation.suites import toc
+from vrag_ray.evaluation.suites.outline import read_paraphrases
+from vrag_ray.evaluation.suites.toc import TocQuery, toc_queries
 from vrag_ray.index.search import legs, lexical
 from vrag_ray.index.search.fusion import Leg, best_windows
 from vrag_ray.index.search.legs import lexical_leg

@@ -23,7 +23,7 @@ sys.path[0] = str(Path(__file__).parent.parent)
 
 from benchmarks.fusions import BASELINES, TRIED, Fusion, shipped
 from benchmarks.recorded_legs import DATA, Question, Recording, recorded
-from vrag_ray.evaluation.ranking import rank_measures
+from vrag_ray.evaluation.measures.ranking import rank_measures
 
 HYBRID = "**hybrid**"
 

@@ -20,8 +20,8 @@ from typer.testing import CliRunner
 from tests.support.ingest_material import PLANTED, settings_for
 from tests.support.planted_spaces import SINGLE
 from vrag_ray.cli.main import make_app
+from vrag_ray.evaluation.measures.ranking import in_order, rank_measures
 from vrag_ray.evaluation.mteb_search import MtebSearch
-from vrag_ray.evaluation.ranking import in_order, rank_measures
 from vrag_ray.ingest import ingest
 from vrag_ray.types import LEXICAL, TEXT, VragError
 

@@ -11,9 +11,9 @@ from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.evaluation.answer_measures import Judges, is_unanswerable, measured
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
-from vrag_ray.evaluation.gold import GoldPlace, name_of
+from vrag_ray.evaluation.measures.answer_measures import Judges, is_unanswerable, measured
+from vrag_ray.evaluation.measures.gold import GoldPlace, name_of
 from vrag_ray.evaluation.page_shots import DrawsPages, PageShots
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.serving.in_process import AnswerSystem

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vrag_ray.evaluation.gold import GoldPlace
+from vrag_ray.evaluation.measures.gold import GoldPlace
 from vrag_ray.types import VragError
 
 HEADER, ROWS = "evaluation.json", "questions.jsonl"

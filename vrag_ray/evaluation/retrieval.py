@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from vrag_ray.client.schemas import SearchRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
-from vrag_ray.evaluation.ranking import rank_measures
+from vrag_ray.evaluation.measures.ranking import rank_measures
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
-from vrag_ray.evaluation.suite import RetrievalQuery, RetrievalSuite
+from vrag_ray.evaluation.suites.suite import RetrievalQuery, RetrievalSuite
 from vrag_ray.serving.in_process import AnswerSystem
 from vrag_ray.types.filters import SearchFilter
 

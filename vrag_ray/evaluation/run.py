@@ -9,16 +9,16 @@ from pathlib import Path
 from vrag_ray.config import Settings
 from vrag_ray.corpus.model import DecodeOptions
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
-from vrag_ray.evaluation.beir import CORPUS, TABLE, beir_suite, corpus_table, judged_queries
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
-from vrag_ray.evaluation.outline import outline_suite
 from vrag_ray.evaluation.plan import COLLECTION, Plan, environment
 from vrag_ray.evaluation.retrieval import evaluate_retrieval
 from vrag_ray.evaluation.service import asked_system
 from vrag_ray.evaluation.side_by_side import OnDone
-from vrag_ray.evaluation.suite import RetrievalSuite
+from vrag_ray.evaluation.suites.beir import CORPUS, TABLE, beir_suite, corpus_table, judged_queries
+from vrag_ray.evaluation.suites.outline import outline_suite
+from vrag_ray.evaluation.suites.suite import RetrievalSuite
+from vrag_ray.evaluation.suites.trec import write_qrels, write_run
 from vrag_ray.evaluation.summary import summaries, table
-from vrag_ray.evaluation.trec import write_qrels, write_run
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import digest_of
 from vrag_ray.types import HYBRID, VragError

@@ -10,16 +10,16 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.evaluation.answer_measures import ANSWER_MEASURES
 from vrag_ray.evaluation.answers import evaluate_answers
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
-from vrag_ray.evaluation.gold import GoldPlace, gold_places
+from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES
+from vrag_ray.evaluation.measures.gold import GoldPlace, gold_places
 from vrag_ray.evaluation.plan import Plan, environment
-from vrag_ray.evaluation.published_sets import QuestionSet, load_questions
-from vrag_ray.evaluation.question_suite import question_suite
 from vrag_ray.evaluation.run import run_suite, write_table
 from vrag_ray.evaluation.service import asked_system, documents_of
 from vrag_ray.evaluation.side_by_side import OnDone
+from vrag_ray.evaluation.suites.published_sets import QuestionSet, load_questions
+from vrag_ray.evaluation.suites.question_suite import question_suite
 from vrag_ray.evaluation.summary import MMLONGBENCH_F1
 from vrag_ray.training.rewards.judge import Judge
 

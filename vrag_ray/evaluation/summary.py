@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from vrag_ray.evaluation import mmlongbench
-from vrag_ray.evaluation.answer_measures import MMLONGBENCH
 from vrag_ray.evaluation.folder import Row
+from vrag_ray.evaluation.measures import mmlongbench
+from vrag_ray.evaluation.measures.answer_measures import MMLONGBENCH
 
 MMLONGBENCH_F1 = "MMLB F1"
 

@@ -116,8 +116,8 @@ def retrieval(
             folder = run_question_searches(plan, questions, on_done)
         show(folder, as_json)
         return
-    from vrag_ray.evaluation.beir import is_beir
     from vrag_ray.evaluation.run import run_beir
+    from vrag_ray.evaluation.suites.beir import is_beir
 
     if not is_beir(source):
         raise typer.BadParameter(f"{source} has no corpus.jsonl and queries.jsonl", param_hint="FOLDER")
@@ -303,8 +303,8 @@ def _difference_lines(
 
 
 def _score(run: Path, qrels: Path, as_json: bool) -> None:
-    from vrag_ray.evaluation.ranking import in_order, rank_measures
-    from vrag_ray.evaluation.trec import read_qrels, read_run
+    from vrag_ray.evaluation.measures.ranking import in_order, rank_measures
+    from vrag_ray.evaluation.suites.trec import read_qrels, read_run
 
     scores, grades = read_run(run), read_qrels(qrels)
     found = [rank_measures(in_order(scores.get(query, {})), judged) for query, judged in grades.items()]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from vrag_ray.client.schemas import SearchHit
 from vrag_ray.corpus.model import Probe
-from vrag_ray.evaluation.suite import RetrievalQuery, RetrievalSuite
-from vrag_ray.evaluation.toc import TocQuery, toc_queries
+from vrag_ray.evaluation.suites.suite import RetrievalQuery, RetrievalSuite
+from vrag_ray.evaluation.suites.toc import TocQuery, toc_queries
 from vrag_ray.types import VragError
 
 Paraphrases = Mapping[str, Sequence[TocQuery]]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vrag_ray.evaluation.published_sets import load_questions
+from vrag_ray.evaluation.suites.published_sets import load_questions
 from vrag_ray.training.data.examples import AnswerFormat, GoldPage
 from vrag_ray.training.data.rows import DataError
 

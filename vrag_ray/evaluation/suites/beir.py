@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from vrag_ray.client.schemas import SearchHit
-from vrag_ray.evaluation.suite import RetrievalQuery, RetrievalSuite
+from vrag_ray.evaluation.suites.suite import RetrievalQuery, RetrievalSuite
 from vrag_ray.ingest.parquet.rows import row_names
 from vrag_ray.types import Document, VragError
 

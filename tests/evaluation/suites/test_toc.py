@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vrag_ray.corpus.model import OutlineEntry
-from vrag_ray.evaluation.toc import TocQuery, toc_queries
+from vrag_ray.evaluation.suites.toc import TocQuery, toc_queries
 
 OUTLINE = [
     OutlineEntry(1, "Contents", 3),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.planted import document
-from vrag_ray.evaluation.gold import GoldPlace, Seen, gold_places, iou, region_measures
+from vrag_ray.evaluation.measures.gold import GoldPlace, Seen, gold_places, iou, region_measures
 from vrag_ray.training.data.examples import Example, GoldPage
 from vrag_ray.types import Document, DocumentKind, VragError
 

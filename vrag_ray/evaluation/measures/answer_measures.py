@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from vrag_ray.agent.events import BudgetEvent, SearchDoneEvent
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.evaluation import mmlongbench
-from vrag_ray.evaluation.gold import GoldPlace, Seen, region_measures
+from vrag_ray.evaluation.measures import mmlongbench
+from vrag_ray.evaluation.measures.gold import GoldPlace, Seen, region_measures
 from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.training.data.examples import Example
 from vrag_ray.training.rewards.grader import own_answer

@@ -7,8 +7,8 @@ from pathlib import Path
 import ir_measures
 import pytest
 
-from vrag_ray.evaluation.ranking import in_order
-from vrag_ray.evaluation.trec import read_qrels, read_run, write_qrels, write_run
+from vrag_ray.evaluation.measures.ranking import in_order
+from vrag_ray.evaluation.suites.trec import read_qrels, read_run, write_qrels, write_run
 from vrag_ray.types import VragError
 
 RANKED = {"q1": ["my file.pdf#p3", "b%20c", "d"], "q 2": ["d"], "q3": []}

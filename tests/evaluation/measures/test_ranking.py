@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vrag_ray.evaluation.ranking import RANK_MEASURES, in_order, rank_measures
+from vrag_ray.evaluation.measures.ranking import RANK_MEASURES, in_order, rank_measures
 
 ITEMS = [f"d{n}" for n in range(40)]
 GRADES = st.dictionaries(st.sampled_from(ITEMS), st.integers(0, 3), min_size=1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vrag_ray.evaluation.mmlongbench import f1_of, score
+from vrag_ray.evaluation.measures.mmlongbench import f1_of, score
 from vrag_ray.training.data.examples import AnswerFormat
 
 INT, FLOAT, TEXT, LIST = AnswerFormat.INTEGER, AnswerFormat.FLOAT, AnswerFormat.STRING, AnswerFormat.LIST

@@ -1,0 +1,1 @@
+"""What results are worth: rank measures, measures of answers, gold places."""
