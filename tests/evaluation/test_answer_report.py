@@ -147,6 +147,14 @@ def test_a_run_that_is_away_or_torn_is_told(folder: EvaluationFolder) -> None:
     assert "Its run is not in the folder." in page and "Its run cannot be shown: not a run record" in page
 
 
+def test_of_a_clip_one_frame_is_shown_and_its_seconds_are_told(folder: EvaluationFolder) -> None:
+    clip = {"page": None, "t_start": 10.0, "t_end": 30.0, "kind": PassageKind.CLIP, "bbox": None}
+    run = record().model_copy(update={"citations": (citation(1, "n1").model_copy(update=clip),)})
+    run_file(folder.root, "vrag", "q0").write_text(run.to_json())
+    asyncio.run(PageShots(folder.root, Drawer()).take(run.citations, ()))
+    assert "report, the frame at 10.0 s: cited by [1], 10.0-30.0 s" in report_page(folder)
+
+
 def test_very_long_runs_are_cut(folder: EvaluationFolder) -> None:
     run = record()
     events = (*run.events[:-1], *(ErrorEvent(step=n, message="x" * 900) for n in range(7, 300)))

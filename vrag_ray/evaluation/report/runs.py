@@ -49,11 +49,15 @@ class _Page:
         """``report.pdf, page 3: cited by [1] in a box; the answer stands here``."""
         _, page, seconds = self.shown
         title = self.cited[0].title if self.cited else self.gold[0].name.rpartition("#")[0]
-        where = f"page {page}" if page is not None else f"at {seconds:.1f} s"
+        where = f"page {page}" if page is not None else f"the frame at {seconds:.1f} s"
         parts = []
         if self.cited:
             marks = ", ".join(f"[{one.number}]" for one in self.cited)
-            parts.append(f"cited by {marks}" + (" in a box" if self.cited_boxes else " as a whole"))
+            # Of a clip one frame is shown, and all its seconds are cited.
+            how = (
+                " in a box" if self.cited_boxes else " as a whole" if page is not None else f", {place(self.cited[0])}"
+            )
+            parts.append(f"cited by {marks}{how}")
         if self.gold:
             parts.append("the answer stands here" + (" in a dashed box" if self.gold_boxes else ""))
         return f"{title}, {where}: {'; '.join(parts)}"
