@@ -11,6 +11,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.evaluation.measures.gold import GoldPlace
+from vrag_ray.training.data.examples import GroupValues
 from vrag_ray.types import VragError
 
 HEADER, ROWS = "evaluation.json", "questions.jsonl"
@@ -80,7 +81,7 @@ class Row(Stored):
     measures: Mapping[str, float]
     seconds: float
     sample: int = 0
-    groups: Mapping[str, tuple[str, ...]] = {}
+    groups: Mapping[str, GroupValues] = {}
     found: tuple[str, ...] = ()
     gold: tuple[str, ...] = ()
     answer: str = ""

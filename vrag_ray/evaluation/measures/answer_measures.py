@@ -37,36 +37,50 @@ async def measured(
     """
     answer = own_answer(record).removesuffix(DISCLOSURE).strip()
     abstained = record.abstained or not answer
+    if is_unanswerable(example):
+        ruled = {} if example.answer_format is None else {MMLONGBENCH: float(abstained)}
+        return {"right": float(abstained), **ruled, "abstained": float(abstained), **_took(record)}
+    words = "" if abstained else answer
+    by_words = _by_words(words, example)
+    verdicts = {
+        name: float(await judge.verdict(example.question, example.answers, words))
+        for name, judge in (judges or {}).items()
+    }
+    judged = {f"right by {name}": verdict for name, verdict in verdicts.items()} if len(verdicts) > 1 else {}
+    if judged:
+        judged[AGREEMENT] = float(len(set(verdicts.values())) == 1)
+    return {
+        "right": next(iter(verdicts.values()), by_words["contains"]),
+        **judged,
+        **by_words,
+        "abstained": float(abstained),
+        **(_of_places(record, gold, abstained) if gold else {}),
+        **_took(record),
+    }
+
+
+def _of_places(record: RunRecord, gold: Sequence[GoldPlace], abstained: bool) -> dict[str, float]:
+    found = {"gold found": _share(gold, found_places(record))}
+    if abstained:
+        return found
+    cited = cited_places(record)
+    places = dict.fromkeys(replace(one, box=None) for one in cited)
+    right = [one for one in places if any(place.is_met_by(one) for place in gold)]
+    return {
+        **found,
+        "cited precision": len(right) / len(places) if places else 0.0,
+        "cited recall": _share(gold, cited),
+        **region_measures(gold, cited),
+    }
+
+
+def _took(record: RunRecord) -> dict[str, float]:
     took = {"steps": float(record.steps), "tokens": float(_tokens(record))}
     budgets = [event for event in record.events if isinstance(event, BudgetEvent)]
     # A policy that is shown no pictures has a budget, and spends none of it.
     if budgets and budgets[-1].tokens_after:
         took["pixels"] = float(sum(one.pixels for one in budgets[-1].kept))
-    measures = {"abstained": float(abstained), **took}
-    if is_unanswerable(example):
-        if example.answer_format is not None:
-            measures[MMLONGBENCH] = float(abstained)
-        return {"right": float(abstained), **measures}
-    words = "" if abstained else answer
-    measures |= _by_words(words, example)
-    verdicts = {
-        name: float(await judge.verdict(example.question, example.answers, words))
-        for name, judge in (judges or {}).items()
-    }
-    if len(verdicts) > 1:
-        measures |= {f"right by {name}": verdict for name, verdict in verdicts.items()}
-        measures[AGREEMENT] = float(len(set(verdicts.values())) == 1)
-    if gold:
-        found = found_places(record)
-        measures["gold found"] = _share(gold, found)
-        if not abstained:
-            cited = cited_places(record)
-            places = dict.fromkeys(replace(one, box=None) for one in cited)
-            right = [one for one in places if any(place.is_met_by(one) for place in gold)]
-            measures["cited precision"] = len(right) / len(places) if places else 0.0
-            measures["cited recall"] = _share(gold, cited)
-            measures |= region_measures(gold, cited)
-    return {"right": next(iter(verdicts.values()), measures["contains"]), **measures}
+    return took
 
 
 def is_unanswerable(example: Example) -> bool:

@@ -13,11 +13,11 @@ from vrag_ray.evaluation.report.charts import success_chart
 from vrag_ray.evaluation.report.published import benchmarks_of, published_section
 from vrag_ray.evaluation.report.runs import run_section
 from vrag_ray.evaluation.report.style import CSS
-from vrag_ray.evaluation.summary import Summary, measure_names, summaries, told_seconds
+from vrag_ray.evaluation.summary import Summary, shown, summaries, told_seconds
 from vrag_ray.types.redaction import scrub
 
 FOUND_SHOWN = 10
-NOT_BETTER = frozenset({"abstained", "steps", "tokens"})
+NOT_BETTER = frozenset({"abstained", "steps", "tokens", "pixels"})
 """Measures of which more is not better."""
 
 
@@ -27,8 +27,8 @@ def report_page(folder: EvaluationFolder) -> str:
     by_system: dict[str, list[Row]] = {system: [] for system in header.systems}
     for row in rows:
         by_system[row.system].append(row)
-    names = measure_names(rows)
     found = list(summaries(rows))
+    names = list(dict.fromkeys(name for one in found for name in one.means))
     whole, grouped = [one for one in found if not one.group], [one for one in found if one.group]
     missing = (
         ""
@@ -75,7 +75,7 @@ def _table(found: Sequence[Summary], names: Sequence[str], caption: str) -> str:
     lines = []
     for one in found:
         label = f"{one.system}, {one.group}" if one.group else one.system
-        cells = [_cell(one.means.get(name), best[one.group, name]) for name in names]
+        cells = [_cell(one, name, best[one.group, name]) for name in names]
         times = f"<td>{told_seconds(one.median_s)}</td><td>{told_seconds(one.p95_s)}</td>"
         lines.append(f'<tr><th scope="row">{escape(label)}</th><td>{one.questions:,}</td>{"".join(cells)}{times}</tr>')
     heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("system", "questions", *names, "p50", "p95"))
@@ -85,11 +85,9 @@ def _table(found: Sequence[Summary], names: Sequence[str], caption: str) -> str:
     )
 
 
-def _cell(value: float | None, best: float) -> str:
-    if value is None:
-        return "<td>-</td>"
-    mark = ' class="best"' if value == best and best > 0 else ""
-    return f"<td{mark}>{value:.3f}</td>"
+def _cell(one: Summary, name: str, best: float) -> str:
+    mark = ' class="best"' if one.means.get(name) == best and best > 0 else ""
+    return f"<td{mark}>{shown(one, name)}</td>"
 
 
 def _scrubbed(facts: Mapping[str, str]) -> dict[str, str]:
@@ -107,20 +105,26 @@ def _questions(rows: Sequence[Row], run: Callable[[Row], str] | None) -> Iterato
     for row in rows:
         by_uid[row.uid].append(row)
 
-    def worth(uid: str) -> float:
-        values = [value for row in by_uid[uid] for value in row.measures.values()]
-        return sum(values) / len(values) if values else 0.0
+    def worth(uid: str) -> tuple[float, float]:
+        """What was right decides, then everything of which more is better."""
+        own = by_uid[uid]
+        values = [value for row in own for name, value in row.measures.items() if name not in NOT_BETTER]
+        return sum(row.measures.get("right", 0.0) for row in own), sum(values) / max(1, len(values))
 
     for uid in sorted(by_uid, key=worth):
         own = by_uid[uid]
         told = "".join(_found(row) + ("" if run is None else run(row)) for row in own)
         groups = ", ".join(f"{name}: {', '.join(values)}" for name, values in own[0].groups.items())
-        marks = " · ".join(f"{row.system} {_mark(row)}" for row in own)
+        marks = " · ".join(f"{_named(row)} {_mark(row)}" for row in own)
         yield (
             f'<details><summary>{escape(own[0].question)} <span class="tag">{escape(marks)}</span></summary>'
             f'<p class="tag">{escape(uid)}{f" ({escape(groups)})" if groups else ""}; right: '
             f"{escape(', '.join(own[0].gold) or 'nothing known')}</p>{told}</details>"
         )
+
+
+def _named(row: Row) -> str:
+    return f"{row.system}, sample {row.sample + 1}" if row.sample else row.system
 
 
 def _mark(row: Row) -> str:
@@ -137,8 +141,7 @@ def _found(row: Row) -> str:
     gold = set(row.gold)
     answered = ""
     if row.references:
-        cited = f"<p>Cited: {escape(', '.join(row.found))}</p>" if row.found else ""
-        answered = f"<p>Answer: {escape(row.answer)}</p><p>Right: {escape(' / '.join(row.references))}</p>{cited}"
+        answered = f"<p>Answer: {escape(row.answer)}</p><p>Right: {escape(' / '.join(row.references))}</p>"
     items = (
         ""
         if answered
@@ -150,8 +153,8 @@ def _found(row: Row) -> str:
     more = 0 if answered else len(row.found) - FOUND_SHOWN
     rest = f'<p class="tag">and {more} more</p>' if more > 0 else ""
     notes = "".join(f'<p class="tag">{escape(note)}</p>' for note in row.notes)
-    measured = ", ".join(f"{name} {value:.3f}" for name, value in row.measures.items())
+    measured = ", ".join(f"{name} {value:.3g}" for name, value in row.measures.items())
     return (
-        f"<p><strong>{escape(row.system)}</strong>: {escape(measured)}; {told_seconds(row.seconds)}</p>"
+        f"<p><strong>{escape(_named(row))}</strong>: {escape(measured)}; {told_seconds(row.seconds)}</p>"
         f"{answered or f'<ol>{items}</ol>'}{rest}{notes}"
     )

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Corners = tuple[float, float, float, float]
+
+
+def _one_or_more(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+GroupValues = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
+"""Of one division; a text stands for one value."""
 
 
 class AnswerFormat(StrEnum):
@@ -69,4 +78,4 @@ class Example(BaseModel):
     kind: str = ""
     data_source: str = ""
     answer_format: AnswerFormat | None = None
-    groups: Mapping[str, tuple[str, ...]] = {}
+    groups: Mapping[str, GroupValues] = {}
