@@ -15,7 +15,8 @@ import pytest
 from tests.support.judge_stub import Body, Said, case_of, compares, endpoint, judge_numbers, judge_stub
 from tests.support.object_store import Bucket
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.training.rewards.judge import Judge, JudgeCounts, JudgeError, MalformedVerdictError, verdict_in
+from vrag_ray.training.rewards.judge import Judge, JudgeCounts, MalformedVerdictError, verdict_in
+from vrag_ray.training.rewards.judge_endpoint import JudgeError
 
 QUESTION = "Where is the workshop?"
 

@@ -11,28 +11,19 @@ import asyncio
 import hashlib
 import json
 import logging
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
-
-from pydantic import BaseModel, Field, ValidationError
 
 from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.events import storable
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages
+from vrag_ray.training.rewards.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError
 from vrag_ray.types import VragError
 
-if TYPE_CHECKING:
-    import httpx
-
 logger = logging.getLogger(__name__)
-MAX_TOKENS = 1024
-"""Of one reply: a verdict takes eight, a model that reasons before it takes more."""
 _TASK = (
     "You grade answers to questions. You are given, as JSON, a question, the reference answers, each of which is "
     "known to be right, and the answer to grade. The answer is right if it says what at least one reference says: "
@@ -45,11 +36,6 @@ _TASK = (
 _AGAIN = "That is not exactly one verdict. Reply with <judge>True</judge> or <judge>False</judge> and nothing else."
 _TAG = re.compile(r"</?judge>", re.IGNORECASE)
 _VERDICT = re.compile(r"<judge>\s*(true|false)\s*</judge>", re.IGNORECASE)
-_SHOWN_CHARS = 200
-
-
-class JudgeError(VragError):
-    """There is no verdict: the endpoint refuses, cannot be reached or does not answer in time."""
 
 
 class MalformedVerdictError(JudgeError):
@@ -82,28 +68,19 @@ class Judge:
     def __init__(
         self, endpoint: OpenAiConfig, *, cache: str | None = None, concurrency: int = 16, asks: int = 3
     ) -> None:
-        import openai
-
         self._endpoint = endpoint
         self._asks = asks
-        self._room = asyncio.Semaphore(concurrency)
+        self._replies = JudgeEndpoint(endpoint, concurrency=concurrency)
         self._verdicts = _Verdicts(cache)
         self._under_way: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._calls = self._requests = self._malformed = self._cached = 0
-        self._client = openai.AsyncOpenAI(
-            base_url=endpoint.base_url,
-            api_key=endpoint.api_key or os.environ.get(endpoint.api_key_env) or NO_KEY,
-            timeout=endpoint.timeout_s,
-            max_retries=endpoint.retries,
-            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"request": [self._sent]}),
-        )
+        self._malformed = self._cached = 0
 
     async def aclose(self) -> None:
-        await self._client.close()
+        await self._replies.aclose()
 
     @property
     def counts(self) -> JudgeCounts:
-        return JudgeCounts(self._calls, max(0, self._requests - self._calls), self._malformed, self._cached)
+        return JudgeCounts(self._replies.calls, self._replies.retries, self._malformed, self._cached)
 
     async def verdict(self, question: str, references: Sequence[str], answer: str) -> bool:
         """Whether ``answer`` is right. An empty one is wrong, and costs no call.
@@ -114,15 +91,14 @@ class Judge:
         if not answer.strip():
             return False
         messages = _messages(question, references, answer)
-        key = hashlib.sha256(json.dumps(self._body(messages), sort_keys=True).encode()).hexdigest()
+        key = hashlib.sha256(json.dumps(self._replies.body(messages), sort_keys=True).encode()).hexdigest()
         # The runs of one question often give one answer: whoever comes second waits for the first one's verdict.
         async with self._under_way.setdefault(key, asyncio.Lock()):
             known = await asyncio.to_thread(self._verdicts.get, key)
             if known is not None:
                 self._cached += 1
                 return known
-            async with self._room:
-                right = await self._judged(messages)
+            right = await self._judged(messages)
             case = {"question": question, "references": list(references), "answer": answer}
             await asyncio.to_thread(self._verdicts.put, key, right, {"judge": self._endpoint.model, **case})
             return right
@@ -130,7 +106,7 @@ class Judge:
     async def _judged(self, messages: tuple[Message, ...]) -> bool:
         said = ""
         for _ in range(self._asks):
-            said = await self._reply(messages)
+            said = await self._replies.reply(messages)
             right = verdict_in(said)
             if right is not None:
                 return right
@@ -139,46 +115,8 @@ class Judge:
             messages = (*messages, Message.of(Role.ASSISTANT, said or "(nothing)"), Message.of(Role.USER, _AGAIN))
         raise MalformedVerdictError(
             f"judge {self._endpoint.model} gave no verdict in {self._asks} replies, the last one was "
-            f"{said[-_SHOWN_CHARS:]!r}: use another model as judge"
+            f"{said[-SHOWN_CHARS:]!r}: use another model as judge"
         )
-
-    async def _reply(self, messages: tuple[Message, ...]) -> str:
-        """The words of one reply; none of one that was cut off or has another form than a chat completion."""
-        import openai
-
-        self._calls += 1
-        try:
-            raw = await self._client.post("/chat/completions", cast_to=object, body=self._body(messages))
-        except openai.OpenAIError as error:
-            reason = " ".join(str(error).split())[:_SHOWN_CHARS]
-            raise JudgeError(
-                f"judge {self._endpoint.model} at {self._endpoint.base_url} cannot be asked "
-                f"({type(error).__name__}): {reason}"
-            ) from error
-        try:
-            choice = _Reply.model_validate(raw).choices[0]
-        except ValidationError:
-            logger.warning("judge %s replied with something else than a chat completion", self._endpoint.model)
-            return ""
-        return "" if choice.finish_reason == "length" else choice.message.content or ""
-
-    def _body(self, messages: tuple[Message, ...]) -> dict[str, object]:
-        own = self._endpoint
-        body: dict[str, object] = {
-            "model": own.model,
-            "messages": wire_messages(messages),
-            "max_tokens": MAX_TOKENS,
-            "temperature": 0.0 if own.temperature is None else own.temperature,
-        }
-        if own.top_p is not None:
-            body["top_p"] = own.top_p
-        if own.thinking is not None:
-            # DashScope reads the first, vLLM the second.
-            body |= {"enable_thinking": own.thinking, "chat_template_kwargs": {"enable_thinking": own.thinking}}
-        return body
-
-    async def _sent(self, request: httpx.Request) -> None:  # noqa: ARG002  the signature is httpx's
-        self._requests += 1
 
 
 def verdict_in(reply: str) -> bool | None:
@@ -195,19 +133,6 @@ def _messages(question: str, references: Sequence[str], answer: str) -> tuple[Me
     # Escaped, the answer cannot bring tags of its own for the judge to repeat.
     told = storable(json.dumps(case, ensure_ascii=False)).replace("<", "\\u003c")
     return (Message.of(Role.SYSTEM, _TASK), Message.of(Role.USER, told))
-
-
-class _Said(BaseModel):
-    content: str | None = None
-
-
-class _Choice(BaseModel):
-    message: _Said
-    finish_reason: str | None = None
-
-
-class _Reply(BaseModel):
-    choices: list[_Choice] = Field(min_length=1)
 
 
 class _Verdicts:

@@ -1,0 +1,115 @@
+"""The endpoint of a model that judges: whole replies of any OpenAI-compatible server, so many at once."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, Field, ValidationError
+
+from vrag_ray.agent.chat import Message
+from vrag_ray.config import OpenAiConfig
+from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages
+from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    import httpx
+
+logger = logging.getLogger(__name__)
+MAX_TOKENS = 1024
+"""Of one reply: a verdict takes eight, a model that reasons before it takes more."""
+SHOWN_CHARS = 200
+
+
+class JudgeError(VragError):
+    """There is no verdict: the endpoint refuses, cannot be reached or does not answer in time."""
+
+
+class JudgeEndpoint:
+    """``concurrency`` requests on the wire. Belongs to one event loop.
+
+    ``calls`` are replies asked for; ``retries`` requests made again because one was refused for the moment or got lost.
+    """
+
+    def __init__(self, endpoint: OpenAiConfig, *, concurrency: int) -> None:
+        import openai
+
+        self._endpoint = endpoint
+        self._room = asyncio.Semaphore(concurrency)
+        self._requests = 0
+        self.calls = 0
+        self._client = openai.AsyncOpenAI(
+            base_url=endpoint.base_url,
+            api_key=endpoint.api_key or os.environ.get(endpoint.api_key_env) or NO_KEY,
+            timeout=endpoint.timeout_s,
+            max_retries=endpoint.retries,
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"request": [self._sent]}),
+        )
+
+    @property
+    def model(self) -> str:
+        return self._endpoint.model
+
+    @property
+    def retries(self) -> int:
+        return max(0, self._requests - self.calls)
+
+    async def aclose(self) -> None:
+        await self._client.close()
+
+    async def reply(self, messages: Sequence[Message]) -> str:
+        """The words of one reply; none of one that was cut off or has another form than a chat completion. Raises
+        JudgeError where there is none to be had."""
+        import openai
+
+        self.calls += 1
+        try:
+            async with self._room:
+                raw = await self._client.post("/chat/completions", cast_to=object, body=self.body(messages))
+        except openai.OpenAIError as error:
+            reason = " ".join(str(error).split())[:SHOWN_CHARS]
+            raise JudgeError(
+                f"judge {self._endpoint.model} at {self._endpoint.base_url} cannot be asked "
+                f"({type(error).__name__}): {reason}"
+            ) from error
+        try:
+            choice = _Reply.model_validate(raw).choices[0]
+        except ValidationError:
+            logger.warning("judge %s replied with something else than a chat completion", self._endpoint.model)
+            return ""
+        return "" if choice.finish_reason == "length" else choice.message.content or ""
+
+    def body(self, messages: Sequence[Message]) -> dict[str, object]:
+        """Of the request, sampling included: what a reply is known by."""
+        own = self._endpoint
+        body: dict[str, object] = {
+            "model": own.model,
+            "messages": wire_messages(tuple(messages)),
+            "max_tokens": MAX_TOKENS,
+            "temperature": 0.0 if own.temperature is None else own.temperature,
+        }
+        if own.top_p is not None:
+            body["top_p"] = own.top_p
+        if own.thinking is not None:
+            # DashScope reads the first, vLLM the second.
+            body |= {"enable_thinking": own.thinking, "chat_template_kwargs": {"enable_thinking": own.thinking}}
+        return body
+
+    async def _sent(self, request: httpx.Request) -> None:  # noqa: ARG002  the signature is httpx's
+        self._requests += 1
+
+
+class _Said(BaseModel):
+    content: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Said
+    finish_reason: str | None = None
+
+
+class _Reply(BaseModel):
+    choices: list[_Choice] = Field(min_length=1)
