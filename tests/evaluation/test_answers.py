@@ -219,3 +219,36 @@ def test_what_cannot_be_asked_together_is_refused(evaluated: Callable[..., Resul
     assert done.exit_code == 2 and "leave --workers out" in done.output
     done = evaluated("--judge", "http://127.0.0.1:1")
     assert done.exit_code == 2 and "--judge and --judge-model go together" in done.output
+
+
+def test_the_rule_of_mmlongbench_takes_the_short_answer_that_a_judge_finds(
+    evaluated: Callable[..., Result],
+) -> None:
+    asked = QUESTIONS[0] | {"gold": [], "answers": ["white"], "answer_format": "Str"}
+    nowhere = QUESTIONS[2] | {"answer_format": "None"}
+    Path("forms.jsonl").write_text(f"{json.dumps(asked)}\n{json.dumps(nowhere)}\n")
+    assert evaluated("--out", "plain", file="forms.jsonl").exit_code == 0
+    # In a sentence of its own the word is not the reference.
+    assert {uid: row.measures["MMLB"] for uid, row in rows("plain").items()} == {"gold": 0.0, "none": 1.0}
+
+    def says(body: dict[str, object], _number: int) -> str:
+        return "<short>White</short>" if "shorten" in str(body["messages"]) else "<judge>True</judge>"
+
+    with judge_stub(says) as judge:
+        command = ("--judge", judge.base_url, "--judge-model", "stub", "--out", "judged")
+        done = evaluated(*command, file="forms.jsonl")
+        assert done.exit_code == 0, f"{done.output} {done.exception!r}"
+        assert {uid: row.measures["MMLB"] for uid, row in rows("judged").items()} == {"gold": 1.0, "none": 1.0}
+        assert EvaluationFolder.open(Path("judged")).header.subject["MMLB"] == "short answers extracted by stub"
+        assert "MMLB F1" in Path("judged/table.md").read_text()
+        asked_for = len(judge.requests)
+        (Path("judged") / ROWS).unlink()
+        assert evaluated(*command, file="forms.jsonl").exit_code == 0
+        assert len(judge.requests) == asked_for
+
+
+def test_a_reply_without_a_short_answer_makes_no_row(evaluated: Callable[..., Result]) -> None:
+    Path("forms.jsonl").write_text(f"{json.dumps(QUESTIONS[0] | {'gold': [], 'answer_format': 'Str'})}\n")
+    with judge_stub(lambda body, number: "it is white") as judge:
+        failed = evaluated("--judge", judge.base_url, "--judge-model", "stub", file="forms.jsonl")
+    assert failed.exit_code != 0 and "stub gave no short answer in 3 replies" in str(failed.exception)

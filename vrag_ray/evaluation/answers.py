@@ -12,7 +12,7 @@ from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
-from vrag_ray.evaluation.measures.answer_measures import Judges, is_unanswerable, measured
+from vrag_ray.evaluation.measures.answer_measures import Judges, Shorten, is_unanswerable, measured
 from vrag_ray.evaluation.measures.gold import GoldPlace, name_of
 from vrag_ray.evaluation.page_shots import DrawsPages, PageShots
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
@@ -30,6 +30,7 @@ async def evaluate_answers(
     folder: EvaluationFolder,
     *,
     judges: Judges | None = None,
+    shorten: Shorten | None = None,
     concurrency: int = 4,
     collection: str = "",
     on_done: OnDone | None = None,
@@ -47,7 +48,7 @@ async def evaluate_answers(
         began = time.perf_counter()
         record = await _asked(system, example, agent, collection)
         seconds = time.perf_counter() - began
-        measures = await measured(record, example, gold.get(example.uid, ()), judges)
+        measures = await measured(record, example, gold.get(example.uid, ()), judges, shorten)
         _keep(folder.root, agent, example.uid, sample, record)
         places = tuple(gold.get(example.uid, ()))
         if shots is not None:

@@ -12,18 +12,19 @@ from pathlib import Path
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.evaluation.answers import evaluate_answers
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
-from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES
+from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES, MMLONGBENCH
 from vrag_ray.evaluation.measures.gold import GoldPlace, gold_places
 from vrag_ray.evaluation.plan import Plan, environment
 from vrag_ray.evaluation.run import run_suite, write_table
 from vrag_ray.evaluation.service import asked_system, documents_of
+from vrag_ray.evaluation.short_answers import ShortAnswers
 from vrag_ray.evaluation.side_by_side import OnDone
 from vrag_ray.evaluation.suites.published_sets import QuestionSet, load_questions
 from vrag_ray.evaluation.suites.question_suite import question_suite
 from vrag_ray.evaluation.summary import MMLONGBENCH_F1
 from vrag_ray.training.rewards.judge import Judge
 
-VERDICTS = "verdicts"
+VERDICTS, SHORT = "verdicts", "short-answers"
 
 
 def run_answers(plan: Plan, source: Path, agents: Sequence[str], on_done: OnDone | None) -> EvaluationFolder:
@@ -58,7 +59,13 @@ async def _answers(
             suite=name,
             suite_hash=hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
             questions=len(asked.examples),
-            subject={**subject.told, **_agent_settings(plan), "right": _right(plan.judges), **_licence(asked)},
+            subject={
+                **subject.told,
+                **_agent_settings(plan),
+                "right": _right(plan.judges),
+                **_rule(plan.judges, asked),
+                **_licence(asked),
+            },
             systems=tuple(agents),
             samples=plan.samples,
             environment=environment(),
@@ -68,12 +75,18 @@ async def _answers(
         for label, endpoint in zip(judge_names(plan.judges), plan.judges, strict=True):
             judges[label] = Judge(endpoint, cache=str(plan.out / VERDICTS), concurrency=plan.concurrency)
             stack.push_async_callback(judges[label].aclose)
+        shorten = None
+        if plan.judges and _has_forms(asked):
+            answers = ShortAnswers(plan.judges[0], cache=plan.out / SHORT, concurrency=plan.concurrency)
+            stack.push_async_callback(answers.aclose)
+            shorten = answers.of
         await evaluate_answers(
             system,
             asked.examples,
             gold,
             folder,
             judges=judges,
+            shorten=shorten,
             concurrency=plan.concurrency,
             collection="" if plan.service is None else plan.service.collection,
             on_done=on_done,
@@ -109,6 +122,16 @@ def _right(judges: Sequence[OpenAiConfig]) -> str:
         return "a reference stands in the answer"
     first, *others = judge_names(judges)
     return f"judged by {first}" + (f", beside {', '.join(others)}" if others else "")
+
+
+def _has_forms(asked: QuestionSet) -> bool:
+    return any(example.answer_format is not None for example in asked.examples)
+
+
+def _rule(judges: Sequence[OpenAiConfig], asked: QuestionSet) -> dict[str, str]:
+    if not _has_forms(asked):
+        return {}
+    return {MMLONGBENCH: f"short answers extracted by {judges[0].model}" if judges else "of answers as they are"}
 
 
 def _licence(asked: QuestionSet) -> dict[str, str]:

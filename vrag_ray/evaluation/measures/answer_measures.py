@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from vrag_ray.agent.events import BudgetEvent, SearchDoneEvent
@@ -10,7 +10,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.evaluation.measures import mmlongbench
 from vrag_ray.evaluation.measures.gold import GoldPlace, Seen, region_measures
 from vrag_ray.policies.extractive.wording import DISCLOSURE
-from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.examples import AnswerFormat, Example
 from vrag_ray.training.rewards.grader import own_answer
 from vrag_ray.training.rewards.judge import Judge
 from vrag_ray.training.rewards.reward import anls, exact_match, f1, normalised
@@ -27,21 +27,30 @@ Judges = Mapping[str, Judge]
 """By name; the first one decides what is right."""
 
 
+Shorten = Callable[[str, str, AnswerFormat], Awaitable[str]]
+"""From question, answer and format to the short answer (``ShortAnswers.of``)."""
+
+
 async def measured(
-    record: RunRecord, example: Example, gold: Sequence[GoldPlace], judges: Judges | None = None
+    record: RunRecord,
+    example: Example,
+    gold: Sequence[GoldPlace],
+    judges: Judges | None = None,
+    shorten: Shorten | None = None,
 ) -> dict[str, float]:
     """``right`` is the first judge's verdict, or without one whether a reference stands in the answer, word for word.
 
     Of a question without answer only abstaining is right. Words are compared where there is an answer to compare,
-    citations where gold places are known, of answers only. Raises JudgeError where a judge gives no verdict.
+    citations where gold places are known, of answers only. MMLongBench-Doc's rule is applied to what ``shorten`` makes
+    of an answer, without it to the answer as it is. Raises JudgeError where a judge gives no verdict.
     """
     answer = own_answer(record).removesuffix(DISCLOSURE).strip()
     abstained = record.abstained or not answer
-    if is_unanswerable(example):
-        ruled = {} if example.answer_format is None else {MMLONGBENCH: float(abstained)}
-        return {"right": float(abstained), **ruled, "abstained": float(abstained), **_took(record)}
     words = "" if abstained else answer
-    by_words = _by_words(words, example)
+    ruled = await _ruled(words, example, shorten)
+    if is_unanswerable(example):
+        return {"right": float(abstained), **ruled, "abstained": float(abstained), **_took(record)}
+    by_words = _by_words(words, example) | ruled
     verdicts = {
         name: float(await judge.verdict(example.question, example.answers, words))
         for name, judge in (judges or {}).items()
@@ -83,6 +92,18 @@ def _took(record: RunRecord) -> dict[str, float]:
     return took
 
 
+async def _ruled(words: str, example: Example, shorten: Shorten | None) -> dict[str, float]:
+    """By MMLongBench-Doc's rule, where the form of the answer is known. No answer stands for ``Not answerable``."""
+    form = example.answer_format
+    if form is None:
+        return {}
+    short = words if shorten is None or not words else await shorten(example.question, words, form)
+    refused = not short or normalised(short) in UNANSWERABLE
+    if refused or is_unanswerable(example):
+        return {MMLONGBENCH: float(refused and is_unanswerable(example))}
+    return {MMLONGBENCH: max(mmlongbench.score(short, one, form) for one in example.answers)}
+
+
 def is_unanswerable(example: Example) -> bool:
     return normalised(example.answers[0]) in UNANSWERABLE
 
@@ -106,16 +127,12 @@ def _share(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> float:
 
 
 def _by_words(words: str, example: Example) -> dict[str, float]:
-    found = {
+    return {
         "EM": exact_match(words, example.answers) if words else 0.0,
         "F1": f1(words, example.answers) if words else 0.0,
         "ANLS": anls(words, example.answers) if words else 0.0,
         "contains": float(any(_holds(words, reference) for reference in example.answers)),
     }
-    form = example.answer_format
-    if form is not None:
-        found[MMLONGBENCH] = max(mmlongbench.score(words, one, form) for one in example.answers) if words else 0.0
-    return found
 
 
 def _holds(answer: str, reference: str) -> bool:
