@@ -293,3 +293,9 @@ def test_what_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DataError, match=r"cannot write .*file/set\.jsonl"):
         save_examples(tmp_path / "file" / "set.jsonl", [EXAMPLE])
+
+
+def test_examples_that_are_equal_have_one_hash_whatever_their_groups() -> None:
+    again = EXAMPLE.model_copy(update={"groups": {"evidence": ("Chart",)}})
+    assert len({EXAMPLE, again, EXAMPLE.model_copy(update={"groups": {}})}) == 2
+    assert len({EXAMPLE, again}) == 1

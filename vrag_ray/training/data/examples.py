@@ -79,3 +79,7 @@ class Example(BaseModel):
     data_source: str = ""
     answer_format: AnswerFormat | None = None
     groups: Mapping[str, GroupValues] = {}
+
+    def __hash__(self) -> int:
+        # Not of all fields: a mapping has no hash of its own.
+        return hash((self.uid, self.question, self.answers, self.gold))
