@@ -16,7 +16,7 @@ from vrag_ray.agent.images.budget import LEFT_OUT
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.memory.graph import MemoryItem, NodeKind
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
-from vrag_ray.agent.page_words import (
+from vrag_ray.agent.protocols.page_words import (
     FENCE_RULE,
     fenced,
     given_words,

@@ -18,7 +18,7 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role, Tool
 from vrag_ray.agent.images.budget import LEFT_OUT
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
-from vrag_ray.agent.page_words import FENCE_RULE, given_words, one_line, told_words
+from vrag_ray.agent.protocols.page_words import FENCE_RULE, given_words, one_line, told_words
 from vrag_ray.agent.protocols.question import question_parts, question_view
 from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
 from vrag_ray.config import EvidenceForm

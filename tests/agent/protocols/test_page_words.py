@@ -12,7 +12,7 @@ from tests.support.agent_pages import Shelf, library
 from vrag_ray.agent.memory.energy import Allotment
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
-from vrag_ray.agent.page_words import (
+from vrag_ray.agent.protocols.page_words import (
     NO_WORDS,
     TEXT_LEFT_OUT,
     excerpt,
