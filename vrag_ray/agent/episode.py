@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import QUESTION, Picture, QuestionPicture
-from vrag_ray.agent.citations import Citation, located
+from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import (
     AnswerEvent,
     CorrectionEvent,
@@ -28,18 +28,18 @@ from vrag_ray.agent.events import (
     storable,
 )
 from vrag_ray.agent.images.budget import results_of, within_limits
-from vrag_ray.agent.images.crop_source import CropSource, source_of_crop
+from vrag_ray.agent.images.crop_source import CropSource, closer_look, source_of_crop
 from vrag_ray.agent.images.prompt_images import PromptImages
 from vrag_ray.agent.images.remembered import VisualMemory
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
-from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited, remembered, settled, supporting
+from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited_places, remembered, settled, supporting
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
 from vrag_ray.agent.reports import crop_event, read_pages, search_done
+from vrag_ray.agent.seen_pages import SeenPages
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
-from vrag_ray.imaging.coordinates import snapped_to_words, with_margin
-from vrag_ray.types import Completion, PageText, Passage, SearchAnswer, VragError
+from vrag_ray.types import Completion, PageText, SearchAnswer, VragError
 
 SHOWN_REPLY_CHARS = 2000
 NOTHING_FOUND = "Nothing was found for this query. Search for something else, or answer."
@@ -86,14 +86,13 @@ class Episode:
             self._notices[SEARCHED_ONLY] = None
         self._pending: Observation | None = None
         self._history: list[Observation] = []
-        self._pages: dict[tuple[str, str], PageText | VragError] = {}
+        self._pages = SeenPages()
         self._memory = VisualMemory(config, protocol)
         self._showing = PromptImages(protocol)
         self._turns: tuple[Turn, ...] = ()
         self._reply = ""
         self._correction = ""
         self._memorized = False
-        self._shown: set[tuple[str, str]] = set()
         self._searches = self._failed_searches = 0
         self._need: Need = self._ask()
 
@@ -144,8 +143,7 @@ class Episode:
         pending = self._awaited_search()
         rules = self._protocol.rules
         hits = answer.results[0] if answer.results else ()
-        fresh = [one for one in hits if not rules.skips_seen or _place(one.passage) not in self._shown][: rules.shows]
-        self._shown.update(_place(one.passage) for one in fresh)
+        fresh = self._pages.choose(hits, rules)
         note = "" if fresh else NOTHING_FOUND
         if hits and not fresh:
             note = ALL_SEEN if self._protocol.evidence.has_pictures else ALL_READ
@@ -156,10 +154,9 @@ class Episode:
         if answer.shards_ok < answer.shards_total and not answer.notices:
             self._notices[f"only {answer.shards_ok} of {answer.shards_total} shards answered {pending.query!r}"] = None
         self._events.append(search_done(seen, answer, self.steps))
-        unread = {(one.doc_id, one.locator.key): (one.doc_id, one.locator) for one in seen.sightings}
-        wanted = tuple(page for key, page in unread.items() if key not in self._pages)
-        if wanted and self._reads_pages:
-            self._need = NeedPageText(wanted)
+        unread = self._pages.unread(seen.sightings)
+        if unread and self._reads_pages:
+            self._need = NeedPageText(unread)
         else:
             self._show(note)
 
@@ -177,8 +174,7 @@ class Episode:
         """Feed the pages that were needed, in that order, each read or with the reason why not."""
         if not isinstance(self._need, NeedPageText) or len(pages) != len(self._need.pages):
             raise VragError(f"the episode waits for {self._need}, not for {len(pages)} pages")
-        for (doc_id, locator), page in zip(self._need.pages, pages, strict=True):
-            self._pages[doc_id, locator.key] = page
+        self._pages.put(self._need.pages, pages)
         self._show()
 
     def pictured(self, pictures: Sequence[Picture | VragError]) -> None:
@@ -253,11 +249,7 @@ class Episode:
         """A closer look is a new sighting; at a remembered item, it is a new item of the same node."""
         drawn = self._showing.drawn if self._sees_pictures else None
         source = source_of_crop(action, self._prompt(), self._protocol, drawn)
-        exact = self._protocol.family.codec.decode(action.bbox, source.view)
-        page = self._pages.get((source.seen.doc_id, source.seen.locator.key))
-        read = page if isinstance(page, PageText) else None
-        box = snapped_to_words(with_margin(exact), read.words if read is not None else ())
-        closer = replace(source.seen, region=box, page=read, source=source.seen.id, t_frame=source.t_frame)
+        closer = closer_look(action, source, self._pages.page_of(source.seen), self._protocol.family.codec)
         if source.item is None:
             self._see_closer(closer)
         else:
@@ -371,20 +363,16 @@ class Episode:
     def _show(self, note: str = "") -> None:
         """Put the words of the pages that were read beside the hits, and ask the policy."""
         if self._pending is not None:
-            self._pending = replace(self._pending, sightings=tuple(map(self._with_page, self._pending.sightings)))
+            self._pending = replace(self._pending, sightings=tuple(map(self._pages.beside, self._pending.sightings)))
+            for unreadable in (one for one in self._pending.sightings if one.read_error):
+                where = f"{unreadable.locator} of {unreadable.title}"
+                self._notices[f"{where} could not be read: {unreadable.read_error}"] = None
             if self._reads_pages and self._pending.sightings:
                 self._events.append(
                     ReadEvent(step=self.steps, node_id=self._pending.node_id, pages=read_pages(self._pending))
                 )
         self._turn(self._pending.sightings if self._pending is not None else (), note)
         self._need = self._ask()
-
-    def _with_page(self, sighting: Sighting) -> Sighting:
-        page = self._pages.get((sighting.doc_id, sighting.locator.key))
-        if isinstance(page, VragError):
-            self._notices[f"{sighting.locator} of {sighting.title} could not be read: {storable(str(page))}"] = None
-            return replace(sighting, read_error=storable(str(page)))
-        return replace(sighting, page=page)
 
     def _correct(self, message: str, reply: str) -> None:
         self.corrections += 1
@@ -404,14 +392,8 @@ class Episode:
         self._end(text, status, citations)
 
     def _cited(self, references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]:
-        """With a box for what was never looked at closer, where one is known."""
-        seen = [*self._history, *([self._pending] if self._pending is not None else [])]
-        found = {each.node_id: each.sightings for each in seen}
-        form = self._protocol.evidence
-        return tuple(
-            located(one, found.get(one.node_id, ()), by_quote=form.has_text, by_passage=not form.has_pictures)
-            for one in cited(references, graph)
-        )
+        seen = (*self._history, *([self._pending] if self._pending is not None else []))
+        return cited_places(references, graph, seen, self._protocol.evidence)
 
     def _end(self, text: str, status: RunStatus, citations: tuple[Citation, ...]) -> None:
         self.answer = AnswerEvent(
@@ -430,7 +412,3 @@ class Episode:
             self.usage[name] = self.usage.get(name, 0) + amount
         if usage:
             self._events.append(UsageEvent(step=self.steps, usage=dict(usage)))
-
-
-def _place(passage: Passage) -> tuple[str, str]:
-    return passage.doc_id, passage.locator.key

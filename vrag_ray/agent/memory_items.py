@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from vrag_ray.agent.actions import AddAnswerNode, MemorizeEntry
-from vrag_ray.agent.citations import Citation, stands_in
+from vrag_ray.agent.citations import Citation, located, stands_in
 from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
 from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.config import EvidenceForm
 from vrag_ray.types import PassageKind
 
 DIRECT_PRIORITY = 3
@@ -93,6 +94,20 @@ def cited(references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]
         node_id, index = found
         citations.append(Citation.of(graph.node(node_id).items[index], number=number, node_id=node_id))
     return tuple(citations)
+
+
+def cited_places(
+    references: Sequence[str], graph: MemoryGraph, seen: Sequence[Observation], form: EvidenceForm
+) -> tuple[Citation, ...]:
+    """``cited``, with a box for what was never looked at closer, where one is known (``citations.located``).
+
+    ``seen`` are all searches of the run, ``form`` is what its policy was given of their pages.
+    """
+    found = {each.node_id: each.sightings for each in seen}
+    return tuple(
+        located(one, found.get(one.node_id, ()), by_quote=form.has_text, by_passage=not form.has_pictures)
+        for one in cited(references, graph)
+    )
 
 
 def supporting(graph: MemoryGraph, parents: Sequence[str]) -> tuple[str, ...]:

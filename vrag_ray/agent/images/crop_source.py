@@ -1,9 +1,9 @@
-"""From a policy's wish to look closer to the picture it means. Pure functions."""
+"""From a policy's wish to look closer to the picture it means, and to the region of it. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vrag_ray.agent.actions import Crop
 from vrag_ray.agent.chat import PictureRequest
@@ -12,8 +12,8 @@ from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.memory_items import item_of, nearest
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.wire_protocol import WireProtocol
-from vrag_ray.imaging.coordinates import Size, View
-from vrag_ray.types import FULL_PAGE, PassageKind, VragError
+from vrag_ray.imaging.coordinates import BoxCodec, Size, View, snapped_to_words, with_margin
+from vrag_ray.types import FULL_PAGE, PageText, PassageKind, VragError
 
 UNKNOWN_SIZE = Size(1000, 1000)
 """Stands in for the size of a picture that was not drawn: a policy that reads words sees no pixels."""
@@ -49,6 +49,16 @@ def source_of_crop(action: Crop, prompt: Prompt, protocol: WireProtocol, drawn: 
     if reference is None:
         raise VragError(_nothing_meant(name, prompt))
     return _remembered(reference, action.timestamp, prompt, protocol, drawn)
+
+
+def closer_look(action: Crop, source: CropSource, page: PageText | None, codec: BoxCodec) -> Sighting:
+    """The region of ``source`` that ``action`` names, with a margin, and grown so that it cuts no word of ``page``.
+
+    ``codec`` decodes the box of the action, in the frame of ``source.view``; the region is in fractions of the page.
+    Raises ``CoordinateError`` for numbers that are no box. The id is still that of the source.
+    """
+    box = snapped_to_words(with_margin(codec.decode(action.bbox, source.view)), page.words if page is not None else ())
+    return replace(source.seen, region=box, page=page, source=source.seen.id, t_frame=source.t_frame)
 
 
 def _remembered(
