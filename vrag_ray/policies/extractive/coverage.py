@@ -9,7 +9,7 @@ without a name or number of the question most likely speaks of another thing: it
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -30,9 +30,9 @@ class Presence(NamedTuple):
     title: float = 0.5
     page: float = 0.25
 
-    def around(self, term: Term, beside: Iterable[frozenset[str]]) -> float:
-        """By virtue of what stands beside the candidate, given as stems."""
-        return (0.5 if term.specific else 1.0) * self.beside * found_in_any(term, beside)
+    def around(self, term: Term, share: float) -> float:
+        """By virtue of what stands beside the candidate, which holds ``share`` of the word."""
+        return (0.5 if term.specific else 1.0) * self.beside * share
 
 
 PRESENCE = Presence()
@@ -46,12 +46,11 @@ class Yardstick:
     weights: Mapping[str, float]
 
     @classmethod
-    def on(cls, terms: tuple[Term, ...], texts: Sequence[frozenset[str]]) -> Yardstick:
-        """Weights by how many of ``texts``, given as stems, hold each word."""
+    def on(cls, terms: tuple[Term, ...], holding: Mapping[str, int], texts: int) -> Yardstick:
+        """Weights by how many of ``texts`` sentences and rows hold each word, by its stem."""
         weights: dict[str, float] = {}
         for term in terms:
-            holding = sum(1 for text in texts if term.found_in(text))
-            idf = math.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+            idf = math.log(1 + (texts - holding[term.stem] + 0.5) / (holding[term.stem] + 0.5))
             weights[term.stem] = max(LEAST_WEIGHT, idf) * (SPECIFIC_FACTOR if term.specific else 1.0)
         return cls(terms, weights)
 
@@ -73,7 +72,3 @@ class Yardstick:
             )
             for term in self.terms
         }
-
-
-def found_in_any(term: Term, texts: Iterable[frozenset[str]]) -> float:
-    return max((term.found_in(text) for text in texts), default=0.0)

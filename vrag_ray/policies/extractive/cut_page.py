@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from vrag_ray.policies.extractive.captions import Caption, captions
 from vrag_ray.policies.extractive.layout import Row, Span, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
+from vrag_ray.policies.extractive.stem_index import StemIndex
 from vrag_ray.types import PageText, PassageKind
 
 
 @dataclass(frozen=True, slots=True)
 class CutPage:
-    """``captions`` are the times of the first of ``spans``; ``stems`` are those of all words of the page."""
+    """``captions`` are the times of the first of ``spans``; ``stems`` are those of all words of the page.
+
+    ``headings`` has for each of ``spans`` the place of the heading above it, -1 where there is none. ``in_spans`` and
+    ``in_rows`` say where a word stands.
+    """
 
     spans: tuple[Span, ...]
+    headings: tuple[int, ...]
     captions: tuple[Caption, ...]
     rows: tuple[Row, ...]
     stems: frozenset[str]
+    in_spans: StemIndex
+    in_rows: StemIndex
 
 
 def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
@@ -33,4 +42,20 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         others = "\n".join(line for line in passage_text.splitlines() if line.strip() not in heard)
         spans = [*(Span(caption.text) for caption in timed), *text_sentences(others)]
     held = stems(page.text) | stems(" ".join(word.text for word in page.words))
-    return CutPage(tuple(spans), tuple(timed), tuple(rows(page)), held)
+    lines = tuple(rows(page))
+    return CutPage(
+        tuple(spans),
+        tuple(_headings(spans)),
+        tuple(timed),
+        lines,
+        held,
+        StemIndex(span.stems for span in spans),
+        StemIndex(row.stems for row in lines),
+    )
+
+
+def _headings(spans: Sequence[Span]) -> Iterator[int]:
+    above = -1
+    for place, span in enumerate(spans):
+        yield above
+        above = place if span.is_heading else above

@@ -13,11 +13,16 @@ from vrag_ray.types import Box, PageText, Word, around
 CELL_GAP = 0.9
 """Words further apart than this share of the row's height stand in different cells."""
 MAX_SENTENCE_WORDS = 60
+LEVEL_WORDS = 12
+"""How many of a row's words decide whether another one is level with them."""
 MAX_CELL_WORDS = 7
 """A longer cell is prose."""
+MAX_HEADING_WORDS = 10
 
 _NUMERIC = re.compile(r"^[^\w\s]{0,2}\d[\d.,:/]*(?:[%‰°]|[^\w\s]{0,2})$")
-_SENTENCE_END = re.compile(r"[.!?。！？][\"”')\]]*$")  # noqa: RUF001 - full-width marks end sentences too
+_SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
+_CLOSING = "\"”')]"
+_NO_HEADING_ENDS = tuple(".!?,;:")
 _ABBREVIATION = re.compile(r"^(?:[A-Za-z]|\d+|e\.g|i\.e|cf|fig|no|vs|etc|approx|dr|mr|mrs|prof)\.$", re.IGNORECASE)
 _TEXT_SENTENCE = re.compile(r"(?<=[.!?。！？])[\"”')\]]*\s+(?=[\"“'(\[]?[A-Z0-9])|\n\s*\n")  # noqa: RUF001
 
@@ -36,6 +41,16 @@ class Span:
     @cached_property
     def box(self) -> Box | None:
         return around([word.box for word in self.words])
+
+    @cached_property
+    def is_heading(self) -> bool:
+        words = self.text.split()
+        return (
+            0 < len(words) <= MAX_HEADING_WORDS
+            and not words[-1].endswith(_NO_HEADING_ENDS)
+            and not words[0][0].islower()
+            and not any(is_numeric(word) for word in words[1:])
+        )
 
     @cached_property
     def area(self) -> Box:
@@ -79,15 +94,13 @@ def is_numeric(text: str) -> bool:
 
 def rows(page: PageText) -> list[Row]:
     """Visual rows from top to bottom, cut into cells at wide gaps and between the figures of a tight table."""
-    clusters: list[list[Word]] = []
+    clusters: list[_Cluster] = []
     for word in sorted(page.words, key=lambda word: word.box.y0 + word.box.y1):
-        last = clusters[-1] if clusters else []
-        if last and _level(word, last):
-            last.append(word)
-        else:
-            clusters.append([word])
+        if not (clusters and clusters[-1].takes(word)):
+            clusters.append(_Cluster())
+        clusters[-1].add(word)
     aspect = page.width / page.height if page.width > 0 and page.height > 0 else 1.0
-    return [Row(tuple(_cells(sorted(cluster, key=lambda word: word.box.x0), aspect))) for cluster in clusters]
+    return [Row(tuple(_cells(sorted(each.words, key=lambda word: word.box.x0), aspect))) for each in clusters]
 
 
 def sentences(page: PageText) -> list[Span]:
@@ -98,7 +111,7 @@ def sentences(page: PageText) -> list[Span]:
     current: list[Word] = []
     for word, following in zip(page.words, [*page.words[1:], None], strict=True):
         current.append(word)
-        ends = _SENTENCE_END.search(word.text) and not _ABBREVIATION.match(word.text)
+        ends = word.text.rstrip(_CLOSING).endswith(_SENTENCE_ENDS) and not _ABBREVIATION.match(word.text)
         if following is None or ends or len(current) >= MAX_SENTENCE_WORDS or _breaks(word, following, page):
             found.append(_span(current))
             current = []
@@ -118,11 +131,24 @@ def text_sentences(text: str) -> list[Span]:
     return found
 
 
-def _level(word: Word, row: Sequence[Word]) -> bool:
-    recent = row[-12:]
-    centre = sum(one.box.y0 + one.box.y1 for one in recent) / 2 / len(recent)
-    height = sum(one.box.y1 - one.box.y0 for one in recent) / len(recent)
-    return abs((word.box.y0 + word.box.y1) / 2 - centre) < 0.5 * min(height, word.box.y1 - word.box.y0)
+class _Cluster:
+    """Words of one height, in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self.words: list[Word] = []
+        self._middles: list[float] = []
+        self._heights: list[float] = []
+
+    def add(self, word: Word) -> None:
+        self.words.append(word)
+        self._middles.append(word.box.y0 + word.box.y1)
+        self._heights.append(word.box.y1 - word.box.y0)
+
+    def takes(self, word: Word) -> bool:
+        """Whether ``word`` is level with the last words of this row, of which there is at least one."""
+        middles, heights = self._middles[-LEVEL_WORDS:], self._heights[-LEVEL_WORDS:]
+        middle, height = sum(middles) / 2 / len(middles), sum(heights) / len(heights)
+        return abs((word.box.y0 + word.box.y1) / 2 - middle) < 0.5 * min(height, word.box.y1 - word.box.y0)
 
 
 def _cells(words: Sequence[Word], aspect: float) -> Iterable[Span]:
@@ -163,4 +189,4 @@ def _breaks(word: Word, following: Word, page: PageText) -> bool:
 
 
 def _span(words: Sequence[Word]) -> Span:
-    return Span(" ".join(word.text for word in words), tuple(words))
+    return Span(" ".join([word.text for word in words]), tuple(words))

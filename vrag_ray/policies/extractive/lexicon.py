@@ -49,6 +49,12 @@ _MONTHS = frozenset(
 )
 
 
+AKIN = 0.8
+"""How well a longer or shorter form of a word stands for it."""
+LEAST_AKIN = 5
+"""Letters that both forms have at least."""
+
+
 @dataclass(frozen=True, slots=True)
 class Term:
     """An informative word of a question. ``specific`` marks names and numbers: what lacks them answers another one."""
@@ -58,13 +64,16 @@ class Term:
     specific: bool
 
     def found_in(self, stems: frozenset[str]) -> float:
-        """1 where the word stands in ``stems``, 0.8 where a longer or shorter form of it does, else 0."""
+        """1 where the word stands in ``stems``, ``AKIN`` where a longer or shorter form of it does, else 0."""
         if self.stem in stems:
             return 1.0
-        if self.specific or len(self.stem) < 5:
-            return 0.0
-        akin = any(len(one) >= 5 and (one.startswith(self.stem) or self.stem.startswith(one)) for one in stems)
-        return 0.8 if akin else 0.0
+        return AKIN if any(map(self.is_akin, stems)) else 0.0
+
+    def is_akin(self, stem: str) -> bool:
+        """Whether ``stem`` is a longer or shorter form of this word, or the word. Names and numbers have none."""
+        if self.specific or min(len(self.stem), len(stem)) < LEAST_AKIN:
+            return False
+        return stem.startswith(self.stem) or self.stem.startswith(stem)
 
 
 def tokens(text: str) -> list[str]:
@@ -98,7 +107,13 @@ def _stemmer() -> Stemmer.Stemmer:
 
 
 def stems(text: str) -> frozenset[str]:
-    return frozenset(map(stem, tokens(text)))
+    return frozenset().union(*map(_stems_of_word, text.split()))
+
+
+@lru_cache(maxsize=1 << 16)
+def _stems_of_word(word: str) -> frozenset[str]:
+    """Of what stands between two spaces: no token goes across one, and the same words return on every page."""
+    return frozenset(map(stem, tokens(word)))
 
 
 def terms(question: str) -> tuple[Term, ...]:

@@ -6,16 +6,15 @@ Candidates are ranked by coverage (``coverage.py``), corrected by what kind of a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
-from vrag_ray.policies.extractive.captions import Caption
-from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick, found_in_any
+from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick
 from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
-from vrag_ray.policies.extractive.layout import Row, Span, is_numeric
+from vrag_ray.policies.extractive.layout import Span, is_numeric
 from vrag_ray.policies.extractive.lexicon import is_informative, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell
 from vrag_ray.types import Box, PageText, PassageKind
@@ -62,13 +61,28 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """A sighting and the parts of its page, see ``CutPage``."""
+    """A sighting, the parts of its page, and which of them hold each word of the question, by its stem."""
 
     sighting: Sighting
-    spans: tuple[Span, ...]
-    captions: tuple[Caption, ...]
-    rows: tuple[Row, ...]
-    stems: frozenset[str]
+    parts: CutPage
+    in_spans: Mapping[str, Mapping[int, float]]
+    in_rows: Mapping[str, Mapping[int, float]]
+
+    @classmethod
+    def of(cls, sighting: Sighting, part: Part, cut: Cut) -> _Page:
+        page = sighting.page or PageText(sighting.doc_id, sighting.locator, sighting.passage_text, (), 0, 0)
+        parts = cut(page, sighting.kind, sighting.passage_text)
+        return cls(
+            sighting,
+            parts,
+            {term.stem: parts.in_spans.shares(term) for term in part.terms},
+            {term.stem: parts.in_rows.shares(term) for term in part.terms},
+        )
+
+    @property
+    def tables(self) -> Iterator[int]:
+        """The places of the rows of several cells."""
+        return (place for place, row in enumerate(self.parts.rows) if len(row.cells) > 1 and not row.is_prose)
 
 
 def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
@@ -76,13 +90,11 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
 
     ``cut`` is ``cut_page``, or what remembers its results.
     """
-    pages = [_cut(sighting, cut) for sighting in seen.sightings if not sighting.source]
-    texts = [span.stems for page in pages for span in page.spans]
-    texts.extend(row.stems for page in pages for row in page.rows if _is_tabular(row))
-    yardstick = Yardstick.on(part.terms, texts)
+    pages = [_Page.of(sighting, part, cut) for sighting in seen.sightings if not sighting.source]
+    yardstick = _yardstick(part, pages)
     found: list[Match] = []
     for page in pages:
-        around = yardstick.surroundings(stems(page.sighting.title), page.stems)
+        around = yardstick.surroundings(stems(page.sighting.title), page.parts.stems)
         scored = [*_of_spans(part, page, yardstick, around), *_of_rows(part, page, yardstick, around)]
         if asks_for_a_cell(part):
             scored.extend(_of_cells(part, page, yardstick, around))
@@ -94,41 +106,44 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
     return sorted(found, key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
 
 
-def _cut(sighting: Sighting, cut: Cut) -> _Page:
-    page = sighting.page or PageText(sighting.doc_id, sighting.locator, sighting.passage_text, (), 0, 0)
-    parts = cut(page, sighting.kind, sighting.passage_text)
-    return _Page(sighting, parts.spans, parts.captions, parts.rows, parts.stems)
-
-
-def _is_tabular(row: Row) -> bool:
-    return len(row.cells) > 1 and not row.is_prose
+def _yardstick(part: Part, pages: Sequence[_Page]) -> Yardstick:
+    """The words of the question weighed by all sentences and table rows of ``pages``."""
+    tables = [frozenset(page.tables) for page in pages]
+    holding = {
+        term.stem: sum(
+            len(page.in_spans[term.stem]) + len(rows.intersection(page.in_rows[term.stem]))
+            for page, rows in zip(pages, tables, strict=True)
+        )
+        for term in part.terms
+    }
+    return Yardstick.on(part.terms, holding, sum(len(page.parts.spans) for page in pages) + sum(map(len, tables)))
 
 
 def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
-    heading = Span("")
-    for place, span in enumerate(page.spans):
-        above, heading = heading, span if _is_heading(span) else heading
-        caption = page.captions[place] if place < len(page.captions) else None
-        own = {term.stem: term.found_in(span.stems) for term in part.terms}
-        if not any(own.values()) or _LEADERS.search(span.text) or not (caption or _says_more(span.text, part)):
+    spans, captions, headings = page.parts.spans, page.parts.captions, page.parts.headings
+    for place in sorted(set().union(*page.in_spans.values())):
+        span, heading = spans[place], headings[place]
+        caption = captions[place] if place < len(captions) else None
+        if _LEADERS.search(span.text) or not (caption or _says_more(span.text, part)):
             continue
-        beside = [page.spans[other].stems for other in (place - 1, place + 1) if 0 <= other < len(page.spans)]
-        presence = {
-            term.stem: max(
+        own = {stem: held.get(place, 0.0) for stem, held in page.in_spans.items()}
+        presence: dict[str, float] = {}
+        for term in part.terms:
+            held = page.in_spans[term.stem]
+            beside = max(held.get(place - 1, 0.0), held.get(place + 1, 0.0))
+            presence[term.stem] = max(
                 own[term.stem],
-                PRESENCE.heading * term.found_in(above.stems),
+                PRESENCE.heading * held.get(heading, 0.0),
                 PRESENCE.around(term, beside),
                 around[term.stem],
             )
-            for term in part.terms
-        }
         moment = caption is not None and part.kind is AnswerKind.MOMENT
         answer = "" if moment else shortest_answer(part, span.text)
         factor = 1.0 if moment else _fitness(part, span, answer)
-        factor *= UNTIMED if page.captions and caption is None else 1.0
+        factor *= UNTIMED if captions and caption is None else 1.0
         bonus = PHRASE_BONUS if any(phrase.casefold() in span.text.casefold() for phrase in part.phrases) else 0.0
-        follows = place > 0 and _is_heading(page.spans[place - 1])
+        follows = place > 0 and heading == place - 1
         bonus += FIRST_BONUS if part.kind is AnswerKind.STATEMENT and follows else 0.0
         found.append(
             Match(
@@ -147,13 +162,14 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
 
 def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
-    for place, row in enumerate(page.rows):
-        own = {term.stem: term.found_in(row.stems) for term in part.terms}
-        if not _is_tabular(row) or not any(own.values()):
+    for place in page.tables:
+        row = page.parts.rows[place]
+        own = {stem: held.get(place, 0.0) for stem, held in page.in_rows.items()}
+        if not any(own.values()):
             continue
         if _LEADERS.search(row.text) or not _says_more(row.text, part):
             continue
-        titled = _titled(page, place, part)
+        titled = _titled(page, place)
         span = Span(row.text)
         # Which of several figures is meant, only a column can say.
         figures = sum(is_numeric(cell.words[0].text) for cell in row.cells)
@@ -174,8 +190,8 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
 
 def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
-    for crossing in crossings(page.rows, part.terms):
-        titled = _titled(page, crossing.row, part)
+    for crossing in crossings(page.parts.rows, part.terms):
+        titled = _titled(page, crossing.row)
         presence = {name: max(crossing.aligned.get(name, 0.0), titled[name], around[name]) for name in titled}
         found.append(
             Match(
@@ -191,14 +207,19 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     return found
 
 
-def _titled(page: _Page, place: int, part: Part) -> dict[str, float]:
+def _titled(page: _Page, place: int) -> dict[str, float]:
     """Presence of each word by virtue of the rows above: the header and the title of a table or chart."""
-    above = page.rows[max(0, place - TITLE_ROWS) : place]
-    titles = [row.stems for row in above if not row.is_prose or _CAPTION.match(row.text)]
-    prose = [row.stems for row in above if row.is_prose]
+    rows = page.parts.rows
+    above = range(max(0, place - TITLE_ROWS), place)
+    titles = [at for at in above if not rows[at].is_prose or _CAPTION.match(rows[at].text)]
+    prose = [at for at in above if rows[at].is_prose]
     return {
-        term.stem: PRESENCE.beside * max(found_in_any(term, titles), 0.5 * found_in_any(term, prose))
-        for term in part.terms
+        stem: PRESENCE.beside
+        * max(
+            max((held.get(at, 0.0) for at in titles), default=0.0),
+            0.5 * max((held.get(at, 0.0) for at in prose), default=0.0),
+        )
+        for stem, held in page.in_rows.items()
     }
 
 
@@ -208,18 +229,8 @@ def _says_more(text: str, part: Part) -> bool:
     return any(stem(token) not in asked for token in tokens(text) if is_informative(token))
 
 
-def _is_heading(span: Span) -> bool:
-    words = span.text.split()
-    return (
-        0 < len(words) <= 10
-        and not re.search(r"[.!?,;:]$", span.text)
-        and not words[0][0].islower()
-        and not any(is_numeric(word) for word in words[1:])
-    )
-
-
 def _fitness(part: Part, span: Span, answer: str) -> float:
     """Less than 1 for what does not look like an answer of the kind that was asked for."""
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
         return 1.0 if answer else WRONG_KIND
-    return MERE_HEADING if _is_heading(span) else 1.0
+    return MERE_HEADING if span.is_heading else 1.0
