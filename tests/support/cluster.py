@@ -12,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +51,9 @@ def ray_cluster(environment: Mapping[str, str]) -> Iterator[Cluster]:
         process.terminate()
         _, left = psutil.wait_procs([process, *started], timeout=30)
         for one in left:
-            one.kill()
+            # It may have ended since then.
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
         process.wait()
         shutil.rmtree(folder, ignore_errors=True)
 
