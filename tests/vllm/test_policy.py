@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from tests.support.processes import children_called
-from tests.support.tiny_vllm import QUESTION, ask, chatted, generated, needs_vllm, png, until
+from tests.support.tiny_vllm import QUESTION, ask, chatted, generated, needs_vllm, png, served, until
 from tests.vllm.conftest import CONTEXT, PICTURES, SharedPolicy
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
 from vrag_ray.agent.ports import PromptRefusedError
-from vrag_ray.policies.llm.chat_model import ModelLostError, Sampling, TokenRequest
+from vrag_ray.policies.llm.chat_model import Checkpoint, ModelLostError, Sampling, TokenRequest
 from vrag_ray.serving.deployments.policy import ServedModel
 from vrag_ray.types import Completion, VragError
 
@@ -191,6 +191,27 @@ async def test_an_adapter_is_chosen_by_name(model: ServedModel):
         await chatted(model, ask(QUESTION, adapter="hasty"))
 
 
+async def test_a_replica_with_its_first_weights_loads_the_expected_ones_before_it_replies(
+    model: ServedModel, folder: Path
+):
+    """It stands for one that Serve has just started; `test_a_replica_started_anew...` starts one."""
+    from ray import serve
+
+    expecting = ServedModel(serve.get_app_handle("policy"))
+    expecting.expect(Checkpoint(str(folder / "new"), "expected"))
+    request = TokenRequest(tuple(range(40, 90)), sampling=GREEDY, session="one")
+    _, before = await generated(model, request)
+    (_, first), (_, second) = await asyncio.gather(*[generated(expecting, request) for _ in range(2)])
+    assert (before.weights, first.weights, second.weights) == ("default", "expected", "expected")
+    assert first.token_ids == second.token_ids != before.token_ids
+
+    late = ServedModel(serve.get_app_handle("policy"))
+    late.expect(Checkpoint(str(folder / "nowhere"), "late"))
+    assert (await chatted(late, ask(QUESTION, session="one"))).weights == "expected", "what others loaded stays"
+    await model.load_weights(str(folder / "model"), "v0")
+    assert [state.weights for state in await model.states()] == ["v0", "v0"]
+
+
 async def test_new_weights_change_the_replies_and_drop_none(model: ServedModel, folder: Path, picture: tuple[int, ...]):
     long = TokenRequest((*range(40, 90), *picture), (png(),), replace(GREEDY, max_tokens=400))
     _, before = await generated(model, long)
@@ -294,6 +315,27 @@ async def test_a_dead_engine_is_a_lost_model(model: ServedModel):
     with pytest.raises(ModelLostError, match="died: another try may help"):
         async for _ in pieces:
             pass
+
+
+@pytest.mark.exhaustive
+async def test_a_replica_started_anew_speaks_with_the_weights_that_were_loaded(serving: None, folder: Path):
+    with served(folder / "model", "restarted", replicas=1) as lone:
+        await lone.load_weights(str(folder / "new"), "v1")
+        request = TokenRequest(tuple(range(40, 90)), sampling=GREEDY)
+        _, before = await generated(lone, request)
+        [doomed] = await lone.states()
+        os.kill(doomed.pid, signal.SIGKILL)
+
+        async def others() -> int:
+            with suppress(VragError):
+                return sum(state.pid != doomed.pid for state in await lone.states())
+            return 0
+
+        await until(others, 1, seconds=120)
+        [fresh] = await lone.states()
+        _, after = await generated(lone, request)
+    assert fresh.weights == "default"
+    assert (after.weights, after.token_ids) == (before.weights, before.token_ids)
 
 
 def _engines() -> list[psutil.Process]:

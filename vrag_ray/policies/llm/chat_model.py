@@ -80,6 +80,14 @@ class TokenDelta:
     prompt_ids: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Weights: ``source`` is their folder or object-store URI, ``version`` what replies by them are marked with."""
+
+    source: str
+    version: str
+
+
 class ChatModel(Protocol):
     """Answers chats, many at once."""
 

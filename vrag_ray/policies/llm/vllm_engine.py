@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from vrag_ray.config import VllmConfig
 from vrag_ray.policies.llm.chat_model import (
     BANNED_LOGIT,
     ChatRequest,
+    Checkpoint,
     ModelLostError,
     Sampling,
     TokenDelta,
@@ -82,20 +83,23 @@ class VllmEngine:
             async for piece in pieces:
                 yield piece if isinstance(piece, Completion) else piece.tokens
 
-    async def load_weights(self, source: str, version: str) -> None:
-        """Speak with the weights in ``source`` (folder or object-store URI) from now on, and call them ``version``.
+    async def load_weights(self, weights: Checkpoint) -> None:
+        """Speak with ``weights`` from now on.
 
         Requests wait meanwhile; none is dropped. A reply in progress goes on with the new weights, its context
         computed anew, and its ``Completion.weights`` names both versions. A source that is no checkpoint is refused
         and changes nothing; one that the model cannot take leaves the engine unusable, and ``check_health`` says so.
         """
-        if not version or "+" in version:
-            raise VragError(f"the weights version {version!r} must be non-empty and without '+', which joins versions")
-        # Apart from the caller: were it cancelled half-way, the engine would stay paused.
-        load = asyncio.create_task(self._load_weights(source, version))
-        self._loads.add(load)
-        load.add_done_callback(self._loads.discard)
-        await asyncio.shield(load)
+        if not weights.version or "+" in weights.version:
+            raise VragError(
+                f"the weights version {weights.version!r} must be non-empty and without '+', which joins versions"
+            )
+        await self._apart(self._load_weights(weights, only_first=False))
+
+    async def catch_up(self, weights: Checkpoint) -> None:
+        """As ``load_weights``, where the engine still has the weights that it began with; else nothing."""
+        if self.weights == FIRST_WEIGHTS:
+            await self._apart(self._load_weights(weights, only_first=True))
 
     async def check_health(self) -> None:
         """Raises ModelLostError when no reply can be had any more."""
@@ -111,10 +115,24 @@ class VllmEngine:
         """End the engine's child process."""
         self._engine.shutdown()
 
-    async def _load_weights(self, source: str, version: str) -> None:
+    async def _apart(self, load: Coroutine[None, None, None]) -> None:
+        """Wait for ``load``, which goes on without its caller: cancelled half-way, it would leave the engine paused."""
+        task = asyncio.create_task(load)
+        self._loads.add(task)
+        task.add_done_callback(self._loads.discard)
+        await asyncio.shield(task)
+
+    async def _load_weights(self, weights: Checkpoint, *, only_first: bool) -> None:
+        async with self._reloading:
+            if only_first and self.weights != FIRST_WEIGHTS:
+                # Newer ones came while this waited for its turn.
+                return
+            await self._reload(weights)
+
+    async def _reload(self, weights: Checkpoint) -> None:
         from vllm.v1.engine.exceptions import EngineDeadError
 
-        async with self._reloading, checked_folder(source, self.config.model) as folder:
+        async with checked_folder(weights.source, self.config.model) as folder:
             self._raise_if_broken()
             await self._engine.pause_generation(mode="keep", clear_cache=False)
             try:
@@ -123,13 +141,13 @@ class VllmEngine:
                 # and forgetting them while requests arrive would lose those requests.
                 await self._engine.reset_prefix_cache(reset_running_requests=True)
                 await self._engine.reset_encoder_cache()
-                await self._engine.update_weight_version(version)
+                await self._engine.update_weight_version(weights.version)
             except Exception as error:
-                self._broken = f"the weights in {source} do not fit {self.config.served_name}: {error}"
+                self._broken = f"the weights in {weights.source} do not fit {self.config.served_name}: {error}"
                 with suppress(EngineDeadError):
                     await self._engine.pause_generation(mode="abort", clear_cache=False)
                 raise VragError(self._broken) from error
-            self.weights = version
+            self.weights = weights.version
             await self._engine.resume_generation()
 
     async def _reply(self, prompt: ModelPrompt, sampling: Sampling, adapter: str) -> AsyncGenerator[Piece | Completion]:

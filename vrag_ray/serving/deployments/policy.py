@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from vrag_ray.agent.chat import Delta
 from vrag_ray.config import Settings, VllmConfig
-from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, TokenDelta, TokenRequest
+from vrag_ray.policies.llm.chat_model import ChatRequest, Checkpoint, ModelLostError, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.model_family import served_family
 from vrag_ray.policies.llm.vllm_engine import VllmEngine
 from vrag_ray.policies.llm.vllm_stats import EngineStats, engine_stats
 from vrag_ray.serving.deployments.sessions import sticky_sessions
 from vrag_ray.serving.deployments.stream_throttle import StreamThrottle, joined_tokens, joined_words
 from vrag_ray.serving.errors import NotReadyError
-from vrag_ray.serving.ray_faults import stream, unwrapped
+from vrag_ray.serving.ray_faults import call, stream, unwrapped
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ class Responses(Protocol[T_co]):
 
 
 class PolicyService:
-    """A replica. Its streams end the generation when their reader goes away."""
+    """A replica. Its streams end the generation when their reader goes away.
+
+    ``weights`` of a request are those that its caller loaded last. A replica that started since then loads them first.
+    """
 
     def __init__(self, settings: Settings) -> None:
         config = _vllm(settings)
@@ -67,7 +70,8 @@ class PolicyService:
         self._engine = VllmEngine(config)
         self._throttle = StreamThrottle()
 
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+    async def chat(self, request: ChatRequest, weights: Checkpoint | None) -> AsyncGenerator[Delta | Completion]:
+        await self._catch_up(weights)
         async with (
             aclosing(self._engine.chat(request)) as pieces,
             aclosing(self._throttle.apply(pieces, joined_words)) as paced,
@@ -75,7 +79,10 @@ class PolicyService:
             async for piece in paced:
                 yield piece
 
-    async def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
+    async def generate(
+        self, request: TokenRequest, weights: Checkpoint | None
+    ) -> AsyncGenerator[TokenDelta | Completion]:
+        await self._catch_up(weights)
         async with (
             aclosing(self._engine.generate(request)) as pieces,
             aclosing(self._throttle.apply(pieces, joined_tokens)) as paced,
@@ -83,9 +90,13 @@ class PolicyService:
             async for piece in paced:
                 yield piece
 
-    async def load_weights(self, source: str, version: str) -> PolicyState:
-        await self._engine.load_weights(source, version)
+    async def load_weights(self, weights: Checkpoint) -> PolicyState:
+        await self._engine.load_weights(weights)
         return await self.state()
+
+    async def _catch_up(self, weights: Checkpoint | None) -> None:
+        if weights is not None:
+            await self._engine.catch_up(weights)
 
     async def state(self) -> PolicyState:
         from ray import serve
@@ -119,25 +130,43 @@ class ServedModel:
     def __init__(self, handle: DeploymentHandle) -> None:
         self._handle = handle
         self._streaming = handle.options(stream=True)
+        self._weights: Checkpoint | None = None
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         """As ``ChatModel.chat``. Raises ModelLostError when the replica goes away before the reply is whole."""
-        return _pieces(self._streaming.options(method_name="chat", session_id=request.session).remote, request)
+        return _pieces(
+            self._streaming.options(method_name="chat", session_id=request.session).remote, request, self._weights
+        )
 
     def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
         """As ``VllmEngine.generate``, with the errors of ``chat``."""
-        return _pieces(self._streaming.options(method_name="generate", session_id=request.session).remote, request)
+        generate = self._streaming.options(method_name="generate", session_id=request.session).remote
+        return _pieces(generate, request, self._weights)
 
     async def load_weights(self, source: str, version: str) -> Sequence[PolicyState]:
-        """Load on every replica that runs now; one that starts later has the weights of ``vllm.model``."""
-        return await self._everywhere("load_weights", source, version)
+        """Load the checkpoint in ``source`` (a folder or a URI) on every replica, and ``expect`` it from then on."""
+        weights = Checkpoint(source, version)
+        states = await self._everywhere("load_weights", weights)
+        self.expect(weights)
+        return states
+
+    def expect(self, weights: Checkpoint) -> None:
+        """What replies to this instance are to be by: a replica that starts with ``vllm.model`` loads them first.
+
+        A replica that has other weights keeps them: they came from another caller, or are newer. ``weights`` have to
+        stay where they are as long as replicas may start.
+        """
+        self._weights = weights
 
     async def states(self) -> Sequence[PolicyState]:
         """The state of every replica that runs now."""
         return await self._everywhere("state")
 
-    async def _everywhere(self, method: str, *arguments: str) -> Sequence[PolicyState]:
-        results = await self._handle.broadcast(method, *arguments).results_async(return_exceptions=True)
+    async def _everywhere(self, method: str, *arguments: Checkpoint) -> Sequence[PolicyState]:
+        """Raises ReplicaLostError where no replica runs, VragError where some could not do it."""
+        results = await call(
+            self._handle.broadcast(method, *arguments).results_async(return_exceptions=True), part="policy"
+        )
         faults = [result for result in results if isinstance(result, Exception)]
         if faults:
             fault = unwrapped(faults[0], "policy")
@@ -182,9 +211,11 @@ def with_absolute_folders(config: VllmConfig) -> VllmConfig:
     return config.model_copy(update={"model": absolute(config.model), "adapters": adapters})
 
 
-async def _pieces(method: Callable[[R], Responses[T]], request: R) -> AsyncGenerator[T]:
+async def _pieces(
+    method: Callable[[R, Checkpoint | None], Responses[T]], request: R, weights: Checkpoint | None
+) -> AsyncGenerator[T]:
     """What a streaming call yields; ends the call when the reader goes away."""
-    responses = method(request)
+    responses = method(request, weights)
     try:
         async for piece in stream(responses, "policy"):
             yield piece

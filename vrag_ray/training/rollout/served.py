@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Iterable
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings, VllmConfig
-from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
+from vrag_ray.policies.llm.chat_model import Checkpoint, TokenDelta, TokenRequest
 from vrag_ray.serving.deployments.policy import ServedModel, policy_deployment
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.run.storage import RunStorage
@@ -56,10 +56,10 @@ class ServedBackend:
         return self._model.generate(request)
 
     async def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: str) -> None:
-        """On every replica that runs. All ranks wait until the first one has brought them over."""
+        """On every replica, those that start later too. All ranks wait until the first one has brought them over."""
         whole = {name: weight.detach().cpu() for name, weight in weights}
+        target = f"{HANDED_OVER}/{version}"
         if self._worker.ranks.rank == 0:
-            target = f"{HANDED_OVER}/{version}"
             with self._storage.staged(target) as folder:
                 save(self._worker.model, self._worker.processor, whole, folder.path)
             await self._model.load_weights(self._storage.uri(target), version)
@@ -67,6 +67,7 @@ class ServedBackend:
                 self._storage.delete_folder(self._last)
             self._last = target
         self._worker.ranks.wait()
+        self._model.expect(Checkpoint(self._storage.uri(target), version))
 
     async def sleep(self) -> bool:
         """The replicas have devices of their own."""
