@@ -18,6 +18,9 @@ demo: ## Ingest a small corpus, serve it, ask three questions; sets up the base 
 setup: ## Set up for development: vLLM, the tools of lint and test, the user interface
 	@$(SETUP) test
 
+# A machine that forbids bytecode would have each of some hundred processes compile this package anew.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
+
 test: lint types ## Set up, lint, check types, run the tests but for those marked exhaustive (a quarter of an hour)
 	$(BIN)/python -m pytest -n 3 --no-loadscope-reorder -m "not exhaustive"
 
