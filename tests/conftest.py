@@ -30,6 +30,10 @@ settings.register_profile("vrag", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
 settings.load_profile("vrag")
 os.environ.setdefault("RAY_AUTH_MODE", "disabled")
+# What each Ray does beside its work: look for new log files ten times a second, and measure every process.
+os.environ.setdefault("RAY_LOG_MONITOR_MANY_FILES_THRESHOLD", "0")
+os.environ.setdefault("LOG_NAME_UPDATE_INTERVAL_S", "5")
+os.environ.setdefault("REPORTER_UPDATE_INTERVAL_MS", "60000")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Requests to an object store are signed, in every process of Ray too; the one of the tests takes any key.
 os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import pickle
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,18 @@ from tests.support.planted import document, plant, stored
 from vrag_ray.cli.main import main as cli
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of
+from vrag_ray.index.storage.rows import StoredPassage
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import VragError
 
 MEGABYTE = 1_000_000
 LANCE = "LanceError(IO): No space left on device (os error 28), /home/someone/lance/rust/lance-file/src/writer.rs:190:9"
-PAGES = [stored("b", page, " ".join(f"w{page}x{word}" for word in range(400))) for page in range(1, 201)]
+
+
+@cache
+def pages() -> list[StoredPassage]:
+    return [stored("b", page, " ".join(f"w{page}x{word}" for word in range(400))) for page in range(1, 201)]
 
 
 def caused(error: Exception, cause: Exception) -> Exception:
@@ -64,10 +70,10 @@ def test_a_batch_that_finds_the_disk_full_is_told_with_what_is_committed_and_can
         root = disk.folder / "c"
         plant(root, {"a": ["alpha beta"]})
         with CollectionWriter(root) as writer:
-            writer.add_passages(PAGES[:5])
+            writer.add_passages(pages()[:5])
             disk.leave_free(100_000)
             with pytest.raises(StorageError) as caught:
-                writer.add_passages(PAGES[5:])
+                writer.add_passages(pages()[5:])
         message = told(caught.value, root)
         assert "is on a full disk: writing 195 pages failed. Nothing was lost: version 1 with 1 document" in message
         assert "and 5 pages committed since then will not be read again" in message
@@ -78,16 +84,16 @@ def test_a_batch_that_finds_the_disk_full_is_told_with_what_is_committed_and_can
         assert verify(root).is_sound
         disk.empty_again()
         with CollectionWriter(root) as writer:
-            assert len(writer.unfinished_units(PAGES[0].embedder_id)[PAGES[0].passage.doc_id]) == 5
-            writer.add_passages(PAGES[5:])
+            assert len(writer.unfinished_units(pages()[0].embedder_id)[pages()[0].passage.doc_id]) == 5
+            writer.add_passages(pages()[5:])
             writer.commit_documents([document("b", units=200)])
             writer.publish("went on")
         ids = Collection.open(root).table("passages").to_table(columns=["id"])["id"].to_pylist()
-        assert sorted(ids) == sorted(one.passage.id for one in [stored("a", 1, ""), *PAGES])
+        assert sorted(ids) == sorted(one.passage.id for one in [stored("a", 1, ""), *pages()])
 
 
 STEPS: dict[str, Callable[[CollectionWriter], object]] = {
-    "add_passages": lambda writer: writer.add_passages(PAGES),
+    "add_passages": lambda writer: writer.add_passages(pages()),
     "commit_documents": lambda writer: writer.commit_documents([document("b")]),
     "delete": lambda writer: writer.delete(document("a").doc_id),
     "publish": lambda writer: writer.publish("again"),
