@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from benchmarks.mosaic.model import save_mosaic_model
 from tests.support.mosaic_runs import TINY, Groups, played, sampled
+from tests.support.two_ranks import TwoRanks
 from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.types import FamilyName
 
@@ -54,3 +56,10 @@ def runs(groups: Groups, model: Path) -> Groups:
         [graded(place, number, run) for number, run in enumerate(group)]
         for place, group in enumerate(sampled([group[:2] for group in groups], model))
     ]
+
+
+@pytest.fixture(scope="session")
+def on_two_ranks() -> Iterator[TwoRanks]:
+    ranks = TwoRanks()
+    yield ranks
+    ranks.close()

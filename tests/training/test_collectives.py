@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from tests.support.two_ranks import on_two_ranks
+from tests.support.two_ranks import TwoRanks
 from vrag_ray.training.collectives import Collectives
 
 
@@ -34,7 +34,7 @@ def look(_: Path) -> Seen:
     )
 
 
-def test_two_processes_agree_on_sums_maxima_lists_and_gradients(tmp_path: Path):
+def test_two_processes_agree_on_sums_maxima_lists_and_gradients(on_two_ranks: TwoRanks, tmp_path: Path):
     first, second = on_two_ranks(look, tmp_path)
     assert (first.pop("place"), second.pop("place")) == ((0, 2), (1, 2))
     assert (first.pop("share"), second.pop("share")) == ([0, 2, 4], [1, 3])

@@ -13,7 +13,7 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 pytest.importorskip("transformers", reason="NO TRANSFORMERS: retrievers are not trained here")
 from tests.support.mosaic_runs import Gradients, apart
 from tests.support.retriever_material import config_of, read, retriever_of, written_pairs
-from tests.support.two_ranks import on_two_ranks
+from tests.support.two_ranks import TwoRanks
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import ModelConfig, OptimizerConfig
 from vrag_ray.training.retriever.batches import Batch, Batches
@@ -100,7 +100,7 @@ def on_this_rank(folder: Path, *, model: Path) -> list[tuple[dict[str, float], G
     return [stepped(config_for(model, tokens=60, sharded=sharded), folder) for sharded in (False, True)]
 
 
-def test_two_workers_take_the_step_of_one_whole_and_sharded(model: Path, tmp_path: Path):
+def test_two_workers_take_the_step_of_one_whole_and_sharded(on_two_ranks: TwoRanks, model: Path, tmp_path: Path):
     written_pairs(tmp_path, 6, negatives=[0])
     alone, gradients = stepped(config_for(model), tmp_path)
     for found in on_two_ranks(partial(on_this_rank, model=model), tmp_path):

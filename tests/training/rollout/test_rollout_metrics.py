@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.mosaic_runs import Groups, recipe
 from tests.support.recorded_runs import ANSWER, CLOSER, KEEP, MUSEUM, SALES, record_of
-from tests.support.two_ranks import on_two_ranks
+from tests.support.two_ranks import TwoRanks
 from vrag_ray.agent.actions import Action
 from vrag_ray.config import AgentConfig
 from vrag_ray.training.collectives import Collectives
@@ -159,7 +159,7 @@ def share(_: Path) -> dict[str, float]:
     return rollout_metrics(FIRST_RANK if Collectives().rank == 0 else SECOND_RANK, Collectives(), GGPO)
 
 
-def test_ranks_that_met_different_things_agree_on_the_numbers_of_all(tmp_path: Path):
+def test_ranks_that_met_different_things_agree_on_the_numbers_of_all(on_two_ranks: TwoRanks, tmp_path: Path):
     first, second = on_two_ranks(share, tmp_path)
     assert first == second == pytest.approx(rollout_metrics(FIRST_RANK + SECOND_RANK, Collectives(), GGPO))
     assert (first["success/slides"], first["success/books"]) == (0.5, 0.0)

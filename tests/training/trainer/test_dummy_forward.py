@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.mosaic_runs import Groups, pad_of, pixels_of, recipe, sampled, scorer_of, taught
-from tests.support.two_ranks import on_two_ranks
+from tests.support.two_ranks import TwoRanks
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import OptimizerConfig
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
@@ -37,7 +37,7 @@ def two_steps(folder: Path, *, model: Path, sharded: bool) -> list[Update]:
 
 
 def test_a_rank_with_less_to_do_takes_part_in_all_passes_of_model_and_reference(
-    groups: Groups, model: Path, tmp_path: Path
+    on_two_ranks: TwoRanks, groups: Groups, model: Path, tmp_path: Path
 ):
     runs = [
         replace(run, reward=replace(run.reward, total=float(number)))

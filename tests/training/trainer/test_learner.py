@@ -26,7 +26,7 @@ from tests.support.mosaic_runs import (
     scorer_of,
     taught,
 )
-from tests.support.two_ranks import on_two_ranks
+from tests.support.two_ranks import TwoRanks
 from vrag_ray.training.algorithms.algorithm import Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
 from vrag_ray.training.algorithms.loss import Counts, loss
@@ -129,7 +129,9 @@ def on_this_rank(folder: Path, *, model: Path, reference: Path) -> dict[str, lis
     return done
 
 
-def test_two_ranks_take_the_steps_of_one(runs: Groups, model: Path, elsewhere: Path, tmp_path: Path):
+def test_two_ranks_take_the_steps_of_one(
+    on_two_ranks: TwoRanks, runs: Groups, model: Path, elsewhere: Path, tmp_path: Path
+):
     write_trajectories(tmp_path / "runs.parquet", [run for group in runs for run in group])
     first, second = on_two_ranks(partial(on_this_rank, model=model, reference=elsewhere), tmp_path)
     alone = on_this_rank(tmp_path, model=model, reference=elsewhere)
