@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ TOGETHER = (
 
 In the order in which they begin: the longest first, so that two processes end at about the same time.
 """
+STUBBED_SERVICE = pytest.StashKey[ExitStack]()
 WITH_THE_INTERFACE = ("tests/compat/test_programs.py", "tests/e2e/test_vimrag.py")
 """Files that use the demo collection as the tests of the web interface do: it is ingested once for all of them."""
 
@@ -66,7 +68,19 @@ def together(nodeid: str) -> str:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {folder: place for place, folder in enumerate(TOGETHER)}
-    items.sort(key=lambda item: places.get(together(item.nodeid), len(places)))
+    # Of a folder, those that share ``stubbed_service`` come first, one after the other.
+    items.sort(key=lambda item: (places.get(together(item.nodeid), len(places)), not is_served_from_a_script(item)))
+
+
+def is_served_from_a_script(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and "stubbed_service" in item.fixturenames
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End ``stubbed_service`` after the last test that shares it: Ray has one Serve, and others start their own."""
+    if nextitem is None or not is_served_from_a_script(nextitem):
+        item.config.stash.get(STUBBED_SERVICE, ExitStack()).close()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -112,13 +126,14 @@ def demo_collection(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -
     return demo_collection(tmp_path_factory.mktemp("demo"))
 
 
-@pytest.fixture(scope="module")
-def stubbed_service(demo_collection: Path) -> Iterator[StubbedService]:
-    """A service over the demo corpus; one a module, because Ray has one Serve and other modules start their own."""
+@pytest.fixture(scope="session")
+def stubbed_service(demo_collection: Path, pytestconfig: pytest.Config) -> Iterator[StubbedService]:
+    """A service over the demo corpus, until a test comes that does not share it."""
     from tests.support.stubbed_service import serving_from_a_script
 
-    with serving_from_a_script(demo_collection) as running:
-        yield running
+    with ExitStack() as stack:
+        pytestconfig.stash[STUBBED_SERVICE] = stack
+        yield stack.enter_context(serving_from_a_script(demo_collection))
 
 
 @pytest.fixture(scope="session")
