@@ -66,7 +66,7 @@ def ingest(
         def progress(counts: Counts, elapsed_s: float) -> Progress:
             return ingest_progress(counts, committer.outcome.pages, documents, elapsed_s)
 
-        with _refusals_told(sources, writer, committer), reporting(board, progress, on_progress):
+        with _refusals_told(sources, writer, committer), reporting(board.read, progress, on_progress):
             try:
                 for rows in (embedded_few if small else embedded_sources)(sources, meta or {}, job):
                     committer.add_block(rows)

@@ -147,13 +147,13 @@ class MovingBoard:
 
 @contextmanager
 def reporting(
-    board: Board,
+    read: Callable[[], Counts],
     progress: Callable[[Counts, float], Progress],
     on_progress: Callable[[Progress], None] | None,
 ) -> Iterator[None]:
     """Call ``on_progress`` from a thread twice a second while the block runs, and once at its end.
 
-    ``progress`` makes of the counts, and of the seconds since the block began, what is told.
+    ``progress`` makes of the counts that ``read`` gives, and of the seconds since the block began, what is told.
     """
     if on_progress is None:
         yield
@@ -161,7 +161,7 @@ def reporting(
     began, stop = time.monotonic(), threading.Event()
 
     def report() -> None:
-        on_progress(progress(board.read(), time.monotonic() - began))
+        on_progress(progress(read(), time.monotonic() - began))
 
     def loop() -> None:
         while not stop.wait(EVERY_S):

@@ -1,4 +1,4 @@
-"""Filling vector spaces over a real Ray Data graph: what is drawn, embedded, committed, resumed and refused."""
+"""Filling vector spaces in a real Ray: what is drawn, embedded, committed, resumed and refused."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ EVERYTHING = SpaceConfig(model=f"{HERE}:everything", batch=4)
 RUN_LIMIT_S = 120
 
 
-def with_spaces(root: Path, **spaces: SpaceConfig) -> Settings:
-    """Without OCR, which would look for words on every mosaic."""
-    settings = settings_for(root)
+def with_spaces(root: Path, *, actors: int | None = None, **spaces: SpaceConfig) -> Settings:
+    """Without OCR, which would look for words on every mosaic. With ``actors``, by a graph however few there are."""
+    settings = settings_for(root) if actors is None else settings_for(root, concurrency=actors)
     corpus = settings.corpus.model_copy(update={"ocr": False})
     return settings.model_copy(update={"spaces": spaces, "corpus": corpus})
 
@@ -92,7 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def filled(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ingested with three spaces at once: two of pictures of one size, and one that takes everything."""
     root = tmp_path_factory.mktemp("filled") / "c"
-    report = ingest([folder], with_spaces(root, late=LATE, mean=MEAN, everything=EVERYTHING))
+    report = ingest([folder], with_spaces(root, actors=1, late=LATE, mean=MEAN, everything=EVERYTHING))
     assert [space.name for space in report.spaces] == ["late", "mean", "everything"]
     assert [len(space.failed) for space in report.spaces] == [0, 0, 1]
     assert all("draw" in space.bottleneck or "embed" in space.bottleneck for space in report.spaces)
@@ -111,6 +111,19 @@ def test_ingest_draws_every_page_and_keeps_its_vectors_in_order(filled: Path) ->
     assert grids[f"{pdf.doc_id[:24]}:p1:w0"] == [4, 4]
     assert all(isinstance(phash, int) for phash in rows.phashes)
     assert verify(filled).is_sound
+
+
+def test_a_few_passages_get_the_same_vectors_without_a_graph(
+    filled: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vrag_ray.ingest.spaces.embed.GraphFill", None)
+    report = ingest([folder], with_spaces(tmp_path / "c", late=LATE, mean=MEAN, everything=EVERYTHING))
+    assert [(len(space.failed), space.embedded) for space in report.spaces] == [(0, 11), (0, 11), (1, 11)]
+    for space in report.spaces:
+        assert " (1 worker, busy " in space.bottleneck
+        ours, theirs = (vectors_of(space_rows(root, space.name)) for root in (tmp_path / "c", filled))
+        assert ours.keys() == theirs.keys()
+        assert all(np.array_equal(ours[passage_id], theirs[passage_id]) for passage_id in ours)
 
 
 def test_a_single_vector_space_has_one_unit_vector_a_page(filled: Path) -> None:

@@ -6,11 +6,10 @@ none, is not in the manifest of the next run. Spaces whose embedders want pictur
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,29 +21,20 @@ from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.spaces import StoredVectors
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.ingest.machine import ACTOR_CPUS, cause_of, usable_cpus, without_ray_data_output
-from vrag_ray.ingest.progress import Board, Counts, SharedBoard, reporting
+from vrag_ray.ingest.machine import cause_of
+from vrag_ray.ingest.progress import Counts, reporting
 from vrag_ray.ingest.report import FileError, Progress, SpaceReport, StageProgress
+from vrag_ray.ingest.spaces.few import FewFill, is_small
+from vrag_ray.ingest.spaces.graph import Filling, GraphFill, SpaceToFill
 from vrag_ray.ingest.spaces.manifest import manifest_of
 from vrag_ray.ingest.spaces.material import EmbedderTraits
-from vrag_ray.ingest.spaces.stages import Draw, EmbedSpace, columns_of
+from vrag_ray.ingest.spaces.stages import columns_of
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import ray.data
 
 PUBLISH_EVERY_S = 30.0
-DRAWN_AT_ONCE = 4
-"""Passages of one call of a drawing actor: pictures leave it soon, so that embedding starts and few are in memory."""
-MOST_ROWS_OF_A_BLOCK = 256
-
-
-@dataclass(frozen=True, slots=True)
-class _Space:
-    name: str
-    config: SpaceConfig
-    traits: EmbedderTraits
 
 
 def embed_spaces(
@@ -87,12 +77,13 @@ def embed_into(
     """As ``embed_spaces``, by who holds the writer. Without ``strict`` a space that cannot be filled keeps what it has,
     and its report says why."""
     began = time.monotonic()
-    spaces: list[_Space] = []
+    spaces: list[SpaceToFill] = []
     reports: list[SpaceReport] = []
     for name in names if names is not None else _all_names(writer, settings):
         try:
             config = _config(writer, settings, name)
-            space = _Space(name, config, (None if rebuild else _known_traits(writer, name, config)) or _traits(config))
+            known = None if rebuild else _known_traits(writer, name, config)
+            space = SpaceToFill(name, config, known or _traits(config))
             _open(writer, space, rebuild=rebuild)
         except VragError as error:
             if strict:
@@ -102,7 +93,7 @@ def embed_into(
         if retry_errors:
             writer.spaces.forget_failed(name)
         spaces.append(space)
-    groups: dict[PictureSpec | None, list[_Space]] = {}
+    groups: dict[PictureSpec | None, list[SpaceToFill]] = {}
     for space in spaces:
         groups.setdefault(space.traits.pictures, []).append(space)
     for spec, group in groups.items():
@@ -170,7 +161,7 @@ def _traits_or_why_not(config: SpaceConfig) -> EmbedderTraits | VragError:
         return error
 
 
-def _open(writer: CollectionWriter, space: _Space, *, rebuild: bool) -> None:
+def _open(writer: CollectionWriter, space: SpaceToFill, *, rebuild: bool) -> None:
     """Make the space where it is not there, and make that known, so that a killed run is gone on with."""
     known = writer.spaces.get(space.name)
     if known is not None and not rebuild:
@@ -196,7 +187,7 @@ def _fill(
     writer: CollectionWriter,
     settings: Settings,
     spec: PictureSpec | None,
-    group: Sequence[_Space],
+    group: Sequence[SpaceToFill],
     on_progress: Callable[[Progress], None] | None,
 ) -> list[SpaceReport]:
     from ray.exceptions import RayError
@@ -208,15 +199,15 @@ def _fill(
     stages = ([] if spec is None else ["draw"]) + [f"embed {space.name}" for space in group]
     bottleneck = ""
     if manifest.num_rows:
-        board = SharedBoard(stages, by_file=False)
+        filling = Filling(manifest, writer.files.root, settings, spec, tuple(group), tuple(stages))
+        blocks = FewFill(filling) if is_small(filling) else GraphFill(filling)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:
             return _progress(counts, stages, committer.done, manifest.num_rows, elapsed_s)
 
-        graph = _graph(manifest, writer, settings, spec, group, board)
-        with reporting(board, progress, on_progress):
+        with reporting(blocks.read, progress, on_progress):
             try:
-                for block in graph.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+                for block in blocks:
                     committer.add_block(block)
             except StorageError:
                 # Not flushed: it would commit once more what may be committed already.
@@ -233,7 +224,7 @@ def _fill(
                     ) from error
                 raise
             committer.finish()
-        bottleneck = board.read().bottleneck(time.monotonic() - began)
+        bottleneck = blocks.read().bottleneck(time.monotonic() - began)
     elif writer.has_unpublished:
         # What a killed run committed, this one makes known.
         writer.publish("embed")
@@ -252,53 +243,10 @@ def _fill(
     ]
 
 
-def _graph(
-    manifest: pa.Table,
-    writer: CollectionWriter,
-    settings: Settings,
-    spec: PictureSpec | None,
-    group: Sequence[_Space],
-    board: Board,
-) -> ray.data.Dataset:
-    import ray.data
-    from ray.data import ActorPoolStrategy
-
-    without_ray_data_output()
-    readers = max(1, usable_cpus() // 2)
-    rows = min(MOST_ROWS_OF_A_BLOCK, max(DRAWN_AT_ONCE, math.ceil(manifest.num_rows / (8 * readers))))
-    blocks = [manifest.slice(start, rows) for start in range(0, manifest.num_rows, rows)]
-    graph = ray.data.from_arrow(blocks)
-    if spec is not None:
-        graph = graph.map_batches(
-            Draw,
-            fn_constructor_args=(writer.files.root, settings, spec, board),
-            compute=ActorPoolStrategy(size=min(readers, len(blocks))),
-            batch_size=DRAWN_AT_ONCE,
-            batch_format="pyarrow",
-            num_cpus=ACTOR_CPUS,
-        )
-    for number, space in enumerate(group, start=1):
-        graph = graph.map_batches(
-            EmbedSpace,
-            fn_constructor_args=(space.name, space.config, space.traits.id, board),
-            fn_constructor_kwargs={
-                "last": number == len(group),
-                "drawn": spec is not None,
-                "threads": max(1, usable_cpus() // space.config.actors),
-            },
-            compute=ActorPoolStrategy(size=space.config.actors),
-            batch_size=space.config.batch,
-            batch_format="pyarrow",
-            num_cpus=ACTOR_CPUS,
-            num_gpus=space.config.num_gpus or None,
-        )
-    return graph
-
-
 class _Committer:
     """Collects rows and commits them to each space in batches of about ``commit_rows``."""
 
-    def __init__(self, writer: CollectionWriter, group: Sequence[_Space], commit_rows: int) -> None:
+    def __init__(self, writer: CollectionWriter, group: Sequence[SpaceToFill], commit_rows: int) -> None:
         self.embedded = {space.name: 0 for space in group}
         self.failed: dict[str, list[FileError]] = {space.name: [] for space in group}
         self.done = 0

@@ -1,4 +1,4 @@
-"""The two actor stages of filling spaces. Each handles its own bad input: Ray Data's unit of failure is a block.
+"""The two stages of filling spaces. Each handles its own bad input: Ray Data's unit of failure is a block.
 
 ``Draw``: rows of the manifest → the same with ``pictures`` (PNG files), ``times`` (seconds, of frames), ``phash`` and
 ``error``. ``EmbedSpace``, one a space: → the same with that space's columns, see ``columns_of``.
@@ -91,6 +91,10 @@ class Draw:
         for name, column in columns.items():
             batch = batch.append_column(name, column)
         return batch
+
+    def close(self) -> None:
+        """End the child."""
+        self._sandbox.close()
 
     def _drawn(self, row: dict[str, str]) -> tuple[list[bytes], list[float]]:
         """Raises DecodeError."""

@@ -1,0 +1,89 @@
+"""A few passages without a graph: the same stages, one after another in a single process.
+
+Starting the actors of a graph takes some ten CPU seconds, which the pages of one more document are not worth. The
+process is not the caller's, so that the memory of the models is given back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING
+
+from vrag_ray.config import Engine
+from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus
+from vrag_ray.ingest.progress import Counts, ProgressBoard, StageCount
+from vrag_ray.ingest.spaces.graph import Filling
+from vrag_ray.ingest.spaces.stages import Draw, EmbedSpace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MOST_PASSAGES = 24
+
+
+def is_small(filling: Filling) -> bool:
+    """Whether so few passages may be embedded by one process. Whoever sets a number of actors, or vLLM, gets actors."""
+    few = filling.manifest.num_rows <= MOST_PASSAGES and filling.settings.ingest.concurrency is None
+    configs = [space.config for space in filling.spaces]
+    return few and all(one.actors == 1 and one.engine is Engine.TRANSFORMERS for one in configs)
+
+
+class FewFill:
+    """Blocks of embedded passages, by one Ray task."""
+
+    def __init__(self, filling: Filling) -> None:
+        self._filling = filling
+        self._counts = Counts(stages=dict.fromkeys(filling.stages, StageCount()))
+
+    def read(self) -> Counts:
+        """What the stages had done when the last block came."""
+        return self._counts
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        import ray
+
+        # A process that has held a model ends after it.
+        task = ray.remote(max_calls=1)(_embedded).options(
+            num_cpus=ACTOR_CPUS,
+            num_gpus=max(space.config.num_gpus for space in self._filling.spaces),
+            max_retries=0,
+            num_returns="streaming",
+        )
+        blocks = task.remote(self._filling, usable_cpus())
+        try:
+            for reference in blocks:
+                block, self._counts = ray.get(reference)
+                yield block
+        finally:
+            # Whoever stops early does not leave a model at work.
+            ray.cancel(blocks)
+
+
+def _embedded(filling: Filling, threads: int) -> Iterator[tuple[pa.Table, Counts]]:
+    board = ProgressBoard(filling.stages, by_file=False)
+    drawn = filling.spec is not None
+    embedders = [
+        EmbedSpace(
+            space.name,
+            space.config,
+            space.traits.id,
+            board,
+            last=space is filling.spaces[-1],
+            drawn=drawn,
+            threads=threads,
+        )
+        for space in filling.spaces
+    ]
+    rows = max(space.config.batch for space in filling.spaces)
+    with ExitStack() as stack:
+        draw: Draw | None = None
+        if filling.spec is not None:
+            draw = stack.enter_context(closing(Draw(filling.root, filling.settings, filling.spec, board)))
+        for start in range(0, filling.manifest.num_rows, rows):
+            block = filling.manifest.slice(start, rows)
+            if draw is not None:
+                block = draw(block)
+            for embed in embedders:
+                block = embed(block)
+            yield block, board.read()
