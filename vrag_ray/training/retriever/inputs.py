@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.embedding.base import Content, PictureSpec
+from vrag_ray.embedding.models.late_interaction import AUGMENTATION
 from vrag_ray.training.retriever.config import Scored
 from vrag_ray.types import VragError
 
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from torch import Tensor
     from transformers import PreTrainedTokenizerFast, ProcessorMixin
-
-QUERY_INSTRUCTION = "Retrieve images or text relevant to the user's query."
-PASSAGE_INSTRUCTION = "Represent the user's input."
-GVE_END = "<|endoftext|>"
-AUGMENTATION_TOKENS = 10
-"""Padding tokens that ColQwen2 appends to a query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +86,7 @@ class LateForm:
         return len(self._tokenizer(self._whole(content.text))["input_ids"])
 
     def _whole(self, text: str) -> str:
-        return f"{self._prefix}{text}{str(self._tokenizer.pad_token) * AUGMENTATION_TOKENS}\n"
+        return f"{self._prefix}{text}{str(self._tokenizer.pad_token) * AUGMENTATION}\n"
 
 
 class SingleForm:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.embedding.base import PictureSpec
+from vrag_ray.embedding.models import gve
+from vrag_ray.embedding.models.qwen3_vl_embedding import PASSAGE_INSTRUCTION, QUERY_INSTRUCTION, sentence
 from vrag_ray.training.retriever.config import RetrieverConfig, Scored
 from vrag_ray.training.retriever.inputs import (
-    GVE_END,
-    PASSAGE_INSTRUCTION,
-    QUERY_INSTRUCTION,
     Form,
     LateForm,
     SingleForm,
@@ -37,7 +35,7 @@ def form_of(model: PretrainedConfig, processor: ProcessorMixin, config: Retrieve
     if not instructed(model):
         if config.query_instruction or config.passage_instruction:
             raise VragError("query_instruction and passage_instruction are for Qwen3-VL models: leave them out")
-        return SingleForm(processor, "", "", GVE_END)
+        return SingleForm(processor, "", "", gve.END)
     return SingleForm(processor, *instructions_of(config, folder))
 
 
@@ -90,8 +88,7 @@ def write_embedding_file(
 
 
 def _sentence(instruction: str) -> str:
-    """Qwen3-VL-Embedding's authors end every instruction with punctuation."""
-    instruction = instruction.strip()
-    if not instruction:
+    """As the embedder writes it."""
+    if not instruction.strip():
         raise VragError("query_instruction and passage_instruction are sentences: leave them out, or write one")
-    return instruction if unicodedata.category(instruction[-1]).startswith("P") else f"{instruction}."
+    return sentence(instruction)
