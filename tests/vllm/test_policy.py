@@ -288,8 +288,13 @@ async def test_weights_that_cannot_be_loaded_are_refused_and_change_nothing(
 
 async def test_a_replica_killed_in_mid_stream_is_a_lost_model_and_another_try_succeeds(model: ServedModel):
     """The last tests of this file: they leave one replica, then none."""
+
+    async def living() -> int:
+        return len(_engines())
+
+    # Serve may be replacing one that missed its health checks on a busy machine.
+    await until(living, 2, seconds=120)
     engines = _engines()
-    assert len(engines) == 2
     pieces = model.chat(ask(QUESTION, tokens=4000, session="doomed"))
     await anext(pieces)
     [doomed] = [state.pid for state in await model.states() if state.stats.running]
