@@ -13,7 +13,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.support.processes import children_called
 from tests.support.tiny_vllm import QUESTION, ask, chatted, generated, needs_vllm, png, served, until
 from tests.vllm.conftest import CONTEXT, PICTURES, SharedPolicy
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
@@ -288,13 +287,8 @@ async def test_weights_that_cannot_be_loaded_are_refused_and_change_nothing(
 
 async def test_a_replica_killed_in_mid_stream_is_a_lost_model_and_another_try_succeeds(model: ServedModel):
     """The last tests of this file: they leave one replica, then none."""
-
-    async def living() -> int:
-        return len(_engines())
-
-    # Serve may be replacing one that missed its health checks on a busy machine.
-    await until(living, 2, seconds=120)
-    engines = _engines()
+    engines = await _engines(model)
+    assert len(engines) == 2
     pieces = model.chat(ask(QUESTION, tokens=4000, session="doomed"))
     await anext(pieces)
     [doomed] = [state.pid for state in await model.states() if state.stats.running]
@@ -315,7 +309,7 @@ async def test_a_replica_killed_in_mid_stream_is_a_lost_model_and_another_try_su
 async def test_a_dead_engine_is_a_lost_model(model: ServedModel):
     pieces = model.chat(ask(QUESTION, tokens=4000, session="doomed"))
     await anext(pieces)
-    for engine in _engines():
+    for engine in await _engines(model):
         engine.kill()
     with pytest.raises(ModelLostError, match="died: another try may help"):
         async for _ in pieces:
@@ -343,6 +337,7 @@ async def test_a_replica_started_anew_speaks_with_the_weights_that_were_loaded(s
     assert (after.weights, after.token_ids) == (before.weights, before.token_ids)
 
 
-def _engines() -> list[psutil.Process]:
-    """The engines' processes of this test's replicas."""
-    return children_called("VLLM::EngineCor")
+async def _engines(model: ServedModel) -> list[psutil.Process]:
+    """The engine of each replica: of the replica's own processes the one that holds the model."""
+    replicas = [psutil.Process(state.pid) for state in await model.states()]
+    return [max(one.children(recursive=True), key=lambda child: child.memory_info().rss) for one in replicas]
