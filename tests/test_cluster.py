@@ -69,3 +69,46 @@ def test_a_worker_that_locks_up_as_it_exits_does_not_outlive_the_session():
     assert told["stuck"] in told["started"]
     alive = [psutil.Process(pid) for pid in told["started"] if psutil.pid_exists(pid)]
     assert [process.cmdline() for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+SLOW = """
+import json
+import psutil, ray
+from ray._private import services
+from vrag_ray.cluster import SLOW_START, start_ray, stop_ray
+from vrag_ray.types import VragError
+
+found = services.get_node
+too_slow = int({too_slow})
+abandoned = []
+
+def get_node(*arguments):
+    global too_slow
+    if too_slow:
+        too_slow -= 1
+        abandoned.extend(psutil.Process().children(recursive=True))
+        raise Exception("The current node " + SLOW_START)
+    return found(*arguments)
+
+services.get_node = get_node
+try:
+    start_ray()
+    said = str(ray.get(ray.put("works")))
+    stop_ray()
+except VragError as error:
+    said = str(error)
+left = [process.name() for process in abandoned if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+print(json.dumps({{"said": said, "abandoned": len(abandoned), "left": left}}))
+"""
+
+
+@pytest.mark.parametrize(("too_slow", "said"), [(1, "works"), (2, "Ray did not start within 30 s, twice")])
+def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, said: str):
+    ended = subprocess.run(
+        [sys.executable, "-c", SLOW.format(too_slow=too_slow)], capture_output=True, text=True, timeout=120, check=True
+    )
+    told = json.loads(ended.stdout.splitlines()[-1])
+    assert told["said"].startswith(said)
+    assert told["abandoned"] >= 2 * too_slow
+    assert told["left"] == []
+    assert "trying once more" in ended.stderr

@@ -18,7 +18,9 @@ MIN_LOGICAL_CPUS = 8
 """Ray Data and the parts wait for each other for good on fewer; logical CPUs are only counters."""
 OBJECT_STORE_BYTES = 512 << 20
 WORKERS_END_WITHIN_S = 2.0
-"""After Ray has shut down; most take a tenth of it."""
+"""After Ray has shut down; most take a tenth of it. As long again for those that are killed then."""
+SLOW_START = "timed out during startup"
+"""What Ray says, in a bare Exception, of a node that is not up after 30 s; Ray 2.60 has no setting for it."""
 _ENVIRONMENT = {
     # Ray decides by it at every entry point; unset, each one decides differently.
     "RAY_AUTH_MODE": "disabled",
@@ -43,10 +45,32 @@ _COPIES = "working_dir_files"
 def start_ray(temp_dir: Path | None = None) -> None:
     """A Ray of this machine alone for this process: no dashboard, no token file left in the home folder.
 
-    Its own ports are bound to every interface, whatever it is told: see docs/serving.md, "Who may connect".
+    Its own ports are bound to every interface, whatever it is told: see docs/serving.md, "Who may connect". A start
+    that takes longer than Ray waits is tried once more, with a warning.
+
+    Raises:
+        VragError: the second start took too long as well.
     """
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    for last in (False, True):
+        older = _children()
+        try:
+            _init_local(temp_dir)
+            return
+        except Exception as error:
+            if SLOW_START not in str(error):
+                raise
+            _kill([child for child in _children() if child not in older])
+            if last:
+                raise VragError(
+                    "Ray did not start within 30 s, twice: the machine is too busy or short of memory; free some of it "
+                    "and try again"
+                ) from error
+            logging.getLogger(__name__).warning("Ray did not start within 30 s; trying once more")
+
+
+def _init_local(temp_dir: Path | None) -> None:
     import ray
 
     ray.init(
@@ -70,12 +94,26 @@ def stop_ray() -> None:
     import psutil
     import ray
 
-    workers = [child for child in psutil.Process().children(recursive=True) if _is_worker(child)]
+    workers = [child for child in _children() if _is_worker(child)]
     ray.shutdown()
     _, stuck = psutil.wait_procs(workers, timeout=WORKERS_END_WITHIN_S)
-    for worker in stuck:
+    _kill(stuck)
+
+
+def _children() -> list[psutil.Process]:
+    import psutil
+
+    return psutil.Process().children(recursive=True)
+
+
+def _kill(processes: list[psutil.Process]) -> None:
+    """Kill ``processes`` and wait until the system has taken them down."""
+    import psutil
+
+    for process in processes:
         with suppress(psutil.NoSuchProcess):
-            worker.kill()
+            process.kill()
+    psutil.wait_procs(processes, timeout=WORKERS_END_WITHIN_S)
 
 
 def _is_worker(child: psutil.Process) -> bool:
