@@ -88,14 +88,6 @@ class Environment:
         if done.returncode != 0:
             raise SetupError(f"python -m venv {self.folder.name} failed; its message is above")
 
-    def compile(self) -> None:
-        """Write the bytecode of what is installed, on every core: pip would do it on one, file by file.
-
-        Some packages carry files that no Python compiles; they are left as they are, as pip leaves them.
-        """
-        quiet_on_all_cores = ("-qq", "-j", "0")
-        subprocess.run([self.python, "-m", "compileall", *quiet_on_all_cores, self.folder / "lib"], check=False)
-
     def pip(self, *arguments: str) -> tuple[bool, str]:
         """Run pip, showing what it says: whether it succeeded, and its whole output."""
         command = [str(self.python), "-m", "pip", "--disable-pip-version-check", *arguments]
@@ -110,14 +102,13 @@ class Environment:
 
 
 def install_project(env: Environment, extras: frozenset[str]) -> None:
-    arguments = ("install", "--progress-bar", "off", "--no-compile", "-e", requirement(extras))
+    arguments = ("install", "--progress-bar", "off", "-e", requirement(extras))
     ok, output = env.pip(*arguments)
     if not ok and needs_cpu_wheel_index(output):
         say(f"the package index has no CPU build of torch; trying again with the vendor's index {CPU_WHEEL_INDEX}")
         ok, _ = env.pip(*arguments, "--extra-index-url", CPU_WHEEL_INDEX)
     if not ok:
         raise SetupError(f"pip could not install {requirement(extras)}; its message is above")
-    env.compile()
 
 
 def install_embedding_model(env: Environment) -> None:

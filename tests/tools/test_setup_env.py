@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -23,15 +22,11 @@ class RecordingEnvironment(Environment):
         self.results: list[tuple[bool, str]] = []
         self.installed: tuple[str, ...] = ()
         self.calls: list[tuple[str, ...]] = []
-        self.compiled_after: list[int] = []
         self.created = 0
 
     def pip(self, *arguments: str) -> tuple[bool, str]:
         self.calls.append(arguments)
         return self.results.pop(0) if self.results else (True, "")
-
-    def compile(self) -> None:
-        self.compiled_after.append(len(self.calls))
 
     def output(self, code: str) -> str | None:
         return ""
@@ -119,26 +114,6 @@ def test_another_failure_is_not_tried_again(environment: RecordingEnvironment) -
     with pytest.raises(SetupError):
         install_project(environment, frozenset({"cpu"}))
     assert len(environment.calls) == 1
-
-
-def test_pip_leaves_the_bytecode_to_one_pass_after_it(environment: RecordingEnvironment) -> None:
-    set_up(environment, "test", "cpu")
-    assert "--no-compile" in environment.calls[0]
-    assert environment.compiled_after == [1]
-
-
-def test_a_file_that_does_not_compile_costs_no_other_its_bytecode(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    packages = tmp_path / "lib" / "site-packages"
-    packages.mkdir(parents=True)
-    (packages / "whole.py").write_text("ANSWER = 42\n")
-    (packages / "broken.py").write_text("print 42\n")
-    environment = Environment(tmp_path)
-    environment.python = Path(sys.executable)
-    environment.compile()
-    assert [path.name.split(".")[0] for path in packages.glob("__pycache__/*.pyc")] == ["whole"]
-    assert capfd.readouterr().out == ""
 
 
 def test_without_the_embedding_model_set_up_goes_on_and_says_lexical_only(
