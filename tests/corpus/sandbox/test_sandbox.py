@@ -38,14 +38,15 @@ def good(put) -> Path:
 
 
 def test_a_child_that_hangs_is_killed_in_time_and_the_next_decode_works(good, options):
-    with Sandbox(DecodeLimits(wall_seconds=2.0)) as sandbox:
+    # Long enough for a healthy child to start beside other tests.
+    with Sandbox(DecodeLimits(wall_seconds=10.0)) as sandbox:
         assert decode(sandbox, good, options)[0].text.strip() == "still here"
         hung = child_of_this_process()
         hung.suspend()
         started = time.monotonic()
-        with pytest.raises(KilledError, match=r"^a\.pdf: was not decoded within 2 s") as caught:
+        with pytest.raises(KilledError, match=r"^a\.pdf: was not decoded within 10 s") as caught:
             decode(sandbox, good, options)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 15
         assert caught.value.reason is KillReason.WALL
         assert not hung.is_running()
         assert decode(sandbox, good, options)[0].text.strip() == "still here"
