@@ -340,4 +340,4 @@ async def test_a_replica_started_anew_speaks_with_the_weights_that_were_loaded(s
 async def _engines(model: ServedModel) -> list[psutil.Process]:
     """The engine of each replica: of the replica's own processes the one that holds the model."""
     replicas = [psutil.Process(state.pid) for state in await model.states()]
-    return [max(one.children(recursive=True), key=lambda child: child.memory_info().rss) for one in replicas]
+    return [max(replica.children(recursive=True), key=lambda child: child.memory_info().rss) for replica in replicas]
