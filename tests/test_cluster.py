@@ -72,7 +72,7 @@ def test_a_worker_that_locks_up_as_it_exits_does_not_outlive_the_session():
 
 
 SLOW = """
-import json
+import json, subprocess, sys
 import psutil, ray
 from ray._private import services
 from vrag_ray.cluster import SLOW_START, start_ray, stop_ray
@@ -81,12 +81,15 @@ from vrag_ray.types import VragError
 found = services.get_node
 too_slow = int({too_slow})
 abandoned = []
+others = {{}}
 
 def get_node(*arguments):
     global too_slow
     if too_slow:
         too_slow -= 1
-        abandoned.extend(psutil.Process().children(recursive=True))
+        abandoned.extend(child for child in psutil.Process().children(recursive=True) if child.pid not in others)
+        other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+        others[other.pid] = other
         raise Exception("The current node " + SLOW_START)
     return found(*arguments)
 
@@ -98,7 +101,10 @@ try:
 except VragError as error:
     said = str(error)
 left = [process.name() for process in abandoned if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-print(json.dumps({{"said": said, "abandoned": len(abandoned), "left": left}}))
+untouched = all(other.poll() is None for other in others.values())
+for other in others.values():
+    other.communicate(b"\\n")
+print(json.dumps({{"said": said, "abandoned": len(abandoned), "left": left, "untouched": untouched}}))
 """
 
 
@@ -111,4 +117,5 @@ def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, said: str
     assert told["said"].startswith(said)
     assert told["abandoned"] >= 2 * too_slow
     assert told["left"] == []
+    assert told["untouched"]
     assert "trying once more" in ended.stderr

@@ -54,14 +54,14 @@ def start_ray(temp_dir: Path | None = None) -> None:
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     for last in (False, True):
-        older = _children()
+        older = frozenset(_children())
         try:
             _init_local(temp_dir)
             return
         except Exception as error:
             if SLOW_START not in str(error):
                 raise
-            _kill([child for child in _children() if child not in older])
+            _kill(_started_by_ray(older))
             if last:
                 raise VragError(
                     "Ray did not start within 30 s, twice: the machine is too busy or short of memory; free some of it "
@@ -104,6 +104,23 @@ def _children() -> list[psutil.Process]:
     import psutil
 
     return psutil.Process().children(recursive=True)
+
+
+def _started_by_ray(older: frozenset[psutil.Process]) -> list[psutil.Process]:
+    """The programs of Ray's package among this process's children, but for ``older`` ones, and all that they started.
+
+    Whatever else this process has started meanwhile, a decoder or a web interface, is left alone.
+    """
+    import psutil
+    import ray
+
+    package = str(Path(ray.__file__).parent)
+    found: list[psutil.Process] = []
+    for child in psutil.Process().children():
+        with suppress(psutil.Error):
+            if child not in older and any(package in argument for argument in child.cmdline()):
+                found += [child, *child.children(recursive=True)]
+    return found
 
 
 def _kill(processes: list[psutil.Process]) -> None:
