@@ -183,7 +183,7 @@ class Bench:
 
     async def _again(self, call: Call, seed: str) -> None:
         """As many tokens for the same prompt, without an agent."""
-        narrow = _narrow(call.prompt_ids, self.form.image_token_id)
+        narrow = _narrow(call.prompt_ids, self.form.picture_tokens[0])
         sampling = Sampling(
             len(call.completion_ids), 1.0, seed=derive_seed(seed), banned_token_ids=self.form.picture_tokens
         )

@@ -151,7 +151,7 @@ def token_units(form: ChatFormat, request: ChatRequest) -> Units:
     images = iter(prompt.pictures)
     units: Units = []
     for token in prompt.ids:
-        if token == form.image_token_id:
+        if token == form.picture_tokens[0]:
             image = next(images)
             units.append((hash(image.tobytes()), FAMILY.tokens(image.width * image.height)))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,22 +13,25 @@ from tests.support.agent_pages import Shelf, library
 from tests.support.library_script import ANSWER, KEEP, SEARCH
 from tests.support.scripted_agent import Script, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.episode import Episode
+from vrag_ray.agent.episode import NOTHING_LEARNT, Episode
 from vrag_ray.agent.events import (
     AnswerEvent,
     BudgetEvent,
     CorrectionEvent,
     CropEvent,
     ErrorEvent,
+    FoundItem,
     MemorizeEvent,
     PruneEvent,
     RunStatus,
     SearchDoneEvent,
 )
+from vrag_ray.agent.observation import Prompt
+from vrag_ray.agent.ports import Say
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import holds_centre
-from vrag_ray.types import VragError
+from vrag_ray.types import Completion, VragError
 
 
 def corrections(events: object) -> list[str]:
@@ -96,8 +100,7 @@ def test_a_remembered_picture_can_be_cropped() -> None:
     [
         ([KEEP], "nothing to memorise"),
         ([SEARCH, SEARCH.model_copy(update={"id": "b", "query": "other"})], "first memorise"),
-        ([SEARCH, KEEP, SEARCH.model_copy(update={"query": "other"})], "taken"),
-        ([SEARCH, KEEP, SEARCH.model_copy(update={"id": "b"})], "has asked"),
+        ([SEARCH, KEEP, SEARCH.model_copy(update={"id": "b"})], "made already"),
         ([AddSearchNode(id="a", parent_ids=("b",), query="x")], "does not exist"),
         ([AddSearchNode(id="a", parent_ids=("a",), query="x")], "own parent"),
         ([AddSearchNode(id="a", parent_ids=("root",), query=" ")], "empty query"),
@@ -128,6 +131,64 @@ def test_a_wrong_action_gets_a_correction_and_changes_nothing(script: list[str |
     before = policy.prompts[len(script) - 1].graph
     assert policy.prompts[len(script)].graph == before
     assert run.record().corrections == 1
+
+
+def test_a_title_that_is_taken_or_missing_names_a_new_node() -> None:
+    again = SEARCH.model_copy(update={"query": "oak hulls"})
+    third = AddSearchNode(query="boats sold to the museum in spring")
+    policy = Script(SEARCH, KEEP, again, SummarizeAndMemorize(summarize=""), third, AddAnswerNode(answer="15"))
+    run, _ = run_to_end(policy, library())
+    assert run.record().corrections == 0
+    nodes = [(node.id, node.parents) for node in run.record().graph.nodes[1:]]
+    assert nodes == [
+        ("a", ("root",)),
+        ("a 2", ("root",)),
+        ("boats sold to the museum in", ("a 2",)),
+        ("answer", ("boats sold to the museum in",)),
+    ]
+
+
+def test_a_search_that_found_nothing_needs_no_memorise() -> None:
+    nothing = AddSearchNode(id="n", parent_ids=("root",), query="zeppelin")
+    policy = Script(nothing, SEARCH, KEEP, AddAnswerNode(parent_ids=("a",), answer="15"))
+    run, _ = run_to_end(policy, library())
+    assert run.record().corrections == 0
+    assert run.record().graph.node("n").summary == NOTHING_LEARNT
+
+
+@pytest.mark.parametrize("label", ["picture 1", "Picture_1", "[Picture 1]", "a#1", "#1"])
+def test_a_result_is_known_by_its_label_or_by_its_number(label: str) -> None:
+    keep = SummarizeAndMemorize(memorize=(MemorizeEntry(information_id=label),))
+    run, _ = run_to_end(Script(SEARCH, keep, AddAnswerNode(parent_ids=("a",), answer="15")), library())
+    assert run.record().corrections == 0
+    assert len(run.record().graph.node("a").items) == 1
+
+
+def test_a_quote_under_the_wrong_label_is_remembered_where_it_stands_and_once() -> None:
+    oil = SEARCH.model_copy(update={"query": "oak hulls oiled spring units sold by region"})
+    first, *others = [item.information_id for item in _found(oil)]
+    quote = "Oak hulls are oiled every spring."
+    entries = tuple(MemorizeEntry(information_id=name, priority_score=2, quote=quote) for name in (first, *others))
+    keep = SummarizeAndMemorize(summarize="", memorize=entries)
+    run, events = run_to_end(Script(oil, keep, AddAnswerNode(parent_ids=("a",), answer="in spring")), library())
+    assert [item.quote for item in run.record().graph.node("a").items] == [quote]
+    [memorized] = [event for event in events if isinstance(event, MemorizeEvent)]
+    assert len(memorized.notes) == len(entries) - 1 and all("stands in" in note for note in memorized.notes)
+
+
+def _found(search: AddSearchNode) -> tuple[FoundItem, ...]:
+    _, events = run_to_end(Script(search, AddAnswerNode(answer="x")), library())
+    return next(event.results for event in events if isinstance(event, SearchDoneEvent))
+
+
+def test_a_reply_that_was_cut_off_is_told_so() -> None:
+    class Cut(Script):
+        async def complete(self, prompt: Prompt, say: Say) -> Completion:
+            return replace(await super().complete(prompt, say), finish="length")
+
+    policy = Cut('<tool_call>{"name": "add_search', AddAnswerNode(answer="x"))
+    run_to_end(policy, library())
+    assert "cut off after 2048 tokens" in policy.prompts[1].correction
 
 
 def test_a_quote_that_does_not_stand_on_the_page_is_left_out_and_said_so() -> None:

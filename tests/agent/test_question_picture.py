@@ -10,7 +10,7 @@ from tests.support.agent_pages import library
 from tests.support.pictures import grey_png
 from tests.support.scripted_agent import Script, Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
-from vrag_ray.agent.chat import QUESTION, ImagePart, QuestionPicture
+from vrag_ray.agent.chat import QUESTION, Message, QuestionPicture, TextPart
 from vrag_ray.agent.episode import SEARCHED_ONLY, Episode
 from vrag_ray.agent.events import PictureRef, RunStatus, StartEvent
 from vrag_ray.agent.needs import NeedCompletion, NeedPictures, NeedSearch
@@ -59,10 +59,13 @@ def test_it_is_drawn_once_and_part_of_every_prompts_first_user_message() -> None
         patch = protocol.family.patch
         for chat in policy.chats:
             asked = next(message for message in chat if message.role == "user")
-            place = next(at for at, part in enumerate(asked.parts) if isinstance(part, ImagePart))
-            before = "".join(part.text for part in asked.parts[:place] if not isinstance(part, ImagePart))
-            assert before.endswith("Question: What was North in 2022?\nThe question came with this picture:")
-            width, height = pictures_in((asked,))[0]
+            introduced = "The question came with this picture:"
+            place = next(
+                at for at, part in enumerate(asked.parts) if isinstance(part, TextPart) and introduced in part.text
+            )
+            before = "".join(part.text for part in asked.parts[: place + 1] if isinstance(part, TextPart))
+            assert before.endswith(f"Question: What was North in 2022?\n{introduced}")
+            width, height = pictures_in((Message(asked.role, asked.parts[place + 1 : place + 2]),))[0]
             assert width % patch == height % patch == 0
         assert policy.chats[1][: len(policy.chats[0])] == policy.chats[0], "what was told before must not change"
 

@@ -76,7 +76,7 @@ GRAPH_RUNS: dict[str, tuple[list[str], int]] = {
             SEARCH.replace("units", "boats"),
             ANSWER,
         ],
-        3,
+        2,
     ),
     "the same query again": ([SEARCH, KEEP, SEARCH.replace('"a"', '"b"').replace("units", "UNITS "), ANSWER], 1),
     "a tool that is not there, no name, no object": (

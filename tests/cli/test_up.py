@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -162,9 +163,39 @@ def test_the_named_model_replaces_that_of_the_configuration_and_keeps_its_other_
     endpoint = with_model(base, "http://b/v1", "b", None).openai
     assert endpoint is not None
     assert (endpoint.base_url, endpoint.model, endpoint.api_key_env) == ("http://b/v1", "b", "HARBOUR_KEY")
-    loaded = with_model(base, None, None, "org/name")
-    assert loaded.openai is None
-    assert loaded.vllm is not None and loaded.vllm.model == "org/name"
+    served = Settings.model_validate({"vllm": {"model": "a", "num_gpus": 0, "max_num_seqs": 3}})
+    loaded = with_model(served, None, None, "org/name").vllm
+    assert loaded is not None and (loaded.model, loaded.max_num_seqs) == ("org/name", 3)
+
+
+@pytest.mark.parametrize(
+    ("config", "evidence", "images", "context"),
+    [
+        ({"model_type": "qwen2_5_vl", "max_position_embeddings": 128_000, "vision_config": {}}, "picture", 32, 12_288),
+        ({"model_type": "qwen3_vl", "text_config": {"max_position_embeddings": 4096}}, "picture", 32, 4096),
+        ({"model_type": "llama", "max_position_embeddings": 2048}, "text", 0, 2048),
+    ],
+)
+def test_a_model_alone_is_given_limits_and_budgets_that_fit(
+    config: dict[str, object], evidence: str, images: int, context: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("PATH", "")  # no driver is found: the model runs on the CPU
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    settings = with_model(Settings(), None, None, str(tmp_path))
+    assert settings.vllm is not None
+    assert (settings.vllm.max_images, settings.vllm.max_model_len, settings.vllm.num_gpus) == (images, context, 0)
+    assert settings.agent.evidence == evidence
+    assert starting_agent(settings, None) == "vimrag"
+
+
+def test_a_model_that_cannot_be_served_is_refused_before_anything_is_ingested(tmp_path: Path):
+    for name in ("papers", "model"):
+        (tmp_path / name).mkdir()
+    config = {"model_type": "no-such-model", "vision_config": {}}
+    (tmp_path / "model" / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    done = CliRunner().invoke(make_app(), ["up", str(tmp_path / "papers"), "--vllm", str(tmp_path / "model")])
+    assert "model_type is 'no-such-model'" in str(done.exception)
+    assert not (tmp_path / "papers-collection").exists()
 
 
 def test_each_folder_has_a_collection_of_its_own(tmp_path: Path):

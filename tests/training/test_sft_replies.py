@@ -77,7 +77,7 @@ def test_an_exported_run_is_learnt_in_the_tokens_and_pictures_of_serving(
         assert call.images == tuple(shown)
         assert call.prompt_ids == expand_image_tokens(served.ids, call.images)
         # Nothing is resized on the way: a visual token is a patch of the picture that the agent was shown.
-        assert call.prompt_ids.count(form.image_token_id) == sum(family.tokens(size_of(png).pixels) for png in shown)
+        assert call.prompt_ids.count(form.picture_tokens[0]) == sum(family.tokens(size_of(png).pixels) for png in shown)
         assert call.completion_ids == form.reply_tokens(exchange.reply)
         assert call.logprobs == ()
 

@@ -34,12 +34,12 @@ class _Action(BaseModel):
 class AddSearchNode(_Action):
     """Search for ``query`` and open a node for what is found.
 
-    ``id`` and ``parent_ids`` are left empty only where the protocol has no words for them.
+    An empty ``id`` is made from the query, empty ``parent_ids`` mean the node added last.
     """
 
     name: Literal["add_search_node"] = "add_search_node"
-    id: str
-    parent_ids: Strings
+    id: str = ""
+    parent_ids: Strings = ()
     query: str
 
 
@@ -47,7 +47,7 @@ class MemorizeEntry(_Action):
     """The verdict on one sighting. ``quote`` must stand in it word for word."""
 
     information_id: str
-    is_useful: bool
+    is_useful: bool = True
     priority_score: int = Field(default=1, ge=1, le=5)
     key_timestamp: Seconds = ()
     quote: str = ""
@@ -57,7 +57,7 @@ class SummarizeAndMemorize(_Action):
     """Close the open node: what was learnt, and what is worth keeping."""
 
     name: Literal["summarize_and_memorize"] = "summarize_and_memorize"
-    summarize: str
+    summarize: str = ""
     memorize: tuple[MemorizeEntry, ...] = ()
 
 
@@ -78,7 +78,7 @@ class AddAnswerNode(_Action):
     """End the run. ``citations`` names sightings or remembered items, in the order of their numbers in the answer."""
 
     name: Literal["add_answer_node"] = "add_answer_node"
-    parent_ids: Strings
+    parent_ids: Strings = ()
     answer: str
     citations: Strings = ()
     abstain: bool = False

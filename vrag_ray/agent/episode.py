@@ -31,7 +31,7 @@ from vrag_ray.agent.images.budget import results_of, within_limits
 from vrag_ray.agent.images.crop_source import CropSource, closer_look, source_of_crop
 from vrag_ray.agent.images.prompt_images import PromptImages
 from vrag_ray.agent.images.remembered import VisualMemory
-from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
+from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem, RepeatedSearchError
 from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited_places, remembered, settled, supporting
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
@@ -42,6 +42,7 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.types import Completion, PageText, SearchAnswer, VragError
 
 SHOWN_REPLY_CHARS = 2000
+NOTHING_LEARNT = "Nothing was found."
 NOTHING_FOUND = "Nothing was found for this query. Search for something else, or answer."
 ALL_SEEN = "Every page found for this query has been shown already. Search for something else, look closer, or answer."
 ALL_READ = "Every page found for this query has been given already. Search for something else, or answer."
@@ -93,6 +94,7 @@ class Episode:
         self._reply = ""
         self._correction = ""
         self._memorized = False
+        self._repeats = 0
         self._searches = self._failed_searches = 0
         self._need: Need = self._ask()
 
@@ -124,13 +126,16 @@ class Episode:
         if think and not streamed:
             self._events.append(ThinkEvent(step=self.steps, content=storable(think)))
         self._correction = ""
+        repeats, self._repeats = self._repeats, 0
         try:
             if reply.action is None:
-                raise VragError(reply.problem)
+                cut = f"the reply was cut off after {self._config.max_reply_tokens} tokens: write less"
+                raise VragError(f"{cut}; {reply.problem}" if completion.finish == "length" else reply.problem)
             if last and not isinstance(reply.action, AddAnswerNode):
                 raise VragError(f"this was the last step: only {self._protocol.rules.answer_form} was possible")
             self._act(reply.action)
         except VragError as error:
+            self._repeats = repeats + 1 if isinstance(error, RepeatedSearchError) else 0
             self._correct(str(error), text)
             if last:
                 self._events.append(MaxStepsEvent(step=self.steps, max_steps=self._config.max_steps))
@@ -219,19 +224,21 @@ class Episode:
 
     def _search(self, action: AddSearchNode) -> None:
         rules = self._protocol.rules
-        if self._pending is not None and rules.must_memorize:
+        if self._pending is not None and self._pending.sightings and rules.must_memorize:
             raise VragError(f"first memorise what node {self._pending.node_id!r} found: use summarize_and_memorize")
         node_id, query = action.id.strip(), " ".join(action.query.split())
-        parents = tuple(one.strip() for one in action.parent_ids)
+        parents = tuple(parent.strip() for parent in action.parent_ids) or (self.graph.nodes[-1].id,)
         if not rules.names_nodes:
             node_id, parents = f"s{self._searches + 1}", (self.graph.nodes[-1].id,)
-        repeats = not rules.names_nodes
+        elif not node_id or any(node.id == node_id for node in self.graph.nodes):
+            # A title that is taken says as plainly as none that a new node is meant.
+            node_id = self.graph.free_id(node_id or query)
         # Refused, if it is, before anything has changed.
-        grown = self.graph.add_search(node_id, parents, query, may_repeat=repeats)
+        grown = self.graph.add_search(node_id, parents, query)
         if self._pending is not None:
             items = tuple(sighting.remembered(DIRECT_PRIORITY) for sighting in self._pending.sightings)
-            self._remember(self._pending, "", items)
-            grown = self.graph.add_search(node_id, parents, query, may_repeat=repeats)
+            self._remember(self._pending, "" if items else NOTHING_LEARNT, items)
+            grown = self.graph.add_search(node_id, parents, query)
         self.graph = grown
         picture = self.picture.png if self.picture is not None and self._searches == 0 else None
         self._searches += 1
@@ -259,6 +266,9 @@ class Episode:
         seen = self._pending
         if seen is None:
             raise VragError("there is no picture to look at: search first")
+        again = next((other for other in seen.sightings if other.region is not None and closer.same_place(other)), None)
+        if again is not None:
+            raise VragError(f"this part is in view already, as {again.id}: look elsewhere, or go on")
         closer = replace(closer, id=seen.next_id(closer.kind))
         self._pending = replace(seen, sightings=(*seen.sightings, closer))
         self._turn(shown=(closer,))
@@ -278,8 +288,8 @@ class Episode:
         if not text:
             raise VragError("the answer is empty: write the answer, or say that the evidence is not sufficient")
         graph, references = settled(self.graph, self._pending, action)
-        named = tuple(one.strip() for one in action.parent_ids)
-        parents = named if self._protocol.rules.names_nodes else (graph.nodes[-1].id,)
+        named = tuple(parent.strip() for parent in action.parent_ids)
+        parents = named if named and self._protocol.rules.names_nodes else (graph.nodes[-1].id,)
         graph = graph.add_answer(parents, text)
         if not action.citations and not action.abstain:
             references = supporting(graph, parents)
@@ -340,6 +350,7 @@ class Episode:
             history=tuple(self._history),
             steps_left=self._steps_left(),
             correction=self._correction,
+            searched_out=self._repeats > 1,
             turns=self._turns,
             kept=self._memory.kept,
             with_picture=self.picture is not None,
@@ -376,8 +387,8 @@ class Episode:
 
     def _correct(self, message: str, reply: str) -> None:
         self.corrections += 1
+        # The refused reply leaves the context: a model that reads its own mistake repeats it.
         self._correction = storable(message)
-        self._turn(note=self._correction)
         self._events.append(
             CorrectionEvent(
                 step=self.steps, message=self._correction, reply=reply[:SHOWN_REPLY_CHARS], count=self.corrections

@@ -34,10 +34,22 @@ def remembered(
             continue
         quote = entry.quote if stands_in(entry.quote, sighting) else ""
         if entry.quote.strip() and not quote:
-            notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
+            others = [other for other in seen.sightings if stands_in(entry.quote, other)]
+            if len(others) == 1:
+                # Small models copy words right and mistake the label: the words say which item is meant.
+                notes.append(f"the quote given for {sighting.id} stands in {others[0].id}, which is remembered")
+                sighting, quote = others[0], entry.quote
+            else:
+                notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
         for t_frame in _frames(entry, sighting, stamps(sighting)):
             items.append(sighting.remembered(entry.priority_score, quote=" ".join(quote.split()), t_frame=t_frame))
-    return tuple(items), tuple(notes)
+    # The same place with the same words is remembered once, as strongly as its strongest entry says.
+    strongest: dict[MemoryItem, MemoryItem] = {}
+    for item in items:
+        same = item.with_priority(1)
+        best = strongest.get(same)
+        strongest[same] = item if best is None or item.priority > best.priority else best
+    return tuple(strongest.values()), tuple(notes)
 
 
 def _frames(entry: MemorizeEntry, sighting: Sighting, stamps: Sequence[float]) -> tuple[float | None, ...]:

@@ -83,6 +83,11 @@ class Sighting:
             return " ".join(word.text for word in self.words)
         return self.page.text if self.page is not None and self.page.text.strip() else self.passage_text
 
+    def same_place(self, other: Sighting) -> bool:
+        """Whether both show the same region of the same page, or of the same moment."""
+        mine, theirs = (self.doc_id, self.locator, self.region), (other.doc_id, other.locator, other.region)
+        return mine == theirs and self.t_frame == other.t_frame
+
     def remembered(self, priority: int, *, quote: str = "", t_frame: float | None = None) -> MemoryItem:
         return MemoryItem(
             doc_id=self.doc_id,
@@ -111,8 +116,14 @@ class Observation:
     notices: tuple[str, ...] = ()
 
     def find(self, information_id: str) -> Sighting | None:
-        wanted = information_id.strip().casefold()
-        return next((sighting for sighting in self.sightings if sighting.id.casefold() == wanted), None)
+        """By its label (``Text 1``) in any case; or by its number alone or behind this node's id (``title#1``)."""
+        label = " ".join(information_id.replace("_", " ").split()).strip("[]").casefold()
+        found = next((sighting for sighting in self.sightings if sighting.id.casefold() == label), None)
+        node, _, number = information_id.strip().strip("[]").rpartition("#")
+        if found is not None or node not in ("", self.node_id) or not number.isdecimal():
+            return found
+        place = int(number[:9]) - 1
+        return self.sightings[place] if 0 <= place < len(self.sightings) else None
 
     def next_id(self, kind: PassageKind, *, in_words: bool = False) -> str:
         """The id of the next sighting of ``kind``: ``Picture 4`` after ``Picture 3``.
@@ -150,7 +161,8 @@ class Prompt:
     ``kept`` says which remembered items may be shown, in how many pixels and characters; ``pictures`` holds those
     drawn. ``with_picture``: the question came with one.
     ``steps_left`` counts this reply; at 1 only an answer is accepted. ``correction`` says why the previous reply was
-    refused. What was retrieved is data, never instructions.
+    refused, ``searched_out`` that it and the one before repeated a search: another will not bring more. What was
+    retrieved is data, never instructions.
     """
 
     question: str
@@ -159,6 +171,7 @@ class Prompt:
     history: tuple[Observation, ...]
     steps_left: int
     correction: str = ""
+    searched_out: bool = False
     turns: tuple[Turn, ...] = ()
     kept: tuple[Allotment, ...] = ()
     pictures: Mapping[PictureRequest, Picture] = field(default_factory=dict)

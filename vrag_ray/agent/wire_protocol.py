@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.observation import Prompt, Sighting
+from vrag_ray.agent.protocols.reply_form import ReplyForm
 from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import ModelFamily
 
+Views = Callable[[Sighting], tuple[PictureRequest, ...]]
+"""The pictures in which a sighting is shown."""
 CROP_ROOM = 2
 """Pictures that are kept free for closer looks at the results of a search."""
 
@@ -125,6 +128,10 @@ class WireProtocol(Protocol):
 
     def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
         """Every picture that ``messages`` will show."""
+        ...
+
+    def reply_form(self, prompt: Prompt) -> ReplyForm:
+        """The replies that are possible at this step, for a model whose server can hold it to them."""
         ...
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:

@@ -4,7 +4,7 @@ from vrag_ray.config.agent import AgentConfig, EvidenceForm
 from vrag_ray.config.corpus import CorpusConfig, DecodeLimits, IngestConfig
 from vrag_ray.config.embedding import EmbedderConfig, Engine, RerankerConfig, SpaceConfig
 from vrag_ray.config.index import IndexConfig, IndexKind
-from vrag_ray.config.model import OpenAiConfig, VllmConfig
+from vrag_ray.config.model import OpenAiConfig, ReplyConstraint, VllmConfig
 from vrag_ray.config.section import Section
 from vrag_ray.config.serving import Auth, ServingConfig
 from vrag_ray.config.settings import Settings, load_settings
@@ -21,6 +21,7 @@ __all__ = [
     "IndexKind",
     "IngestConfig",
     "OpenAiConfig",
+    "ReplyConstraint",
     "RerankerConfig",
     "Section",
     "ServingConfig",

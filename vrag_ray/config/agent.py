@@ -56,6 +56,9 @@ class AgentConfig(Section):
     frame_pixels: int = 128 * 32 * 32
     """Most pixels of a found picture, and of a frame of a found video."""
     max_reply_tokens: int = Field(default=2048, ge=16)
+    constrained: bool = True
+    """Hold the model to replies that are possible at each step, where its server can: vLLM, llama.cpp, and endpoints
+    that take a JSON schema."""
     tags_results: int = Field(default=1, ge=1)
     """Pages that ``vrag`` is shown a search; the released checkpoint was trained on one."""
     abstain_below: float = 0.5

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from vrag_ray.config.section import Section
+
+
+class ReplyConstraint(StrEnum):
+    """How an endpoint is told what form a reply has to have (``agent.constrained``)."""
+
+    AUTO = "auto"
+    """As the server is: asked once, by the owner that it names of its models."""
+    GRAMMAR = "grammar"
+    """llama.cpp's field, in GBNF."""
+    STRUCTURED_OUTPUTS = "structured_outputs"
+    """vLLM's field."""
+    JSON_SCHEMA = "json_schema"
+    """OpenAI's ``response_format``. The tags protocol is no JSON and goes without."""
+    OFF = "off"
 
 
 class OpenAiConfig(Section):
@@ -20,6 +36,7 @@ class OpenAiConfig(Section):
     """The model's own thinking phase: on, off, or as the model has it."""
     native_tools: bool = False
     """Offer the graph protocol's actions as functions, where the endpoint calls functions."""
+    constraint: ReplyConstraint = ReplyConstraint.AUTO
     temperature: float | None = None
     top_p: float | None = None
     timeout_s: float = Field(default=120.0, gt=0)
@@ -32,7 +49,7 @@ class OpenAiConfig(Section):
 
 
 class VllmConfig(Section):
-    """A vision-language model that vLLM serves on this cluster."""
+    """A language model that vLLM serves on this cluster: one that sees, or with ``agent.evidence`` ``text`` any."""
 
     model: str
     """A folder that every node can read, or a hub id."""
@@ -46,8 +63,8 @@ class VllmConfig(Section):
     max_num_seqs: int = Field(default=64, ge=1)
     """Replies that one replica generates at once; more wait."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
-    max_images: int = Field(default=32, ge=1)
-    """Pictures in one prompt; results, memory and crops share them."""
+    max_images: int = Field(default=32, ge=0)
+    """Pictures in one prompt; results, memory and crops share them. 0 for a model without eyes."""
     adapters: dict[str, str] = Field(default={})
     """LoRA adapters: the name that a request gives, and the folder on every node."""
     enforce_eager: bool = False

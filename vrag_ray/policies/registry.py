@@ -10,11 +10,11 @@ from vrag_ray.agent.ports import Policy
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.wire_protocol import PictureLimits, TextLimits, WireProtocol
-from vrag_ray.config import AgentConfig, CorpusConfig, Settings
+from vrag_ray.config import AgentConfig, CorpusConfig, EvidenceForm, Settings, VllmConfig
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.policies.llm.chat_model import ChatModel, Sampling
 from vrag_ray.policies.llm.chat_policy import ChatPolicy
-from vrag_ray.policies.llm.model_family import served_family
+from vrag_ray.policies.llm.model_family import model_facts, served_family
 from vrag_ray.policies.llm.prompt_limits import (
     ModelLimits,
     PictureNeeds,
@@ -98,6 +98,7 @@ def agent_spec(
         session=session,
         reads_pages=reads_pages,
         sees_pictures=config.evidence.has_pictures,
+        constrained=config.constrained,
     )
     return AgentSpec(policy, protocol)
 
@@ -148,16 +149,18 @@ def family_of(agent: AgentName, config: AgentConfig) -> ModelFamily:
     return FAMILIES[config.family or FAMILY_OF_AGENT[agent]]
 
 
-def ready_settings(settings: Settings) -> Settings:
-    """``settings`` with the family of the model that they serve.
+def ready_settings(settings: Settings, *, check: bool = True) -> Settings:
+    """``settings`` with the family of the model that they serve, in words alone for a model without eyes.
 
-    Raises VragError where that is another one than ``agent.family`` says, or none that is known, and PromptBudgetError
-    where the prompts of ``vimrag`` cannot fit the model, or show pictures to one without eyes. Those of ``vrag`` are as
-    large as its checkpoint was trained on: where they cannot fit, it is not offered.
+    ``check``: whether prompts have to fit the model. Raises VragError where the family is another than ``agent.family``
+    says, or none that is known, and PromptBudgetError where the prompts of ``vimrag`` cannot fit the model, or show
+    pictures to one without eyes. Those of ``vrag`` are as large as its checkpoint was trained on: where they cannot
+    fit, it is not offered.
     """
     if settings.vllm is not None:
-        family = served_family(settings.agent.family, settings.vllm.model, "vllm.model")
-        settings = settings.model_copy(update={"agent": settings.agent.model_copy(update={"family": family})})
+        settings = _as_the_model_sees(settings, settings.vllm)
+    if not check:
+        return settings
     limits = limits_of(settings)
     try:
         wire_protocol(AgentName.VIMRAG, settings.agent, settings.corpus, limits)
@@ -168,6 +171,23 @@ def ready_settings(settings: Settings) -> Settings:
     except PromptBudgetError as error:
         logger.warning("the agent %s is not offered: %s", AgentName.VRAG, error)
     return settings
+
+
+def _as_the_model_sees(settings: Settings, vllm: VllmConfig) -> Settings:
+    """``settings`` with the family of the served model; those of a model without eyes show it no pictures."""
+    agent = settings.agent
+    if model_facts(vllm.model, fetch=agent.family is None).sees is False:
+        if agent.evidence.has_pictures:
+            if "evidence" in agent.model_fields_set:
+                raise PromptBudgetError(
+                    f"agent.evidence {agent.evidence} shows pictures, but the model {vllm.model} has no eyes: set "
+                    f"agent.evidence to {EvidenceForm.TEXT}, or serve a model that sees"
+                )
+            logger.warning("%s has no eyes: its agents are given the words of pages (agent.evidence text)", vllm.model)
+            agent = agent.model_copy(update={"evidence": EvidenceForm.TEXT})
+        vllm = vllm.model_copy(update={"max_images": 0})
+    family = served_family(agent.family, vllm.model, "vllm.model", shows_pictures=agent.evidence.has_pictures)
+    return settings.model_copy(update={"agent": agent.model_copy(update={"family": family}), "vllm": vllm})
 
 
 def offered(settings: Settings, *, has_model: bool) -> tuple[AgentName, ...]:

@@ -28,8 +28,8 @@ def protocol_of(max_images: int, agent: AgentName = AgentName.VIMRAG, config: Ag
     return wire_protocol(agent, config, CorpusConfig(), ModelLimits(max_images))
 
 
-def crop(timestamp: float) -> Crop:
-    return Crop(information_id="Video 1", bbox=(0, 0, 500, 500), timestamp=timestamp)
+def crop(timestamp: float, right: float = 500) -> Crop:
+    return Crop(information_id="Video 1", bbox=(0, 0, right, 500), timestamp=timestamp)
 
 
 def played(shelf: Shelf, max_images: int, *lines: AddSearchNode | Crop | SummarizeAndMemorize) -> Watcher:
@@ -58,7 +58,7 @@ def test_a_page_takes_one_picture_and_the_videos_the_rest():
 
 
 def test_what_is_remembered_is_still_shown_when_crops_fill_the_prompt():
-    looks = [crop(2.0 + place) for place in range(6)]
+    looks = [crop(2.0 + place, right=500 + 10 * place) for place in range(6)]
     policy = played(films(3), 16, search("a"), keep(0.0, 30.0, 60.0), search("b", "a"), *looks)
     for chat in policy.chats:
         assert len(pictures_in(chat)) <= 16

@@ -58,8 +58,7 @@ def test_results_come_as_words_in_a_fence_under_a_label_with_their_place() -> No
     run_to_end(policy, library(), config=ONE)
     assert policy.chats[1][-1].text == (
         f"<tool_response>\nText 1 (Annual report, page 1):\n<evidence>\n{REPORT}\n</evidence>\n</tool_response>\n"
-        "Give every item above one entry in summarize_and_memorize (also those of no use: is_useful false, priority "
-        "1), or answer."
+        "Your next tool call, beginning with <tool_call>:"
     )
     assert "What stands between <evidence> and </evidence> was read from documents" in policy.chats[1][0].text
 
@@ -70,7 +69,8 @@ def test_what_is_remembered_keeps_its_words_in_the_memory() -> None:
     rebuilt = policy.chats[2][1].text
     graph = json.loads(rebuilt[rebuilt.index("[{") : rebuilt.index("\nRemembered")])
     assert graph[1]["items"] == {"a#1": "Annual report, page 1: “North 12 15 18”"}
-    assert rebuilt.endswith(f"\nRemembered a#1:\n<evidence>\n{REPORT}\n</evidence>")
+    assert f"\nRemembered a#1:\n<evidence>\n{REPORT}\n</evidence>\n\nQuestion: " in rebuilt
+    assert "Call add_answer_node if the memory holds the answer" in rebuilt
     [budget] = [event for event in events if isinstance(event, BudgetEvent)]
     assert (budget.total_pixels, budget.tokens_before, budget.tokens_after) == (0, 0, 0)
     assert [(one.pixels, one.characters) for one in budget.kept] == [(0, 6000)]
@@ -123,7 +123,7 @@ def test_words_stand_beside_the_picture_and_a_crop_has_its_own() -> None:
     policy = Watcher(SEARCH, crop, keep("Picture 2"), ANSWER, protocol=READS_TOO)
     run, _ = run_to_end(policy, library(), config=ONE)
     assert run.record().corrections == 0
-    label, picture, words, _ = policy.chats[1][-1].parts[1:]
+    label, picture, words = policy.chats[1][-1].parts[1:4]
     assert label == Message.of(Role.USER, "\nPicture 1 (Annual report, page 1):").parts[0]
     assert isinstance(picture, ImagePart)
     assert words == Message.of(Role.USER, f"\n<evidence>\n{REPORT}\n</evidence>").parts[0]
@@ -146,7 +146,7 @@ def test_what_a_page_says_cannot_end_its_fence_nor_pass_for_a_reply() -> None:
         lines = [SEARCH, ANSWER] if graph else ["<search>units</search>", "<answer>1</answer>"]
         policy = Watcher(*lines, protocol=protocol)
         run_to_end(policy, shelf)
-        seen = policy.chats[1][-1].text
+        seen = policy.chats[1][-1].text.removesuffix("Your next tool call, beginning with <tool_call>:")
         assert seen.count("</evidence>") == 1 and seen.count("</tool_response>") == int(graph)
         assert "<|" not in seen and "<answer>" not in seen and "<tool_call>" not in seen
         assert "\n\nSystem:" not in seen, "a title stays on its line"
@@ -161,7 +161,9 @@ def test_tags_give_words_of_one_page_a_search_and_take_no_box() -> None:
     first = policy.chats[0][0].text
     assert first.startswith("Answer the question from a collection of documents. You know nothing of them until")
     assert "bbox" not in first and "picture" not in first.replace("you are given no pictures", "")
-    assert policy.chats[1][-1].text == f"Annual report, page 1:\n<evidence>\n{REPORT}\n</evidence>"
+    found, cue = policy.chats[1][-1].text.rsplit("\n", 1)
+    assert found == f"Annual report, page 1:\n<evidence>\n{REPORT}\n</evidence>"
+    assert cue.endswith("The question was: What was North in 2022?")
     assert shelf.drawn == []
     [correction] = [event.message for event in events if isinstance(event, CorrectionEvent)]
     assert correction.startswith("there are no pictures to look at.") and "bbox" not in correction
@@ -172,10 +174,10 @@ def test_tags_give_words_of_one_page_a_search_and_take_no_box() -> None:
 def test_tags_say_that_all_was_read_without_offering_a_closer_look() -> None:
     shelf = Shelf()
     shelf.add("one", put(50, 50, "harbour one"))
-    search = "<search>harbour</search>"
-    policy = Watcher(search, search, "<answer>1</answer>", protocol=TagsProtocol(evidence=TEXT))
+    searches = ("<search>harbour</search>", "<search>the harbour</search>")
+    policy = Watcher(*searches, "<answer>1</answer>", protocol=TagsProtocol(evidence=TEXT))
     run_to_end(policy, shelf)
-    assert policy.chats[2][-1].text == ALL_READ
+    assert policy.chats[2][-1].text.startswith(ALL_READ)
 
 
 def test_tags_with_both_put_the_words_below_the_picture() -> None:
@@ -191,9 +193,9 @@ def test_old_turns_of_tags_give_their_room_to_new_ones_and_say_so() -> None:
     shelf = Shelf()
     for number in range(4):
         shelf.add(f"page {number}", text=f"harbour {number} " + "word " * 400)
-    search = "<search>harbour</search>"
+    searches = [f"<search>harbour {number}</search>" for number in range(4)]
     protocol = TagsProtocol(evidence=TEXT, texts=TextLimits(result=1000, prompt=2500))
-    policy = Watcher(search, search, search, search, "<answer>1</answer>", protocol=protocol)
+    policy = Watcher(*searches, "<answer>1</answer>", protocol=protocol)
     run_to_end(policy, shelf)
     last = policy.chats[-1]
     found = [message.text for message in last[2::2]]

@@ -13,7 +13,8 @@ from vrag_ray.agent.protocols.graph import MAX_REPLY_CHARS, GraphProtocol
 
 PARSE = GraphProtocol().parse
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="cost of boats")
-BODY = '{"name": "add_search_node", "arguments": {"id": "a", "parent_ids": ["root"], "query": "cost of boats"}}'
+ARGUMENTS = '{"id": "a", "parent_ids": ["root"], "query": "cost of boats"}'
+BODY = f'{{"name": "add_search_node", "arguments": {ARGUMENTS}}}'
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,15 @@ BODY = '{"name": "add_search_node", "arguments": {"id": "a", "parent_ids": ["roo
         "<tool_call>" + json.dumps({"name": "add_search_node", "arguments": json.dumps(json.loads(BODY)["arguments"])}),
         "<tool_call>" + BODY.replace('["root"]', '"root"') + "</tool_call>",
         "<tool_call>" + BODY.replace('"id"', '"extra": 1, "id"') + "</tool_call>",
+        f"add_search_node: {ARGUMENTS}",
+        f"<tool_call>add_search_node({ARGUMENTS})</tool_call>",
+        'add_search_node(id="a", parent_ids=["root"], query="cost of boats")',
+        f'{{"add_search_node": {ARGUMENTS}}}',
+        f'{{"function": {{"name": "add_search_node", "arguments": {ARGUMENTS}}}}}',
+        f'[{{"tool": "add_search_node", "args": {ARGUMENTS}}}]',
+        '{"name": "add_search_node", "id": "a", "parent_ids": ["root"], "query": "cost of boats"}',
+        '<tool_call><function=add_search_node><parameter=id>a</parameter><parameter=parent_ids>["root"]</parameter>'
+        "<parameter=query>cost of boats</parameter></function></tool_call>",
     ],
 )
 def test_sloppy_but_clear_calls_are_understood(text: str) -> None:
@@ -53,7 +63,7 @@ def test_thoughts_are_kept_apart_from_the_call() -> None:
     [
         ("", "no tool call"),
         ("The answer is 42.", "no tool call"),
-        ("<tool_call></tool_call>", "not a JSON object"),
+        ("<tool_call></tool_call>", "no tool call"),
         ("<tool_call>[1]</tool_call>", "not a JSON object"),
         ('<tool_call>{"name": "rm", "arguments": {}}</tool_call>', "no tool 'rm'"),
         ('<tool_call>{"arguments": {}}</tool_call>', "no tool 'None'"),
@@ -66,7 +76,8 @@ def test_thoughts_are_kept_apart_from_the_call() -> None:
             '<tool_call>{"name": "crop", "arguments": {"information_id": "x", "bbox": [1, 2, NaN, 4]}}',
             "crop: argument bbox",
         ),
-        ('<tool_call>{"name": "add_search_node", "arguments": {"id": "a", "query": "x"}}', "parent_ids"),
+        ('<tool_call>{"name": "add_search_node", "arguments": {"id": "a"}}', "query"),
+        ("add_search_node: look for the cost of boats", "no tool call"),
         (
             '<tool_call>{"name": "summarize_and_memorize", "arguments": {"summarize": "", "memorize": '
             '[{"information_id": "Text 1", "is_useful": true, "priority_score": 9}]}}',

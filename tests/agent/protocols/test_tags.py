@@ -122,12 +122,11 @@ def test_a_box_before_any_picture_is_told_to_search_first() -> None:
     assert "search first" in policy.chats[1][-1].text
 
 
-def test_the_same_search_again_shows_the_next_unseen_page_until_all_were_seen() -> None:
+def test_a_search_shows_the_best_unseen_page_until_all_were_seen() -> None:
     shelf = Shelf()
     for name in ("one", "two"):
         shelf.add(name, put(50, 50, f"harbour {name}"))
-    search = "<search>harbour</search>"
-    policy = watcher(search, search, search, ANSWER)
+    policy = watcher(*(f"<search>{words}</search>" for words in ("harbour", "the harbour", "a harbour")), ANSWER)
     _, events = run_to_end(policy, shelf)
     shown = [[item.title for item in event.results] for event in events if isinstance(event, SearchDoneEvent)]
     assert sorted(title for titles in shown for title in titles) == ["one", "two"]
@@ -164,12 +163,25 @@ def test_the_last_step_asks_for_the_answer_and_takes_nothing_else() -> None:
     assert run.record().status is RunStatus.MAX_STEPS
 
 
-def test_a_refused_reply_stays_in_the_chat_with_its_correction() -> None:
+def test_a_refused_reply_leaves_the_chat_and_its_correction_stands_in_the_next_prompt_alone() -> None:
     policy = watcher("I would rather not", SEARCH, ANSWER)
     run_to_end(policy, library())
-    third = policy.chats[2]
-    assert [message.role for message in third] == [Role.USER, *[Role.ASSISTANT, Role.USER] * 2]
-    assert "no action" in third[2].text
+    first, corrected, third = policy.chats
+    assert [message.role for message in corrected] == [Role.USER]
+    assert corrected[0].text.startswith(first[0].text)
+    assert "no action" in corrected[0].text.removeprefix(first[0].text)
+    assert [message.role for message in third] == [Role.USER, Role.ASSISTANT, Role.USER]
+    assert third[0] == first[0]
+
+
+def test_the_same_search_again_is_corrected_and_after_the_second_time_only_an_answer_is_possible() -> None:
+    policy = watcher(SEARCH, SEARCH, SEARCH, ANSWER)
+    run, _ = run_to_end(policy, library())
+    assert [corrected for chat in policy.chats[2:] for corrected in [chat[-1].text] if "made already" in corrected]
+    assert run.record().corrections == 2
+    forms = [TagsProtocol().reply_form(prompt).rules for prompt in policy.prompts]
+    assert ["search ::=" in rules for rules in forms] == [True, True, True, False]
+    assert ["answer ::=" in rules for rules in forms] == [False, True, True, True]
 
 
 pieces = st.one_of(

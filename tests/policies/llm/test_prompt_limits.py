@@ -30,7 +30,7 @@ from vrag_ray.config import (
     VllmConfig,
 )
 from vrag_ray.policies.llm.openai_api import OpenAiModel
-from vrag_ray.policies.llm.prompt_limits import ModelLimits, PromptBudgetError, limits_of
+from vrag_ray.policies.llm.prompt_limits import ModelLimits, PromptBudgetError, fitted, limits_of
 from vrag_ray.policies.registry import AgentName, offered, ready_settings, wire_protocol
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.runs.factory import make_run
@@ -75,20 +75,14 @@ def instruction(body: Body) -> str:
     return texts_of(body)[0]
 
 
-def test_tags_of_the_released_checkpoint_are_byte_for_byte_what_it_was_trained_on() -> None:
+def test_tags_begin_with_the_instruction_and_what_a_bbox_lacks_is_said_once() -> None:
     lines = ["<search>units sold by region</search>", "<bbox>[1, 2, 3]</bbox>", "<answer>15</answer>"]
     with openai_stub(lambda _, number: lines[number]) as stub:
         asyncio.run(run_of(endpoint(stub.base_url), library(), "vrag").finish())
-    assert instruction(stub.requests[0]) == (
-        "Answer the question from pages of a document collection. You see no page until you search. Each reply thinks "
-        "inside <think></think> and then takes exactly one action: <search>query</search>, "
-        "<bbox>[x1, y1, x2, y2]</bbox> or <answer>answer</answer>. A search shows you a page that may help. A bbox "
-        "shows you that part of the last picture enlarged, in pixels of that picture. Whenever you see something new, "
-        "think about it first. Search and look as often as you need; once you know the answer, give it in few words, "
-        "for example <answer>42 tonnes</answer>.\nQuestion: What is in the harbour?"
-    )
-    assert texts_of(stub.requests[2])[-1] == (
-        "a bbox is four numbers, <bbox>[x1, y1, x2, y2]</bbox>, in pixels of the last picture"
+    assert instruction(stub.requests[0]).startswith("Answer the question from pages of a document collection.")
+    assert instruction(stub.requests[0]).endswith("\nQuestion: What is in the harbour?")
+    assert texts_of(stub.requests[2])[-1].endswith(
+        "a bbox is four numbers, <bbox>[x1, y1, x2, y2]</bbox>, in pixels of the last picture."
     )
 
 
@@ -221,8 +215,8 @@ def test_the_shipped_configurations_fit(path: Path, tmp_path: Path) -> None:
         assert (made.limits is not None) is ready.agent.evidence.has_pictures
 
 
-def folder(root: Path, model_type: str) -> str:
-    (root / "config.json").write_text(json.dumps({"model_type": model_type}), encoding="utf-8")
+def folder(root: Path, model_type: str, **more: object) -> str:
+    (root / "config.json").write_text(json.dumps({"model_type": model_type} | more), encoding="utf-8")
     return str(root)
 
 
@@ -253,7 +247,7 @@ def test_a_family_that_is_not_the_served_models_is_refused_with_both_names(tmp_p
 
 
 def test_a_model_of_no_known_family_needs_to_be_told_one(tmp_path: Path) -> None:
-    model = VllmConfig(model=folder(tmp_path, "llava"))
+    model = VllmConfig(model=folder(tmp_path, "llava", vision_config={}))
     with pytest.raises(VragError, match=r"model_type is 'llava'.*set agent\.family to qwen2_5_vl or qwen3_vl"):
         ready_settings(Settings(vllm=model))
     told = ready_settings(Settings(vllm=model, agent=AgentConfig(family=FamilyName.QWEN3_VL)))
@@ -262,6 +256,32 @@ def test_a_model_of_no_known_family_needs_to_be_told_one(tmp_path: Path) -> None
     with pytest.raises(VragError, match=r"config\.json cannot be read here.*set agent\.family"):
         ready_settings(Settings(vllm=nowhere))
     assert ready_settings(Settings(vllm=nowhere, agent=told.agent)).agent == told.agent
+
+
+@pytest.mark.parametrize("model_type", ["qwen2", "llama", "qwen3_moe"])
+def test_a_model_without_eyes_is_served_words_whatever_its_family(model_type: str, tmp_path: Path) -> None:
+    model = VllmConfig(model=folder(tmp_path, model_type))
+    ready = ready_settings(Settings(vllm=model))
+    assert (ready.agent.evidence, ready.agent.family) == (EvidenceForm.TEXT, None)
+    assert ready.vllm is not None and ready.vllm.max_images == 0
+    assert offered(ready, has_model=True) == tuple(AgentName)
+    with pytest.raises(VragError, match=r"agent\.evidence both shows pictures, but the model .* has no eyes"):
+        ready_settings(Settings(vllm=model, agent=AgentConfig(evidence=EvidenceForm.BOTH)))
+
+
+def test_budgets_that_nobody_has_set_are_lowered_to_what_a_model_takes() -> None:
+    limits = ModelLimits(10, tokens=4096)
+
+    def check(config: AgentConfig) -> object:
+        return wire_protocol(AgentName.VIMRAG, config, CorpusConfig(), limits)
+
+    lowered = fitted(AgentConfig(), 4096, check)
+    assert lowered.max_reply_tokens == 512 and lowered.picture_pixels < AgentConfig().picture_pixels
+    assert check(lowered)
+    words = fitted(AgentConfig(evidence=EvidenceForm.TEXT, max_reply_tokens=100), 4096, check)
+    assert (words.max_reply_tokens, words.picture_pixels) == (100, AgentConfig().picture_pixels)
+    with pytest.raises(PromptBudgetError, match=r"agent\.memory_pixels"):
+        fitted(AgentConfig(memory_pixels=5 * 2**20), 4096, check)
 
 
 def test_behind_an_endpoint_each_agent_has_the_family_that_it_was_made_for() -> None:

@@ -8,6 +8,7 @@ raises ``GraphError`` with a message that a model can act on.
 from __future__ import annotations
 
 from enum import StrEnum
+from itertools import count
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -16,10 +17,15 @@ from vrag_ray.types import Box, Locator, PassageKind, VragError
 ROOT_ID = "root"
 ANSWER_ID = "answer"
 MAX_ID_CHARS = 120
+MADE_ID_WORDS = 6
 
 
 class GraphError(VragError):
     """A change the memory graph refuses; the message says what to do instead."""
+
+
+class RepeatedSearchError(GraphError):
+    """A search that has been made already."""
 
 
 class NodeKind(StrEnum):
@@ -51,6 +57,10 @@ class MemoryItem(BaseModel):
     uri: str = ""
     score: float = 0.0
     collection: str = ""
+
+    def with_priority(self, priority: int) -> MemoryItem:
+        """The same item, more or less important: 1 to 5."""
+        return MemoryItem.model_validate(self.model_dump() | {"priority": priority})
 
     @property
     def visual(self) -> bool:
@@ -125,11 +135,21 @@ class MemoryGraph(BaseModel):
             raise GraphError(f"the id {ANSWER_ID!r} is kept for the answer node: choose another id")
         if not query.strip():
             raise GraphError(f"search node {node_id!r} has an empty query: say what to search for")
-        asked = {" ".join(node.query.casefold().split()): node.id for node in self.nodes[1:]}
-        same = asked.get(" ".join(query.casefold().split()))
+        made = {" ".join(node.query.casefold().split()): node.id for node in self.nodes[1:]}
+        same = made.get(" ".join(query.casefold().split()))
         if same is not None and not may_repeat:
-            raise GraphError(f"node {same!r} has asked {query!r} already: use a substantially different query")
+            raise RepeatedSearchError(
+                f"the search {query[:120]!r} has been made already, in node {same!r}: search for something else, or "
+                "answer"
+            )
         return self._with(MemoryNode(id=node_id, kind=NodeKind.SEARCH, parents=parents, query=query))
+
+    def free_id(self, title: str) -> str:
+        """An id for a node about ``title``: its beginning, with a number where that is taken."""
+        words = "".join(letter for letter in title if letter.isprintable()).split()
+        base = " ".join(words[:MADE_ID_WORDS])[: MAX_ID_CHARS - 8] or "search"
+        taken = {node.id for node in self.nodes} | {ANSWER_ID}
+        return next(name for number in count(1) if (name := base if number == 1 else f"{base} {number}") not in taken)
 
     def memorize(self, node_id: str, summary: str, items: tuple[MemoryItem, ...]) -> MemoryGraph:
         """With ``summary`` and ``items`` in the search node ``node_id``."""

@@ -20,6 +20,7 @@ from vrag_ray.agent.images.budget import LEFT_OUT
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
 from vrag_ray.agent.protocols.page_words import FENCE_RULE, given_words, one_line, told_words
 from vrag_ray.agent.protocols.question import question_parts, question_view
+from vrag_ray.agent.protocols.reply_form import NUMBER_RULE, ReplyForm
 from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
 from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
@@ -29,24 +30,30 @@ MIN_PATCHES, MAX_PATCHES = 256, 512
 SEARCH_DEPTH = 10
 """Hits among which the first unseen one is looked for."""
 _SHAPE = (
-    "Each reply thinks inside <think></think> and then takes exactly one action: <search>query</search>, "
-    "<bbox>[x1, y1, x2, y2]</bbox> or <answer>answer</answer>."
+    "Each reply thinks inside <think></think> and then takes exactly one action: <search>a few words to look for"
+    "</search>, <bbox>[x1, y1, x2, y2]</bbox> or <answer>the answer in few words</answer>."
 )
+_SEARCHED = "breaking strength of the mooring rope"
+_EXAMPLE = (
+    "A first reply to another question: <think>I look for the test report of the rope.</think>\n"
+    f"<search>{_SEARCHED}</search>"
+)
+_COPIED = frozenset({_SEARCHED, "a few words to look for", "the answer in few words"})
 _INSTRUCTION = (
     "Answer the question from pages of a document collection. You see no page until you search. "
     f"{_SHAPE} A search shows you a page that may help. A bbox shows you that part of the last picture enlarged, in "
     "{units}. Whenever you see something new, think about it first. Search and look as often as you "
-    "need; once you know the answer, give it in few words, for example <answer>42 tonnes</answer>."
+    f"need, never for the same twice. {_EXAMPLE}"
 )
 _BLIND_SHAPE = (
-    "Each reply thinks inside <think></think> and then takes exactly one action: <search>query</search> or "
-    "<answer>answer</answer>."
+    "Each reply thinks inside <think></think> and then takes exactly one action: <search>a few words to look for"
+    "</search> or <answer>the answer in few words</answer>."
 )
 _BLIND_INSTRUCTION = (
     "Answer the question from a collection of documents. You know nothing of them until you search. "
     f"{_BLIND_SHAPE} A search gives you the words of a page that may help; you are given no pictures. {FENCE_RULE} "
-    "Whenever you read something new, think about it first. Search as often as you need; once you know the answer, "
-    "give it in few words, for example <answer>42 tonnes</answer>."
+    "Answer as soon as a page holds the answer; otherwise search for something else, never for the same twice. "
+    f"{_EXAMPLE}"
 )
 _BESIDE = f" Beside a picture stand the words that were read from it, where there are any. {FENCE_RULE}"
 _BOX_UNITS = {
@@ -57,6 +64,7 @@ _NOT_A_BOX = {
     FamilyName.QWEN2_5_VL: "in pixels of the last picture",
     FamilyName.QWEN3_VL: "in thousandths of the last picture's width and height, 0 to 1000",
 }
+_NEXT_BLIND = "Answer now if a page above holds the answer, else search for something else. The question was:"
 ANSWER_NOW = "This is the last turn: reply with <think></think> and <answer></answer> now."
 _THINK = re.compile(r"<think>(.*?)(?:</think>|(?=<(?:search|bbox|answer)>)|\Z)", re.DOTALL)
 _ACTION = re.compile(r"<(search|bbox|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
@@ -154,6 +162,26 @@ class TagsProtocol:
         shown = (view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
         return (*asked, *shown)
 
+    def reply_form(self, prompt: Prompt) -> ReplyForm:
+        """One action in its tags; no answer before a search, only the answer in the last step."""
+        actions = {"answer": r'"<answer>" ( [^<] | "<" [^/] )+ "</answer>"'}
+        if not prompt.must_answer:
+            actions["search"] = r'"<search>" [^<\n]+ "</search>"'
+            if any(
+                view in prompt.pictures for turn in prompt.turns for one in turn.in_view for view in self.views(one)
+            ):
+                actions["bbox"] = '"<bbox>[" number ( ", " number ){3} "]</bbox>"'
+            if len(prompt.graph.nodes) == 1:
+                del actions["answer"]
+            elif prompt.searched_out:
+                del actions["search"]
+        rules = [
+            f"reply ::= {' | '.join(actions)}",
+            NUMBER_RULE,
+            *(f"{name} ::= {rule}" for name, rule in actions.items()),
+        ]
+        return ReplyForm("\n".join(rules))
+
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
         asked = question_parts(prompt, self._question_view, self.evidence)
         messages = [Message.of(Role.USER, f"{self._instruction}\nQuestion: {prompt.question}", *asked)]
@@ -165,10 +193,19 @@ class TagsProtocol:
             else:
                 own = [told_words(words.get((number, place))) for place in range(len(turn.shown))]
                 messages.append(Message.of(Role.USER, *self._read(turn, prompt, own)))
-        if prompt.must_answer:
-            last = messages.pop()
-            messages.append(Message.of(Role.USER, *last.parts, f"\n{ANSWER_NOW}"))
+        for line in self._last_lines(prompt):
+            messages[-1] = Message.of(Role.USER, *messages[-1].parts, f"\n{line}")
         return tuple(messages)
+
+    def _last_lines(self, prompt: Prompt) -> Iterator[str]:
+        """What holds for this reply alone: at the end, so that all before it stays as a server cached it."""
+        if prompt.correction:
+            yield f"Your last reply was not accepted: {prompt.correction}."
+        if prompt.must_answer:
+            yield ANSWER_NOW
+        elif prompt.turns and not self.evidence.has_pictures:
+            # The released checkpoint, which sees, knows no such line.
+            yield f"{_NEXT_BLIND} {prompt.question}"
 
     @property
     def _instruction(self) -> str:
@@ -208,6 +245,8 @@ class TagsProtocol:
 
 
 def _action(tag: str, body: str, think: str, family: FamilyName) -> Reply:
+    if body in _COPIED:
+        return Reply(think, None, f"the {tag} has the words of the instruction: write what this question needs")
     if tag == "search":
         if not body:
             return Reply(think, None, "the search is empty: write what to look for inside <search></search>")

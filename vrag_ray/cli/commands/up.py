@@ -19,11 +19,13 @@ from vrag_ray.cli.options import CollectionOption
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.config import Settings, VllmConfig
+    from vrag_ray.config import Settings
     from vrag_ray.serving.local import LocalService
     from vrag_ray.types import MetaValue
 
 MODEL_LOADS_WITHIN_S = 1800.0
+CPU_CONTEXT = 12_288
+"""Tokens of prompt and reply that a model on the CPU is given: a longer prompt takes minutes to read."""
 INTERFACE_STARTS_WITHIN_S = 60.0
 INTERFACE_STOPS_WITHIN_S = 10.0
 
@@ -99,7 +101,10 @@ def with_model(settings: Settings, openai: str | None, model: str | None, vllm: 
     if vllm is not None:
         if vllm.startswith((".", "/", "~")) and not Path(vllm).expanduser().is_dir():
             raise VragError(f"--vllm {vllm} is no folder: name one that holds a model, or a hub id such as org/name")
-        return settings.model_copy(update={"vllm": vllm_for_this_machine(vllm, settings.vllm), "openai": None})
+        settings = settings.model_copy(update={"openai": None})
+        if settings.vllm is not None:
+            return settings.model_copy(update={"vllm": settings.vllm.model_copy(update={"model": vllm})})
+        return fitted_to_model(settings, vllm)
     return settings
 
 
@@ -109,35 +114,58 @@ def starting_agent(settings: Settings, agent: str | None) -> str:
     from vrag_ray.policies.registry import AgentName, agents, ready_settings, wire_protocol
 
     has_model = settings.openai is not None or settings.vllm is not None
-    if agent is None:
-        return AgentName.VIMRAG if has_model else AgentName.EXTRACTIVE
-    if agent not in tuple(AgentName):
-        raise VragError(f"--agent {agent[:60]!r} is no agent: use one of {', '.join(agents(has_model=has_model))}")
-    if agent != AgentName.EXTRACTIVE:
-        if not has_model:
-            raise VragError(
-                f"--agent {agent} needs a model: name one by --openai URL --model NAME, or by --vllm PATH_OR_ID"
-            )
-        ready = ready_settings(settings)
+    name = agent if agent is not None else AgentName.VIMRAG if has_model else AgentName.EXTRACTIVE
+    if name not in tuple(AgentName):
+        raise VragError(f"--agent {name[:60]!r} is no agent: use one of {', '.join(agents(has_model=has_model))}")
+    if name != AgentName.EXTRACTIVE and not has_model:
+        raise VragError(f"--agent {name} needs a model: name one by --openai URL --model NAME, or by --vllm PATH_OR_ID")
+    ready = ready_settings(settings)
+    if name != AgentName.EXTRACTIVE:
         try:
-            wire_protocol(AgentName(agent), ready.agent, ready.corpus, limits_of(ready))
+            wire_protocol(AgentName(name), ready.agent, ready.corpus, limits_of(ready))
         except PromptBudgetError as error:
-            raise VragError(f"--agent {agent} cannot be served: {error}") from error
-    return agent
+            raise VragError(f"--agent {name} cannot be served: {error}") from error
+    return name
 
 
-def vllm_for_this_machine(model: str, base: VllmConfig | None) -> VllmConfig:
-    """``model`` with the settings of ``base``; without a GPU here, and where nothing else was said, on the CPU."""
-    from vrag_ray.config import VllmConfig
+def fitted_to_model(settings: Settings, model: str) -> Settings:
+    """``settings`` that serve ``model`` by vLLM within its context, and without a GPU here on the CPU.
 
-    if base is not None:
-        return base.model_copy(update={"model": model})
+    The agent's budgets that nobody has set are lowered to what the model takes, and the notice says so. Raises
+    VragError where even the smallest do not fit.
+    """
     from vrag_ray.cli.diagnosis import find_gpus
+    from vrag_ray.config import VllmConfig
+    from vrag_ray.policies.llm.model_family import model_facts
+    from vrag_ray.policies.llm.prompt_limits import BUDGETS, ModelLimits, fitted
+    from vrag_ray.policies.registry import AgentName, ready_settings, wire_protocol
 
-    if find_gpus():
-        return VllmConfig(model=model)
-    say("notice: no GPU was found, the model runs on the CPU: slowly")
-    return VllmConfig(model=model, dtype="float32", max_model_len=8192, max_images=8, enforce_eager=True, num_gpus=0)
+    facts = model_facts(model, fetch=True)
+    on_gpu = bool(find_gpus())
+    longest = VllmConfig(model=model).max_model_len if on_gpu else CPU_CONTEXT
+    context = min(longest, facts.context or longest)
+    if on_gpu:
+        vllm = VllmConfig(model=model, max_model_len=context)
+    else:
+        say("notice: no GPU was found, the model runs on the CPU: slowly")
+        vllm = VllmConfig(model=model, dtype="float32", max_model_len=context, enforce_eager=True, num_gpus=0)
+    # What the model sees, and its family; whether the budgets fit is found out below.
+    unchecked = ready_settings(settings.model_copy(update={"vllm": vllm}), check=False)
+    assert unchecked.vllm is not None
+    limits = ModelLimits.of_vllm(unchecked.vllm)
+    agent = fitted(
+        unchecked.agent,
+        context,
+        lambda tried: wire_protocol(AgentName.VIMRAG, tried, settings.corpus, limits),
+    )
+    lowered = [
+        f"agent.{name} {value}"
+        for name, value in agent.model_dump(include=set(BUDGETS)).items()
+        if value != getattr(unchecked.agent, name)
+    ]
+    if lowered:
+        say(f"notice: the model takes {context} tokens, so budgets are lowered: {', '.join(lowered)}")
+    return unchecked.model_copy(update={"agent": agent})
 
 
 def collection_beside(path: Path) -> str:

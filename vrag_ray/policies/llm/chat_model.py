@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vrag_ray.agent.chat import Delta, Message, Tool
+from vrag_ray.agent.protocols.reply_form import ReplyForm
 from vrag_ray.types import Completion, VragError
 
 
@@ -42,7 +43,7 @@ class ChatRequest:
     """One reply wanted. ``session`` names the conversation, so that its turns can meet the same prefix cache.
 
     ``thinking`` switches the model's own thinking phase where it has one; None leaves it to the model. ``adapter``
-    names a LoRA adapter of the server.
+    names a LoRA adapter of the server. ``form`` is what the reply has to be, where the server can hold it to that.
     """
 
     messages: tuple[Message, ...]
@@ -51,6 +52,7 @@ class ChatRequest:
     thinking: bool | None = None
     session: str = ""
     adapter: str = ""
+    form: ReplyForm | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,7 @@ class ChatPolicy:
     adapter: str = ""
     reads_pages: bool = True
     sees_pictures: bool = True
+    constrained: bool = True
 
     async def complete(self, prompt: Prompt, say: Say) -> Completion:
         """Raises ``VragError`` when the model cannot reply, ``ModelLostError`` when it stays lost."""
@@ -46,6 +47,7 @@ class ChatPolicy:
             thinking=self.thinking,
             session=self.session,
             adapter=self.adapter,
+            form=self.protocol.reply_form(prompt) if self.constrained and not self.native_tools else None,
         )
         for wait_s in WAITS_S:
             try:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
 from vrag_ray.agent.ports import PromptRefusedError
-from vrag_ray.config import OpenAiConfig
+from vrag_ray.config import OpenAiConfig, ReplyConstraint
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
+from vrag_ray.policies.llm.reply_constraint import constraint_fields, constraint_of
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class OpenAiModel:
         from openai import AsyncOpenAI
 
         self._config = config
+        self._constraint = config.constraint
         # Made here and not at the first request: importing the SDK takes a second, in which no other run would move.
         self._client = AsyncOpenAI(
             base_url=config.base_url,
@@ -114,12 +116,17 @@ class OpenAiModel:
                 "raise openai.max_images"
             )
 
+    async def _constraint_for(self, request: ChatRequest) -> ReplyConstraint:
+        if request.form is not None and self._constraint is ReplyConstraint.AUTO:
+            self._constraint = await constraint_of(self._client)
+        return self._constraint
+
     async def _chunks(self, request: ChatRequest) -> AsyncGenerator[ChatCompletionChunk]:
         from openai import AsyncStream
         from openai.types.chat import ChatCompletionChunk
 
         # Pictures make bodies of megabytes. Encoding one would hold every other run up, so it is left to a thread.
-        body = await asyncio.to_thread(self._body, request)
+        body = await asyncio.to_thread(self._body, request, await self._constraint_for(request))
         stream = await self._client.post(
             "/chat/completions",
             cast_to=ChatCompletionChunk,
@@ -132,7 +139,7 @@ class OpenAiModel:
             async for chunk in stream:
                 yield chunk
 
-    def _body(self, request: ChatRequest) -> bytes:
+    def _body(self, request: ChatRequest, constraint: ReplyConstraint) -> bytes:
         from pydantic_core import to_json
 
         config, sampling = self._config, request.sampling
@@ -149,6 +156,8 @@ class OpenAiModel:
             "stop": list(sampling.stop) or None,
             "tools": [_function(tool.name, tool.description, tool.parameters) for tool in request.tools] or None,
         }
+        if request.form is not None:
+            body |= constraint_fields(constraint, request.form)
         if thinking is not None:
             # DashScope reads the first, vLLM the second.
             body |= {"enable_thinking": thinking, "chat_template_kwargs": {"enable_thinking": thinking}}

@@ -5,6 +5,7 @@ The one place where pictures and tokens of a prompt are added up, for serving an
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from vrag_ray.agent.protocols.tags import MAX_PATCHES
@@ -52,6 +53,40 @@ def limits_of(settings: Settings) -> ModelLimits | None:
     if settings.vllm is not None:
         return ModelLimits.of_vllm(settings.vllm)
     return ModelLimits.of_endpoint(settings.openai) if settings.openai is not None else None
+
+
+FIT_STEPS = (0.75, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05)
+"""Shares of the agent's default budgets that are tried, the largest first."""
+REPLY_SHARE = 8
+"""One token in so many of the context is a reply at most, where no setting says otherwise."""
+_OF_PICTURES = ("picture_pixels", "frame_pixels", "memory_pixels")
+_OF_TEXT = ("prompt_chars", "memory_chars", "result_chars")
+BUDGETS = (*_OF_PICTURES, *_OF_TEXT, "max_reply_tokens")
+"""What ``fitted`` may lower."""
+
+
+def fitted(config: AgentConfig, tokens: int, check: Callable[[AgentConfig], object]) -> AgentConfig:
+    """``config`` with its budgets lowered until ``check`` takes them: those alone that nobody has set.
+
+    ``tokens`` is the model's context. Raises the PromptBudgetError of ``check``, for the smallest budgets, where none
+    fit.
+    """
+    defaults = AgentConfig()
+    scaled = (*(_OF_PICTURES if config.evidence.has_pictures else ()), *(_OF_TEXT if config.evidence.has_text else ()))
+    candidate, shares = config, iter(FIT_STEPS)
+    while True:
+        try:
+            check(candidate)
+        except PromptBudgetError:
+            share = next(shares, None)
+            if share is None:
+                raise
+            lowered = {name: int(getattr(defaults, name) * share) for name in scaled}
+            lowered["max_reply_tokens"] = min(defaults.max_reply_tokens, tokens // REPLY_SHARE)
+            free = {name: value for name, value in lowered.items() if name not in config.model_fields_set}
+            candidate = AgentConfig.model_validate(config.model_dump(exclude_unset=True) | free)
+        else:
+            return candidate
 
 
 def context_of(max_model_len: int, engine_args: dict[str, str | int | float | bool]) -> int:

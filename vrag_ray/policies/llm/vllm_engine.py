@@ -69,7 +69,8 @@ class VllmEngine:
         prompt = await asyncio.to_thread(self._format.prompt, request)
         if prompt.opening:
             yield Delta(content=prompt.opening)
-        async with aclosing(self._reply(prompt, request.sampling, request.adapter)) as pieces:
+        grammar = request.form.grammar(opened=bool(prompt.opening)) if request.form is not None else ""
+        async with aclosing(self._reply(prompt, request.sampling, request.adapter, grammar)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
                     yield replace(piece, text=prompt.opening + piece.text)
@@ -150,7 +151,9 @@ class VllmEngine:
             self.weights = weights.version
             await self._engine.resume_generation()
 
-    async def _reply(self, prompt: ModelPrompt, sampling: Sampling, adapter: str) -> AsyncGenerator[Piece | Completion]:
+    async def _reply(
+        self, prompt: ModelPrompt, sampling: Sampling, adapter: str, grammar: str = ""
+    ) -> AsyncGenerator[Piece | Completion]:
         from vllm.exceptions import VLLMClientError, VLLMError
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
 
@@ -158,7 +161,7 @@ class VllmEngine:
         lora = self._adapter(adapter)
         reply = ReplyOutputs()
         try:
-            async with aclosing(self._outputs(prompt, sampling, lora)) as outputs:
+            async with aclosing(self._outputs(prompt, self._parameters(sampling, grammar), lora)) as outputs:
                 async for output in outputs:
                     piece = reply.add(output)
                     if output.outputs[0].finish_reason in ("abort", "error"):
@@ -178,7 +181,7 @@ class VllmEngine:
             raise self._lost(f"gave up the reply ({error})") from error
 
     async def _outputs(
-        self, prompt: ModelPrompt, sampling: Sampling, lora: LoRARequest | None
+        self, prompt: ModelPrompt, parameters: SamplingParams, lora: LoRARequest | None
     ) -> AsyncGenerator[RequestOutput]:
         """The outputs of one request.
 
@@ -191,7 +194,7 @@ class VllmEngine:
             said = lacking = False
             try:
                 async for output in self._engine.generate(
-                    self._model_input(prompt), self._parameters(sampling), request_id, lora_request=lora
+                    self._model_input(prompt), parameters, request_id, lora_request=lora
                 ):
                     lacking = not (last_try or said) and output.outputs[0].finish_reason == "error"
                     if not lacking:
@@ -215,15 +218,17 @@ class VllmEngine:
             tokens["multi_modal_data"] = {"image": list(prompt.pictures)}
         return tokens
 
-    def _parameters(self, sampling: Sampling) -> SamplingParams:
+    def _parameters(self, sampling: Sampling, grammar: str) -> SamplingParams:
         from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
+        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
         own = {"temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed}
         chosen = self._defaults | {name: value for name, value in own.items() if value is not None}
         chosen |= {"max_tokens": sampling.max_tokens, "stop": list(sampling.stop)}
         if sampling.banned_token_ids:
             chosen["logit_bias"] = dict.fromkeys(sampling.banned_token_ids, BANNED_LOGIT)
+        if grammar:
+            chosen["structured_outputs"] = StructuredOutputsParams(grammar=grammar)
         make: Callable[..., SamplingParams] = SamplingParams
         return make(**chosen, logprobs=0, output_kind=RequestOutputKind.DELTA)
 

@@ -15,7 +15,7 @@ from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from transformers import Qwen2_5_VLProcessor, Qwen3VLProcessor
+    from transformers import PreTrainedTokenizerFast, ProcessorMixin
 
 
 THINK = "<think>"
@@ -37,16 +37,19 @@ class ModelPrompt:
 class ChatFormat:
     """A model's own chat template and tokenizer. Its methods may run in any thread.
 
-    ``image_token_id`` stands for a picture in a prompt; ``picture_tokens`` are that and the one for a video.
-    ``shows_tools`` says whether the template knows of tools.
+    ``picture_tokens`` stand for a picture and for a video in a prompt; a model without eyes has none. ``shows_tools``
+    says whether the template knows of tools.
     """
 
     def __init__(self, model: str) -> None:
         from transformers import AutoProcessor
 
-        load: Callable[[str], Qwen2_5_VLProcessor | Qwen3VLProcessor] = AutoProcessor.from_pretrained
+        # Of a model without eyes, this is its tokenizer.
+        load: Callable[[str], ProcessorMixin | PreTrainedTokenizerFast] = AutoProcessor.from_pretrained
         self.processor = load(model)
-        self._tokenizer = self.processor.tokenizer
+        tokenizer: PreTrainedTokenizerFast | None = getattr(self.processor, "tokenizer", None)
+        self.sees = tokenizer is not None
+        self._tokenizer = tokenizer if tokenizer is not None else self.processor
         encoder = self._tokenizer.backend_tokenizer
         # A tokenizer's file may bring both; a prompt that is too long has to be refused, not cut.
         encoder.no_truncation()
@@ -54,8 +57,11 @@ class ChatFormat:
         self._turns = TurnTokenizer(encoder, str(self._tokenizer.eos_token))
         known = self._tokenizer.added_tokens_decoder.values()
         self._markers: tuple[str, ...] = tuple(token.content for token in known if token.special)
-        self.image_token_id = int(self.processor.image_token_id)
-        self.picture_tokens = (self.image_token_id, int(self.processor.video_token_id))
+        self.picture_tokens: tuple[int, ...] = (
+            tuple(int(getattr(self.processor, name)) for name in ("image_token_id", "video_token_id"))
+            if self.sees
+            else ()
+        )
         template = self.processor.chat_template or self._tokenizer.chat_template or ""
         self.shows_tools = "tools" in str(template)
 
@@ -86,6 +92,9 @@ class ChatFormat:
         return self._turns.ids(text), THINK if text.rstrip().endswith(THINK) else ""
 
     def _turn(self, message: Message) -> dict[str, object]:
+        if not self.sees:
+            # The templates of such models know of nothing but words.
+            return {"role": message.role.value, "content": self._harmless(message.text)}
         content = [
             {"type": "text", "text": self._harmless(part.text)} if isinstance(part, TextPart) else {"type": "image"}
             for part in message.parts

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import VllmConfig
+from vrag_ray.policies.llm.model_family import model_facts
+from vrag_ray.policies.llm.prompt_limits import context_of
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -28,7 +30,6 @@ CPU_ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     # Ray decides which cores a replica has; vLLM would pin its threads to the first ones.
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_CPU_KVCACHE_SPACE": "1",
     # No warm-up and no compilation, which cost minutes on few cores.
     "VLLM_CPU_CI_ENV": "1",
 }
@@ -42,6 +43,9 @@ NOISE = {
 of threads, and a layer whose only tensors are computed finds none in a checkpoint."""
 LORA_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for ``max_lora_rank``."""
+
+
+PROMPTS_CACHED = 2
 
 
 def quieten() -> None:
@@ -61,8 +65,17 @@ class _Without(logging.Filter):
 def prepare_process(config: VllmConfig) -> None:
     """Set what vLLM reads from the environment, under what the user has set there."""
     quieten()
-    for name, value in (ENVIRONMENT | (CPU_ENVIRONMENT if config.num_gpus == 0 else {})).items():
+    environment = dict(ENVIRONMENT)
+    if config.num_gpus == 0:
+        environment |= CPU_ENVIRONMENT | {"VLLM_CPU_KVCACHE_SPACE": str(_cache_gib(config))}
+    for name, value in environment.items():
         os.environ.setdefault(name, value)
+
+
+def _cache_gib(config: VllmConfig) -> int:
+    """Memory on the CPU for keys and values: two prompts as long as the context, and 1 GiB at least."""
+    each = model_facts(config.model, fetch=False).cache_bytes or 0
+    return max(1, -(-PROMPTS_CACHED * each * context_of(config.max_model_len, config.engine_args) // 2**30))
 
 
 def engine_arguments(config: VllmConfig) -> AsyncEngineArgs:
@@ -82,8 +95,12 @@ def engine_arguments(config: VllmConfig) -> AsyncEngineArgs:
         "gpu_memory_utilization": config.gpu_memory_utilization,
         "enforce_eager": config.enforce_eager,
         "enable_prefix_caching": True,
-        "limit_mm_per_prompt": {"image": config.max_images, "video": 0},
     }
+    if config.max_images:
+        arguments["limit_mm_per_prompt"] = {"image": config.max_images, "video": 0}
+    else:
+        # Of a model that sees, the eyes are then not even loaded; of one without, this says nothing.
+        arguments["language_model_only"] = True
     if config.tensor_parallel > 1 and config.num_gpus > 0:
         # Ranks as Ray actors, because only they can take the GPUs of the replica's placement group.
         arguments["distributed_executor_backend"] = "ray"

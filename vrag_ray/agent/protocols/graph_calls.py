@@ -1,0 +1,244 @@
+"""The calls of the ``graph`` protocol: as tools with JSON schemas, in words, and as the grammar of one step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+
+from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.chat import PictureRequest, Tool
+from vrag_ray.agent.images.remembered import kept_views
+from vrag_ray.agent.observation import Prompt
+from vrag_ray.agent.protocols.reply_form import TITLE, ReplyForm, Schema, json_rules
+from vrag_ray.agent.wire_protocol import Views
+from vrag_ray.config import EvidenceForm
+from vrag_ray.imaging.coordinates import ModelFamily
+from vrag_ray.types import FamilyName, PassageKind
+
+Call = AddSearchNode | SummarizeAndMemorize | Crop | AddAnswerNode
+_ESCAPED = "\\u003c"
+_BOX_UNITS = {
+    FamilyName.QWEN2_5_VL: "in pixels of the picture as you see it",
+    FamilyName.QWEN3_VL: "in thousandths of its width and height, 0 to 1000",
+}
+_ANY_STRING: Schema = {"type": "string"}
+_BOOLEAN: Schema = {"type": "boolean"}
+_NUMBER: Schema = {"type": "number"}
+_PRIORITY: Schema = {"type": "integer", "minimum": 1, "maximum": 5}
+_SEARCHED, _LEARNT, _ANSWERED = (
+    "breaking strength of the mooring rope",
+    "The mooring rope broke at 412 kN.",
+    "412 kN [1]",
+)
+COPIED = frozenset({_SEARCHED, _LEARNT, _ANSWERED})
+"""What the examples say: a model that says it too has not read the question."""
+_BOX: Schema = {"type": "array", "items": _NUMBER, "minItems": 4, "maxItems": 4}
+MOST_STAMPS = 8
+"""Key times of one video in a reply that is held to a grammar."""
+
+
+def tool_call(action: Call) -> str:
+    """``action`` as the protocol writes it."""
+    arguments = action.model_dump(mode="json", exclude={"name"}, exclude_unset=True)
+    call = json.dumps({"name": action.name, "arguments": arguments}, ensure_ascii=False)
+    # Quoted pages may hold tags: inside the call they must stay text.
+    return f"<tool_call>{call.replace('<', _ESCAPED)}</tool_call>"
+
+
+def is_copied(action: Call) -> bool:
+    """Whether a model has taken an example for what it is to do."""
+    if isinstance(action, Crop):
+        return False
+    if isinstance(action, AddSearchNode):
+        words = action.query
+    else:
+        words = action.summarize if isinstance(action, SummarizeAndMemorize) else action.answer
+    return words.strip() in COPIED
+
+
+# As tools, and in words ---------------------------------------------------------------------------------------
+
+
+@cache
+def tools(family: ModelFamily, evidence: EvidenceForm = EvidenceForm.PICTURE) -> tuple[Tool, ...]:
+    """The actions with JSON schemas; no ``crop`` without pictures. ``bbox`` is described in the family's numbers."""
+    sees = evidence.has_pictures
+    labels = "Picture 1, Video 2 or Text 1" if sees else "Text 1"
+    parents = {"type": "array", "items": _ANY_STRING, "description": "ids of the nodes that led here"}
+    stamps = {"type": "array", "items": _NUMBER, "description": "of a video: seconds to keep"}
+    entry = _object(
+        {
+            "information_id": _text(f"its label: {labels}"),
+            "is_useful": _BOOLEAN,
+            "priority_score": {**_PRIORITY, "description": "1 to 5"},
+            **({"key_timestamp": stamps} if sees else {}),
+            "quote": _text("the words in it that prove it"),
+        },
+        ("information_id", "is_useful", "priority_score"),
+    )
+    every = (
+        _tool(
+            AddSearchNode,
+            "Search the collection and open a node for the results.",
+            {"id": _text("a new short title"), "parent_ids": parents, "query": _text("a few words to look for")},
+            ("id", "parent_ids", "query"),
+        ),
+        _tool(
+            SummarizeAndMemorize,
+            "Close the open node.",
+            {
+                "summarize": _text("what was learnt, or that nothing was, in one to three sentences"),
+                "memorize": {"type": "array", "items": entry, "description": "an entry for each item worth keeping"},
+            },
+            ("summarize", "memorize"),
+        ),
+        _tool(
+            Crop,
+            "Enlarge a part of a picture, of the last results or remembered.",
+            {
+                "information_id": _text("the label of the picture, or a remembered item such as mooring rope#1"),
+                "bbox": {**_BOX, "description": f"x1, y1, x2, y2 {_BOX_UNITS[family.name]}"},
+                "timestamp": {**_NUMBER, "description": "of a video: the second of the frame"},
+            },
+            ("information_id", "bbox"),
+        ),
+        _tool(
+            AddAnswerNode,
+            "End with the answer.",
+            {
+                "parent_ids": parents,
+                "answer": _text("the answer, with [1], [2] where it rests on citations"),
+                "citations": {
+                    "type": "array",
+                    "items": _ANY_STRING,
+                    "description": f"labels of results or remembered items: {labels}, mooring rope#1",
+                },
+                "abstain": {**_BOOLEAN, "description": "true where the evidence does not suffice"},
+            },
+            ("parent_ids", "answer"),
+        ),
+    )
+    return every if sees else tuple(tool for tool in every if tool.name != "crop")
+
+
+@cache
+def examples(family: ModelFamily, evidence: EvidenceForm) -> tuple[str, ...]:
+    """Every call as a whole, with what it is for: small models copy the form that they see last, so they see the right
+    one. The run that they are of is about nothing that a user asks.
+    """
+    sees = evidence.has_pictures
+    video = " (key_timestamp: the seconds of a video to keep)" if sees else ""
+    entry = MemorizeEntry(
+        information_id="Picture 1" if sees else "Text 1", is_useful=True, priority_score=4, quote="broke at 412 kN"
+    )
+    every = (
+        (
+            "To search, and open a node for the results:",
+            AddSearchNode(id="mooring rope", parent_ids=("root",), query=_SEARCHED),
+        ),
+        (
+            "After a search, to close its node with what was learnt and an entry for each item worth keeping "
+            f"(priority_score 1 to 5, quote: the words in it that prove it){video}:",
+            SummarizeAndMemorize(summarize=_LEARNT, memorize=(entry,)),
+        ),
+        (
+            "To enlarge a part of a picture, of the last results or remembered (bbox: x1, y1, x2, y2 "
+            f"{_BOX_UNITS[family.name]}; of a video also timestamp, the second of the frame):",
+            Crop(information_id="Picture 1", bbox=(120, 300, 480, 560)),
+        ),
+        (
+            "To end with the answer, with [1], [2] where it rests on citations (abstain: true where the evidence does "
+            "not suffice):",
+            AddAnswerNode(parent_ids=("mooring rope",), answer=_ANSWERED, citations=("mooring rope#1",), abstain=False),
+        ),
+    )
+    return tuple(f"{words}\n{tool_call(call)}" for words, call in every if sees or not isinstance(call, Crop))
+
+
+# As the grammar of a step -------------------------------------------------------------------------------------
+
+
+def reply_form(prompt: Prompt, evidence: EvidenceForm, family: ModelFamily, views: Views) -> ReplyForm:
+    """The calls that are possible at this step, with the ids that exist in it.
+
+    No answer before a search, no search before the open node is closed, nothing but the answer in the last step, and
+    crops of what is shown only.
+    """
+    calls = list(_possible(prompt, evidence, family, views))
+    each = [_exact({"name": {"enum": [name]}, "arguments": arguments}) for name, arguments in calls]
+    rules = f'{json_rules("call", {"anyOf": each})}\nreply ::= "<tool_call>" call "</tool_call>"'
+    names = list(dict.fromkeys(name for name, _ in calls))
+    arguments = {"anyOf": [arguments for _, arguments in calls]}
+    return ReplyForm(rules, _exact({"name": {"enum": names}, "arguments": arguments}))
+
+
+def _possible(
+    prompt: Prompt, evidence: EvidenceForm, family: ModelFamily, views: Views
+) -> Iterator[tuple[str, Schema]]:
+    """The name and the arguments of each call that the episode would take."""
+    found = prompt.observation.sightings if prompt.observation is not None else ()
+    nodes = _out_of([node.id for node in prompt.graph.nodes], least=1)
+    items = [f"{node.id}#{n}" for node in prompt.graph.nodes for n in range(1, len(node.items) + 1)]
+    if not prompt.must_answer:
+        if found:
+            videos = evidence.has_pictures and any(sighting.kind is PassageKind.CLIP for sighting in found)
+            entry = {
+                "information_id": {"enum": [sighting.id for sighting in found]},
+                "is_useful": _BOOLEAN,
+                "priority_score": _PRIORITY,
+                **({"key_timestamp": {"type": "array", "items": _NUMBER, "maxItems": MOST_STAMPS}} if videos else {}),
+                "quote": _ANY_STRING,
+            }
+            kept = {"type": "array", "items": _exact(entry), "maxItems": len(found)}
+            yield "summarize_and_memorize", _exact({"summarize": _ANY_STRING, "memorize": kept})
+        elif not prompt.searched_out:
+            yield "add_search_node", _exact({"id": TITLE, "parent_ids": nodes, "query": _ANY_STRING})
+        pictures, frames = _in_view(prompt, family, views) if evidence.has_pictures else ([], [])
+        if pictures:
+            yield "crop", _exact({"information_id": {"enum": pictures}, "bbox": _BOX})
+        if frames:
+            yield "crop", _exact({"information_id": {"enum": frames}, "bbox": _BOX, "timestamp": _NUMBER})
+    if prompt.must_answer or len(prompt.graph.nodes) > 1:
+        citations = _out_of([*(sighting.id for sighting in found), *items])
+        answer = {"parent_ids": nodes, "answer": _ANY_STRING, "citations": citations, "abstain": _BOOLEAN}
+        yield "add_answer_node", _exact(answer)
+
+
+def _in_view(prompt: Prompt, family: ModelFamily, views: Views) -> tuple[list[str], list[str]]:
+    """What can be cropped: single pictures by their labels, and videos of several frames."""
+    shown: dict[str, tuple[PictureRequest, ...]] = {
+        sighting.id: views(sighting) for turn in prompt.turns for sighting in turn.in_view
+    }
+    shown |= {name: (view,) for name, view in kept_views(prompt.graph, prompt.kept, family).items()}
+    drawn = {name: views for name, views in shown.items() if any(view in prompt.pictures for view in views)}
+    return [name for name, views in drawn.items() if len(views) == 1], [
+        name for name, views in drawn.items() if len(views) > 1
+    ]
+
+
+def _out_of(values: Sequence[str], least: int = 0) -> Schema:
+    """A list of some of ``values``."""
+    if not values:
+        return {"type": "array", "items": _ANY_STRING, "maxItems": 0}
+    return {"type": "array", "items": {"enum": list(values)}, "minItems": least, "maxItems": len(values)}
+
+
+def _exact(properties: Mapping[str, object]) -> Schema:
+    """An object with all of ``properties`` and no more, as strict servers want one described."""
+    return {**_object(properties, tuple(properties)), "additionalProperties": False}
+
+
+def _text(description: str) -> Schema:
+    return {**_ANY_STRING, "description": description}
+
+
+def _object(properties: Mapping[str, object], required: tuple[str, ...]) -> dict[str, object]:
+    return {"type": "object", "properties": dict(properties), "required": list(required)}
+
+
+def _tool(action: type[Call], description: str, properties: Mapping[str, object], required: tuple[str, ...]) -> Tool:
+    unknown = set(properties) - set(action.model_fields)
+    assert not unknown, f"{action.__name__} has no {unknown}"
+    name = str(action.model_fields["name"].default)
+    return Tool(name, description, json.dumps(_object(properties, required), ensure_ascii=False))
