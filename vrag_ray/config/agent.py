@@ -42,7 +42,8 @@ class AgentConfig(Section):
     """Of all words of pages in one prompt, those of the memory included."""
     max_steps: int = Field(default=12, ge=2)
     search_top_k: int = Field(default=3, ge=1, le=50)
-    deadline_s: float = 60.0
+    deadline_s: float = 600.0
+    """A model on a CPU takes up to a minute a reply."""
     memory_top_k: int = 5
     memory_pixels: int = 5 * 256 * 32 * 32
     token_budget: int | None = None
