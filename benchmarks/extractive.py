@@ -94,7 +94,7 @@ async def ask_all(collection: str) -> None:
     async with local_system(Settings(collection=collection)) as system:
         for number, one in enumerate(questions()):
             run_id = f"question-{number:04d}"
-            async for _ in system.ask(RunRequest(question=one.question, run_id=run_id)):
+            async for _ in system.ask(RunRequest(question=one.question, agent="extractive", run_id=run_id)):
                 pass
             record = await system.run(run_id)
             asked[one.part] += 1

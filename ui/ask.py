@@ -23,7 +23,7 @@ def page() -> None:
         # The banner says why; what was asked is still in the address.
         st.chat_input("The server does not answer", disabled=True)
         return
-    options = sidebar(state.agents, state.collections)
+    options = sidebar(state.agents, state.default_agent, state.collections)
     question = _question_field()
     picture = asked_picture.sent()
     if question:

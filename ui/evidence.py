@@ -15,7 +15,7 @@ from ui.words import OUTCOMES, clock, where
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.client.http import ServerError
-from vrag_ray.client.run_view.words import NO_MODEL_NOTE
+from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES, without_note
 from vrag_ray.types import Box, PassageKind, VragError
 
 PAGE_PX, CROP_PX = 420, 420
@@ -26,13 +26,13 @@ LARGEST_VIDEO = 64 << 20
 
 def answer(event: AnswerEvent) -> None:
     """The answer, or plainly that there is none, and everything that was degraded on the way."""
-    text = event.answer.replace(NO_MODEL_NOTE, "").strip()
+    text = without_note(event.answer)
     if event.status is not RunStatus.ANSWERED or event.abstained:
         status = RunStatus.ABSTAINED if event.status is RunStatus.ANSWERED else event.status
         st.warning(OUTCOMES[status], icon=":material/help:")
     if text:
         st.markdown(inert(text))
-    if NO_MODEL_NOTE in event.answer:
+    if any(note in event.answer for note in EXTRACTIVE_NOTES):
         st.caption(":material/info: Answered without a language model: quotes, chosen by rules.")
     for notice in event.notices:
         st.warning(plain(notice), icon=":material/warning:")

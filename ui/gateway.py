@@ -33,6 +33,7 @@ class GatewayState:
     problem: str = ""
     warning: str = ""
     agents: tuple[str, ...] = ()
+    default_agent: str = ""
     collections: tuple[str, ...] = ()
     version: int = 0
     heatmaps: bool = False
@@ -77,6 +78,7 @@ def _state(base_url: str) -> GatewayState:
         if waiting and not is_partial:
             return GatewayState(problem=f"The server at {base_url} is not ready yet: {'; '.join(waiting)}")
         known = _client_of(base_url).models()
+        default_agent = _client_of(base_url).default_agent()
     except UnreachableError:
         return GatewayState(problem=f"No server answers at {base_url}. Start one with: vrag serve")
     except ServerError as error:
@@ -84,6 +86,7 @@ def _state(base_url: str) -> GatewayState:
     return GatewayState(
         warning="; ".join(waiting),
         agents=tuple(name for name in AGENTS if name in known),
+        default_agent=default_agent,
         collections=tuple(one.name for one in ready.collections),
         # Versions only grow.
         version=sum(one.version for one in ready.collections),

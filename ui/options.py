@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from dataclasses import dataclass
 
@@ -22,6 +21,7 @@ EXAMPLES = (
 )
 """Questions of the demo corpus."""
 UNSET = "As the server is set"
+THINKING = {UNSET: None, "On": True, "Off": False}
 KINDS = {
     "PDF pages": PassageKind.PAGE,
     "Pictures": PassageKind.IMAGE,
@@ -59,20 +59,24 @@ class Options:
         )
 
 
-def sidebar(agents: tuple[str, ...], collections: tuple[str, ...]) -> Options:
+def sidebar(agents: tuple[str, ...], first: str, collections: tuple[str, ...]) -> Options:
+    """``first`` of ``agents`` is chosen until somebody chooses another."""
     with st.sidebar:
         st.subheader("How to answer")
         known = agents or AGENTS[:1]
-        wanted = os.environ.get("VRAG_UI_AGENT", "")
-        first = known.index(wanted) if wanted in known else 0
+        start = known.index(first) if first in known else 0
         agent = st.selectbox(
-            "Agent", known, first, key="agent", help="extractive quotes by rules; the others ask a model."
+            "Agent", known, start, key="agent", help="extractive quotes by rules; the others ask a model."
         )
         with_model = agent != AGENTS[0]
         if not any(name in known for name in AGENTS[1:]):
             st.caption("No language model is configured on this server: answers are quotes, chosen by rules.")
-        thinking = st.toggle(
-            "Thinking", value=True, key="thinking", disabled=not with_model, help="The model's own thinking phase."
+        thinking = st.selectbox(
+            "Thinking",
+            list(THINKING),
+            key="thinking",
+            disabled=not with_model,
+            help="The model's own thinking phase. Not every model can switch it.",
         )
         # Empty is the server's own: an agent that was trained to look at one result is not to be shown three.
         max_steps = st.number_input("Steps at most", 2, 40, None, key="max_steps", placeholder=UNSET)
@@ -85,7 +89,7 @@ def sidebar(agents: tuple[str, ...], collections: tuple[str, ...]) -> Options:
         agent=agent,
         max_steps=max_steps,
         top_k=top_k,
-        thinking=thinking if with_model else None,
+        thinking=THINKING[thinking] if with_model else None,
         doc_ids=chosen,
         kinds=tuple(KINDS[kind] for kind in kinds),
         collections=asked,

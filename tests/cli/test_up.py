@@ -79,17 +79,14 @@ def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_
         with _running(tmp_path, *options) as (process, said, address):
             assert "1 added" in said
             assert "error: broken.pdf" in said
-            assert "--agent vimrag" in said
             assert httpx.get(f"{address}/readyz").json()["collection"]["name"] == "papers-collection"
             assert httpx.get(f"http://127.0.0.1:{interface}/_stcore/health").status_code == 200
             assert [path.name for path in (tmp_path / "papers").iterdir() if path.name.startswith(".")] == []
             started = psutil.Process(process.pid).children(recursive=True)
             assert started
-            shown = [child.environ().get("VRAG_UI_AGENT") for child in started if "streamlit" in child.cmdline()]
-            assert shown == ["vimrag"]
             with Client(address) as client:
-                assert "vimrag" in client.models()
-                [*_, last] = client.ask(RunRequest(question="What did dredging cost?", agent="vimrag"))
+                assert client.default_agent() == "vimrag"
+                [*_, last] = client.ask(RunRequest(question="What did dredging cost?"))
             assert isinstance(last, AnswerEvent)
             assert last.answer == "4.7 million euros [1]."
             assert [citation.page for citation in last.citations] == [2]
@@ -142,7 +139,7 @@ def test_an_agent_that_would_not_be_served_is_refused(values: dict[str, object],
         starting_agent(Settings.model_validate(values), agent)
 
 
-def test_the_interface_begins_with_the_named_agent_or_with_the_models_own():
+def test_the_service_begins_with_the_named_agent_or_with_the_models_own():
     without, endpoint = Settings(), Settings.model_validate({"openai": ENDPOINT})
     assert starting_agent(without, None) == starting_agent(without, "extractive") == "extractive"
     assert starting_agent(endpoint, None) == "vimrag"

@@ -19,14 +19,15 @@ from vrag_ray.agent.episode import SEARCHED_ONLY
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.config import EmbedderConfig, Settings, VllmConfig
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.index.search.federated import FederatedRetriever
 from vrag_ray.library.library import Library
+from vrag_ray.policies.extractive.wording import MODEL_NOT_ASKED
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.in_process import LocalSystem, local_system
 from vrag_ray.serving.sent_pictures import SentPictures
-from vrag_ray.types import Box, NotFoundError, Query, SearchAnswer
+from vrag_ray.types import Box, NotFoundError, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 GRAPH = GraphProtocol()
@@ -202,3 +203,37 @@ def test_a_model_without_eyes_answers_from_words_in_both_protocols(
         assert answer in citation.quote
         assert citation.bbox is not None
         assert citation.bbox[3] - citation.bbox[1] < 0.35, "around its line, not the page"
+
+
+def test_a_question_without_an_agent_is_answered_by_the_model_where_there_is_a_model(collection: str) -> None:
+    with openai_stub(lambda body, _: _graph(body, "cranes", r"Cranes (17)")) as stub:
+        values = {
+            "collection": collection,
+            "embedder": {"name": "none"},
+            "openai": {"base_url": stub.base_url, "model": "stub", "max_images": 0},
+            "agent": {"evidence": "text", "search_top_k": 1},
+        }
+
+        async def run(agent: str | None = None) -> RunRecord:
+            async with local_system(Settings.model_validate(values)) as system:
+                return await asked_of(system, RunRequest(question="How many cranes?", agent=agent))
+
+        record = asyncio.run(run())
+        assert (record.agent, record.answer) == ("vimrag", "17")
+        asked = len(stub.requests)
+        chosen = asyncio.run(run("extractive"))
+        assert len(stub.requests) == asked
+    assert chosen.answer.endswith(MODEL_NOT_ASKED)
+    assert "no language model" not in chosen.answer
+
+
+def test_a_model_that_only_the_service_loads_is_not_silently_replaced_by_rules(collection: str) -> None:
+    settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"), vllm=VllmConfig(model="org/name"))
+
+    async def run(agent: str | None) -> RunRecord:
+        async with local_system(settings) as system:
+            return await asked_of(system, RunRequest(question="How many cranes?", agent=agent))
+
+    with pytest.raises(VragError, match=r"agent vimrag needs the model org/name.*or ask here with --agent extractive"):
+        asyncio.run(run(None))
+    assert asyncio.run(run("extractive")).answer.endswith(MODEL_NOT_ASKED)

@@ -35,6 +35,7 @@ from vrag_ray.serving.backends import (
     LoggedEvent,
     Original,
     RetrieverState,
+    ServedAgents,
     UploadedFile,
 )
 from vrag_ray.serving.runs.feedback import FeedbackStore
@@ -79,7 +80,11 @@ class ScriptedRun:
         self._seen: list[Event] = []
 
     async def events(self) -> AsyncGenerator[Event, None]:
-        yield self._note(StartEvent(run_id=self._run_id, question=self._request.question, agent="x", max_steps=4))
+        yield self._note(
+            StartEvent(
+                run_id=self._run_id, question=self._request.question, agent=self._request.agent or "", max_steps=4
+            )
+        )
         for number in range(self._thoughts):
             yield self._note(ThinkEvent(seq=1 + number, step=number, content=f"thought {number}\u2028next"))
         if self._request.question == "crash":
@@ -95,7 +100,7 @@ class ScriptedRun:
         return RunRecord(
             run_id=self._run_id,
             question=self._request.question,
-            agent=self._request.agent,
+            agent=self._request.agent or "",
             status=RunStatus.ANSWERED,
             answer="42",
             graph=MemoryGraph.start(self._request.question),
@@ -120,7 +125,7 @@ class StandIn:
     an event is waited for. ``started``, ``chats`` and ``embedded`` are the requests so far; ``asked`` is set by one.
     """
 
-    def __init__(self, folder: Path, max_concurrent: int = 4) -> None:
+    def __init__(self, folder: Path, max_concurrent: int = 4, default_agent: str = "extractive") -> None:
         self.fault: Exception | None = None
         self.go = asyncio.Event()
         self.submitted: list[tuple[Sequence[UploadedFile], Meta]] = []
@@ -138,6 +143,7 @@ class StandIn:
         self.heatmaps = True
         self.heated: list[tuple[str, str, int]] = []
         self.known_agents = ("extractive", "vimrag", "vrag")
+        self.default_agent = default_agent
         self.ending: Sequence[Event] = ()
         self.reply: Sequence[Delta | Completion | Exception | asyncio.Event] = (Delta(content="yes"), Completion("yes"))
         self.reply_closed = asyncio.Event()
@@ -152,6 +158,7 @@ class StandIn:
             lambda run_id, request, _: ScriptedRun(run_id, request, self.go, ending=self.ending),
             max_concurrent=max_concurrent,
             default_deadline_s=30.0,
+            default_agent=self.default_agent,
         )
 
     @property
@@ -307,8 +314,8 @@ class StandInModel:
     async def ready(self) -> bool:
         return False
 
-    async def agents(self) -> tuple[str, ...]:
-        return self._of.known_agents
+    async def agents(self) -> ServedAgents:
+        return ServedAgents(self._of.known_agents, self._of.default_agent)
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
         self._of.chats.append(request)

@@ -99,6 +99,7 @@ class ToldGateway(StandIn):
             lambda run_id, request, picture: told_run(run_id, request, stage).asked_with(picture),
             max_concurrent=8,
             default_deadline_s=60.0,
+            default_agent=self.default_agent,
         )
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:

@@ -11,6 +11,7 @@ from tests.support.ui_stories import DOC, story
 from ui import gateway
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.client.http import Client
+from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
 
@@ -44,11 +45,11 @@ def test_a_question_is_answered_with_its_steps_its_source_and_its_graph(told: To
 
 def test_what_the_sidebar_says_is_what_is_asked(told: Told):
     app = opened()
-    assert app.toggle(key="thinking").disabled
+    assert app.selectbox(key="thinking").disabled
     app.selectbox(key="agent").set_value("vimrag").run()
     app.number_input(key="max_steps").set_value(7)
     app.number_input(key="top_k").set_value(5)
-    app.toggle(key="thinking").set_value(False)
+    app.selectbox(key="thinking").set_value("Off")
     app.multiselect(key="documents").set_value([DOC])
     app.chat_input[0].set_value("Which one?").run()
     request = told.backend.started[0]
@@ -83,12 +84,35 @@ def test_a_collection_that_is_not_ready_keeps_nobody_from_asking_another(told: T
     assert "not ready yet" in gateway.state().problem
 
 
-def test_an_answer_of_rules_says_that_no_model_made_it(told: Told, stage: Stage):
-    ending = stage.events[-1].model_copy(update={"answer": "42 [1]\n(no language model configured: extractive answer)"})
+@pytest.mark.parametrize("note", EXTRACTIVE_NOTES)
+def test_an_answer_of_rules_says_that_no_model_made_it(told: Told, stage: Stage, note: str):
+    ending = stage.events[-1].model_copy(update={"answer": f"42 [1]\n{note}"})
     stage.events = [*stage.events[:-1], ending]
     shown = texts(asked())
     assert "Answered without a language model" in shown
-    assert "no language model configured: extractive" not in shown
+    assert note not in shown
+
+
+def test_the_page_begins_with_the_agent_that_the_service_begins_with(told: Told):
+    told.backend.default_agent = "vimrag"
+    gateway.forget_state()
+    app = opened()
+    assert app.selectbox(key="agent").value == "vimrag"
+    app.chat_input[0].set_value("Which one?").run()
+    assert told.backend.started[0].agent == "vimrag"
+
+
+def test_the_thinking_phase_is_left_to_the_server_until_somebody_sets_it(told: Told):
+    told.backend.default_agent = "vimrag"
+    gateway.forget_state()
+    app = opened()
+    app.chat_input[0].set_value("Which one?").run()
+    assert told.backend.started[0].thinking is None
+    for choice, thinking in (("On", True), ("Off", False)):
+        app = opened()
+        app.selectbox(key="thinking").set_value(choice).run()
+        app.chat_input[0].set_value(f"Thinking {choice}?").run()
+        assert told.backend.started[-1].thinking is thinking
 
 
 def test_an_abstention_looks_like_one_and_notices_are_shown(told: Told, stage: Stage):

@@ -14,11 +14,10 @@ from vrag_ray.types import VragError
 
 def test_the_app_is_started_on_this_machine_only_and_told_its_gateway(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("PYTHONPATH", "/already/there")
-    launch = launch_of("http://127.0.0.1:8000", "127.0.0.1", 8601, agent="vimrag")
+    launch = launch_of("http://127.0.0.1:8000", "127.0.0.1", 8601)
     assert launch.command[1:4] == ("-m", "streamlit", "run")
     assert Path(launch.command[4]).name == "app.py"
     assert launch.command[5:] == ("--server.address", "127.0.0.1", "--server.port", "8601")
-    assert launch.environment["VRAG_UI_AGENT"] == "vimrag"
     assert launch.environment["VRAG_URL"] == "http://127.0.0.1:8000"
     root = str(Path(launch.command[4]).parent.parent)
     assert launch.environment["PYTHONPATH"] == f"{root}{os.pathsep}/already/there"

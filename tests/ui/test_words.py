@@ -8,8 +8,6 @@ from tests.support.ui_stories import citation, found, item, story
 from ui.words import clock, step_title, where, where_item
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.client.run_view.view import view_of
-from vrag_ray.client.run_view.words import NO_MODEL_NOTE
-from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.types import Locator, PassageKind
 
 
@@ -46,7 +44,3 @@ def test_a_step_is_named_by_what_it_did():
 def test_only_who_chose_not_to_answer_abstains(status: RunStatus, title: str):
     event = AnswerEvent(step=3, answer="…", abstained=status is not RunStatus.ANSWERED, status=status, citations=())
     assert step_title((event,)) == title
-
-
-def test_the_note_of_answers_without_a_model_is_the_one_that_is_looked_for():
-    assert NO_MODEL_NOTE == DISCLOSURE

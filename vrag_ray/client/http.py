@@ -140,7 +140,14 @@ class Client:
 
     def models(self) -> list[str]:
         """What may be asked here: the agents, and the bare model and the embedder where there are any."""
-        return [one.id for one in parsed(self._send("GET", "/v1/models"), ModelNames).data]
+        return [one.id for one in self._models().data]
+
+    def default_agent(self) -> str:
+        """Who answers a run that names no agent, as the service is set."""
+        return self._models().default_agent
+
+    def _models(self) -> ModelNames:
+        return parsed(self._send("GET", "/v1/models"), ModelNames)
 
     def documents(self, limit: int = 100, offset: int = 0, *, collection: str = "") -> DocumentsPage:
         """Of the service's main collection where none is named."""

@@ -137,7 +137,8 @@ class RunRequest(Request):
     """``POST /v1/runs``. Bounds left out are the server's own."""
 
     question: Query
-    agent: str = Field(default="extractive", min_length=1, max_length=64)
+    agent: str | None = Field(default=None, min_length=1, max_length=64)
+    """Who answers; None: the agent that the service begins with, ``default_agent`` of ``GET /v1/models``."""
     max_steps: int | None = Field(default=None, ge=2, le=100)
     top_k: int | None = Field(default=None, ge=1, le=50)
     """Hits of one search."""
@@ -318,6 +319,8 @@ class ModelNames(ResponseBody):
     """``GET /v1/models``, as far as the client reads it: what may be asked here."""
 
     data: list[ModelName]
+    default_agent: str = "extractive"
+    """Who answers a run that names no agent; a service that does not say so knows no other default."""
 
 
 class PartState(ResponseBody):

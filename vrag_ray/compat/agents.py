@@ -10,9 +10,8 @@ from vrag_ray.agent.events import Event
 from vrag_ray.compat.http_agent import Endpoints, HttpAgent, agent_config
 from vrag_ray.compat.vimrag_events import VimragEvents
 from vrag_ray.compat.vrag_steps import VragSteps
-from vrag_ray.config import AgentConfig
+from vrag_ray.config import AgentConfig, AgentName
 from vrag_ray.imaging.coordinates import FAMILIES
-from vrag_ray.policies.registry import AgentName
 from vrag_ray.types import FamilyName, VragError
 
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.client.evidence import HttpEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits, Sight, WatchedEvidence, WatchedModel
-from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
+from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, OpenAiConfig
 from vrag_ray.policies.llm.openai_api import NO_KEY, OpenAiModel
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
-from vrag_ray.policies.registry import AgentName, agent_spec, wire_protocol
+from vrag_ray.policies.registry import agent_spec, wire_protocol
 from vrag_ray.types import VragError
 
 SEARCH_PATH = "/search"

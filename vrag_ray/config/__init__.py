@@ -1,6 +1,6 @@
 """Every setting and its default, once: a file for each section, and ``settings`` for the whole."""
 
-from vrag_ray.config.agent import AgentConfig, EvidenceForm
+from vrag_ray.config.agent import AgentConfig, AgentName, EvidenceForm
 from vrag_ray.config.corpus import CorpusConfig, DecodeLimits, IngestConfig
 from vrag_ray.config.embedding import EmbedderConfig, Engine, RerankerConfig, SpaceConfig
 from vrag_ray.config.index import IndexConfig, IndexKind
@@ -11,6 +11,7 @@ from vrag_ray.config.settings import Settings, load_settings
 
 __all__ = [
     "AgentConfig",
+    "AgentName",
     "Auth",
     "CorpusConfig",
     "DecodeLimits",

@@ -10,6 +10,14 @@ from vrag_ray.config.section import Section
 from vrag_ray.types import FamilyName
 
 
+class AgentName(StrEnum):
+    """Agents by the name that a request gives."""
+
+    EXTRACTIVE = "extractive"
+    VIMRAG = "vimrag"
+    VRAG = "vrag"
+
+
 class EvidenceForm(StrEnum):
     """What a language model is given of a page that was found. A text document is given in words in every form."""
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 from pydantic import Field, model_validator
 
+from vrag_ray.config.agent import AgentName
 from vrag_ray.config.section import Section
 
 logger = logging.getLogger(__name__)
@@ -28,6 +29,9 @@ class ServingConfig(Section):
 
     host: str = "127.0.0.1"
     port: int = 8000
+    agent: AgentName | None = None
+    """Who answers where a request names no agent. None: ``vimrag`` where there is a language model, else
+    ``extractive``."""
     max_upload_mb: int = 512
     max_concurrent_runs: int = 64
     max_concurrent_requests: int = Field(default=256, ge=1)

@@ -70,6 +70,11 @@ class Settings(BaseSettings):
             )
         return {main: self.collection, **self.collections}
 
+    @property
+    def has_model(self) -> bool:
+        """Whether a language model is configured: behind an endpoint, or served on this cluster."""
+        return self.openai is not None or self.vllm is not None
+
     @field_validator("spaces")
     @classmethod
     def _no_mode_as_a_name(cls, spaces: dict[str, SpaceConfig]) -> dict[str, SpaceConfig]:

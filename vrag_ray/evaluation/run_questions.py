@@ -28,8 +28,11 @@ VERDICTS, SHORT = "verdicts", "short-answers"
 
 
 def run_answers(plan: Plan, source: Path, agents: Sequence[str], on_done: OnDone | None) -> EvaluationFolder:
-    """Raises VragError for what is no file of questions (see ``load_questions``), and for gold pages that are not in
-    the collection."""
+    """``agents`` are asked; where none is named, the one that answers requests without a name.
+
+    Raises VragError for what is no file of questions (see ``load_questions``), and for gold pages that are not in the
+    collection.
+    """
     asked = load_questions(source)
     gold = gold_places(asked.examples, documents_of(plan.settings, plan.service))
     return asyncio.run(_answers(plan, plan.name or source.name, asked, gold, agents, on_done))
@@ -66,7 +69,7 @@ async def _answers(
                 **_rule(plan.judges, asked),
                 **_licence(asked),
             },
-            systems=tuple(agents),
+            systems=tuple(agents) or (subject.default_agent,),
             samples=plan.samples,
             environment=environment(),
         )

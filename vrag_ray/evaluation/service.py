@@ -13,6 +13,7 @@ from vrag_ray.config import Settings
 from vrag_ray.evaluation.page_shots import DrawsPages
 from vrag_ray.index.search.retriever import RetrieverStatus
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.policies.registry import starting_agent
 from vrag_ray.serving.in_process import AnswerSystem, local_system
 from vrag_ray.training.data.named_pages import NamedDocument
 from vrag_ray.types import NotFoundError
@@ -37,11 +38,12 @@ class EvaluatedSystem(AnswerSystem, DrawsPages, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a header says of it, its documents, and the legs that can be asked."""
+    """What a header says of it, its documents, the legs that can be asked, and who answers where no agent is named."""
 
     told: dict[str, str]
     documents: Sequence[NamedDocument]
     legs: Sequence[str]
+    default_agent: str
 
 
 def documents_of(settings: Settings, service: Service | None) -> Sequence[NamedDocument]:
@@ -61,20 +63,20 @@ async def asked_system(
         from vrag_ray.evaluation.spread import spread_system
 
         async with spread_system(settings, workers) as (spread, status):
-            yield spread, Subject(_local(status, settings), documents_of(settings, None), status.legs)
+            yield spread, _local(status, settings)
         return
     if service is None:
         async with local_system(settings) as system:
             status = await system.status()
-            yield system, Subject(_local(status, settings), documents_of(settings, None), status.legs)
+            yield system, _local(status, settings)
         return
     subject = _remote(service)
     async with AsyncClient(service.url, api_key=service.api_key, timeout_s=ANSWER_TIMEOUT_S) as client:
         yield client, subject
 
 
-def _local(status: RetrieverStatus, settings: Settings) -> dict[str, str]:
-    return {
+def _local(status: RetrieverStatus, settings: Settings) -> Subject:
+    told = {
         "documents": str(status.documents),
         "version": str(status.version),
         "embedder": status.embedder_id or "none",
@@ -82,6 +84,7 @@ def _local(status: RetrieverStatus, settings: Settings) -> dict[str, str]:
         "candidates": str(settings.index.candidates),
         "reranker": "none" if settings.reranker is None else settings.reranker.model,
     }
+    return Subject(told, documents_of(settings, None), status.legs, starting_agent(settings))
 
 
 def _remote(service: Service) -> Subject:
@@ -98,6 +101,7 @@ def _remote(service: Service) -> Subject:
             if not page.documents:
                 break
         models = ", ".join(client.models())
+        default_agent = client.default_agent()
     told = {
         "documents": str(served.documents),
         "version": str(served.version),
@@ -105,4 +109,4 @@ def _remote(service: Service) -> Subject:
         "asked": "a running service",
         "agents and models there": models or "none",
     }
-    return Subject(told, documents, served.legs)
+    return Subject(told, documents, served.legs, default_agent)

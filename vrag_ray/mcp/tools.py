@@ -15,7 +15,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import ImageContent, TextContent
 from pydantic import Field
 
-from vrag_ray.agent.events import AnswerEvent, ErrorEvent
+from vrag_ray.agent.events import AnswerEvent, ErrorEvent, StartEvent
 from vrag_ray.client.event_text import box_text, event_lines
 from vrag_ray.client.http import AsyncClient, Client, ServerError
 from vrag_ray.client.schemas import CollectionChoice, DocumentInfo, Query, RunRequest, SearchRequest
@@ -113,8 +113,14 @@ class Tools:
         context: Context,
         question: Annotated[Query, Field(description="In plain words.")],
         agent: Annotated[
-            str, Field(min_length=1, max_length=64, description="Who answers; extractive needs no language model.")
-        ] = "extractive",
+            str | None,
+            Field(
+                min_length=1,
+                max_length=64,
+                description="Who answers: vimrag or vrag ask a language model, extractive quotes by rules; null: as "
+                "the server is set.",
+            ),
+        ] = None,
         max_steps: Annotated[
             int | None, Field(ge=2, le=100, description="Steps at most; null: what the server has set.")
         ] = None,
@@ -127,21 +133,23 @@ class Tools:
         request = RunRequest(
             question=question, agent=agent, max_steps=max_steps, collection=collection, run_id=uuid.uuid4().hex
         )
-        run_id = request.run_id or ""
+        run_id, answering = request.run_id or "", agent or ""
         try:
             async with aclosing(self._client.ask(request)) as events:
                 async for event in events:
                     line = next(event_lines(event), None)
                     if line is not None:
                         await context.report_progress(event.seq + 1, message=" ".join(line.split()))
+                    if isinstance(event, StartEvent):
+                        answering = event.agent
                     if isinstance(event, AnswerEvent):
                         return Answer.of(event, run_id)
                     if isinstance(event, ErrorEvent) and event.terminal:
-                        raise VragError(f"run {run_id} of the agent {agent} failed: {event.message}")
+                        raise VragError(f"run {run_id} of the agent {answering} failed: {event.message}")
         except anyio.get_cancelled_exc_class():
             await self._cancel(run_id)
             raise
-        raise VragError(f"run {run_id} of the agent {agent} ended without an answer: ask again")
+        raise VragError(f"run {run_id} of the agent {answering} ended without an answer: ask again")
 
     def _document(self, doc_id: str) -> DocumentInfo:
         try:

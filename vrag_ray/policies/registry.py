@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from vrag_ray.agent.ports import Policy
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.wire_protocol import PictureLimits, TextLimits, WireProtocol
-from vrag_ray.config import AgentConfig, CorpusConfig, EvidenceForm, Settings, VllmConfig
+from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, EvidenceForm, Settings, VllmConfig
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.policies.llm.chat_model import ChatModel, Sampling
 from vrag_ray.policies.llm.chat_policy import ChatPolicy
@@ -27,14 +26,6 @@ from vrag_ray.policies.llm.prompt_limits import (
 from vrag_ray.types import FamilyName, VragError
 
 logger = logging.getLogger(__name__)
-
-
-class AgentName(StrEnum):
-    """Agents by the name that a request gives."""
-
-    EXTRACTIVE = "extractive"
-    VIMRAG = "vimrag"
-    VRAG = "vrag"
 
 
 FAMILY_OF_AGENT = {AgentName.VIMRAG: FamilyName.QWEN3_VL, AgentName.VRAG: FamilyName.QWEN2_5_VL}
@@ -58,6 +49,13 @@ def agents(*, has_model: bool) -> tuple[AgentName, ...]:
     return tuple(AgentName) if has_model else (AgentName.EXTRACTIVE,)
 
 
+def starting_agent(settings: Settings) -> AgentName:
+    """Who answers where a request names no agent; ``ready_settings`` has checked that this agent is served."""
+    if settings.serving.agent is not None:
+        return settings.serving.agent
+    return AgentName.VIMRAG if settings.has_model else AgentName.EXTRACTIVE
+
+
 def agent_spec(
     agent: str,
     config: AgentConfig,
@@ -70,11 +68,13 @@ def agent_spec(
     native_tools: bool = False,
     reads_pages: bool = True,
     with_picture: bool = False,
+    has_model: bool = False,
 ) -> AgentSpec:
     """Raises UnknownAgentError for a name that is not in ``agents``, and PromptBudgetError as ``wire_protocol`` does.
 
     ``limits`` are those of ``model``, None for one that takes anything. ``with_picture``: the question came with one.
     ``reads_pages``: whether the evidence source can give the words of whole pages; crops then end at whole words.
+    ``has_model``: a model is configured, though ``model`` may be None here; what ``extractive`` says of itself.
     """
     known = agents(has_model=model is not None)
     if agent not in known:
@@ -87,7 +87,7 @@ def agent_spec(
     if model is None or agent == AgentName.EXTRACTIVE:
         from vrag_ray.policies.extractive.policy import ExtractivePolicy
 
-        return AgentSpec(ExtractivePolicy(config), GraphProtocol())
+        return AgentSpec(ExtractivePolicy(config, has_model=has_model or model is not None), GraphProtocol())
     protocol = wire_protocol(AgentName(agent), config, corpus, limits, with_picture=with_picture)
     policy = ChatPolicy(
         model,
@@ -152,11 +152,15 @@ def family_of(agent: AgentName, config: AgentConfig) -> ModelFamily:
 def ready_settings(settings: Settings, *, check: bool = True) -> Settings:
     """``settings`` with the family of the model that they serve, in words alone for a model without eyes.
 
-    ``check``: whether prompts have to fit the model. Raises VragError where the family is another than ``agent.family``
-    says, or none that is known, and PromptBudgetError where the prompts of ``vimrag`` cannot fit the model, or show
-    pictures to one without eyes. Those of ``vrag`` are as large as its checkpoint was trained on: where they cannot
-    fit, it is not offered.
+    ``check``: whether prompts have to fit the model. Raises UnknownAgentError where ``serving.agent`` needs a model and
+    there is none, VragError where the family is another than ``agent.family`` says, or none that is known, and
+    PromptBudgetError where the prompts of ``vimrag`` cannot fit the model, or show pictures to one without eyes. Those
+    of ``vrag`` are as large as its checkpoint was trained on: where they cannot fit, it is not offered.
     """
+    if settings.serving.agent not in (None, AgentName.EXTRACTIVE) and not settings.has_model:
+        raise UnknownAgentError(
+            f"serving.agent {settings.serving.agent} needs a language model: set vllm or openai in the settings"
+        )
     if settings.vllm is not None:
         settings = _as_the_model_sees(settings, settings.vllm)
     if not check:
@@ -169,6 +173,8 @@ def ready_settings(settings: Settings, *, check: bool = True) -> Settings:
     try:
         wire_protocol(AgentName.VRAG, settings.agent, settings.corpus, limits)
     except PromptBudgetError as error:
+        if settings.serving.agent is AgentName.VRAG:
+            raise PromptBudgetError(f"serving.agent {AgentName.VRAG} cannot be served: {error}") from error
         logger.warning("the agent %s is not offered: %s", AgentName.VRAG, error)
     return settings
 

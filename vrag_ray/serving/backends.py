@@ -81,6 +81,14 @@ class AgentState:
 
 
 @dataclass(frozen=True, slots=True)
+class ServedAgents:
+    """The agents that can be asked, by name, and ``default``, which answers where a request names none."""
+
+    names: tuple[str, ...]
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
 class FetchedRun:
     """A run as ``GET /v1/runs/{id}`` answers it: JSON of the record, or of a summary while it is ``live``."""
 
@@ -177,7 +185,7 @@ class ModelBackend(Protocol):
         """False where no model belongs to this service. Raises VragError for one that is not ready."""
         ...
 
-    async def agents(self) -> tuple[str, ...]:
+    async def agents(self) -> ServedAgents:
         """The agents that can be asked here; without a language model, those that need one are not among them."""
         ...
 

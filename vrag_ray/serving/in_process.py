@@ -11,9 +11,9 @@ from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import CollectionChoice, RunRequest, SearchRequest, SearchResponse, collection_names
-from vrag_ray.config import Settings
+from vrag_ray.config import AgentName, Settings
 from vrag_ray.library.evidence import LibraryEvidence
-from vrag_ray.policies.registry import AgentName
+from vrag_ray.policies.registry import starting_agent
 from vrag_ray.serving.sent_pictures import SentPictures, sent_file
 from vrag_ray.types import Box, NotFoundError, VragError
 
@@ -114,7 +114,7 @@ class LocalSystem:
     async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
         from vrag_ray.serving.runs.factory import endpoint_model, make_run
 
-        _refuse_served_model(request.agent, self._settings)
+        _refuse_served_model(request.agent or starting_agent(self._settings), self._settings)
         if request.collection is not None or (request.filter is not None and request.filter.doc_ids):
             # Now, and not as a failed search of every step.
             await self._federated.check(collection_names(request.collection), filter=request.filter)
@@ -157,5 +157,5 @@ def _refuse_served_model(agent: str, settings: Settings) -> None:
     if settings.vllm is not None and settings.openai is None and agent != AgentName.EXTRACTIVE:
         raise VragError(
             f"agent {agent} needs the model {settings.vllm.model}, and only the service loads one: start `vrag serve` "
-            "with this configuration, and ask it with --url"
+            "with this configuration and ask it with --url, or ask here with --agent extractive"
         )

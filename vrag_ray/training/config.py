@@ -10,9 +10,18 @@ from typing import TypeVar
 import yaml
 from pydantic import Field, ValidationError, model_validator
 
-from vrag_ray.config import AgentConfig, CorpusConfig, EmbedderConfig, IndexConfig, OpenAiConfig, Section, VllmConfig
+from vrag_ray.config import (
+    AgentConfig,
+    AgentName,
+    CorpusConfig,
+    EmbedderConfig,
+    IndexConfig,
+    OpenAiConfig,
+    Section,
+    VllmConfig,
+)
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, context_of
-from vrag_ray.policies.registry import AgentName, wire_protocol
+from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.types import VragError
 

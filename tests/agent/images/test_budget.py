@@ -15,10 +15,10 @@ from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, Summarize
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.images.budget import LEFT_OUT, even_shares
 from vrag_ray.agent.wire_protocol import WireProtocol
-from vrag_ray.config import AgentConfig, CorpusConfig
+from vrag_ray.config import AgentConfig, AgentName, CorpusConfig
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
-from vrag_ray.policies.registry import AgentName, wire_protocol
+from vrag_ray.policies.registry import wire_protocol
 
 CONFIG = AgentConfig(picture_pixels=16 * 32 * 32, frame_pixels=4 * 32 * 32, memory_pixels=20 * 32 * 32)
 ANSWER = AddAnswerNode(parent_ids=("root",), answer="42")

@@ -18,7 +18,7 @@ from vrag_ray.imaging.coordinates import Size, raw_pixels
 from vrag_ray.policies.extractive import policy
 from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.policy import ExtractivePolicy
-from vrag_ray.policies.extractive.wording import DISCLOSURE
+from vrag_ray.policies.extractive.wording import NO_MODEL
 from vrag_ray.types import Box, Locator, PageText, PassageKind
 
 SEEN = Box(0.25, 0.5, 0.5, 0.75)
@@ -29,7 +29,7 @@ def ask(question: str, source: Shelf | None = None, **settings: float) -> RunRec
     run, _ = run_to_end(ExtractivePolicy(config), source or library(), question, config)
     record = run.record()
     assert record.corrections == 0
-    assert record.answer.endswith(DISCLOSURE)
+    assert record.answer.endswith(NO_MODEL)
     return record
 
 

@@ -21,6 +21,7 @@ from vrag_ray.client.schemas import RunRequest
 from vrag_ray.compat.agents import VimRAG
 from vrag_ray.config import (
     AgentConfig,
+    AgentName,
     Auth,
     CorpusConfig,
     EvidenceForm,
@@ -31,7 +32,7 @@ from vrag_ray.config import (
 )
 from vrag_ray.policies.llm.openai_api import OpenAiModel
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, PromptBudgetError, fitted, limits_of
-from vrag_ray.policies.registry import AgentName, offered, ready_settings, wire_protocol
+from vrag_ray.policies.registry import offered, ready_settings, starting_agent, wire_protocol
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.runs.factory import make_run
 from vrag_ray.types import FamilyName, VragError
@@ -288,3 +289,14 @@ def test_behind_an_endpoint_each_agent_has_the_family_that_it_was_made_for() -> 
     config, limits = AgentConfig(), ModelLimits(32)
     assert wire_protocol(AgentName.VIMRAG, config, CorpusConfig(), limits).family.name is FamilyName.QWEN3_VL
     assert wire_protocol(AgentName.VRAG, config, CorpusConfig(), limits).family.name is FamilyName.QWEN2_5_VL
+
+
+def test_the_agent_that_a_service_begins_with_is_one_that_it_serves() -> None:
+    with_model, served = endpoint(), ServingConfig(agent=AgentName.VRAG)
+    assert [starting_agent(settings) for settings in (Settings(), with_model)] == ["extractive", "vimrag"]
+    assert starting_agent(ready_settings(with_model.model_copy(update={"serving": served}))) == "vrag"
+    with pytest.raises(VragError, match=r"serving\.agent vrag needs a language model: set vllm or openai"):
+        ready_settings(Settings(serving=served))
+    large = endpoint(tags_results=40).model_copy(update={"serving": served})
+    with pytest.raises(PromptBudgetError, match=r"serving\.agent vrag cannot be served: .*results 40"):
+        ready_settings(large)

@@ -14,7 +14,7 @@ from vrag_ray.agent.events import PictureRef, RunStatus
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import Feedback, RatedRun, Rating
-from vrag_ray.policies.extractive.wording import DISCLOSURE
+from vrag_ray.policies.extractive.wording import NO_MODEL
 from vrag_ray.serving.runs.feedback import FeedbackStore, rated_run, unified_lines
 from vrag_ray.training.data.examples import GoldPage
 from vrag_ray.training.data.files import load_examples
@@ -33,7 +33,7 @@ def record(run_id: str = "run-0001", *, abstained: bool = False) -> RunRecord:
         question="How much?",
         agent="extractive",
         status=RunStatus.ABSTAINED if abstained else RunStatus.ANSWERED,
-        answer=f"287 MWh: \u201cIce factory: 287 MWh\u201d [1] [2]\n{DISCLOSURE}",
+        answer=f"287 MWh: \u201cIce factory: 287 MWh\u201d [1] [2]\n{NO_MODEL}",
         abstained=abstained,
         citations=(citation(1, "a/report.pdf", 4), citation(2, "a/report.pdf", 2), citation(3, "b.pdf", 1)),
         graph=MemoryGraph.start("How much?"),

@@ -41,7 +41,9 @@ async def test_a_run_is_not_made_in_the_context_of_its_request_which_serve_cance
         runs.append(Witness(run_id, request, go))
         return runs[0]
 
-    service = RunService(RunStore(tmp_path, keep=3), make, max_concurrent=1, default_deadline_s=30.0)
+    service = RunService(
+        RunStore(tmp_path, keep=3), make, max_concurrent=1, default_deadline_s=30.0, default_agent="extractive"
+    )
     REQUEST.set("the one that began it")
     run_id = service.start(RunRequest(question="what?"))
     assert [event.kind async for events in service.read(run_id, -1) for event in events][-1] == "answer"

@@ -33,6 +33,7 @@ class Replica(RunService):
             lambda run_id, request, _: ScriptedRun(run_id, request, self.go),
             max_concurrent=9,
             default_deadline_s=30.0,
+            default_agent="extractive",
         )
 
     async def seen(self, run_id: str, after: int = -1) -> list[tuple[int, str]]:

@@ -35,7 +35,10 @@ def ask(
     question: Annotated[str, typer.Argument(metavar="QUESTION", help="In quotes.")],
     collection: CollectionsOption = None,
     url: UrlOption = None,
-    agent: Annotated[str, typer.Option(help="Who answers: extractive, or with a model vimrag or vrag.")] = "extractive",
+    agent: Annotated[
+        str | None,
+        typer.Option(help="Who answers: extractive, or with a model vimrag or vrag.  [default: as the server is set]"),
+    ] = None,
     max_steps: Annotated[int | None, typer.Option("--max-steps", min=2, max=100, help="Steps at most.")] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", min=1, max=50, help="Hits of one search.")] = None,
     thinking: Annotated[

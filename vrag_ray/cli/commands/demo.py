@@ -70,6 +70,7 @@ async def _ask_all(base_url: str, echo: Echo | None) -> list[dict[str, object]]:
     from vrag_ray.cli.options import api_key
     from vrag_ray.client.http import AsyncClient
     from vrag_ray.client.schemas import RunRequest
+    from vrag_ray.config import AgentName
     from vrag_ray.demo.questions import QUESTIONS
 
     outcomes: list[dict[str, object]] = []
@@ -77,7 +78,8 @@ async def _ask_all(base_url: str, echo: Echo | None) -> list[dict[str, object]]:
         for number, asked in enumerate(QUESTIONS, start=1):
             if echo is not None:
                 echo(f"\n{'=' * 78}\nQuestion {number}, {asked.label}: {asked.question}\n")
-            record = await follow(client, RunRequest(question=asked.question), base_url, echo)
+            request = RunRequest(question=asked.question, agent=AgentName.EXTRACTIVE)
+            record = await follow(client, request, base_url, echo)
             right = is_expected(record, asked)
             if echo is not None and not right:
                 echo(f"\n(expected: {asked.answer}, from {asked.source})")

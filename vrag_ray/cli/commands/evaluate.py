@@ -186,7 +186,8 @@ def answers(
     collection: CollectionOption = None,
     url: UrlOption = None,
     agent: Annotated[
-        list[str] | None, typer.Option(help="extractive, or with a model vimrag or vrag (repeatable).  [extractive]")
+        list[str] | None,
+        typer.Option(help="extractive, or with a model vimrag or vrag (repeatable).  [default: as the server is set]"),
     ] = None,
     samples: Annotated[int, typer.Option(min=1, help="Ask each question so often; the spread is told.")] = 1,
     judge: Annotated[
@@ -229,7 +230,7 @@ def answers(
     )
     plan, questions = about(plan, examples, seed, harbours, collection, url)
     with asking(workers), counting("questions") as on_done:
-        folder = run_answers(plan, questions, agent or ["extractive"], on_done)
+        folder = run_answers(plan, questions, agent or [], on_done)
     show(folder, as_json)
 
 

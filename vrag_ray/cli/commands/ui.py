@@ -14,7 +14,6 @@ import typer
 from vrag_ray.types import VragError
 
 DEFAULT_PORT = 8501
-AGENT_VARIABLE = "VRAG_UI_AGENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +42,8 @@ def ui(
     os.execve(launch.command[0], launch.command, launch.environment)  # noqa: S606  our own interpreter, no shell
 
 
-def launch_of(url: str, host: str, port: int, *, agent: str = "", allow_open: bool = False) -> Launch:
-    """``agent`` is the one that the page begins with; the first of the server where it is empty or not there.
-
-    Raises VragError where the interface is not installed, or would be open to other machines."""
+def launch_of(url: str, host: str, port: int, *, allow_open: bool = False) -> Launch:
+    """Raises VragError where the interface is not installed, or would be open to other machines."""
     from vrag_ray.serving.http.security import is_loopback
 
     if not is_loopback(host) and not allow_open:
@@ -68,7 +65,6 @@ def launch_of(url: str, host: str, port: int, *, agent: str = "", allow_open: bo
         | _own_key()
         | {
             "VRAG_URL": url,
-            AGENT_VARIABLE: agent,
             # Streamlit puts the script's own folder on the path, and not the one that holds the package.
             "PYTHONPATH": root if not inherited else f"{root}{os.pathsep}{inherited}",
         }

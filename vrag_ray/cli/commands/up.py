@@ -19,7 +19,7 @@ from vrag_ray.cli.options import CollectionOption
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
-    from vrag_ray.config import Settings
+    from vrag_ray.config import AgentName, Settings
     from vrag_ray.serving.local import LocalService
     from vrag_ray.types import MetaValue
 
@@ -41,7 +41,7 @@ def up(
         str | None, typer.Option("--vllm", metavar="PATH_OR_ID", help="A model to load here: a folder or a hub id.")
     ] = None,
     agent: Annotated[
-        str | None, typer.Option(help="What the web interface begins with: extractive, or with a model vimrag or vrag.")
+        str | None, typer.Option(help="Who answers where nobody is named: extractive, or with a model vimrag or vrag.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -68,6 +68,7 @@ def up(
     if collection is not None or "collection" not in settings.model_fields_set:
         settings = settings.model_copy(update={"collection": collection or collection_beside(paths[0])})
     first = starting_agent(settings, agent)
+    settings = settings.model_copy(update={"serving": settings.serving.model_copy(update={"agent": first})})
     if interface:
         # What it lacks is said before anything is ingested.
         launch_of("", "127.0.0.1", 1)
@@ -75,8 +76,8 @@ def up(
         ingest_new(paths, settings)
         with serving(settings, port) as service:
             say(f"serving {settings.collection} at {service.base_url}")
-            with web_interface(service.base_url, ui_port, first) if interface else _nothing():
-                say(f'ask in another terminal: vrag ask --url {service.base_url} --agent {first} "…"')
+            with web_interface(service.base_url, ui_port) if interface else _nothing():
+                say(f'ask in another terminal: vrag ask --url {service.base_url} "…"')
                 stop = stop_event()
                 say("Ctrl-C stops everything")
                 stop.wait()
@@ -108,13 +109,15 @@ def with_model(settings: Settings, openai: str | None, model: str | None, vllm: 
     return settings
 
 
-def starting_agent(settings: Settings, agent: str | None) -> str:
+def starting_agent(settings: Settings, agent: str | None) -> AgentName:
     """``agent``, or where it is None, what the settings allow. Raises VragError for one that would not be served."""
+    from vrag_ray.config import AgentName
+    from vrag_ray.policies import registry
     from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
-    from vrag_ray.policies.registry import AgentName, agents, ready_settings, wire_protocol
+    from vrag_ray.policies.registry import agents, ready_settings, wire_protocol
 
-    has_model = settings.openai is not None or settings.vllm is not None
-    name = agent if agent is not None else AgentName.VIMRAG if has_model else AgentName.EXTRACTIVE
+    has_model = settings.has_model
+    name = agent if agent is not None else registry.starting_agent(settings)
     if name not in tuple(AgentName):
         raise VragError(f"--agent {name[:60]!r} is no agent: use one of {', '.join(agents(has_model=has_model))}")
     if name != AgentName.EXTRACTIVE and not has_model:
@@ -125,7 +128,7 @@ def starting_agent(settings: Settings, agent: str | None) -> str:
             wire_protocol(AgentName(name), ready.agent, ready.corpus, limits_of(ready))
         except PromptBudgetError as error:
             raise VragError(f"--agent {name} cannot be served: {error}") from error
-    return name
+    return AgentName(name)
 
 
 def fitted_to_model(settings: Settings, model: str) -> Settings:
@@ -135,10 +138,10 @@ def fitted_to_model(settings: Settings, model: str) -> Settings:
     VragError where even the smallest do not fit.
     """
     from vrag_ray.cli.diagnosis import find_gpus
-    from vrag_ray.config import VllmConfig
+    from vrag_ray.config import AgentName, VllmConfig
     from vrag_ray.policies.llm.model_family import model_facts
     from vrag_ray.policies.llm.prompt_limits import BUDGETS, ModelLimits, fitted
-    from vrag_ray.policies.registry import AgentName, ready_settings, wire_protocol
+    from vrag_ray.policies.registry import ready_settings, wire_protocol
 
     facts = model_facts(model, fetch=True)
     on_gpu = bool(find_gpus())
@@ -208,13 +211,13 @@ def serving(settings: Settings, port: int | None) -> Iterator[LocalService]:
 
 
 @contextmanager
-def web_interface(base_url: str, port: int | None = None, agent: str = "") -> Iterator[None]:
+def web_interface(base_url: str, port: int | None = None) -> Iterator[None]:
     """The web interface in a process of its own until the block ends. Raises VragError where it does not start."""
     from vrag_ray.cli.commands.ui import DEFAULT_PORT, launch_of
 
     if port is None:
         port = free_port() if _is_taken("127.0.0.1", DEFAULT_PORT) else DEFAULT_PORT
-    launch = launch_of(base_url, "127.0.0.1", port, agent=agent)
+    launch = launch_of(base_url, "127.0.0.1", port)
     shown = subprocess.Popen(launch.command, env=launch.environment, stdout=sys.stderr)  # noqa: S603  our own command
     try:
         _wait_for_interface(shown, launch.address)

@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape
 from vrag_ray.agent.memory.graph import MemoryNode, NodeKind
 from vrag_ray.client.run_view.layers import places
 from vrag_ray.client.run_view.view import RunView
-from vrag_ray.client.run_view.words import NO_MODEL_NOTE, counted
+from vrag_ray.client.run_view.words import counted, without_note
 
 WIDTH = 200.0
 GAP = (24.0, 36.0)
@@ -95,7 +95,7 @@ def node_energy(view: RunView, node_id: str) -> float:
 
 
 def _lines(node: MemoryNode) -> list[str]:
-    text = node.summary.replace(NO_MODEL_NOTE, "") if node.kind is NodeKind.ANSWER else node.query
+    text = without_note(node.summary) if node.kind is NodeKind.ANSWER else node.query
     return textwrap.wrap(_printable(text), CHARS, max_lines=LINES, placeholder=" …")
 
 

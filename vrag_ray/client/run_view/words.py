@@ -1,8 +1,19 @@
-"""The few words that pictures of a run share with the app around them. Pure."""
+"""The few words that an answer, pictures of a run and the app around them share. Pure."""
 
 from __future__ import annotations
 
-NO_MODEL_NOTE = "(no language model configured: extractive answer)"
+EXTRACTIVE_NOTES = (
+    "(no language model configured: extractive answer)",
+    "(extractive answer: the configured language model was not asked)",
+)
+"""The last line of an answer by rules: where there is no model, and where there is a model that was not asked."""
+
+
+def without_note(answer: str) -> str:
+    """``answer`` without the line that says how it was made."""
+    for note in EXTRACTIVE_NOTES:
+        answer = answer.replace(note, "")
+    return answer.strip()
 
 
 def counted(number: int, thing: str) -> str:

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from vrag_ray.agent.events import BudgetEvent, SearchDoneEvent
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.run_view.words import without_note
 from vrag_ray.evaluation.measures import mmlongbench
 from vrag_ray.evaluation.measures.gold import GoldPlace, Seen, region_measures
-from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.training.data.examples import AnswerFormat, Example
 from vrag_ray.training.rewards.grader import own_answer
 from vrag_ray.training.rewards.judge import Judge
@@ -44,7 +44,7 @@ async def measured(
     citations where gold places are known, of answers only. MMLongBench-Doc's rule is applied to what ``shorten`` makes
     of an answer, without it to the answer as it is. Raises JudgeError where a judge gives no verdict.
     """
-    answer = own_answer(record).removesuffix(DISCLOSURE).strip()
+    answer = without_note(own_answer(record))
     abstained = record.abstained or not answer
     words = "" if abstained else answer
     ruled = await _ruled(words, example, shorten)

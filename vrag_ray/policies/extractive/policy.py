@@ -68,12 +68,16 @@ class _Same:
 
 
 class ExtractivePolicy:
-    """Implements ``Policy``. ``config.abstain_below`` is the coverage under which it does not answer."""
+    """Implements ``Policy``. ``config.abstain_below`` is the coverage under which it does not answer.
+
+    ``has_model``: a language model is configured and was not asked, which answers say.
+    """
 
     reads_pages: bool = True
     sees_pictures: bool = False
 
-    def __init__(self, config: AgentConfig, protocol: WireProtocol | None = None) -> None:
+    def __init__(self, config: AgentConfig, protocol: WireProtocol | None = None, *, has_model: bool = False) -> None:
+        self._has_model = has_model
         self._abstain_below = config.abstain_below
         self._enough = (1.0 + config.abstain_below) / 2
         self._max_parts = max(1, (config.max_steps - 1) // STEPS_PER_SEARCH)
@@ -210,7 +214,11 @@ class ExtractivePolicy:
         known = [node.id for node in prompt.graph.nodes if node.id != ROOT_ID]
         return AddAnswerNode(
             parent_ids=tuple(dict.fromkeys(parents)) or tuple(known) or (ROOT_ID,),
-            answer=answer_text(findings, unanswered) if findings else abstention_text(unanswered),
+            answer=(
+                answer_text(findings, unanswered, has_model=self._has_model)
+                if findings
+                else abstention_text(unanswered, has_model=self._has_model)
+            ),
             citations=tuple(reference for reference in numbers if reference),
             abstain=not findings,
         )

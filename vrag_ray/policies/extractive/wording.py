@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES
 from vrag_ray.policies.extractive.matching import Match
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
 
-DISCLOSURE = "(no language model configured: extractive answer)"
+NO_MODEL, MODEL_NOT_ASKED = EXTRACTIVE_NOTES
 MAX_QUOTE_CHARS = 400
 
 
@@ -28,20 +29,25 @@ class Finding:
     unread_number: int = 0
 
 
-def answer_text(findings: Sequence[Finding], unanswered: Sequence[Finding]) -> str:
+def disclosure(*, has_model: bool) -> str:
+    """What an answer says of how it was made."""
+    return MODEL_NOT_ASKED if has_model else NO_MODEL
+
+
+def answer_text(findings: Sequence[Finding], unanswered: Sequence[Finding], *, has_model: bool) -> str:
     """One line a part, each led by the shortest answer. Parts without evidence are named, with what was searched."""
     lines = [_line(finding, alone=len(findings) + len(unanswered) == 1) for finding in findings]
     lines.extend(f"{_label(finding.part)}: not found. {_attempts(finding)}" for finding in unanswered)
-    return "\n".join([*lines, DISCLOSURE])
+    return "\n".join([*lines, disclosure(has_model=has_model)])
 
 
-def abstention_text(unanswered: Sequence[Finding]) -> str:
+def abstention_text(unanswered: Sequence[Finding], *, has_model: bool) -> str:
     """That the evidence is not sufficient, what was searched for, and the nearest pages."""
     unread = any(finding.unread for finding in unanswered)
     holds = "The words of the collection hold" if unread else "The collection holds"
     lines = [f"{holds} no sufficient evidence for an answer."]
     lines.extend(_attempts(finding) for finding in unanswered)
-    return "\n".join([*lines, DISCLOSURE])
+    return "\n".join([*lines, disclosure(has_model=has_model)])
 
 
 def shown_quote(quote: str) -> str:

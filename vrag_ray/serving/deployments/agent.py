@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.config import Settings
-from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
+from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent, ServedAgents
 from vrag_ray.serving.deployments.handles import joined_searches
 from vrag_ray.serving.deployments.loop_lag import LoopLag
 from vrag_ray.serving.errors import InvalidError, NotReadyError
@@ -79,6 +79,7 @@ class AgentService:
         library: DeploymentHandle,
         policy: DeploymentHandle | None = None,
     ) -> None:
+        from vrag_ray.policies.registry import starting_agent
         from vrag_ray.serving.runs.factory import endpoint_model
 
         self._lag = LoopLag()
@@ -96,6 +97,7 @@ class AgentService:
             self._make_run,
             max_concurrent=settings.serving.max_concurrent_runs,
             default_deadline_s=settings.agent.deadline_s,
+            default_agent=starting_agent(settings),
         )
         self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
 
@@ -142,11 +144,12 @@ class AgentService:
     async def state(self) -> AgentState:
         return replace(self._runs.state(), loop_lag_p99_s=self._lag.p99_s())
 
-    async def agents(self) -> tuple[str, ...]:
+    async def agents(self) -> ServedAgents:
         """The agents that can be asked here."""
-        from vrag_ray.policies.registry import offered
+        from vrag_ray.policies.registry import offered, starting_agent
 
-        return tuple(offered(self._settings, has_model=self._model is not None))
+        names = offered(self._settings, has_model=self._model is not None)
+        return ServedAgents(tuple(names), starting_agent(self._settings))
 
     async def model_ready(self) -> bool:
         """Whether there is a language model to ask. Raises NotReadyError while one that is served here starts."""

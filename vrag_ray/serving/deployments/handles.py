@@ -27,6 +27,7 @@ from vrag_ray.serving.backends import (
     LoggedEvent,
     Original,
     RetrieverState,
+    ServedAgents,
     UploadedFile,
 )
 from vrag_ray.serving.errors import NotReadyError
@@ -158,7 +159,7 @@ class HandleModel:
     async def ready(self) -> bool:
         return await _soon(self._agent.model_ready.remote(), "policy")
 
-    async def agents(self) -> tuple[str, ...]:
+    async def agents(self) -> ServedAgents:
         return await call_again(self._agent.agents.remote, "agent")
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:

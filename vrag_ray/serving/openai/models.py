@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vrag_ray.policies.registry import AgentName
+from vrag_ray.config import AgentName
 from vrag_ray.serving.backends import ModelBackend, RetrieverState, SearchBackend
 from vrag_ray.serving.errors import ApiError, NotReadyError
 
@@ -27,7 +27,7 @@ class ModelNotFoundError(ApiError):
 
 async def chat_models(model: ModelBackend) -> tuple[str, ...]:
     """The models that chat: agents, and the bare model where there is one."""
-    agents = await model.agents()
+    agents = (await model.agents()).names
     return (*agents, POLICY) if AgentName.VIMRAG in agents else agents
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.policies.registry import AgentName
+from vrag_ray.config import AgentName
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.references import InlinePicture, referenced
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, ImageContent, TextContent

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 
 from vrag_ray.types import PassageKind
 
-FinishReason = Literal["stop", "length", "tool_calls"]
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
 
 class _Outgoing(BaseModel):
@@ -89,7 +89,7 @@ class Said(_Sparse):
     annotations: tuple[Annotation, ...] | None = None
     evidence: tuple[Evidence, ...] | None = None
     notices: tuple[str, ...] | None = None
-    """What was degraded on the way to an agent's answer."""
+    """What was degraded on the way to an agent's answer, or what the model's server did not take."""
 
 
 class CachedTokens(_Outgoing):
@@ -153,8 +153,11 @@ class Model(_Outgoing):
 
 
 class ModelList(_Outgoing):
+    """``default_agent`` answers a run that names no agent."""
+
     object: Literal["list"] = "list"
     data: tuple[Model, ...]
+    default_agent: str
 
 
 class Embedding(_Outgoing):

@@ -10,7 +10,7 @@ from vrag_ray.agent.driver import EvidenceSource, Run
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
 from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
-from vrag_ray.policies.registry import UnknownAgentError, agent_spec
+from vrag_ray.policies.registry import UnknownAgentError, agent_spec, starting_agent
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.types import VragError
 
@@ -32,6 +32,7 @@ def make_run(
     """
     if request.picture is not None and picture is None:
         raise VragError("the picture of the question has not been decoded")
+    agent = request.agent or starting_agent(settings)
     wanted = {
         "max_steps": request.max_steps,
         "deadline_s": request.deadline_s,
@@ -41,7 +42,7 @@ def make_run(
     config = settings.agent.model_copy(update={k: v for k, v in wanted.items() if v is not None})
     try:
         spec = agent_spec(
-            request.agent,
+            agent,
             config,
             settings.corpus,
             model,
@@ -49,6 +50,7 @@ def make_run(
             session=run_id,
             thinking=request.thinking,
             with_picture=picture is not None,
+            has_model=settings.has_model,
             native_tools=settings.openai is not None and settings.vllm is None and settings.openai.native_tools,
         )
     except UnknownAgentError as error:
@@ -65,7 +67,7 @@ def make_run(
         source=source,
         config=config,
         clock=time.monotonic,
-        agent=request.agent,
+        agent=agent,
         filter=request.filter,
         picture=picture,
     )

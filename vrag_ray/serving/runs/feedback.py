@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.run_view.words import without_note
 from vrag_ray.client.schemas import Feedback, RatedRun, Rating
-from vrag_ray.policies.extractive.wording import DISCLOSURE
 from vrag_ray.serving.files import utc_now, write_atomically
 from vrag_ray.types import NotFoundError
 
@@ -53,7 +53,7 @@ def rated_run(record: RunRecord, feedback: Feedback) -> RatedRun:
     """What is to be kept. A run's own answer and pages count as right only where a reader liked them."""
     liked = feedback.rating is Rating.UP
     cited = [one for one in record.citations if one.page is not None and one.uri == record.citations[0].uri]
-    own = _MARK.sub("", record.answer.replace(DISCLOSURE, "")).strip()
+    own = _MARK.sub("", without_note(record.answer)).strip()
     return RatedRun(
         run_id=record.run_id,
         question=record.question,

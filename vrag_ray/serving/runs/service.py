@@ -55,7 +55,8 @@ class _Live:
 class RunService:
     """The runs of one replica, and what it can tell of those of others, which share its store.
 
-    ``make_run`` raises VragError for a request that no agent can take.
+    ``make_run`` raises VragError for a request that no agent can take. ``default_agent`` answers a request that names
+    no agent: runs, summaries and records name it.
     """
 
     def __init__(
@@ -65,16 +66,20 @@ class RunService:
         *,
         max_concurrent: int,
         default_deadline_s: float,
+        default_agent: str,
     ) -> None:
         self._store = store
         self._make_run = make_run
         self._max_concurrent = max_concurrent
         self._default_deadline_s = default_deadline_s
+        self._default_agent = default_agent
         self._live: dict[str, _Live] = {}
         self._finished: Counter[str] = Counter()
 
     def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
         """The id of a new run, or of the one that ``request.run_id`` names if it has the same question."""
+        agent = request.agent or self._default_agent
+        request = request.model_copy(update={"agent": agent})
         run_id = request.run_id or uuid.uuid4().hex
         if run_id in self._live or self._store.has(run_id) or self._store.live(run_id) is not None:
             return self._joined(run_id, request, picture)
@@ -84,7 +89,7 @@ class RunService:
         summary = RunSummary(
             run_id=run_id,
             question=request.question,
-            agent=request.agent,
+            agent=agent,
             collections=list(collection_names(request.collection)),
             picture_sha256=picture.sha256 if picture is not None else "",
             status="running",

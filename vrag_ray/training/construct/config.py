@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field, model_validator
 
-from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig, Section
-from vrag_ray.policies.registry import AgentName
+from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, OpenAiConfig, Section
 from vrag_ray.training.construct.filters import StructureLimits
 from vrag_ray.training.rewards.grader import AnswerScorer
 from vrag_ray.types import FamilyName

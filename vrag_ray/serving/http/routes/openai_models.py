@@ -13,10 +13,16 @@ router = APIRouter(prefix="/v1/models", tags=["openai"], responses=ERRORS)
 
 @router.get("", response_model=ModelList)
 async def list_models(gate: GateDep) -> ModelList:
-    """The agents that can be asked, the bare model where there is one, and the embedder."""
+    """The agents that can be asked, the bare model where there is one, and the embedder.
+
+    ``default_agent`` answers a run that names no agent.
+    """
     chat = await chat_models(gate.backends.model)
     embedder = (await gate.backends.search.states())[0].embedder_id
-    return ModelList(data=tuple(Model(id=name) for name in (*chat, *([embedder] if embedder else []))))
+    default = (await gate.backends.model.agents()).default
+    return ModelList(
+        data=tuple(Model(id=name) for name in (*chat, *([embedder] if embedder else []))), default_agent=default
+    )
 
 
 @router.get("/{model:path}", response_model=Model)
