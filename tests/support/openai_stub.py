@@ -18,7 +18,10 @@ from tests.support.loopback import QuietHandler, loopback_server
 
 @dataclass(frozen=True)
 class Say:
-    """One reply. ``cut_after`` breaks the connection after so many pieces; ``status`` refuses instead."""
+    """One reply. ``cut_after`` breaks the connection after so many pieces; ``status`` refuses instead, with ``body``.
+
+    ``chunks`` are sent in place of the text; ``whole`` is sent as one JSON object, without a stream.
+    """
 
     text: str = ""
     reasoning: str = ""
@@ -27,6 +30,9 @@ class Say:
     cut_after: int | None = None
     finish: str = "stop"
     delay_s: float = 0.0
+    body: str = json.dumps({"error": {"message": "the stub refuses", "type": "stub", "code": "no"}})
+    chunks: Sequence[dict[str, Any]] = ()
+    whole: dict[str, Any] | None = None
 
 
 Body = dict[str, Any]
@@ -71,8 +77,10 @@ def openai_stub(respond: Respond) -> Iterator[Stub]:
 
         def _reply(self, say: Say) -> None:
             if say.status != 200:
-                content = json.dumps({"error": {"message": "the stub refuses", "type": "stub", "code": "no"}}).encode()
-                self.send(content, "application/json", say.status)
+                self.send(say.body.encode(), "application/json", say.status)
+                return
+            if say.whole is not None:
+                self.send(json.dumps(say.whole).encode(), "application/json")
                 return
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
@@ -98,6 +106,11 @@ def _chunks(say: Say) -> Iterator[Body]:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
         return {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "stub", "choices": [choice]}
 
+    if say.chunks:
+        for delta in say.chunks:
+            yield chunk(delta)
+        yield chunk({}, say.finish)
+        return
     yield chunk({"role": "assistant", "content": ""})
     for piece in _pieces(say.reasoning):
         yield chunk({"reasoning_content": piece})

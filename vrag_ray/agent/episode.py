@@ -120,6 +120,7 @@ class Episode:
         last = self._need.prompt.must_answer
         self.steps += 1
         self._count(completion.usage)
+        self._notices |= dict.fromkeys(completion.notices)
         text = self._reply = storable(completion.text)
         reply = self._protocol.parse(text)
         think = "\n".join(one for one in (completion.reasoning.strip(), reply.think) if one)

@@ -25,6 +25,7 @@ from vrag_ray.client.evidence import HttpEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits, Sight, WatchedEvidence, WatchedModel
 from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, OpenAiConfig
+from vrag_ray.policies.llm.endpoint_quirks import SentFields
 from vrag_ray.policies.llm.openai_api import NO_KEY, OpenAiModel
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import agent_spec, wire_protocol
@@ -71,6 +72,7 @@ class HttpAgent(ABC):
             top_p=top_p,
             timeout_s=deadline_s,
         )
+        self._sent_fields = SentFields(endpoints.model_name)
         self._limits = ModelLimits.of_endpoint(self._model)
 
     @property
@@ -136,7 +138,7 @@ class HttpAgent(ABC):
     ) -> None:
         run_id = uuid.uuid4().hex
         async with (
-            aclosing(OpenAiModel(self._model)) as model,
+            aclosing(OpenAiModel(self._model, self._sent_fields)) as model,
             AsyncClient(self.gateway, api_key=self._endpoints.search_api_key) as client,
         ):
             watched = WatchedModel(model, told.put)

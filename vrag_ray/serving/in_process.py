@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vrag_ray.index.search.federated import FederatedRetriever
     from vrag_ray.index.search.retriever import Retriever, RetrieverStatus
     from vrag_ray.library.library import Library
+    from vrag_ray.policies.llm.openai_api import OpenAiModel
 
 
 KEPT_RUNS = 1_000
@@ -52,7 +53,11 @@ async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
     try:
         federated = FederatedRetriever(members, settings.index.candidates)
         await federated.member()
-        yield LocalSystem(settings, federated, library, pictures, await reranker_of(settings))
+        system = LocalSystem(settings, federated, library, pictures, await reranker_of(settings))
+        try:
+            yield system
+        finally:
+            await system.aclose()
     finally:
         pictures.close()
         library.close()
@@ -85,6 +90,12 @@ class LocalSystem:
         self._library = library
         self._reranker = reranker
         self._runs: dict[str, Run] = {}
+        self._model: OpenAiModel | None = None
+
+    async def aclose(self) -> None:
+        """Close its connections to the language model."""
+        if self._model is not None:
+            await self._model.aclose()
 
     async def status(self) -> RetrieverStatus:
         """Of the main collection."""
@@ -119,12 +130,14 @@ class LocalSystem:
             # Now, and not as a failed search of every step.
             await self._federated.check(collection_names(request.collection), filter=request.filter)
         source = LibraryEvidence(self._chosen(request.collection), self._library)
+        # Once, and only for questions: it remembers what its endpoint refuses, and importing the SDK takes a second.
+        self._model = self._model or endpoint_model(self._settings)
         run = make_run(
             request.run_id or uuid.uuid4().hex,
             request,
             self._settings,
             source,
-            endpoint_model(self._settings),
+            self._model,
             await self._pictures.question(request.picture),
         )
         self._runs[run.run_id] = run

@@ -19,7 +19,8 @@ class Completion:
     """What a policy said. ``token_ids`` and ``logprobs`` are empty where the policy has no tokens.
 
     ``reasoning`` holds thoughts that a server reports apart from the text. ``weights`` is the version of the weights
-    that spoke, "" where there are none to speak of. ``finish`` is ``stop`` or ``length``.
+    that spoke, "" where there are none to speak of. ``finish`` is ``stop``, ``length`` or ``content_filter``.
+    ``notices`` say what of the request its server did not take.
     """
 
     text: str
@@ -29,3 +30,4 @@ class Completion:
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
     usage: Mapping[str, int] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()

@@ -12,9 +12,10 @@ from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest, ModelLostError, Sampling
-from vrag_ray.types import Completion
+from vrag_ray.types import Completion, VragError
 
 logger = logging.getLogger(__name__)
+CUT_OUT = "content_filter"
 WAITS_S = (0.2, 1.0, 3.0)
 """Before each further try at a reply that was lost on the way."""
 
@@ -68,4 +69,6 @@ class ChatPolicy:
                     say(piece)
         if done is None:
             raise ModelLostError("the model broke off")
+        if done.finish == CUT_OUT:
+            raise VragError("the reply of the model was cut off by its server's content filter")
         return done

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import logging
 import os
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -15,20 +15,33 @@ from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.config import OpenAiConfig, ReplyConstraint
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
+from vrag_ray.policies.llm.endpoint_quirks import Refusal, SentFields, server_at
 from vrag_ray.policies.llm.reply_constraint import constraint_fields, constraint_of
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
-    from openai import APIStatusError
+    from httpx2 import Response
+    from openai import APIStatusError, AsyncStream
     from openai.types.chat import ChatCompletionChunk
 
+logger = logging.getLogger(__name__)
+SERVER_ERRORS = 500
 OF_THE_REQUEST = (400, 413, 422)
 """A refusal that another request may avoid: a prompt too long, a picture too large."""
 TOO_LARGE = 413
-TOO_LONG = ("context_length_exceeded", "maximum context length")
-"""How endpoints say that a prompt is too long: OpenAI's code, and vLLM's words."""
 NO_KEY = "EMPTY"
 """Sent where no key is set: servers of one's own want none, and the SDK insists on one."""
+FINISHES = ("length", "content_filter")
+"""Ends of a reply that are passed on as they are; every other one is ``stop``."""
+
+
+@dataclass(slots=True)
+class _Call:
+    """A function call as it comes in pieces."""
+
+    id: str
+    name: str = ""
+    arguments: str = ""
 
 
 @dataclass(slots=True)
@@ -37,35 +50,46 @@ class _Heard:
 
     text: list[str] = field(default_factory=list)
     reasoning: list[str] = field(default_factory=list)
-    calls: dict[int, list[str]] = field(default_factory=dict)
+    refusal: list[str] = field(default_factory=list)
+    calls: list[_Call] = field(default_factory=list)
+    open_calls: dict[int, _Call] = field(default_factory=dict)
+    """The call that goes on at each index of the stream."""
     finish: str = ""
     usage: dict[str, int] = field(default_factory=dict)
 
-    def completion(self) -> Completion:
+    def completion(self, notices: Sequence[str]) -> Completion:
         """Function calls become the text that the protocols read: one form, whichever way the model called."""
-        calls = [f"<tool_call>{_call_json(parts)}</tool_call>" for _, parts in sorted(self.calls.items())]
+        calls = [f"<tool_call>{_call_json(call.name, call.arguments)}</tool_call>" for call in self.calls]
         return Completion(
             text="".join([*self.text, *calls]),
             reasoning="".join(self.reasoning),
-            finish="length" if self.finish == "length" else "stop",
+            finish=self.finish if self.finish in FINISHES else "stop",
             usage=self.usage,
+            notices=tuple(notices),
         )
 
 
 class OpenAiModel:
-    """``ChatModel`` over HTTP. Before the first token the SDK retries with back-off; after it the reply is lost."""
+    """``ChatModel`` over HTTP. Before the first token the SDK retries with back-off; after it the reply is lost.
 
-    def __init__(self, config: OpenAiConfig) -> None:
-        from openai import AsyncOpenAI
+    A field that the endpoint refuses by name is left out or renamed, from then on, and ``Completion.notices`` say so.
+    """
+
+    def __init__(self, config: OpenAiConfig, sent_fields: SentFields | None = None) -> None:
+        """``sent_fields`` is what is known already of the fields that the endpoint takes."""
+        from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
         self._config = config
         self._constraint = config.constraint
+        self._server = server_at(config.base_url)
+        self._sent_fields = sent_fields or SentFields(config.model)
         # Made here and not at the first request: importing the SDK takes a second, in which no other run would move.
         self._client = AsyncOpenAI(
             base_url=config.base_url,
             api_key=config.api_key or os.environ.get(config.api_key_env) or NO_KEY,
             timeout=config.timeout_s,
             max_retries=config.retries,
+            http_client=DefaultAsyncHttpxClient(event_hooks={"response": [_settle]}),
         )
 
     async def aclose(self) -> None:
@@ -84,14 +108,15 @@ class OpenAiModel:
         heard = _Heard()
         began = False
         try:
-            async with aclosing(self._chunks(request)) as chunks:
-                async for chunk in chunks:
+            stream, notices = await self._opened(request)
+            async with stream:
+                async for chunk in _chunks(stream):
                     began = True
                     delta = _take(chunk, heard)
                     if delta is not None:
                         yield delta
         except openai.APIStatusError as error:
-            raise _kind(error)(f"{self._name} refuses ({error.status_code}): {_reason(error)}") from error
+            raise self._refused(error, request) from error
         except (openai.APIConnectionError, httpx.TransportError) as error:
             if began:
                 raise ModelLostError(f"{self._name} was lost in mid-reply ({type(error).__name__})") from error
@@ -100,9 +125,11 @@ class OpenAiModel:
             ) from error
         except openai.APIError as error:
             raise ModelLostError(f"{self._name} broke off: {error.message}") from error
+        if any(heard.refusal):
+            raise VragError(f"{self._name} declines to answer: {''.join(heard.refusal).strip()}")
         if not heard.finish:
             raise ModelLostError(f"{self._name} ended its stream in mid-reply")
-        yield heard.completion()
+        yield heard.completion(notices)
 
     @property
     def _name(self) -> str:
@@ -121,33 +148,56 @@ class OpenAiModel:
             self._constraint = await constraint_of(self._client)
         return self._constraint
 
-    async def _chunks(self, request: ChatRequest) -> AsyncGenerator[ChatCompletionChunk]:
-        from openai import AsyncStream
+    async def _opened(self, request: ChatRequest) -> tuple[AsyncStream[ChatCompletionChunk], tuple[str, ...]]:
+        """The reply, begun, and what there is to say of the fields that the endpoint did not take."""
+        from openai import APIStatusError, AsyncStream
         from openai.types.chat import ChatCompletionChunk
 
-        # Pictures make bodies of megabytes. Encoding one would hold every other run up, so it is left to a thread.
-        body = await asyncio.to_thread(self._body, request, await self._constraint_for(request))
-        stream = await self._client.post(
-            "/chat/completions",
-            cast_to=ChatCompletionChunk,
-            content=body,
-            options={"headers": {"Content-Type": "application/json"}},
-            stream=True,
-            stream_cls=AsyncStream[ChatCompletionChunk],
-        )
-        async with stream:
-            async for chunk in stream:
-                yield chunk
+        wanted = self._fields(request, await self._constraint_for(request))
+        renamed: list[str] = []
+        while True:
+            sent, dropped = self._sent_fields.fitted(wanted)
+            # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
+            body = await asyncio.to_thread(_body, sent, request.messages)
+            try:
+                stream = await self._client.post(
+                    "/chat/completions",
+                    cast_to=ChatCompletionChunk,
+                    content=body,
+                    options={"headers": {"Content-Type": "application/json"}},
+                    stream=True,
+                    stream_cls=AsyncStream[ChatCompletionChunk],
+                )
+            except APIStatusError as error:
+                refusal = _refusal(error)
+                learnt = self._sent_fields.learn(refusal, sent) if error.status_code in OF_THE_REQUEST else None
+                if learnt is None:
+                    raise
+                logger.warning("%s refuses a field: %s", self._name, refusal.words)
+                renamed.extend(learnt)
+            else:
+                return stream, (*renamed, *dropped)
 
-    def _body(self, request: ChatRequest, constraint: ReplyConstraint) -> bytes:
-        from pydantic_core import to_json
+    def _refused(self, error: APIStatusError, request: ChatRequest) -> VragError:
+        """What a refusal means to the caller."""
+        refusal = _refusal(error)
+        if refusal.is_blind and any(isinstance(part, ImagePart) for one in request.messages for part in one.parts):
+            return PromptRefusedError(
+                f"{self._name} takes no pictures ({refusal.words}): set openai.max_images to 0 and agent.evidence to "
+                "text"
+            )
+        kind: type[VragError] = ModelDownError if error.status_code not in OF_THE_REQUEST else VragError
+        if refusal.is_too_long or error.status_code == TOO_LARGE:
+            kind = PromptRefusedError
+        return kind(f"{self._name} refuses ({error.status_code}): {refusal.words}")
 
+    def _fields(self, request: ChatRequest, constraint: ReplyConstraint) -> dict[str, object]:
+        """All of the request's body but its messages."""
         config, sampling = self._config, request.sampling
         thinking = config.thinking if request.thinking is None else request.thinking
         body: dict[str, object] = {
             "model": request.adapter or config.model,
-            "messages": wire_messages(request.messages),
-            "max_tokens": sampling.max_tokens,
+            self._server.limit: sampling.max_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
             "temperature": config.temperature if sampling.temperature is None else sampling.temperature,
@@ -159,9 +209,44 @@ class OpenAiModel:
         if request.form is not None:
             body |= constraint_fields(constraint, request.form)
         if thinking is not None:
-            # DashScope reads the first, vLLM the second.
-            body |= {"enable_thinking": thinking, "chat_template_kwargs": {"enable_thinking": thinking}}
-        return to_json({name: value for name, value in body.items() if value is not None})
+            body |= self._server.thinking[thinking]
+        return {name: value for name, value in body.items() if value is not None}
+
+
+def _body(fields: Mapping[str, object], messages: Sequence[Message]) -> bytes:
+    from pydantic_core import to_json
+
+    return to_json({**fields, "messages": wire_messages(messages)})
+
+
+async def _settle(response: Response) -> None:
+    """Keep the SDK from repeating what would be refused again: servers answer 500 to a prompt that is too long, and to
+    pictures for a model without eyes."""
+    if response.status_code >= SERVER_ERRORS:
+        refusal = Refusal.of(response.status_code, (await response.aread()).decode(errors="replace"))
+        if refusal.is_too_long or refusal.is_blind:
+            response.headers["x-should-retry"] = "false"
+
+
+def _refusal(error: APIStatusError) -> Refusal:
+    return Refusal.of(error.status_code, error.response.text)
+
+
+async def _chunks(stream: AsyncStream[ChatCompletionChunk]) -> AsyncGenerator[ChatCompletionChunk]:
+    """The pieces of a reply; a server that does not stream sends all of it as one."""
+    from openai.types.chat import ChatCompletionChunk
+
+    if not stream.response.headers.get("content-type", "").startswith("application/json"):
+        async for chunk in stream:
+            yield chunk
+        return
+    whole = json.loads(await stream.response.aread())
+    choices = whole.get("choices") or [] if isinstance(whole, dict) else []
+    for choice in choices:
+        choice["delta"] = choice.pop("message", {})
+        for index, call in enumerate(choice["delta"].get("tool_calls") or []):
+            call.setdefault("index", index)
+    yield ChatCompletionChunk.model_validate(whole | {"object": "chat.completion.chunk"})
 
 
 def wire_messages(messages: Sequence[Message]) -> list[dict[str, object]]:
@@ -199,14 +284,20 @@ def _take(chunk: ChatCompletionChunk, heard: _Heard) -> Delta | None:
         return None
     choice = chunk.choices[0]
     heard.finish = choice.finish_reason or heard.finish
-    for call in choice.delta.tool_calls or ():
-        parts = heard.calls.setdefault(call.index, ["", ""])
-        if call.function is not None:
-            parts[0] += call.function.name or ""
-            parts[1] += call.function.arguments or ""
+    for piece in choice.delta.tool_calls or ():
+        call = heard.open_calls.get(piece.index)
+        if call is None or (piece.id and call.id and piece.id != call.id):
+            # A new id is a new call, also where a server gives all of them one index.
+            call = heard.open_calls[piece.index] = _Call(piece.id or "")
+            heard.calls.append(call)
+        call.id = call.id or piece.id or ""
+        if piece.function is not None:
+            call.name += piece.function.name or ""
+            call.arguments += piece.function.arguments or ""
     think, content = _reasoning(choice.delta.model_extra or {}), choice.delta.content or ""
     heard.reasoning.append(think)
     heard.text.append(content)
+    heard.refusal.append(choice.delta.refusal or "")
     return Delta(think, content) if think or content else None
 
 
@@ -216,19 +307,5 @@ def _reasoning(extra: dict[str, object]) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _call_json(parts: Sequence[str]) -> str:
-    name, arguments = parts
+def _call_json(name: str, arguments: str) -> str:
     return json.dumps({"name": name, "arguments": arguments or "{}"}, ensure_ascii=False).replace("<", "\\u003c")
-
-
-def _kind(error: APIStatusError) -> type[VragError]:
-    """What a refusal means to who asked."""
-    if error.status_code not in OF_THE_REQUEST:
-        return ModelDownError
-    too_long = error.status_code == TOO_LARGE or any(sign in str(error) for sign in TOO_LONG)
-    return PromptRefusedError if too_long else VragError
-
-
-def _reason(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return text[:300]

@@ -116,8 +116,14 @@ def _ending(whole: Completion, parser: ReasoningParser, heard: str, *, thought: 
         ToolCall(index=number, id=f"call_{uuid.uuid4().hex[:24]}", function=call)
         for number, call in enumerate(parser.calls)
     )
-    finish: FinishReason = "tool_calls" if calls else "length" if whole.finish == "length" else "stop"
-    said = Said(content=content or None, reasoning_content=think or None, tool_calls=calls or None)
+    cut: FinishReason = "content_filter" if whole.finish == "content_filter" else "stop"
+    finish: FinishReason = "tool_calls" if calls else "length" if whole.finish == "length" else cut
+    said = Said(
+        content=content or None,
+        reasoning_content=think or None,
+        tool_calls=calls or None,
+        notices=whole.notices or None,
+    )
     return Ending(said, finish, _usage(whole.usage), whole.weights)
 
 

@@ -16,6 +16,7 @@ from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from vrag_ray.policies.llm.chat_model import ChatModel
+    from vrag_ray.policies.llm.openai_api import OpenAiModel
 
 
 def make_run(
@@ -73,7 +74,7 @@ def make_run(
     )
 
 
-def endpoint_model(settings: Settings) -> ChatModel | None:
+def endpoint_model(settings: Settings) -> OpenAiModel | None:
     """The model behind ``settings.openai``; None where none is set."""
     if settings.openai is None:
         return None

@@ -60,23 +60,26 @@ class TwoExperts:
     async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  nobody watches a construction
         """Raises ``VragError`` when the expert whose turn it is cannot reply."""
         usage: Mapping[str, int] = {}
+        notices: tuple[str, ...] = ()
         found = shown_by_search(prompt)
         if found is not None and not prompt.must_answer:
             done = await self._grounder.complete(self._ordered(prompt, found), _unheard)
-            usage = done.usage
+            usage, notices = done.usage, done.notices
             text = self._crop(done, prompt)
             if text is not None:
                 self.turns = replace(self.turns, grounded=self.turns.grounded + 1)
-                return self._said(prompt, text, usage)
+                return self._said(prompt, text, usage, notices)
             self.turns = replace(self.turns, passed=self.turns.passed + 1)
         done = await self._planner.complete(prompt, _unheard)
         self.turns = replace(self.turns, planned=self.turns.planned + 1)
         both = {name: usage.get(name, 0) + done.usage.get(name, 0) for name in (*usage, *done.usage)}
-        return self._said(prompt, plain_form(self._protocol, done.text, done.reasoning), both)
+        return self._said(
+            prompt, plain_form(self._protocol, done.text, done.reasoning), both, (*notices, *done.notices)
+        )
 
-    def _said(self, prompt: Prompt, text: str, usage: Mapping[str, int]) -> Completion:
+    def _said(self, prompt: Prompt, text: str, usage: Mapping[str, int], notices: tuple[str, ...]) -> Completion:
         self.exchanges.append(Exchange(self._protocol.messages(prompt), text))
-        return Completion(text=text, usage=usage)
+        return Completion(text=text, usage=usage, notices=notices)
 
     def _ordered(self, prompt: Prompt, found: Sighting) -> Prompt:
         """The same prompt with the order to crop beside what the search brought."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, Field, ValidationError
 
 from vrag_ray.agent.chat import Message
 from vrag_ray.config import OpenAiConfig
+from vrag_ray.policies.llm.endpoint_quirks import Refusal, SentFields, server_at
 from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages
 from vrag_ray.types import VragError
 
@@ -38,6 +39,7 @@ class JudgeEndpoint:
         import openai
 
         self._endpoint = endpoint
+        self._fields = SentFields(endpoint.model)
         self._room = asyncio.Semaphore(concurrency)
         self._requests = 0
         self.calls = 0
@@ -68,7 +70,7 @@ class JudgeEndpoint:
         self.calls += 1
         try:
             async with self._room:
-                raw = await self._client.post("/chat/completions", cast_to=object, body=self.body(messages))
+                raw = await self._posted(self.body(messages))
         except openai.OpenAIError as error:
             reason = " ".join(str(error).split())[:SHOWN_CHARS]
             raise JudgeError(
@@ -82,6 +84,20 @@ class JudgeEndpoint:
             return ""
         return "" if choice.finish_reason == "length" else choice.message.content or ""
 
+    async def _posted(self, wanted: Mapping[str, object]) -> object:
+        """The reply to ``wanted``, without the fields that the endpoint refuses by name."""
+        import openai
+
+        while True:
+            body, _ = self._fields.fitted(wanted)
+            try:
+                return await self._client.post("/chat/completions", cast_to=object, body=body)
+            except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                refusal = Refusal.of(error.status_code, error.response.text)
+                if self._fields.learn(refusal, body) is None:
+                    raise
+                logger.warning("judge %s refuses a field: %s", self.model, refusal.words)
+
     def body(self, messages: Sequence[Message]) -> dict[str, object]:
         """Of the request, sampling included: what a reply is known by."""
         own = self._endpoint
@@ -94,8 +110,7 @@ class JudgeEndpoint:
         if own.top_p is not None:
             body["top_p"] = own.top_p
         if own.thinking is not None:
-            # DashScope reads the first, vLLM the second.
-            body |= {"enable_thinking": own.thinking, "chat_template_kwargs": {"enable_thinking": own.thinking}}
+            body |= server_at(own.base_url).thinking[own.thinking]
         return body
 
     async def _sent(self, request: httpx.Request) -> None:  # noqa: ARG002  the signature is httpx's
