@@ -130,10 +130,12 @@ class VRAG(HttpAgent):
         search_api_key: str | None = None,
         family: FamilyName | None = None,
         deadline_s: float = DEADLINE_S,
+        instruction: str | None = None,
     ) -> None:
         """As ``VimRAG``; the defaults of the addresses and of ``model_name`` are the original's.
 
-        ``generator`` decides what ``run`` gives.
+        ``generator`` decides what ``run`` gives. ``instruction`` is a file with what the model is told first, as
+        ``agent.instruction`` has it; without one, the words are this project's.
         """
         super().__init__(
             Endpoints(base_url, model_name, api_key, search_url, search_api_key),
@@ -146,6 +148,7 @@ class VRAG(HttpAgent):
         self.max_steps = max_steps
         self._family = family
         self._deadline_s = deadline_s
+        self._instruction = {AgentName.VRAG: instruction} if instruction is not None else None
         self.protocol()
 
     def config(self) -> AgentConfig:
@@ -153,7 +156,13 @@ class VRAG(HttpAgent):
             raise VragError(f"max_steps={self.max_steps}: at least one search comes before the answer")
         actions_and_answer = self.max_steps + 1
         return agent_config(
-            {"max_steps": actions_and_answer, "deadline_s": self._deadline_s, "family": self._family}, {}
+            {
+                "max_steps": actions_and_answer,
+                "deadline_s": self._deadline_s,
+                "family": self._family,
+                "instruction": self._instruction,
+            },
+            {},
         )
 
     def run(self, question: str) -> str | Generator[Step, None, Step]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from pathlib import Path
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from vrag_ray.config.section import Section
 from vrag_ray.types import FamilyName
@@ -16,6 +17,33 @@ class AgentName(StrEnum):
     EXTRACTIVE = "extractive"
     VIMRAG = "vimrag"
     VRAG = "vrag"
+
+
+class Instruction(Section):
+    """What a model is told first, from a file in place of the built-in text. A path alone is read at once, so that the
+    text travels with the settings to every process."""
+
+    file: str
+    text: str
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, value: object) -> object:
+        file = value.get("file") if isinstance(value, dict) and "text" not in value else value
+        return {"file": str(file), "text": _text_of(str(file))} if isinstance(file, str | Path) else value
+
+
+def _text_of(file: str) -> str:
+    """Without the newline with which editors end a file."""
+    try:
+        text = Path(file).expanduser().read_bytes().decode("utf-8")
+    except OSError as error:
+        raise ValueError(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not UTF-8: write the instruction anew in that encoding") from error
+    if not text.strip():
+        raise ValueError(f"{file} is empty: write the instruction into it, or leave the setting out")
+    return text.removesuffix("\n").removesuffix("\r")
 
 
 class EvidenceForm(StrEnum):
@@ -39,6 +67,10 @@ class EvidenceForm(StrEnum):
 class AgentConfig(Section):
     """Budgets of one run."""
 
+    instruction: dict[AgentName, Instruction] = Field(default={})
+    """A file for each agent whose instruction is not to be the built-in one, as that of a released checkpoint. In that
+    of ``vrag``, ``{question}`` stands for the question, which else follows it; in that of ``vimrag``, ``{tools}`` for
+    the list of its tools."""
     evidence: EvidenceForm = EvidenceForm.PICTURE
     """What a language model is given of found pages. ``extractive`` reads words in any case."""
     result_chars: int = Field(default=4_000, ge=300)
@@ -72,6 +104,18 @@ class AgentConfig(Section):
     """Pages that ``vrag`` is shown a search; the released checkpoint was trained on one."""
     abstain_below: float = 0.5
     """Evidence below this share of the question's informative words (IDF-weighted) is not an answer."""
+
+    @field_validator("instruction")
+    @classmethod
+    def _of_a_model(cls, instruction: dict[AgentName, Instruction]) -> dict[AgentName, Instruction]:
+        if AgentName.EXTRACTIVE in instruction:
+            raise ValueError("extractive asks no model and has no instruction: name vimrag or vrag")
+        return instruction
+
+    def instruction_of(self, agent: AgentName) -> str:
+        """The text that replaces the built-in instruction; "" where none does."""
+        given = self.instruction.get(agent)
+        return given.text if given is not None else ""
 
     @model_validator(mode="after")
     def _a_result_fits_beside_the_memory(self) -> AgentConfig:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from vrag_ray.agent.ports import Policy
 from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.protocols.graph_chat import TOOLS_PLACE
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.wire_protocol import PictureLimits, TextLimits, WireProtocol
 from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, EvidenceForm, Settings, VllmConfig
@@ -30,6 +31,17 @@ logger = logging.getLogger(__name__)
 
 FAMILY_OF_AGENT = {AgentName.VIMRAG: FamilyName.QWEN3_VL, AgentName.VRAG: FamilyName.QWEN2_5_VL}
 """Of a model behind an endpoint, which does not say of which family it is: those that the agents were made for."""
+
+
+INSTRUCTION_NAMES = {
+    AgentName.VIMRAG: ("add_search_node", "summarize_and_memorize", "add_answer_node"),
+    AgentName.VRAG: ("<search>", "<answer>"),
+}
+"""What an instruction has to name, or its model would never search and answer in the protocol's form."""
+
+
+class InstructionError(VragError):
+    """``agent.instruction`` of an agent lacks what its protocol needs."""
 
 
 class UnknownAgentError(VragError):
@@ -114,15 +126,17 @@ def wire_protocol(
     """The form in which ``agent`` speaks with its model, in serving and in training alike.
 
     ``limits`` are the model's; None for one that takes anything. ``with_picture``: the question came with one. Raises
-    PromptBudgetError where the agent's numbers make prompts that the model cannot take, or pictures that it cannot see.
+    PromptBudgetError where the agent's numbers make prompts that the model cannot take, or pictures that it cannot see,
+    and InstructionError for an instruction without what the protocol needs.
     """
+    instruction = _instruction(agent, config)
     family = family_of(agent, config)
     texts = TextLimits(config.result_chars, config.prompt_chars)
     tags = agent is AgentName.VRAG
     needs = PictureNeeds.of_tags(config) if tags else PictureNeeds.of_graph(config, family, corpus.limits.max_frames)
     shared = _shared(replace(needs, question=int(with_picture)), config, limits) if limits is not None else None
     if tags:
-        return TagsProtocol(config.tags_results, family, shared, config.evidence, texts)
+        return TagsProtocol(config.tags_results, family, shared, config.evidence, texts, instruction)
     return GraphProtocol(
         family=family,
         picture_pixels=config.picture_pixels,
@@ -132,7 +146,21 @@ def wire_protocol(
         limits=shared,
         evidence=config.evidence,
         texts=texts,
+        instruction=instruction,
     )
+
+
+def _instruction(agent: AgentName, config: AgentConfig) -> str:
+    text = config.instruction_of(agent)
+    listed = TOOLS_PLACE in text and agent is AgentName.VIMRAG
+    missing = [name for name in INSTRUCTION_NAMES[agent] if text and not listed and name not in text]
+    if missing:
+        place = f", or put {TOOLS_PLACE} where the tools are to be listed" if agent is AgentName.VIMRAG else ""
+        raise InstructionError(
+            f"agent.instruction.{agent}: {config.instruction[agent].file} does not name {', '.join(missing)}, and "
+            f"without that the model cannot know how to reply: name it{place}"
+        )
+    return text
 
 
 def _shared(needs: PictureNeeds, config: AgentConfig, limits: ModelLimits) -> PictureLimits | None:

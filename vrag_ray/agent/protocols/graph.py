@@ -54,6 +54,8 @@ class GraphProtocol:
     evidence: EvidenceForm = EvidenceForm.PICTURE
     texts: TextLimits = TEXT_LIMITS
     native_tools: bool = False
+    instruction: str = ""
+    """In place of the built-in rules."""
 
     @property
     def rules(self) -> Rules:
@@ -111,7 +113,13 @@ class GraphProtocol:
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
         form = graph_chat.ChatForm(
-            self.family, self.evidence, self.texts, self.views, self._question_view, self.native_tools
+            self.family,
+            self.evidence,
+            self.texts,
+            self.views,
+            self._question_view,
+            self.native_tools,
+            self.instruction,
         )
         return tuple(graph_chat.messages(prompt, form))
 

@@ -26,6 +26,7 @@ from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.types import FamilyName, PassageKind
 
+QUESTION_PLACE = "{question}"
 MIN_PATCHES, MAX_PATCHES = 256, 512
 SEARCH_DEPTH = 10
 """Hits among which the first unseen one is looked for."""
@@ -107,6 +108,8 @@ class TagsProtocol:
     limits: PictureLimits | None = None
     evidence: EvidenceForm = EvidenceForm.PICTURE
     texts: TextLimits = TEXT_LIMITS
+    instruction: str = ""
+    """In place of the built-in one; ``{question}`` in it stands for the question, which else follows it."""
 
     @property
     def rules(self) -> Rules:
@@ -184,7 +187,7 @@ class TagsProtocol:
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
         asked = question_parts(prompt, self._question_view, self.evidence)
-        messages = [Message.of(Role.USER, f"{self._instruction}\nQuestion: {prompt.question}", *asked)]
+        messages = [Message.of(Role.USER, self._opening(prompt.question), *asked)]
         words = given_words(prompt, self.texts) if self.evidence.has_text else None
         for number, turn in enumerate(prompt.turns):
             messages.append(Message.of(Role.ASSISTANT, turn.reply))
@@ -206,6 +209,11 @@ class TagsProtocol:
         elif prompt.turns and not self.evidence.has_pictures:
             # The released checkpoint, which sees, knows no such line.
             yield f"{_NEXT_BLIND} {prompt.question}"
+
+    def _opening(self, question: str) -> str:
+        if QUESTION_PLACE in self.instruction:
+            return self.instruction.replace(QUESTION_PLACE, question)
+        return f"{self.instruction or self._instruction}\nQuestion: {question}"
 
     @property
     def _instruction(self) -> str:
