@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vrag_ray.cli.main import main
 from vrag_ray.planning.plan import USABLE_CORES, USABLE_MEMORY, Need, plan
 from vrag_ray.planning.units import SPACES, Figure, Units, read_units
+from vrag_ray.training.model_shapes import EMBEDDERS
 from vrag_ray.types import VragError
 
 SMALL = Need(pages=10_000, space=SPACES["text-384"], qps=1)
@@ -51,6 +53,36 @@ def test_a_plan_keeps_what_it_promises(pages: float, qps: float, name: str, scan
     assert doubled.nodes >= made.nodes and doubled.memory_bytes > made.memory_bytes
 
 
+def test_every_worker_of_a_reinforcement_run_has_a_copy_of_the_collection():
+    alone = plan(SMALL, MEASURED)
+    trained = plan(dataclasses.replace(SMALL, replicas=2, rl_workers=8), MEASURED)
+    assert alone.rl_memory_bytes == 0
+    assert trained.rl_memory_bytes == pytest.approx(8 * alone.memory_bytes), "one copy a worker, not one a replica"
+
+
+def test_the_command_says_what_training_takes_beside_the_service(capsys: pytest.CaptureFixture[str]):
+    options = ["plan", "--pages", "10000", "--space", "qwen3-vl-2b", "--scanned", "0.5", "--rl-workers", "8"]
+    assert main(options) == 0
+    lines = capsys.readouterr().out.splitlines()
+    line = next(line for line in lines if line.startswith("training "))
+    assert line.endswith(
+        "GB of main memory for 8 copies, one a worker, beside the above, and on each worker's GPU 4.3 GB of "
+        "Qwen/Qwen3-VL-Embedding-2B (computed)"
+    )
+    assert next(line for line in lines if line.startswith("embedder ")).endswith(
+        "GB of a GPU for 8 pages of Qwen/Qwen3-VL-Embedding-2B at once (computed)"
+    )
+    assert main([*options, "--json"]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made["rl_gpu_bytes"] == 2 * EMBEDDERS["Qwen/Qwen3-VL-Embedding-2B"].parameters
+    assert made["rl_memory_bytes"] == pytest.approx(8 * made["memory_bytes"])
+
+
+@pytest.mark.parametrize("name", sorted(SPACES))
+def test_a_space_names_an_embedder_of_known_size_or_none(name: str):
+    assert SPACES[name].embedder in ("", *EMBEDDERS)
+
+
 def test_a_space_whose_embedder_was_not_measured_on_cores_gives_no_hours():
     assert plan(dataclasses.replace(SMALL, space=SPACES["colqwen2"]), MEASURED).ingest_s is None
 
@@ -63,7 +95,8 @@ def test_a_gpu_whose_speed_nobody_measured_gives_no_hours():
 
 
 @pytest.mark.parametrize(
-    ("field", "value"), [("pages", 0), ("qps", -1), ("scanned", 0), ("scanned", 1.5), ("shard_cores", 99)]
+    ("field", "value"),
+    [("rl_workers", -1), ("pages", 0), ("qps", -1), ("scanned", 0), ("scanned", 1.5), ("shard_cores", 99)],
 )
 def test_numbers_that_mean_nothing_are_refused(field: str, value: float):
     with pytest.raises(VragError):

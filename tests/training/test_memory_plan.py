@@ -22,11 +22,12 @@ from vrag_ray.training.memory_plan import (
     GIB,
     SCORED,
     WORKING,
+    embedding_phase,
     layer_bytes,
     memory_plan,
     preset_plan,
 )
-from vrag_ray.training.model_shapes import SHAPES, ModelShape
+from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES, TEXT_EMBEDDERS, ModelShape
 from vrag_ray.training.trainer.scorer import Scorer
 from vrag_ray.types import VragError
 
@@ -92,6 +93,30 @@ def test_a_model_of_unknown_size_is_refused() -> None:
         memory_plan(changed("lora-24gb", model={"path": "mine"}), CARDS[24])
 
 
+def test_every_worker_has_its_own_embedders_of_searches_on_its_gpu() -> None:
+    """They were not counted: a plan that just fits without them must not say that it fits."""
+    config = changed("lora-24gb")
+    plain = memory_plan(config, CARDS[24])
+    weights = 2 * EMBEDDERS["Qwen/Qwen3-VL-Embedding-8B"].parameters
+    searching = memory_plan(config, CARDS[24], ["Qwen/Qwen3-VL-Embedding-8B"])
+    assert plain.fits and not searching.fits
+    for without, having in zip(plain.phases, searching.phases, strict=True):
+        more = 0 if having.name == "start" else weights
+        assert having.total - without.total == pytest.approx(more, abs=1), having.name
+    environment = config.environment.model_copy(
+        update={"embedder": config.environment.embedder.model_copy(update={"name": "BAAI/bge-m3"})}
+    )
+    of_texts = memory_plan(config.model_copy(update={"environment": environment}), CARDS[24])
+    assert of_texts.peak.total - plain.peak.total == pytest.approx(2 * TEXT_EMBEDDERS["BAAI/bge-m3"], abs=1)
+
+
+def test_an_embedder_of_unknown_size_is_refused() -> None:
+    with pytest.raises(VragError, match="the size of the embedder mine is not known: choose from Qwen"):
+        memory_plan(changed("lora-24gb"), CARDS[24], ["mine"])
+    with pytest.raises(VragError, match="the size of the embedder BAAI/bge-m3 is not known: choose from Qwen"):
+        embedding_phase("BAAI/bge-m3", 8)
+
+
 def test_the_command_prints_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["train", "presets"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -121,7 +146,11 @@ def config_of(name: str) -> Any:
         "num_heads": 16,
         "out_hidden_size": shape.hidden,
     }
-    if "Qwen2.5" in name:
+    if "Qwen2-VL" in name:
+        config = transformers.Qwen2VLConfig
+        vision = {"depth": shape.vision.depth, "embed_dim": shape.vision.hidden, "num_heads": 16, "patch_size": 14}
+        vision |= {"mlp_ratio": shape.vision.intermediate // shape.vision.hidden, "hidden_size": shape.hidden}
+    elif "Qwen2.5" in name:
         config = transformers.Qwen2_5_VLConfig
         vision |= {"patch_size": 14}
     else:
@@ -145,6 +174,20 @@ def test_the_sizes_of_a_model_are_those_that_transformers_counts(name: str) -> N
     assert count(inner.visual) == shape.vision.parameters
     assert {count(block) for block in inner.language_model.layers} == {shape.block_parameters}
     assert {count(block) for block in inner.visual.blocks} == {shape.vision.block_parameters}
+
+
+@pytest.mark.parametrize("name", EMBEDDERS)
+def test_an_embedder_loads_as_many_parameters_as_planned(name: str) -> None:
+    """Of the class that the product loads."""
+    embedder = EMBEDDERS[name]
+    base = next(known for known, shape in SHAPES.items() if shape is embedder.shape)
+    with torch.device("meta"):
+        if "colqwen2" in name:
+            vlm = config_of(base).to_dict()
+            model = transformers.ColQwen2ForRetrieval(transformers.ColQwen2Config(vlm_config=vlm, embedding_dim=128))
+        else:
+            model = transformers.AutoModel.from_config(config_of(base))
+    assert count(model) == embedder.parameters
 
 
 def language_layers(name: str, layers: int) -> nn.Module:

@@ -78,6 +78,23 @@ class EmbedError(VragError):
     """This content cannot be embedded; the message says why. The others of its batch are."""
 
 
+@dataclass(frozen=True, slots=True)
+class Residence:
+    """Where an embedder's weights lie, ``cpu`` or ``cuda``, and their bytes."""
+
+    device: str
+    nbytes: int
+
+
+@runtime_checkable
+class Resident(Protocol):
+    """An embedder that knows where its weights lie; one of a user's factory need not."""
+
+    @property
+    def residence(self) -> Residence | None:
+        """None where the engine that holds the weights does not say."""
+
+
 @runtime_checkable
 class Embedder(Protocol):
     """Turns contents into unit vectors whose inner product is their similarity.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec, Residence
 from vrag_ray.embedding.engines.engine import Engine
 from vrag_ray.embedding.models.architecture import Architecture, Prompt, TokenVectors, unit_rows
 from vrag_ray.embedding.token_pooling import pool_patches
@@ -47,6 +47,10 @@ class ModelEmbedder:
     @property
     def pictures(self) -> PictureSpec | None:
         return self._architecture.pictures
+
+    @property
+    def residence(self) -> Residence | None:
+        return self._engine.residence
 
     def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
         with self._lock:

@@ -70,6 +70,11 @@ class CollectionEvidence(LibraryEvidence):
         return cls(retriever, library, reranked(settings, retriever, library, await reranker_of(settings)))
 
     @property
+    def retriever(self) -> ShardedRetriever:
+        """What searches the collection, with its shards and embedders."""
+        return self._retriever
+
+    @property
     def documents(self) -> Sequence[Document]:
         return self._retriever.collection.documents()
 
@@ -91,6 +96,10 @@ class CachedEvidence:
         self._searching: SingleFlight[tuple[str, int], SearchAnswer] = SingleFlight()
         self._drawn: SizedLRU[PictureRequest, Picture] = SizedLRU(KEPT_PICTURE_BYTES, lambda one: len(one.png))
         self._read: SizedLRU[tuple[str, str], PageText] = SizedLRU(KEPT)
+
+    @property
+    def retriever(self) -> ShardedRetriever:
+        return self._evidence.retriever
 
     @property
     def documents(self) -> Sequence[Document]:

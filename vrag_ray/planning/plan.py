@@ -33,6 +33,8 @@ class Need:
     gpus: int = 0
     replicas: int = 1
     """Of each shard: 2 and more go on when a node is lost."""
+    rl_workers: int = 0
+    """Workers of a reinforcement run that searches the collection: each opens it for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,8 @@ class Plan:
     ingest_s: float | None
     bound_by: str
     """What the number of nodes follows from: memory, latency or load."""
+    rl_memory_bytes: float
+    """Of main memory, for the copies of ``rl_workers``; beside what the nodes of the service have."""
 
 
 def plan(need: Need, units: Units) -> Plan:
@@ -98,6 +102,7 @@ def plan(need: Need, units: Units) -> Plan:
         disk_bytes=disk + need.pages * need.space.vector_bytes_per_page,
         ingest_s=need.pages / speed if speed is not None else None,
         bound_by=bound_by,
+        rl_memory_bytes=memory * need.rl_workers,
     )
 
 
@@ -105,6 +110,8 @@ def _check(need: Need) -> None:
     for name in ("pages", "qps", "latency_s", "node_memory_bytes", "node_cores", "shard_cores", "replicas"):
         if getattr(need, name) <= 0:
             raise VragError(f"{name} is {getattr(need, name):g}: give a number above 0")
+    if need.rl_workers < 0:
+        raise VragError(f"rl_workers is {need.rl_workers}: give 0 (no training) or more")
     if not 0 < need.scanned <= 1:
         raise VragError(
             f"scanned is {need.scanned:g}: give the fraction of rows that a search looks at, above 0 up to 1"

@@ -31,6 +31,8 @@ class SpaceSize(BaseModel):
     source: str
     is_measured_on_cores: bool = False
     """Whether ``Units.pages_per_core_s`` is the speed of its embedder."""
+    embedder: str = ""
+    """The published model that embeds its pages on a GPU, where its size is known."""
 
     @property
     def rows_per_page(self) -> float:
@@ -77,10 +79,30 @@ SPACES: dict[str, SpaceSize] = {
         is_measured_on_cores=True,
     ),
     "bge-m3": SpaceSize(vectors_per_page=2.67, dims=1024, source="model card: 1,024 dimensions; windows as text-384"),
-    "qwen3-vl-2b": SpaceSize(vectors_per_page=1, dims=2048, source="model card: one vector of 2,048 dimensions"),
-    "qwen3-vl-8b": SpaceSize(vectors_per_page=1, dims=4096, source="model card: one vector of 4,096 dimensions"),
+    "qwen3-vl-2b": SpaceSize(
+        vectors_per_page=1,
+        dims=2048,
+        source="model card: one vector of 2,048 dimensions",
+        embedder="Qwen/Qwen3-VL-Embedding-2B",
+    ),
+    "qwen3-vl-8b": SpaceSize(
+        vectors_per_page=1,
+        dims=4096,
+        source="model card: one vector of 4,096 dimensions",
+        embedder="Qwen/Qwen3-VL-Embedding-8B",
+    ),
+    "gve-7b": SpaceSize(
+        vectors_per_page=1,
+        dims=3584,
+        source="model card: one vector of 3,584 dimensions",
+        embedder="Alibaba-NLP/GVE-7B",
+    ),
     "colqwen2": SpaceSize(
-        vectors_per_page=768, dims=128, late=True, source="model card: at most 768 vectors of 128 dimensions"
+        vectors_per_page=768,
+        dims=128,
+        late=True,
+        source="model card: at most 768 vectors of 128 dimensions",
+        embedder="vidore/colqwen2-v1.0-hf",
     ),
 }
 

@@ -8,12 +8,12 @@ layers with grouped queries and a gated MLP; a test holds them against what torc
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vrag_ray.training.algorithms.algorithm import Credit
 from vrag_ray.training.config import ModelConfig, RLConfig, needs_of, preset_values
-from vrag_ray.training.model_shapes import SHAPES, ModelShape
+from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES, TEXT_EMBEDDERS, ModelShape
 from vrag_ray.training.trainer.scorer import CHUNK
 from vrag_ray.types import VragError
 
@@ -97,24 +97,72 @@ def preset_plan(name: str) -> MemoryPlan | None:
     return memory_plan(config, CARDS[size])
 
 
-def memory_plan(config: RLConfig, capacity: int) -> MemoryPlan:
-    """For colocated reinforcement learning on GPUs of ``capacity`` bytes. Raises VragError for an unknown model."""
+def memory_plan(config: RLConfig, capacity: int, spaces: Sequence[str] = ()) -> MemoryPlan:
+    """For colocated reinforcement learning on GPUs of ``capacity`` bytes.
+
+    ``spaces`` are the models of the collection's vector spaces beside the texts' own, which only the collection knows:
+    each worker loads its own copy of them and of ``environment.embedder`` on its GPU. Raises VragError for a model of
+    unknown size.
+    """
     shape = SHAPES.get(config.model.path)
     if shape is None:
         raise VragError(f"the sizes of {config.model.path} are not known: choose from {', '.join(SHAPES)}")
     trainer = Trainer(config, shape)
     engine = _engine(config, shape, capacity)
     resident, held = trainer.resident, {"overhead": float(OVERHEAD)}
+    # They are loaded after the engine, and stay.
+    held_later = {**held, "embedders of its searches": searching_bytes((config.environment.embedder.name, *spaces))}
     transfer = {"engine's weights": engine["weights"], "one weight, whole": trainer.whole_weight}
     phases = (
         Phase("start", {**resident, **held, "all weights, before they are spread": trainer.before_spreading}),
-        Phase("rollout", {**resident, **held, "engine": sum(engine.values()), "left gathered": trainer.left_gathered}),
-        Phase("update", {**resident, **held, **trainer.backward}),
-        Phase("optimiser", {**resident, **held, "gradients": trainer.gradients, "AdamW's copies": trainer.gradients}),
-        Phase("weights", {**resident, **held, **transfer, "left gathered": trainer.left_gathered}),
+        Phase(
+            "rollout",
+            {**resident, **held_later, "engine": sum(engine.values()), "left gathered": trainer.left_gathered},
+        ),
+        Phase("update", {**resident, **held_later, **trainer.backward}),
+        Phase(
+            "optimiser",
+            {**resident, **held_later, "gradients": trainer.gradients, "AdamW's copies": trainer.gradients},
+        ),
+        Phase("weights", {**resident, **held_later, **transfer, "left gathered": trainer.left_gathered}),
     )
     per_token = 2 * shape.layers * shape.keys * SIZES[config.rollout.engine.dtype]
     return MemoryPlan(capacity, phases, int(engine["cache"] // per_token), trainer.sample_tokens)
+
+
+def searching_bytes(models: Sequence[str]) -> float:
+    """Weights, in bfloat16, of the embedders that each worker of a training run loads on its GPU for its searches.
+
+    Queries come a few at a time: what their passes add is within ``OVERHEAD``. Raises VragError for a model of unknown
+    size.
+    """
+    parameters = {name: embedder.parameters for name, embedder in EMBEDDERS.items()} | TEXT_EMBEDDERS
+    unknown = [name for name in models if name not in parameters]
+    if unknown:
+        raise VragError(f"the size of the embedder {unknown[0]} is not known: choose from {', '.join(parameters)}")
+    return float(SIZES["bfloat16"] * sum(parameters[name] for name in models))
+
+
+def embedding_phase(model: str, batch: int) -> Phase:
+    """What a published embedder of pages takes of a GPU, in bfloat16, while it embeds ``batch`` of its largest pages.
+
+    The vision tower and the language layers work one after the other: the larger of the two passes counts. Raises
+    VragError for a model of unknown size.
+    """
+    embedder = EMBEDDERS.get(model)
+    if embedder is None:
+        raise VragError(f"the size of the embedder {model} is not known: choose from {', '.join(EMBEDDERS)}")
+    shape, size = embedder.shape, SIZES["bfloat16"]
+    tokens = batch * embedder.tokens
+    patches = tokens * shape.vision.merge
+    passes = FORWARD * max(layer_bytes(shape, size) * tokens, vision_block_bytes(shape, size) * patches)
+    parts = {
+        "weights": float(embedder.parameters * size),
+        "pixels": float(shape.vision.channels * (SIZES["float32"] + size) * patches),
+        "the layer at work": SLACK * passes,
+        "overhead": float(OVERHEAD),
+    }
+    return Phase("embedding", parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
 from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.rollout import Task, chosen, rollouts
 from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
+from vrag_ray.training.rollout.search_copies import copies_line, search_copy
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
 from vrag_ray.training.run.storage import RunStorage, local_copy
 from vrag_ray.training.trainer.learner import Learner, Update
@@ -109,8 +110,10 @@ class Session:
             config, storage, worker, environment, ChatFormat(worker.source), backend, learner, log, StepTimer()
         )
         await backend.load_weights(full_weights(worker.model), str(session.first))
+        copies = worker.ranks.gathered(search_copy(environment.evidence.retriever, config.environment.index))
         if log is not None:
             log.rewind(session.first)
+            log.note(copies_line(copies))
         return session
 
     @property

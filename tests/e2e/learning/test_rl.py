@@ -27,7 +27,9 @@ def trained(place: Place, tuned: Path) -> Path:
     told: list[str] = []
     final = train_rl(place.rl(tuned / "final"), told.append)
     assert told[0] == f"everything of this run: {place.root / 'runs/rl'}"
-    assert [line.split(":")[0] for line in told[1:]] == [f"step {step}/{STEPS}" for step in (0, 1, 2, 3, 3)]
+    assert told[1].startswith(f"searches: each of {WORKERS} workers opens the collection and its embedders for itself")
+    assert "in main memory" in told[1]
+    assert [line.split(":")[0] for line in told[2:]] == [f"step {step}/{STEPS}" for step in (0, 1, 2, 3, 3)]
     return Path(final).parent
 
 
@@ -159,7 +161,8 @@ def test_adapters_learn_from_what_a_served_policy_says_and_all_of_it_is_in_an_ob
     )
     told: list[str] = []
     assert train_rl(config, told.append) == bucket.uri("runs/served/final")
-    assert [line.split(":")[0] for line in told[1:]] == [f"step {step}/2" for step in (0, 1, 2, 2)]
+    assert told[1].startswith("searches: ")
+    assert [line.split(":")[0] for line in told[2:]] == [f"step {step}/2" for step in (0, 1, 2, 2)]
     written = bucket.files("runs/served")
     assert not any(name.startswith("serving/") and name != "serving/" for name in written), (
         "weights handed over are not left behind"

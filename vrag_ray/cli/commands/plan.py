@@ -15,7 +15,7 @@ from vrag_ray.cli.options import JsonFlag
 def plan(
     pages: Annotated[float, typer.Option(help="Pages in the collection; 1e8 is taken.")],
     space: Annotated[
-        str, typer.Option(help="What a page becomes: text-384, bge-m3, qwen3-vl-2b, qwen3-vl-8b or colqwen2.")
+        str, typer.Option(help="What a page becomes: text-384, bge-m3, qwen3-vl-2b, qwen3-vl-8b, gve-7b or colqwen2.")
     ] = "text-384",
     qps: Annotated[float, typer.Option(help="Searches a second.")] = 10.0,
     latency_ms: Annotated[float, typer.Option(help="What one scan of a shard may take.")] = 500.0,
@@ -25,6 +25,10 @@ def plan(
     shard_cores: Annotated[int, typer.Option(help="Cores of a shard (`index.threads`).")] = 4,
     replicas: Annotated[int, typer.Option(help="Copies of each shard; 2 survive a lost node.")] = 1,
     gpus: Annotated[int, typer.Option(help="GPUs that embed; 0: the nodes' cores do.")] = 0,
+    batch: Annotated[int, typer.Option(help="Pages that a GPU embeds at once.")] = 8,
+    rl_workers: Annotated[
+        int, typer.Option(help="Workers of a `vrag train rl` that searches it; each has its own copy.")
+    ] = 0,
     stragglers: Annotated[float, typer.Option(help="Part of the scans that take ten times as long.")] = 0.01,
     units: Annotated[Path | None, typer.Option(help="JSON file of unit figures with their sources.")] = None,
     as_json: JsonFlag = False,
@@ -33,6 +37,7 @@ def plan(
     from vrag_ray.planning.plan import Need
     from vrag_ray.planning.plan import plan as planned
     from vrag_ray.planning.units import SPACES, read_units
+    from vrag_ray.training.memory_plan import embedding_phase, searching_bytes
     from vrag_ray.types import VragError
 
     if space not in SPACES:
@@ -49,11 +54,22 @@ def plan(
         shard_cores=shard_cores,
         gpus=gpus,
         replicas=replicas,
+        rl_workers=rl_workers,
     )
+    embedder = need.space.embedder
+    embedding_bytes = embedding_phase(embedder, batch).total if embedder else None
+    rl_gpu_bytes = searching_bytes([embedder]) if embedder else 0.0
     made = planned(need, figures)
     median, slowest = _waits(made.shards, replicas, made.scan_s, qps, stragglers)
     if as_json:
-        told = {**asdict(made), "p50_s": median, "p99_s": slowest, "units": figures.model_dump()}
+        told = {
+            **asdict(made),
+            "embedding_bytes": embedding_bytes,
+            "rl_gpu_bytes": rl_gpu_bytes if rl_workers else 0.0,
+            "p50_s": median,
+            "p99_s": slowest,
+            "units": figures.model_dump(),
+        }
         typer.echo(json.dumps(told))
         return
     unknown = "not known: nobody measured this embedder; give --gpus and pages_per_gpu_s in --units"
@@ -70,6 +86,19 @@ def plan(
         ("storage", f"{made.disk_bytes / 1e9:,.1f} GB"),
         ("ingest", ingest),
     ]
+    if embedding_bytes is not None:
+        lines.append(
+            ("embedder", f"{embedding_bytes / 1e9:,.1f} GB of a GPU for {batch} pages of {embedder} at once (computed)")
+        )
+    if rl_workers:
+        on_gpu = f", and on each worker's GPU {rl_gpu_bytes / 1e9:,.1f} GB of {embedder} (computed)" if embedder else ""
+        lines.append(
+            (
+                "training",
+                f"{made.rl_memory_bytes / 1e9:,.1f} GB of main memory for {rl_workers} copies, one a worker, beside "
+                f"the above{on_gpu}",
+            )
+        )
     for name, text in lines:
         typer.echo(f"{name:8} {text}")
     typer.echo("\nFrom these figures (replace them with --units):")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import EmbedError, Modality
+from vrag_ray.embedding.base import EmbedError, Modality, Residence
 from vrag_ray.embedding.models.architecture import Architecture, Inputs, Prompt, TokenVectors
 from vrag_ray.embedding.runtime import chosen_device, chosen_dtype, is_out_of_memory
 
@@ -19,6 +19,10 @@ class Engine(Protocol):
 
     @property
     def lacks(self) -> frozenset[Modality]: ...
+
+    @property
+    def residence(self) -> Residence | None:
+        """Where the weights lie; None where that is not known."""
 
     def run(self, prompts: Sequence[Prompt]) -> list[TokenVectors | EmbedError]:
         """One result each, in order."""
@@ -43,6 +47,11 @@ class TransformersEngine:
         self._model = architecture.load(chosen_dtype(config.dtype, device))
         self._model.train(mode=False)
         Module.to(self._model, device)
+
+    @property
+    def residence(self) -> Residence:
+        # ``parameters`` names a tied weight once.
+        return Residence(self._device, sum(weight.nbytes for weight in self._model.parameters()))
 
     def run(self, prompts: Sequence[Prompt]) -> list[TokenVectors | EmbedError]:
         try:

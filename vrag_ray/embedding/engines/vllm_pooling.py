@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import EmbedError, Modality
+from vrag_ray.embedding.base import EmbedError, Modality, Residence
 from vrag_ray.embedding.models.architecture import Architecture, Prompt, TokenVectors, VllmPlan, as_array
 from vrag_ray.embedding.models.qwen_vl import frames_array
 from vrag_ray.embedding.runtime import chosen_device, chosen_dtype
@@ -47,6 +47,7 @@ class VllmEngine:
         self._architecture = architecture
         self._plan = plan
         self.lacks = plan.lacks
+        self.residence: Residence | None = None
         self._device = chosen_device(config.device)
         self._llm = _started(architecture, plan, config, self._device)
 

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors, texts_of
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, Residence, single_vectors, texts_of
 from vrag_ray.embedding.minilm.minilm_graph import HIDDEN, INPUT, MAX_TOKENS, build_session
 from vrag_ray.embedding.minilm.weights import MODEL_SHA256, MiniLmWeights
 from vrag_ray.embedding.words import encodable, is_latin
@@ -40,6 +40,7 @@ class TextEmbedder:
         self._tokenizer.enable_truncation(MAX_TOKENS)
         self._unknown = self._tokenizer.token_to_id("[UNK]")
         self._session = build_session(weights.tensors)
+        self.residence = Residence("cpu", sum(tensor.nbytes for tensor in weights.tensors.values()))
 
     def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Share of the wordpieces that are words to this English model: known ones of Latin letters and digits.

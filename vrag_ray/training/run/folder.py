@@ -73,6 +73,10 @@ class RunFolder:
         """A line for who watches; ``told`` reads them."""
         self._storage.append(TOLD, f"step {step}/{steps}: {words}\n".encode())
 
+    def note(self, words: str) -> None:
+        """A line that belongs to no step."""
+        self._storage.append(TOLD, f"{words}\n".encode())
+
     def close(self) -> None:
         self._board.close()
         self._open.close()
