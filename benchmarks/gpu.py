@@ -1,111 +1,130 @@
-"""What only a GPU can show, in one table: exact search on the card against main memory, and embedding by both engines.
+"""What only a GPU can show, in one table: embedders, search and optimiser steps at real size, with random weights.
 
-    python benchmarks/gpu.py [--model FOLDER_OR_HUB_ID]
+    python benchmarks/gpu.py --out FOLDER [--only PART ...] [--minutes 9]
 
-Where there is no GPU, or FAISS is the CPU wheel, it says so and measures nothing.
+Nothing is downloaded, and Ray, vLLM, FAISS and Arrow are not needed; docs/results/gpu.md says what is. Parts run in the
+order of their worth, each in its own process with a time limit. FOLDER/gpu.md and gpu.json are written after every row,
+and the same FOLDER goes on after the parts that ended in it. ``--tiny`` runs all of it on small models, on the CPU too.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import os
+import sys
 import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+# ``benchmarks.…`` is found from the repository's root, which Python does not look in for a script below it.
+ROOT = str(Path(__file__).resolve().parents[1])
+sys.path[0] = ROOT
 
-from vrag_ray.config import Engine, SpaceConfig
-from vrag_ray.embedding.base import Content, Embedding
-from vrag_ray.embedding.registry import space_embedder
-from vrag_ray.index.shards.flat_index import FlatIndex
-from vrag_ray.index.shards.shard_rows import ShardRows
-from vrag_ray.types import VragError
-
-K = 10
-ROUNDS = 20
-SENTENCE = "the harbour took more shore power in the second quarter than in the year before"
+from benchmarks.card.embedders import embed_pages
+from benchmarks.card.runner import Part, Row, Setup, Table, run_parts
+from benchmarks.card.search import engines, exact_search, faiss_search, max_sim
+from benchmarks.card.training import optimiser_step
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--vectors", type=int, default=1_000_000)
-    parser.add_argument("--dim", type=int, default=1024)
-    parser.add_argument("--model", help="an embedder of single vectors: measured with transformers and with vLLM")
-    parser.add_argument("--texts", type=int, default=512)
-    arguments = parser.parse_args()
-    missing = _missing()
-    if missing:
-        print(f"nothing was measured: {missing}")
-        return
-    print("| what | main memory | GPU | ratio | same results |")
-    print("|---|---|---|---|---|")
-    _search(arguments.vectors, arguments.dim)
-    if arguments.model:
-        _embedding(arguments.model, arguments.texts)
-
-
-def _missing() -> str:
+def the_card(setup: Setup) -> Iterator[Row]:
+    """What every other figure is to be held against."""
     import torch
 
-    from vrag_ray.index.shards.faiss_library import load_faiss
-
-    if not torch.cuda.is_available():
-        return "PyTorch sees no GPU here"
-    if load_faiss().get_num_gpus() == 0:
-        return "FAISS sees no GPU: install the extra `gpu`, which brings the wheel faiss-gpu"
-    return ""
-
-
-def _search(count: int, dim: int) -> None:
-    chance = np.random.default_rng(0)
-    vectors = chance.standard_normal((count, dim), dtype=np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    stored = vectors.astype(np.float16)
-    rows = ShardRows.of(
-        [f"{n:024x}:p1:w0" for n in range(count)], [f"{n:064x}" for n in range(count)], ["page"] * count, ["{}"] * count
+    if setup.device == "cuda":
+        card = torch.cuda.get_device_properties(0)
+        yield Row(card.name, card.total_memory / 1e9, "GB", remark=f"torch {torch.__version__}")
+    else:
+        yield Row("no card", remark=f"torch {torch.__version__}, {torch.get_num_threads()} threads")
+    side = 256 if setup.tiny else 8192
+    dtype = torch.bfloat16
+    left, right = (torch.randn((side, side), device=setup.device, dtype=dtype) for _ in range(2))
+    yield Row(
+        f"product of {side} x {side} in bfloat16", 2 * side**3 / _seconds(lambda: left @ right, setup) / 1e12, "TFLOP/s"
     )
-    in_memory, on_card = FlatIndex(rows, stored, threads=16), FlatIndex(rows, stored, gpu_temp_mb=256)
-    for batch in (1, 16, 256):
-        queries = chance.standard_normal((batch, dim), dtype=np.float32)
-        slow, fast = (_milliseconds(index, queries) for index in (in_memory, on_card))
-        pairs = zip(in_memory.search(queries, K), on_card.search(queries, K), strict=True)
-        same = statistics.mean(len({o.id for o in a} & {o.id for o in b}) / K for a, b in pairs)
-        print(
-            f"| {count:,} x {dim}, {batch} queries | {slow:.1f} ms | {fast:.1f} ms | {slow / fast:.1f} | {same:.4f} |"
-        )
+    values = torch.empty(1 << (18 if setup.tiny else 30), device=setup.device, dtype=torch.uint8)
+    yield Row("copy, read and written", 2 * len(values) / _seconds(values.clone, setup) / 1e12, "TB/s")
 
 
-def _embedding(model: str, texts: int) -> None:
-    chance = np.random.default_rng(1)
-    contents = [Content(" ".join(chance.choice(SENTENCE.split(), 60))) for _ in range(texts)]
-    found: dict[Engine, tuple[float, NDArray[np.float32]]] = {}
-    for engine in Engine:
-        try:
-            embedder = space_embedder(SpaceConfig(model=model, engine=engine, device="cuda", batch=32))
-        except VragError as error:
-            print(f"| {model} by {engine} | | not measured: {error} | | |")
-            continue
-        embedder.embed_passages(contents[:32])
-        began = time.perf_counter()
-        embedded = embedder.embed_passages(contents)
-        seconds = time.perf_counter() - began
-        vectors = np.concatenate([one.vectors for one in embedded if isinstance(one, Embedding)])
-        found[engine] = (texts / seconds, vectors)
-        print(f"| {model} by {engine} | | {texts / seconds:.0f} texts/s | | |")
-    if len(found) == 2:
-        (_, ours), (_, theirs) = found.values()
-        print(f"| lowest cosine between the engines | | {float((ours * theirs).sum(axis=1).min()):.6f} | | |")
+def _seconds(run: object, setup: Setup, rounds: int = 10) -> float:
+    from benchmarks.card.models import wait
+
+    assert callable(run)
+    for _ in range(3):
+        run()
+    wait(setup.device)
+    began = time.perf_counter()
+    for _ in range(rounds):
+        run()
+    wait(setup.device)
+    return (time.perf_counter() - began) / rounds
 
 
-def _milliseconds(index: FlatIndex, queries: NDArray[np.float32]) -> float:
-    index.search(queries, K)
-    taken = []
-    for _ in range(ROUNDS):
-        began = time.perf_counter()
-        index.search(queries, K)
-        taken.append((time.perf_counter() - began) * 1e3)
-    return statistics.median(taken)
+PARTS = (
+    Part("card", 30, the_card),
+    Part("embed-qwen3-vl-2b", 75, partial(embed_pages, space="qwen3-vl-2b")),
+    Part("lora-2b", 75, partial(optimiser_step, part="lora-2b")),
+    Part("maxsim", 75, max_sim),
+    Part("embed-colqwen2", 75, partial(embed_pages, space="colqwen2")),
+    Part("lora-7b", 100, partial(optimiser_step, part="lora-7b")),
+    Part("embed-gve-7b", 75, partial(embed_pages, space="gve-7b")),
+    Part("full-2b", 100, partial(optimiser_step, part="full-2b")),
+    Part("embed-qwen3-vl-8b", 100, partial(embed_pages, space="qwen3-vl-8b")),
+    Part("search", 75, exact_search),
+    Part("full-7b", 120, partial(optimiser_step, part="full-7b")),
+    Part("full-7b-bf16", 100, partial(optimiser_step, part="full-7b-bf16")),
+    Part("faiss", 120, faiss_search),
+    Part("engines", 240, engines),
+)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    names = [part.name for part in PARTS]
+    parser.add_argument("--out", type=Path, default=Path("gpu-results"), help="where the table goes")
+    parser.add_argument(
+        "--only", nargs="+", choices=names, default=names, metavar="PART", help=f"of {', '.join(names)}"
+    )
+    parser.add_argument("--minutes", type=float, default=9.0, help="for all parts together")
+    parser.add_argument(
+        "--tiny", action="store_true", help="small models: shows that the script works, measures nothing"
+    )
+    parser.add_argument("--model", default="", help="a text embedder, for the part `engines`")
+    parser.add_argument("--join", type=Path, nargs="+", default=[], help="gpu.json of earlier runs, to print one table")
+    chosen = parser.parse_args()
+    if chosen.join:
+        return _joined(chosen.join)
+    # Processes of the parts import this package, from whatever folder they are started.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
+    device = "cuda" if _has_card() else "cpu"
+    if device == "cpu" and not chosen.tiny:
+        print("nothing was measured: PyTorch sees no GPU here (--tiny tries the script on the CPU)")
+        return 0
+    where = "small models of a dry run: the figures mean nothing" if chosen.tiny else "random weights of real size"
+    table = Table.open(chosen.out, f"Measured with `benchmarks/gpu.py`, {where}.")
+    parts = [part for part in PARTS if part.name in chosen.only]
+    setup = Setup(device, chosen.tiny, chosen.out.absolute(), chosen.model)
+    whole = run_parts(parts, setup, table, seconds=60 * chosen.minutes, tell=lambda text: print(text, flush=True))
+    print(f"\n{table}\n\n{table.out / 'gpu.md'}")
+    return 0 if whole else 1
+
+
+def _has_card() -> bool:
+    """Asked in a process of its own: one that has asked CUDA cannot give it to its children."""
+    import subprocess
+
+    asked = "import torch; print(torch.cuda.is_available())"
+    answer = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=False)
+    return answer.stdout.strip() == "True"
+
+
+def _joined(files: list[Path]) -> int:
+    table = Table(files[0].parent, "")
+    for file in files:
+        table.take(file)
+    print(table)
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

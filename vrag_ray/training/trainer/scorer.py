@@ -141,7 +141,11 @@ def load_model(config: ModelConfig, folder: str) -> PreTrainedModel:
     from transformers import AutoModelForImageTextToText
 
     load: Callable[..., PreTrainedModel] = AutoModelForImageTextToText.from_pretrained
-    model = load(folder, dtype=getattr(torch, config.dtype))
+    return prepared(load(folder, dtype=getattr(torch, config.dtype)), config, folder)
+
+
+def prepared(model: PreTrainedModel, config: ModelConfig, name: str) -> PreTrainedModel:
+    """``model``, called ``name`` in errors, as it is trained: what ``config`` freezes, and when it computes again."""
     if config.freeze_vision:
         model.model.visual.requires_grad_(False)
     if config.gradient_checkpointing:
@@ -149,7 +153,7 @@ def load_model(config: ModelConfig, folder: str) -> PreTrainedModel:
     # Activations are computed anew only in training mode. There is no dropout: the sampler has none either.
     model.train(config.gradient_checkpointing)
     if model.config.get_text_config().attention_dropout:
-        raise VragError(f"{folder} has attention_dropout: set it to 0, because the sampler samples without")
+        raise VragError(f"{name} has attention_dropout: set it to 0, because the sampler samples without")
     return model
 
 

@@ -1,0 +1,149 @@
+"""How fast the product's own embedders are on a card, and what they take of it, against what was computed."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.card.models import (
+    QWEN3_2B,
+    QWEN3_8B,
+    QWEN25_7B,
+    Built,
+    late_embedder,
+    page_embedder,
+    page_png,
+    peak_bytes,
+    released_memory,
+    wait,
+)
+from benchmarks.card.runner import Row, Setup
+from vrag_ray.config import SpaceConfig
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, PictureSpec
+from vrag_ray.embedding.engines.engine import TransformersEngine
+from vrag_ray.embedding.model_embedder import ModelEmbedder
+from vrag_ray.embedding.models.catalog import architecture_of
+from vrag_ray.embedding.pictures import fitted_to
+from vrag_ray.embedding.source import find_model
+from vrag_ray.training.memory_plan import OVERHEAD, embedding_phase
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel
+
+BATCHES = (8, 32)
+"""Pages at once: as a space has it by default, and more."""
+LEAST_S, MOST_PAGES = 8.0, 256
+TINY_PIXELS = 64 * 32 * 32
+GB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class PageModel:
+    """``space`` is its name in ``vrag plan``, ``published`` that of its sizes in the memory plan."""
+
+    space: str
+    published: str
+    build: Callable[[Path, bool], Built]
+
+
+PAGE_MODELS = (
+    PageModel("qwen3-vl-2b", "Qwen/Qwen3-VL-Embedding-2B", lambda to, tiny: page_embedder(to, QWEN3_2B, tiny=tiny)),
+    PageModel("colqwen2", "vidore/colqwen2-v1.0-hf", lambda to, tiny: late_embedder(to, tiny=tiny)),
+    PageModel("gve-7b", "Alibaba-NLP/GVE-7B", lambda to, tiny: page_embedder(to, QWEN25_7B, tiny=tiny)),
+    PageModel("qwen3-vl-8b", "Qwen/Qwen3-VL-Embedding-8B", lambda to, tiny: page_embedder(to, QWEN3_8B, tiny=tiny)),
+)
+
+
+def embed_pages(setup: Setup, space: str) -> Iterator[Row]:
+    """Pages a second, peak memory, and whether a page's vectors depend on its batch, of one embedder in bfloat16."""
+    page_model = next(known for known in PAGE_MODELS if known.space == space)
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        built = page_model.build(Path(folder), setup.tiny)
+        embedder, model = _embedder(built, setup, batch=1)
+        yield Row("weights drawn and loaded", time.perf_counter() - began, "s")
+        computed = None if setup.tiny else embedding_phase(page_model.published, 1).parts["weights"] / GB
+        nbytes = sum(weight.nbytes for weight in model.parameters())
+        yield Row("weights", nbytes / GB, "GB", computed)
+        spec = embedder.pictures
+        assert spec is not None
+        most = 8 if setup.tiny else MOST_PAGES
+        pages = _pages(spec, 4 if setup.tiny else 16)
+        alone = _vectors(embedder.embed_passages(pages[:4]))
+        for batch in (2, 4) if setup.tiny else BATCHES:
+            embedder, _ = _embedder(built, setup, batch=batch, model=model)
+            yield from _speed(embedder, pages, batch, most, setup, page_model)
+        together = _vectors(embedder.embed_passages(pages))[: len(alone)]
+        lowest = min(float((one * other).sum(axis=1).min()) for one, other in zip(alone, together, strict=True))
+        yield Row("lowest cosine of a vector alone and in a batch", lowest, "")
+
+
+def _speed(
+    embedder: ModelEmbedder, pages: Sequence[Content], batch: int, most: int, setup: Setup, page_model: PageModel
+) -> Iterator[Row]:
+    released_memory(setup.device)
+    embedder.embed_passages(pages[:batch])
+    wait(setup.device)
+    done, began = 0, time.perf_counter()
+    while done < most and (done == 0 or time.perf_counter() - began < LEAST_S):
+        chosen = [pages[(done + place) % len(pages)] for place in range(batch)]
+        wrong = [one for one in embedder.embed_passages(chosen) if isinstance(one, EmbedError)]
+        if wrong:
+            yield Row(f"batch {batch}", remark=str(wrong[0])[:200])
+            return
+        done += batch
+    speed = done / (time.perf_counter() - began)
+    yield Row(f"A4 pages, {batch} at once", speed, "pages/s", remark="with the processor, in one process")
+    peak = peak_bytes(setup.device)
+    computed = None
+    if not setup.tiny:
+        # The memory plan counts CUDA's own part too, which torch does not see.
+        computed = (embedding_phase(page_model.published, batch).total - OVERHEAD) / GB
+    yield Row(f"peak, {batch} at once", peak and peak / GB, "GB", computed, "" if peak else "no card")
+    if setup.device == "cuda" and not setup.tiny:
+        source = f"benchmarks/gpu.py, random weights, {batch} pages at once"
+        units = {"pages_per_gpu_s": {"value": speed, "source": source}}
+        (setup.out / f"units-{page_model.space}.json").write_text(json.dumps(units) + "\n", encoding="utf-8")
+
+
+def _embedder(
+    built: Built, setup: Setup, *, batch: int, model: PreTrainedModel | None = None
+) -> tuple[ModelEmbedder, PreTrainedModel]:
+    """The product's embedder over ``built``, with random weights where it would read a checkpoint's."""
+    config = SpaceConfig(
+        model=str(built.folder), device=setup.device, dtype="bfloat16", batch=batch,
+        max_pixels=TINY_PIXELS if setup.tiny else None,
+    )  # fmt: skip
+    architecture = architecture_of(find_model(config.model), config)
+    drawn: list[PreTrainedModel] = []
+
+    def load(dtype: torch.dtype) -> PreTrainedModel:
+        drawn.append(built.make(dtype, setup.device) if model is None else model)
+        return drawn[0]
+
+    architecture.load = load  # type: ignore[method-assign]
+    engine = TransformersEngine(architecture, config)
+    return ModelEmbedder(architecture, engine, config), drawn[0]
+
+
+def _pages(spec: PictureSpec, count: int) -> list[Content]:
+    """Pages as ingest hands them over: drawn larger than the embedder's limit, and fitted to it."""
+    return [Content(picture=fitted_to(page_png(number, 200), spec)) for number in range(count)]
+
+
+def _vectors(embedded: Sequence[Embedding | EmbedError]) -> list[NDArray[np.float32]]:
+    found: list[NDArray[np.float32]] = []
+    for one in embedded:
+        if isinstance(one, EmbedError):
+            raise one
+        found.append(one.vectors)
+    return found
