@@ -30,6 +30,7 @@ from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, PictureSpec
 from vrag_ray.embedding.engines.engine import TransformersEngine
 from vrag_ray.embedding.model_embedder import ModelEmbedder
+from vrag_ray.embedding.models.architecture import Architecture
 from vrag_ray.embedding.models.catalog import architecture_of
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.source import find_model
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 BATCHES = (8, 32)
 """Pages at once: as a space has it by default, and more."""
 LEAST_S, MOST_PAGES = 8.0, 256
-TINY_PIXELS = 64 * 32 * 32
+TINY_PIXELS = 16 * 32 * 32
 GB = 1e9
 
 
@@ -69,19 +70,24 @@ def embed_pages(setup: Setup, space: str) -> Iterator[Row]:
     began = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         built = page_model.build(Path(folder), setup.tiny)
-        embedder, model = _embedder(built, setup, batch=1)
+        embedder, architecture, model = _embedder(built, setup, batch=1)
         yield Row("weights drawn and loaded", time.perf_counter() - began, "s")
         computed = None if setup.tiny else embedding_phase(page_model.published, 1).parts["weights"] / GB
         nbytes = sum(weight.nbytes for weight in model.parameters())
         yield Row("weights", nbytes / GB, "GB", computed)
         spec = embedder.pictures
         assert spec is not None
-        most = 8 if setup.tiny else MOST_PAGES
-        pages = _pages(spec, 4 if setup.tiny else 16)
-        alone = _vectors(embedder.embed_passages(pages[:4]))
-        for batch in (2, 4) if setup.tiny else BATCHES:
-            embedder, _ = _embedder(built, setup, batch=batch, model=model)
+        most = 1 if setup.tiny else MOST_PAGES
+        pages = _pages(spec, 3 if setup.tiny else 8, 40 if setup.tiny else 160)
+        alone = _vectors(embedder.embed_passages(pages[:2]))
+        for batch in (2,) if setup.tiny else BATCHES:
+            embedder, architecture, _ = _embedder(built, setup, batch=batch, model=model)
             yield from _speed(embedder, pages, batch, most, setup, page_model)
+        prompts = [prompt for page in pages for prompt in architecture.prompts(page, query=False)]
+        began = time.perf_counter()
+        architecture.encode(prompts)
+        alone_s = time.perf_counter() - began
+        yield Row("the processor alone", len(pages) / alone_s, "pages/s", remark="on the CPU; a part of the above")
         together = _vectors(embedder.embed_passages(pages))[: len(alone)]
         lowest = min(float((one * other).sum(axis=1).min()) for one, other in zip(alone, together, strict=True))
         yield Row("lowest cosine of a vector alone and in a batch", lowest, "")
@@ -110,14 +116,18 @@ def _speed(
         computed = (embedding_phase(page_model.published, batch).total - OVERHEAD) / GB
     yield Row(f"peak, {batch} at once", peak and peak / GB, "GB", computed, "" if peak else "no card")
     if setup.device == "cuda" and not setup.tiny:
-        source = f"benchmarks/gpu.py, random weights, {batch} pages at once"
-        units = {"pages_per_gpu_s": {"value": speed, "source": source}}
-        (setup.out / f"units-{page_model.space}.json").write_text(json.dumps(units) + "\n", encoding="utf-8")
+        (setup.out / f"units-{page_model.space}.json").write_text(units_text(speed, batch), encoding="utf-8")
+
+
+def units_text(speed: float, batch: int) -> str:
+    """A file for ``vrag plan --units``."""
+    source = f"benchmarks/gpu.py, random weights, {batch} pages at once, with the processor in the same process"
+    return json.dumps({"pages_per_gpu_s": {"value": speed, "source": source}}) + "\n"
 
 
 def _embedder(
     built: Built, setup: Setup, *, batch: int, model: PreTrainedModel | None = None
-) -> tuple[ModelEmbedder, PreTrainedModel]:
+) -> tuple[ModelEmbedder, Architecture, PreTrainedModel]:
     """The product's embedder over ``built``, with random weights where it would read a checkpoint's."""
     config = SpaceConfig(
         model=str(built.folder), device=setup.device, dtype="bfloat16", batch=batch,
@@ -132,12 +142,12 @@ def _embedder(
 
     architecture.load = load  # type: ignore[method-assign]
     engine = TransformersEngine(architecture, config)
-    return ModelEmbedder(architecture, engine, config), drawn[0]
+    return ModelEmbedder(architecture, engine, config), architecture, drawn[0]
 
 
-def _pages(spec: PictureSpec, count: int) -> list[Content]:
+def _pages(spec: PictureSpec, count: int, dpi: int) -> list[Content]:
     """Pages as ingest hands them over: drawn larger than the embedder's limit, and fitted to it."""
-    return [Content(picture=fitted_to(page_png(number, 200), spec)) for number in range(count)]
+    return [Content(picture=fitted_to(page_png(number, dpi), spec)) for number in range(count)]
 
 
 def _vectors(embedded: Sequence[Embedding | EmbedError]) -> list[NDArray[np.float32]]:

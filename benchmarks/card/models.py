@@ -17,9 +17,7 @@ from vrag_ray.training.model_shapes import SHAPES, ModelShape
 
 if TYPE_CHECKING:
     import torch
-    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
-
-    Maker = Callable[["torch.dtype", str], PreTrainedModel]
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
 
 TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<|vision_end|>", "<|vision_pad|>",
           "<|image_pad|>", "<|video_pad|>")  # fmt: skip
@@ -116,8 +114,9 @@ def released_memory(device: str) -> None:
     """Give freed memory back, and count peaks anew from here."""
     import torch
 
-    gc.collect()
     if device == "cuda":
+        # Cycles of Python objects may hold tensors.
+        gc.collect()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
 
@@ -156,14 +155,12 @@ def _saved(folder: Path, name: str, kind: str, *, tiny: bool) -> Built:
         patch_size=patch, merge_size=MERGE, size={"shortest_edge": 4 * area, "longest_edge": PICTURE_TOKENS * area}
     )
     values = _config(name, tokenizer, tiny=tiny)
-    config = Qwen2_5_VLConfig(**values) if old else Qwen3VLConfig(**values)
+    describe: Callable[..., PreTrainedConfig] = Qwen2_5_VLConfig if old else Qwen3VLConfig
+    config = describe(**values)
     config.save_pretrained(folder)
-    if old:
-        video = Qwen2VLVideoProcessor(patch_size=patch, merge_size=MERGE)
-        Qwen2_5_VLProcessor(pictures, tokenizer, video, chat_template=CHAT_TEMPLATE).save_pretrained(folder)
-    else:
-        clips = Qwen3VLVideoProcessor(patch_size=patch, merge_size=MERGE)
-        Qwen3VLProcessor(pictures, tokenizer, clips, chat_template=CHAT_TEMPLATE).save_pretrained(folder)
+    clips = (Qwen2VLVideoProcessor if old else Qwen3VLVideoProcessor)(patch_size=patch, merge_size=MERGE)
+    join: Callable[..., ProcessorMixin] = Qwen2_5_VLProcessor if old else Qwen3VLProcessor
+    join(pictures, tokenizer, clips, chat_template=CHAT_TEMPLATE).save_pretrained(folder)
     return Built(folder, config, kind)
 
 
@@ -228,8 +225,3 @@ def _tokenizer() -> PreTrainedTokenizerBase:
     return Qwen2Tokenizer(
         tokenizer_object=bpe, bos_token=None, eos_token="<|im_end|>", pad_token="<|endoftext|>"
     )  # fmt: skip
-
-
-def parameters(model: PreTrainedModel) -> int:
-    """All of them, a tied one once."""
-    return sum(weight.numel() for weight in model.parameters())

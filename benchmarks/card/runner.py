@@ -12,14 +12,16 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 
 JSON_FILE, TABLE_FILE = "gpu.json", "gpu.md"
 LEAST_S = 10.0
 """A part is not begun with less time left."""
-PRELOADED = ("torch", "transformers", "benchmarks.card.models")
+PRELOADED = ("torch", "transformers", "peft", "benchmarks.card.embedders", "benchmarks.card.training")
 """Imported once for all processes. None of them may ask CUDA anything: a process forked after that cannot use it."""
 FORK_REFUSED = "Cannot re-initialize CUDA in forked subprocess"
 HEADER = "| part | what | measured | computed | of it | remark |\n|---|---|---|---|---|---|"
@@ -138,14 +140,14 @@ def run_parts(
             table.add(part.name, Row("nothing", remark=f"not begun: {left:.0f} s were left"))
             whole = False
             continue
-        ended = _run(part, setup, min(part.limit_s, left), start, lambda row, part=part: _taken(part, row, table, tell))
+        ended = _run(part, setup, min(part.limit_s, left), start, partial(_taken, part, table, tell))
         if ended:
             table.end(part.name)
         whole = whole and ended
     return whole
 
 
-def _taken(part: Part, row: Row, table: Table, tell: Callable[[str], None]) -> None:
+def _taken(part: Part, table: Table, tell: Callable[[str], None], row: Row) -> None:
     table.add(part.name, row)
     tell(line(part.name, row))
 
@@ -154,15 +156,20 @@ class _Start:
     """How processes are started: forked from a server that has the imports, or fresh where CUDA refuses that."""
 
     def __init__(self) -> None:
-        self.method = "forkserver"
-        get_context(self.method).set_forkserver_preload(list(PRELOADED))
+        self.context: ForkServerContext | SpawnContext = get_context("forkserver")
+        self.context.set_forkserver_preload(list(PRELOADED))
+
+    def refused(self) -> bool:
+        """From now on afresh; whether that is another way than before."""
+        forked = isinstance(self.context, ForkServerContext)
+        self.context = get_context("spawn")
+        return forked
 
 
 def _run(part: Part, setup: Setup, limit_s: float, start: _Start, take: Callable[[Row], None]) -> bool:
     """Whether the part came to its end."""
-    context = get_context(start.method)
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_measured, args=(part, setup, theirs), daemon=True)
+    ours, theirs = start.context.Pipe(duplex=False)
+    process = start.context.Process(target=_measured, args=(part, setup, theirs), daemon=True)
     process.start()
     theirs.close()
     deadline = time.monotonic() + limit_s
@@ -172,8 +179,7 @@ def _run(part: Part, setup: Setup, limit_s: float, start: _Start, take: Callable
             match told:
                 case {"row": Row() as row}:
                     take(row)
-                case {"failed": str(reason)} if FORK_REFUSED in reason and start.method == "forkserver":
-                    start.method = "spawn"
+                case {"failed": str(reason)} if FORK_REFUSED in reason and start.refused():
                     return _run(part, setup, deadline - time.monotonic(), start, take)
                 case {"failed": str(reason)}:
                     take(Row("failed", remark=reason))

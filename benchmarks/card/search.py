@@ -6,6 +6,7 @@ import importlib.util
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -47,7 +48,7 @@ def max_sim(setup: Setup) -> Iterator[Row]:
     for count in (1, 4) if setup.tiny else (1, 16):
         queries = [_near(vectors, chance, QUERY_VECTORS, bounds) for _ in range(count)]
         found = scan.scores(queries)
-        fast = _milliseconds(lambda queries=queries: scan.scores(queries), setup.device)
+        fast = _milliseconds(partial(scan.scores, queries), setup.device)
         began = time.perf_counter()
         exact = _cpu_max_sim(queries, vectors, bounds)
         slow = (time.perf_counter() - began) * 1e3
@@ -70,10 +71,8 @@ def exact_search(setup: Setup) -> Iterator[Row]:
     for batch in (1, 4) if setup.tiny else (1, 16, 256):
         queries = np.concatenate([_near(vectors, chance, 1) for _ in range(batch)])
 
-        def scores(queries: Floats = queries) -> torch.Tensor:
-            return (torch.from_numpy(queries).to(setup.device, torch.float16) @ there.T).float()
-
-        fast = _milliseconds(lambda scores=scores: scores().topk(2 * K, dim=1).values.cpu(), setup.device)
+        scores = partial(_products, there, queries)
+        fast = _milliseconds(partial(_best_there, scores), setup.device)
         began = time.perf_counter()
         exact = _cpu_products(queries, vectors)
         slow = (time.perf_counter() - began) * 1e3
@@ -106,10 +105,7 @@ def faiss_search(setup: Setup) -> Iterator[Row]:
     chance = np.random.default_rng(0)
     for batch in (1, 16, 256):
         queries = np.concatenate([_near(stored, chance, 1) for _ in range(batch)])
-        slow, fast = (
-            _milliseconds(lambda index=index, queries=queries: index.search(queries, K), setup.device)
-            for index in (in_memory, on_card)
-        )
+        slow, fast = (_milliseconds(partial(index.search, queries, K), setup.device) for index in (in_memory, on_card))
         pairs = zip(in_memory.search(queries, K), on_card.search(queries, K), strict=True)
         same = statistics.mean([hit.id for hit in a] == [hit.id for hit in b] for a, b in pairs)
         yield Row(
@@ -201,7 +197,8 @@ class TorchScan:
 
         with torch.inference_mode():
             together = torch.from_numpy(np.stack(queries)).to(self._pages)
-            parts = [self._scored(block, together) for block in self._pages.split(256)]
+            blocks = (self._pages[start : start + 256] for start in range(0, len(self._pages), 256))
+            parts = [self._scored(block, together) for block in blocks]
             found: Floats = torch.cat(parts, dim=1).cpu().numpy()
         return found
 
@@ -222,6 +219,18 @@ def _unit_vectors(count: int, dim: int, device: str) -> NDArray[np.float16]:
         drawn = torch.randn((min(16 * BLOCK, count - start), dim), generator=source, device=device)
         found[start : start + len(drawn)] = torch.nn.functional.normalize(drawn, dim=1).half().cpu().numpy()
     return found
+
+
+def _products(stored: torch.Tensor, queries: Floats) -> torch.Tensor:
+    """[queries, rows], on the device of ``stored``."""
+    import torch
+
+    return (torch.from_numpy(queries).to(stored) @ stored.T).float()
+
+
+def _best_there(scores: Callable[[], torch.Tensor]) -> torch.Tensor:
+    """What has to leave the card: twice as many as are asked for, to be scored again."""
+    return scores().topk(2 * K, dim=1).values.cpu()
 
 
 def _near(

@@ -1,0 +1,152 @@
+"""``benchmarks/gpu.py`` on small models, as a machine with a card and little else would run it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.card.embedders import PAGE_MODELS
+from benchmarks.card.models import language_model
+from benchmarks.card.runner import Row, Table, line
+from benchmarks.card.training import STEPS
+from tests.support.paths import ROOT
+from vrag_ray.planning.units import SPACES, read_units
+from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES
+
+MODULES = (
+    "vrag_ray.embedding.space",
+    "vrag_ray.embedding.registry",
+    "vrag_ray.embedding.engines.engine",
+    "vrag_ray.embedding.models.colqwen2",
+    "vrag_ray.embedding.models.gve",
+    "vrag_ray.embedding.models.qwen3_vl_embedding",
+    "vrag_ray.embedding.models.qwen3_vl_reranker",
+    "vrag_ray.training.trainer.learner",
+    "vrag_ray.training.trainer.lora",
+    "vrag_ray.training.trainer.optimizer",
+    "vrag_ray.training.trainer.scorer",
+    "vrag_ray.training.algorithms.loss",
+    "vrag_ray.training.memory_plan",
+    "vrag_ray.planning.plan",
+)
+PARTS = [
+    "card",
+    "embed-qwen3-vl-2b",
+    "lora-7b",
+    "maxsim",
+    "embed-colqwen2",
+    "embed-gve-7b",
+    "full-2b",
+    "search",
+    "faiss",
+]
+"""All that differ in what they run; the others differ in size alone."""
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> dict[str, str]:
+    """The environment of a process that has no Ray, vLLM, FAISS or Arrow."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    shutil.copy(Path(__file__).with_name("without_packages.py"), folder / "sitecustomize.py")
+    # One thread: models of this size gain nothing from more, which wait for each other where the machine is busy.
+    threads = {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    return os.environ | threads | {"PYTHONPATH": os.pathsep.join((str(folder), str(ROOT)))}
+
+
+def run(bare: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=bare, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def test_the_absent_packages_are_absent(bare: dict[str, str]) -> None:
+    for package in ("ray", "pyarrow", "vllm", "faiss"):
+        assert f"No module named '{package}'" in run(bare, "-c", f"import {package}").stderr
+
+
+def test_embedders_and_the_trainers_step_need_no_ray_vllm_faiss_or_arrow(bare: dict[str, str]) -> None:
+    done = run(bare, "-c", f"import {', '.join(MODULES)}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_dry_run_measures_every_part_where_little_is_installed(bare: dict[str, str], tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = run(bare, "benchmarks/gpu.py", "--tiny", "--out", str(out), "--only", *PARTS)
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = json.loads((out / "gpu.json").read_text())
+    assert sorted(told["done"]) == sorted(PARTS)
+    rows: dict[str, list[dict[str, object]]] = {part: [] for part in PARTS}
+    for row in told["rows"]:
+        rows[row["part"]].append(row)
+    for part in ("maxsim", "search"):
+        same = [row["value"] for row in rows[part] if str(row["what"]).endswith("same order")]
+        assert same == [1.0, 1.0], rows[part]
+    for part in ("embed-qwen3-vl-2b", "embed-colqwen2", "embed-gve-7b"):
+        found = {str(row["what"]): row["value"] for row in rows[part]}
+        speed, cosine = found["A4 pages, 2 at once"], found["lowest cosine of a vector alone and in a batch"]
+        assert isinstance(speed, float) and speed > 0
+        assert isinstance(cosine, float) and cosine > 0.99
+    found = {str(row["what"]): row["value"] for row in rows["lora-7b"]}
+    gap, tokens = found["log-probs, |bfloat16 - float32|"], found["tokens of prompts and replies"]
+    assert isinstance(gap, float) and 0 < gap < 0.05
+    assert isinstance(tokens, float) and tokens > 0
+    assert rows["faiss"][0]["remark"] == "not installed: faiss, pyarrow"
+    assert "the figures mean nothing" in (out / "gpu.md").read_text()
+    assert not list(out.glob("units-*")), "figures of small models are no figures for `vrag plan`"
+
+
+def test_without_a_card_nothing_of_real_size_is_tried(bare: dict[str, str], tmp_path: Path) -> None:
+    done = run(bare, "benchmarks/gpu.py", "--out", str(tmp_path / "out"))
+    assert done.stdout.startswith("nothing was measured: PyTorch sees no GPU here")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", sorted({step.name for step in STEPS.values()}))
+def test_a_trained_model_has_the_published_size(name: str, tmp_path: Path) -> None:
+    import torch
+
+    model = language_model(tmp_path, name, tiny=False).make(torch.bfloat16, "meta")
+    assert sum(weight.numel() for weight in model.parameters()) == SHAPES[name].parameters
+
+
+@pytest.mark.parametrize("page_model", PAGE_MODELS, ids=lambda one: one.space)
+def test_an_embedder_has_the_published_size_and_a_space_in_the_plan(page_model: object, tmp_path: Path) -> None:
+    import torch
+
+    chosen = next(one for one in PAGE_MODELS if one is page_model)
+    model = chosen.build(tmp_path, False).make(torch.bfloat16, "meta")
+    assert sum(weight.numel() for weight in model.parameters()) == EMBEDDERS[chosen.published].parameters
+    assert SPACES[chosen.space].embedder == chosen.published
+
+
+def test_a_row_says_its_share_of_what_was_computed() -> None:
+    assert line("embed", Row("peak", 9.0, "GB", 12.0)) == "| embed | peak | 9.000 GB | 12.0 GB | 0.75 |  |"
+    assert line("embed", Row("peak", None, "GB", 12.0, "no card")) == "| embed | peak |  | 12.0 GB |  | no card |"
+
+
+def test_several_runs_make_one_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number, part in enumerate(("a", "b")):
+        table = Table.open(tmp_path / str(number), "H100")
+        table.add(part, Row("speed", 2.0, "pages/s"))
+        table.end(part)
+    joined = Table(tmp_path, "")
+    for number in (0, 1, 0):
+        joined.take(tmp_path / str(number) / "gpu.json")
+    assert str(joined).splitlines()[0] == "H100"
+    assert [part for part, _ in joined.rows] == joined.done == ["a", "b"]
+
+
+def test_the_units_file_is_one_that_vrag_plan_reads(tmp_path: Path) -> None:
+    from benchmarks.card.embedders import units_text
+
+    file = tmp_path / "units.json"
+    file.write_text(units_text(21.5, 8))
+    figure = read_units(file).pages_per_gpu_s
+    assert figure is not None and figure.value == 21.5
