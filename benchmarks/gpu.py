@@ -96,6 +96,8 @@ def main() -> int:
         return _joined(chosen.join)
     # Processes of the parts import this package, from whatever folder they are started.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (ROOT, os.environ.get("PYTHONPATH"))))
+    if not chosen.model:
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")
     device = "cuda" if _has_card() else "cpu"
     if device == "cpu" and not chosen.tiny:
         print("nothing was measured: PyTorch sees no GPU here (--tiny tries the script on the CPU)")

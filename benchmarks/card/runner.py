@@ -21,7 +21,12 @@ from pathlib import Path
 JSON_FILE, TABLE_FILE = "gpu.json", "gpu.md"
 LEAST_S = 10.0
 """A part is not begun with less time left."""
-PRELOADED = ("torch", "transformers", "peft", "benchmarks.card.embedders", "benchmarks.card.training")
+PRELOADED = (
+    "torch", "transformers", "peft", "benchmarks.card.embedders", "benchmarks.card.training",
+    "transformers.models.qwen2_5_vl.modeling_qwen2_5_vl", "transformers.models.qwen2_5_vl.processing_qwen2_5_vl",
+    "transformers.models.qwen3_vl.modeling_qwen3_vl", "transformers.models.qwen3_vl.processing_qwen3_vl",
+    "transformers.models.colqwen2.modeling_colqwen2", "transformers.models.colqwen2.processing_colqwen2",
+)  # fmt: skip
 """Imported once for all processes. None of them may ask CUDA anything: a process forked after that cannot use it."""
 FORK_REFUSED = "Cannot re-initialize CUDA in forked subprocess"
 HEADER = "| part | what | measured | computed | of it | remark |\n|---|---|---|---|---|---|"

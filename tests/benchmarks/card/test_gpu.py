@@ -62,7 +62,7 @@ def bare(tmp_path: Path) -> dict[str, str]:
 
 def run(bare: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=bare, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, *arguments], cwd=ROOT, env=bare, capture_output=True, text=True, timeout=600, check=False
     )
 
 
@@ -150,3 +150,25 @@ def test_the_units_file_is_one_that_vrag_plan_reads(tmp_path: Path) -> None:
     file.write_text(units_text(21.5, 8))
     figure = read_units(file).pages_per_gpu_s
     assert figure is not None and figure.value == 21.5
+
+
+def test_a_batch_that_does_not_fit_is_no_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine goes on one by one, which would be measured as if it were the batch."""
+    import torch
+
+    from benchmarks.card.embedders import embed_pages
+    from benchmarks.card.runner import Setup
+    from vrag_ray.embedding.models.architecture import Architecture, Inputs
+    from vrag_ray.embedding.models.colqwen2 import ColQwen2
+
+    forward = ColQwen2.forward
+
+    def limited(self: Architecture, model: object, inputs: Inputs) -> object:
+        if len(inputs["input_ids"]) > 1:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB")
+        return forward(self, model, inputs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ColQwen2, "forward", limited)
+    rows = {row.what: row for row in embed_pages(Setup("cpu", True, tmp_path), "colqwen2")}
+    assert rows["A4 pages, 2 at once"].value is None
+    assert "embedded one by one: it does not fit the memory" in rows["A4 pages, 2 at once"].remark
