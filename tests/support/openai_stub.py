@@ -53,10 +53,15 @@ class Stub:
 
 
 @contextmanager
-def openai_stub(respond: Respond) -> Iterator[Stub]:
+def openai_stub(respond: Respond, owner: str = "") -> Iterator[Stub]:
+    """``owner``: whom the models of the server belong to, as its list of them says."""
     lock = threading.Lock()
 
     class Handler(QuietHandler):
+        def do_GET(self) -> None:  # noqa: N802  called by http.server
+            listed = {"object": "list", "data": [{"id": "stub", "object": "model", "owned_by": owner}]}
+            self.send(json.dumps(listed).encode(), "application/json", 200 if owner else 404)
+
         def do_POST(self) -> None:  # noqa: N802  called by http.server
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             with lock:

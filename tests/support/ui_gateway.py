@@ -74,7 +74,7 @@ class ToldRun:
             run_id=self._run_id,
             question=self._request.question,
             picture=self._picture,
-            agent=self._request.agent,
+            agent=self._request.agent or "extractive",
             status=end.status if end is not None else RunStatus.CANCELLED,
             answer=end.answer if end is not None else "",
             abstained=end.abstained if end is not None else False,

@@ -9,7 +9,7 @@ from typing import Protocol
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
 from vrag_ray.agent.observation import Prompt, Sighting
-from vrag_ray.agent.protocols.reply_form import ReplyForm
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import ModelFamily
 

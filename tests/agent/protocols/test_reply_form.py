@@ -12,8 +12,8 @@ from tests.support.scripted_agent import Watcher, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.protocols.graph import GraphProtocol
-from vrag_ray.agent.protocols.reply_form import ReplyForm
 from vrag_ray.agent.protocols.tags import TagsProtocol
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig, EvidenceForm
 

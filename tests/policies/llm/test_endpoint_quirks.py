@@ -376,7 +376,8 @@ def test_servers_at_known_addresses_are_sent_their_own_fields() -> None:
     assert server_at("https://dashscope.aliyuncs.com/compatible-mode/v1").name == "DashScope"
     assert server_at("http://localhost:11434/v1").name == "Ollama"
     assert server_at("http://10.0.0.1:8000/v1") is UNKNOWN_SERVER
-    assert {server.name for server in KNOWN_SERVERS} == {"OpenAI", "DashScope", "vLLM", "llama.cpp", "Ollama"}
+    others = {"OpenAI", "DashScope", "vLLM", "llama.cpp", "Ollama", "a gateway of this project"}
+    assert {server.name for server in KNOWN_SERVERS} == others
     for server in (*KNOWN_SERVERS, UNKNOWN_SERVER):
         assert set(server.thinking) == {True, False}
 

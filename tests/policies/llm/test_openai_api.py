@@ -235,3 +235,100 @@ def test_the_extractive_policy_needs_no_model() -> None:
     made = agent_spec("extractive", AgentConfig(), CorpusConfig(), None)
     run, _ = run_to_end(made.policy, library(), "How many units did North sell in 2022?")
     assert run.record().status is RunStatus.ANSWERED
+
+
+def constraint_of(body: Body) -> str:
+    """The field by which a request says what form its reply has to have, "" for none."""
+    fields = {"grammar", "structured_outputs", "response_format"} & set(body)
+    assert len(fields) <= 1
+    return "".join(fields)
+
+
+def run_with(base_url: str, agent: str = "vimrag", config_of: AgentConfig | None = None, **endpoint: object) -> Run:
+    spec = agent_spec(
+        agent,
+        config_of or AgentConfig(),
+        CorpusConfig(),
+        OpenAiModel(config(base_url, **endpoint)),
+        native_tools=bool(endpoint.get("native_tools")),
+    )
+    return Run(
+        "r1",
+        "What was North in 2022?",
+        policy=spec.policy,
+        protocol=spec.protocol,
+        source=library(),
+        config=config_of or AgentConfig(),
+        clock=ticking(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("owner", "agent", "field"),
+    [
+        ("llamacpp", "vimrag", "grammar"),
+        ("llamacpp", "vrag", "grammar"),
+        ("vllm", "vimrag", "structured_outputs"),
+        ("", "vimrag", "response_format"),
+        ("library", "vimrag", "response_format"),
+        ("library", "vrag", ""),
+        ("vrag_ray", "vimrag", ""),
+    ],
+)
+def test_a_reply_is_held_to_its_form_in_the_way_of_the_server(owner: str, agent: str, field: str) -> None:
+    lines = (
+        [*map(GRAPH.render, (SEARCH, KEEP, ANSWER))]
+        if agent == "vimrag"
+        else ["<search>x</search>", "<answer>1</answer>"]
+    )
+    with openai_stub(lambda _, number: lines[number], owner) as stub:
+        record = asyncio.run(run_with(stub.base_url, agent).finish())
+    assert record.status is RunStatus.ANSWERED and record.notices == ()
+    assert {constraint_of(body) for body in stub.requests} == {field}
+
+
+def test_the_form_is_that_of_each_step() -> None:
+    lines = [*map(GRAPH.render, (SEARCH, KEEP, ANSWER))]
+    with openai_stub(lambda _, number: lines[number]) as stub:
+        asyncio.run(run_with(stub.base_url).finish())
+    schemas = [body["response_format"]["json_schema"]["schema"] for body in stub.requests]
+    assert [schema["properties"]["name"]["enum"][0] for schema in schemas] == [
+        "add_search_node",
+        "summarize_and_memorize",
+        "add_search_node",
+    ]
+
+
+def test_a_server_that_knows_no_forms_is_asked_without_from_then_on_and_the_run_says_so() -> None:
+    lines = [*map(GRAPH.render, (SEARCH, KEEP, ANSWER))]
+    refusal = '{"error": {"message": "\'response_format\' is not supported with this model."}}'
+
+    def respond(body: Body, _: int) -> Say | str:
+        if constraint_of(body):
+            return Say(status=400, body=refusal)
+        return lines.pop(0)
+
+    with openai_stub(respond) as stub:
+        record = asyncio.run(run_with(stub.base_url).finish())
+    assert record.status is RunStatus.ANSWERED
+    assert [constraint_of(body) for body in stub.requests] == ["response_format", "", "", ""]
+    assert any("response_format" in notice for notice in record.notices)
+
+
+@pytest.mark.parametrize(
+    ("settings", "endpoint"),
+    [
+        (AgentConfig(constrained=False), {}),
+        (AgentConfig(), {"constraint": "off"}),
+        (AgentConfig(), {"native_tools": True}),
+    ],
+)
+def test_replies_are_free_where_the_settings_say_so_and_of_native_calls(
+    settings: AgentConfig, endpoint: dict[str, object]
+) -> None:
+    lines = [*map(GRAPH.render, (SEARCH, KEEP, ANSWER))]
+    with openai_stub(lambda _, number: lines[number]) as stub:
+        asyncio.run(run_with(stub.base_url, config_of=settings, **endpoint).finish())
+    assert {constraint_of(body) for body in stub.requests} == {""}
+    if "native_tools" in endpoint:
+        assert "add_search_node" not in texts_of(stub.requests[0])[0].partition("After a search")[0]

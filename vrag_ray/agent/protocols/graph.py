@@ -19,7 +19,7 @@ from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols import graph_calls, graph_chat
 from vrag_ray.agent.protocols.loose_calls import LooseCall, find_call, loose_json
 from vrag_ray.agent.protocols.question import question_view
-from vrag_ray.agent.protocols.reply_form import ReplyForm
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
 from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily

@@ -10,7 +10,7 @@ from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeE
 from vrag_ray.agent.chat import PictureRequest, Tool
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.agent.protocols.reply_form import TITLE, ReplyForm, Schema, json_rules
+from vrag_ray.agent.reply_form import TITLE, ReplyForm, Schema, json_rules
 from vrag_ray.agent.wire_protocol import Views
 from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import ModelFamily

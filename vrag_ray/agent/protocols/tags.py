@@ -20,7 +20,7 @@ from vrag_ray.agent.images.budget import LEFT_OUT
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
 from vrag_ray.agent.protocols.page_words import FENCE_RULE, given_words, one_line, told_words
 from vrag_ray.agent.protocols.question import question_parts, question_view
-from vrag_ray.agent.protocols.reply_form import NUMBER_RULE, ReplyForm
+from vrag_ray.agent.reply_form import NUMBER_RULE, ReplyForm
 from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
 from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily

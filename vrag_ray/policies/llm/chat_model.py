@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from vrag_ray.agent.chat import Delta, Message, Tool
-from vrag_ray.agent.protocols.reply_form import ReplyForm
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.types import Completion, VragError
 
 

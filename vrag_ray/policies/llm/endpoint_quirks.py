@@ -12,6 +12,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from vrag_ray.config import ReplyConstraint
+
 THINKING_FIELDS = ("enable_thinking", "chat_template_kwargs", "reasoning_effort")
 LIMITS = ("max_tokens", "max_completion_tokens")
 """Two names of one field: most tokens of the reply."""
@@ -29,14 +31,17 @@ class KnownServer:
     """What one kind of server takes and says.
 
     ``addresses`` are hosts or, with a leading colon, ports at which it is known to be; a server without any is told
-    by its words alone. ``thinking`` switches the model's thinking phase on and off, ``limit`` is its name of the limit
-    of a reply. The other fields are words of its refusals, in lower case: of a prompt that is ``too_long``, of pictures
-    for a model that is ``blind``, of a thinking phase that the model lacks (``thoughtless``), and of a field that is
-    refused (``refusing``).
+    by its words alone. ``owner`` is what it names as the owner of its models. ``constraint`` is how it is told what
+    form a reply has to have. ``thinking`` switches the model's thinking phase on and off, ``limit`` is its name of the
+    limit of a reply. The other fields are words of its refusals, in lower case: of a prompt that is ``too_long``, of
+    pictures for a model that is ``blind``, of a thinking phase that the model lacks (``thoughtless``), and of a field
+    that is refused (``refusing``).
     """
 
     name: str
     addresses: tuple[str, ...] = ()
+    owner: str = ""
+    constraint: ReplyConstraint = ReplyConstraint.JSON_SCHEMA
     thinking: Thinking = field(default_factory=dict)
     limit: str = LIMITS[0]
     too_long: tuple[str, ...] = ()
@@ -73,6 +78,8 @@ KNOWN_SERVERS = (
     ),
     KnownServer(
         "vLLM",
+        owner="vllm",
+        constraint=ReplyConstraint.STRUCTURED_OUTPUTS,
         thinking=_TEMPLATE,
         too_long=("maximum context length", "maximum model length"),
         blind=("is not a multimodal model", "at most 0 image"),
@@ -80,6 +87,8 @@ KNOWN_SERVERS = (
     ),
     KnownServer(
         "llama.cpp",
+        owner="llamacpp",
+        constraint=ReplyConstraint.GRAMMAR,
         thinking=_TEMPLATE,
         too_long=("exceed_context_size_error", "exceeds the available context size"),
         blind=("image input is not supported", "unsupported content part type"),
@@ -94,6 +103,7 @@ KNOWN_SERVERS = (
         thoughtless=("does not support thinking",),
         refusing=("invalid reasoning value", "not supported for this model"),
     ),
+    KnownServer("a gateway of this project", owner="vrag_ray", constraint=ReplyConstraint.OFF, thinking=_TEMPLATE),
 )
 UNKNOWN_SERVER = KnownServer("another server", thinking={on: {**_SWITCH[on], **_TEMPLATE[on]} for on in (True, False)})
 """It may be any of those that have no address of their own, or a gateway to one of the others."""

@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from vrag_ray.agent.protocols.reply_form import ReplyForm
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.config import ReplyConstraint
+from vrag_ray.policies.llm.endpoint_quirks import KNOWN_SERVERS
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
-BY_OWNER = {"llamacpp": ReplyConstraint.GRAMMAR, "vllm": ReplyConstraint.STRUCTURED_OUTPUTS}
-"""By ``owned_by`` of the server's models."""
-FIELDS = ("response_format", "json_schema", "grammar", "structured_outputs")
-"""Names by which a server refuses one of the fields below."""
 PROBE_TIMEOUT_S = 10.0
 
 
 async def constraint_of(client: AsyncOpenAI) -> ReplyConstraint:
     """What the server takes, by the owner that it names of its models; a JSON schema where it does not say."""
     import openai
+    from httpx import Response
 
     try:
-        models = await client.with_options(timeout=PROBE_TIMEOUT_S, max_retries=0).models.list()
-    except openai.OpenAIError:
+        reply = await client.with_options(timeout=PROBE_TIMEOUT_S, max_retries=0).get("/models", cast_to=Response)
+        listed: object = reply.json()
+    except (openai.OpenAIError, ValueError):
         return ReplyConstraint.JSON_SCHEMA
-    owners = {model.owned_by for model in models.data}
-    return next((kind for owner, kind in BY_OWNER.items() if owner in owners), ReplyConstraint.JSON_SCHEMA)
+    models = listed.get("data") if isinstance(listed, dict) else None
+    owners = {model.get("owned_by") for model in models or () if isinstance(model, dict)}
+    known = (server.constraint for server in KNOWN_SERVERS if server.owner in owners)
+    return next(known, ReplyConstraint.JSON_SCHEMA)
 
 
 def constraint_fields(kind: ReplyConstraint, form: ReplyForm) -> Mapping[str, object]:

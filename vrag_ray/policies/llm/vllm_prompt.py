@@ -15,7 +15,9 @@ from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-    from transformers import PreTrainedTokenizerFast, ProcessorMixin
+    from transformers import PreTrainedTokenizerFast, Qwen2_5_VLProcessor, Qwen3VLProcessor
+
+    Processor = Qwen2_5_VLProcessor | Qwen3VLProcessor
 
 
 THINK = "<think>"
@@ -42,14 +44,18 @@ class ChatFormat:
     """
 
     def __init__(self, model: str) -> None:
-        from transformers import AutoProcessor
+        from transformers import AutoProcessor, PreTrainedTokenizerFast
 
         # Of a model without eyes, this is its tokenizer.
-        load: Callable[[str], ProcessorMixin | PreTrainedTokenizerFast] = AutoProcessor.from_pretrained
-        self.processor = load(model)
-        tokenizer: PreTrainedTokenizerFast | None = getattr(self.processor, "tokenizer", None)
-        self.sees = tokenizer is not None
-        self._tokenizer = tokenizer if tokenizer is not None else self.processor
+        load: Callable[[str], Processor | PreTrainedTokenizerFast] = AutoProcessor.from_pretrained
+        loaded = load(model)
+        self._model = model
+        self._processor = loaded if not isinstance(loaded, PreTrainedTokenizerFast) else None
+        self._tokenizer: PreTrainedTokenizerFast = (
+            loaded if isinstance(loaded, PreTrainedTokenizerFast) else loaded.tokenizer
+        )
+        # Both render to text, with other names of their other parameters.
+        self._render: Callable[..., str] = getattr(loaded, "apply_chat_template")  # noqa: B009
         encoder = self._tokenizer.backend_tokenizer
         # A tokenizer's file may bring both; a prompt that is too long has to be refused, not cut.
         encoder.no_truncation()
@@ -57,13 +63,18 @@ class ChatFormat:
         self._turns = TurnTokenizer(encoder, str(self._tokenizer.eos_token))
         known = self._tokenizer.added_tokens_decoder.values()
         self._markers: tuple[str, ...] = tuple(token.content for token in known if token.special)
-        self.picture_tokens: tuple[int, ...] = (
-            tuple(int(getattr(self.processor, name)) for name in ("image_token_id", "video_token_id"))
-            if self.sees
-            else ()
-        )
-        template = self.processor.chat_template or self._tokenizer.chat_template or ""
+        self.picture_tokens: tuple[int, ...] = ()
+        if self._processor is not None:
+            self.picture_tokens = (int(self._processor.image_token_id), int(self._processor.video_token_id))
+        template = loaded.chat_template or self._tokenizer.chat_template or ""
         self.shows_tools = "tools" in str(template)
+
+    @property
+    def processor(self) -> Processor:
+        """What makes the model's pictures. Raises VragError for a model without eyes."""
+        if self._processor is None:
+            raise VragError(f"the model {self._model} has no eyes, and only models that see can be trained")
+        return self._processor
 
     def prompt(self, request: ChatRequest) -> ModelPrompt:
         """The chat up to where the assistant speaks. ``tools`` are shown only by templates that know of them."""
@@ -78,9 +89,8 @@ class ChatFormat:
         """``ids`` and ``opening`` of ``prompt``, for who needs no decoded pictures."""
         from jinja2 import TemplateError
 
-        render: Callable[..., str] = self.processor.apply_chat_template
         try:
-            text = render(
+            text = self._render(
                 [self._turn(message) for message in request.messages],
                 tools=[_declared(tool) for tool in request.tools] or None,
                 add_generation_prompt=True,
@@ -92,7 +102,7 @@ class ChatFormat:
         return self._turns.ids(text), THINK if text.rstrip().endswith(THINK) else ""
 
     def _turn(self, message: Message) -> dict[str, object]:
-        if not self.sees:
+        if self._processor is None:
             # The templates of such models know of nothing but words.
             return {"role": message.role.value, "content": self._harmless(message.text)}
         content = [
