@@ -18,12 +18,13 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.support import material
+from tests.support.ingest_material import settings_for
 from tests.support.openai_stub import images_of, openai_stub
 from tests.support.signals import heeding_interrupts
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.events import AnswerEvent
 from vrag_ray.agent.protocols.graph import GraphProtocol
-from vrag_ray.cli.commands.up import collection_beside, free_port, starting_agent, with_model
+from vrag_ray.cli.commands.up import collection_beside, free_port, ingest_new, starting_agent, with_model
 from vrag_ray.cli.main import make_app
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest
@@ -199,3 +200,14 @@ def test_each_folder_has_a_collection_of_its_own(tmp_path: Path):
     assert collection_beside(tmp_path / "papers") == str(tmp_path / "papers-collection")
     (tmp_path / "one.pdf").touch()
     assert collection_beside(tmp_path / "one.pdf") == str(tmp_path / "one-collection")
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_what_had_errors_is_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
+    settings = settings_for(tmp_path / "c")
+    for _ in range(2):
+        ingest_new([tmp_path / "broken.pdf"], settings)
+        said = capsys.readouterr().err
+        assert "0 unchanged, 1 with errors" in said
+        assert "--retry-errors" not in said

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,9 @@ import yaml
 
 from tests.support import hostile_files as hostile
 from tests.support.ingest_material import content, make_pdf, settings_for
-from vrag_ray.config import EmbedderConfig
+from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.corpus.model import DecodedUnit, DecodeOptions, KilledError, KillReason, WorkItem
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
@@ -30,6 +33,11 @@ RUN_LIMIT_S = 120
 NOTES = 200
 WHALES = 6
 """Windows of three pages."""
+
+
+def with_limits(settings: Settings, **limits: float) -> Settings:
+    changed = settings.corpus.limits.model_copy(update=limits)
+    return settings.model_copy(update={"corpus": settings.corpus.model_copy(update={"limits": changed})})
 
 
 @pytest.mark.parametrize("actors", [{}, {"concurrency": 2}], ids=["in this process", "by actors"])
@@ -108,8 +116,7 @@ def test_hostile_files_get_their_errors_and_the_good_ones_are_ingested(tmp_path:
     (folder / "good.txt").write_text("all is well")
     (folder / "empty.txt").write_bytes(b"")
     settings = settings_for(tmp_path / "c")
-    limits = settings.corpus.limits.model_copy(update={"cpu_seconds": 1})
-    settings = settings.model_copy(update={"corpus": settings.corpus.model_copy(update={"limits": limits})})
+    settings = with_limits(settings, cpu_seconds=1)
     report = ingest([folder], settings)
     failed = {error.uri.rsplit("/", 1)[-1]: error.error for error in report.failed}
     collection = Collection.open(tmp_path / "c")
@@ -131,8 +138,59 @@ def test_documents_with_errors_are_tried_again_only_on_request(tmp_path: Path) -
     broken.write_bytes(b"%PDF-1.7 nothing more")
     settings = settings_for(tmp_path / "c")
     assert len(ingest([broken], settings).failed) == 1
-    assert ingest([broken], settings).skipped == 1
+    again = ingest([broken], settings)
+    assert again.skipped == 1
+    assert any("--retry-errors" in notice for notice in again.notices)
     assert len(ingest([broken], settings_for(tmp_path / "c", retry_errors=True)).failed) == 1
+
+
+def test_a_file_that_a_busy_machine_had_no_time_for_is_read_by_the_next_run_by_itself(tmp_path: Path) -> None:
+    make_pdf(tmp_path / "whales.pdf", 3, "whale")
+    settings = settings_for(tmp_path / "c")
+    [failed] = ingest([tmp_path / "whales.pdf"], with_limits(settings, wall_seconds=0.01)).failed
+    assert "the machine was busy" in failed.error and "next ingest" in failed.error
+    again = ingest([tmp_path / "whales.pdf"], settings)
+    assert (again.added, again.failed, again.pages) == (1, (), 3)
+    assert ingest([tmp_path / "whales.pdf"], settings).skipped == 1
+
+
+def test_only_the_page_that_a_busy_machine_had_no_time_for_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_pdf(tmp_path / "whales.pdf", 3, "whale")
+    settings, expected = settings_for(tmp_path / "c"), settings_for(tmp_path / "expected")
+    ingest([tmp_path / "whales.pdf"], expected)
+    stream = Sandbox.stream
+
+    def busy_at_the_second(self: Sandbox, path: Path, item: WorkItem, options: DecodeOptions) -> Iterator[DecodedUnit]:
+        for unit in stream(self, path, item, options):
+            if unit.unit == 1:
+                raise KilledError("whales.pdf: had no time", KillReason.WALL, transient=True)
+            yield unit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sandbox, "stream", busy_at_the_second)
+        first = ingest([tmp_path / "whales.pdf"], settings)
+    assert [one.error for one in first.failed] == ["whales.pdf: had no time; the next ingest reads it again by itself"]
+    [document] = Collection.open(tmp_path / "c").documents()
+    assert document.status is DocumentStatus.PARTIAL
+    assert {row["page"] for row in content(tmp_path / "c")[0]} == {1, 3}
+    again = ingest([tmp_path / "whales.pdf"], settings)
+    assert (again.pages, again.failed) == (1, ())
+    assert content(tmp_path / "c") == content(tmp_path / "expected")
+    assert verify(tmp_path / "c").is_sound
+
+
+def test_a_retry_reads_the_pages_with_errors_and_keeps_the_others(tmp_path: Path) -> None:
+    (tmp_path / "half.pdf").write_bytes(hostile.nested_forms_pdf())
+    settings = with_limits(settings_for(tmp_path / "c"), cpu_seconds=1)
+    first = ingest([tmp_path / "half.pdf"], settings)
+    assert (first.pages, len(first.failed)) == (2, 1)
+    before = content(tmp_path / "c")
+    retry = with_limits(settings_for(tmp_path / "c", retry_errors=True), cpu_seconds=1)
+    again = ingest([tmp_path / "half.pdf"], retry)
+    assert (again.pages, again.failed) == (1, first.failed)
+    assert content(tmp_path / "c") == before
 
 
 def test_a_collection_made_without_an_embedder_gets_its_vectors_on_the_next_ingest(tmp_path: Path) -> None:

@@ -6,21 +6,36 @@ from pydantic import Field
 
 from vrag_ray.config.section import Section
 
+WALL_FACTOR = 10
+"""A decode may take this many times its CPU seconds: on a busy machine a process gets a small share of a core."""
+
 
 class DecodeLimits(Section):
     """What one decode of untrusted bytes may cost before its child process is killed."""
 
     memory_mb: int = 2048
     """Address space of the child. Measured peaks: PDF text 0.3 GB, OCR of a page 1.2 GB, of a 50 Mpx picture 1.7 GB."""
-    cpu_seconds: int = 20
-    wall_seconds: float = 30.0
-    ocr_seconds: int = 60
-    """Added to the CPU and wall limits of a unit for each picture of it that is read by OCR."""
+    cpu_seconds: int = Field(default=20, ge=1)
+    """CPU time of one unit. It depends on the file alone; a busy machine does not spend it."""
+    wall_seconds: float | None = Field(default=None, gt=0)
+    """Wall time of one unit, against a decoder that hangs. None: ten times ``cpu_seconds``."""
+    ocr_seconds: int = Field(default=60, ge=1)
+    """CPU seconds added for each picture of a unit that is read by OCR; ten times as many seconds of wall time."""
     max_pixels: int = 50_000_000
     max_pages: int = 20_000
     max_frames: int = 32
     max_file_mb: int = 2048
     max_text_chars_per_page: int = 200_000
+
+    @property
+    def wall_limit_s(self) -> float:
+        """Seconds of wall time for a unit without OCR."""
+        return self.cpu_seconds * WALL_FACTOR if self.wall_seconds is None else self.wall_seconds
+
+    @property
+    def ocr_wall_limit_s(self) -> float:
+        """Seconds of wall time for each picture that is read by OCR."""
+        return self.ocr_seconds * WALL_FACTOR
 
 
 class CorpusConfig(Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePath
@@ -13,7 +14,12 @@ from vrag_ray.types import Box, DocumentKind, Locator, Meta, PassageKind, VragEr
 
 
 class DecodeError(VragError):
-    """A document, or one piece of it, cannot be read. The message names the file and the reason."""
+    """A document, or one piece of it, cannot be read. The message names the file and the reason.
+
+    ``transient`` says that the machine is the reason, not the file: the same decode may succeed later.
+    """
+
+    transient = False
 
 
 class KillReason(StrEnum):
@@ -28,12 +34,16 @@ class KillReason(StrEnum):
 class KilledError(DecodeError):
     """The child process had to be ended or ended itself. The next call starts a new one."""
 
-    def __init__(self, message: str, reason: KillReason) -> None:
+    def __init__(self, message: str, reason: KillReason, *, transient: bool = False) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason, self.transient = reason, transient
 
-    def __reduce__(self) -> tuple[type[KilledError], tuple[str, KillReason]]:
-        return type(self), (str(self), self.reason)
+    def __reduce__(self) -> tuple[Callable[[str, KillReason, bool], KilledError], tuple[str, KillReason, bool]]:
+        return _killed, (str(self), self.reason, self.transient)
+
+
+def _killed(message: str, reason: KillReason, transient: bool) -> KilledError:
+    return KilledError(message, reason, transient=transient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,8 @@ class DecodedUnit:
 
     ``lines`` is where the text stands, in its order; empty where that is not known. ``words`` is filled only where
     OCR made them; a PDF's text layer is read again when single words are needed.
-    ``error`` says what of the unit could not be read; ``text`` is what could, and may be empty.
+    ``error`` says what of the unit could not be read; ``text`` is what could, and may be empty. ``transient`` says
+    that the machine is the reason, not the file: the next run decodes the unit again.
     """
 
     unit: int
@@ -126,6 +137,7 @@ class DecodedUnit:
     words: tuple[Word, ...] = ()
     ocr: bool = False
     error: str = ""
+    transient: bool = False
     meta: Meta = field(default_factory=dict)
 
 

@@ -23,7 +23,8 @@ MOST_TIME_PUBLISHING = 0.1
 """Publishing brings the index of all passages up to date: the more there are, the seldomer it is done."""
 MAX_ERRORS_IN_ROW = 20
 READ_AGAIN = "(being read again)"
-"""In the row of a document in place of an embedder's id, until all of its units have come."""
+"""In the row of a document in place of an embedder's id, until all of its units have come: the next run decodes those
+that the collection lacks."""
 
 
 @dataclass
@@ -33,8 +34,19 @@ class _Open:
     plan: DocumentPlan
     missing: int
     errors: dict[int, str]
+    transient: bool = False
+    """Whether the next run is to decode a unit again, because the machine was the reason that it could not be read."""
     unembedded: dict[int, str] = field(default_factory=dict)
     """Why a unit that was read has a text without a vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    doc_id: str
+    number: int
+    error: str
+    unembedded: str
+    transient: bool
 
 
 @dataclass
@@ -45,6 +57,8 @@ class Outcome:
     skipped: int = 0
     replaced: int = 0
     failed: list[FileError] = field(default_factory=list)
+    known_faulty: int = 0
+    """Files among the skipped ones that an earlier run could not read, or not wholly."""
     pages: int = 0
     windows: int = 0
     doc_ids: list[str] = field(default_factory=list)
@@ -57,7 +71,7 @@ class Committer:
         self.outcome = Outcome()
         self._writer, self._embedder_id, self._commit_pages = writer, embedder_id, commit_pages
         self._rows: list[StoredPassage] = []
-        self._units: list[tuple[str, int, str, str]] = []
+        self._units: list[_Unit] = []
         self._open: dict[str, _Open] = {}
         self._complete: list[DocumentPlan] = []
         self._owners: dict[str, str] = {}
@@ -66,6 +80,10 @@ class Committer:
         self._taken: dict[str, str] = {}
         """Document by uri, where the uri was another document's before this run."""
         self._reopened: list[Document] = []
+        self._whole: set[str] = set()
+        """Documents of the collection all of whose units come again, so that the old ones go together."""
+        self._in_part: set[str] = set()
+        """Documents of the collection of which single units come again."""
         self._committed_at = self._published_at = time.monotonic()
         self._publish_every_s = PUBLISH_EVERY_S
         # What a killed run committed, this one makes known.
@@ -95,31 +113,35 @@ class Committer:
         """Commit what is in hand: passages first, then the rows of documents that are complete by it."""
         # Out of hand before it is written: whoever is interrupted in between must not write it again.
         reopened, self._reopened = self._reopened, []
+        whole, self._whole = self._whole, set()
         rows, self._rows = self._rows, []
         units, self._units = self._units, []
         complete, self._complete = self._complete, []
         if reopened:
             # Should this run be interrupted, the rows must not say that the documents are finished.
             self._commit([replace(document, embedder_id=READ_AGAIN) for document in reopened])
-            self._writer.drop_passages([document.doc_id for document in reopened])
+        if whole:
+            self._writer.drop_passages(sorted(whole))
+        self._writer.drop_units((unit.doc_id, unit.number) for unit in units if unit.doc_id in self._in_part)
         if rows:
             self._writer.add_passages(rows)
             self._is_published = False
         self.outcome.pages += len(units)
         self.outcome.windows += len(rows)
         finished: list[Document | None] = []
-        for key, unit, error, unembedded in units:
-            document = self._open[key]
+        for unit in units:
+            document = self._open[unit.doc_id]
             document.missing -= 1
-            if error:
-                document.errors[unit] = error
-            if unembedded:
-                document.unembedded[unit] = f"unit {unit + 1} is found by its words only: {unembedded}"
+            document.transient |= unit.transient
+            if unit.error:
+                document.errors[unit.number] = unit.error
+            if unit.unembedded:
+                reason = f"unit {unit.number + 1} is found by its words only: {unit.unembedded}"
+                document.unembedded[unit.number] = reason
             if document.missing == 0:
-                del self._open[key]
-                finished.append(self._finished(document.plan, document.errors, document.unembedded))
-        for plan in complete:
-            finished.append(self._finished(plan, {int(unit): error for unit, error in plan.prior_errors.items()}))
+                del self._open[unit.doc_id]
+                finished.append(self._finished(document))
+        finished += [self._finished(_Open(plan, 0, _prior_errors(plan), plan.transient)) for plan in complete]
         self._commit([document for document in finished if document is not None])
         self._committed_at = time.monotonic()
         if not self._is_published and time.monotonic() - self._published_at > self._publish_every_s:
@@ -163,17 +185,18 @@ class Committer:
             self._rows.append(StoredPassage(passage, unit, vector or None, self._embedder_id))
         if plan.doc_id not in self._open:
             known = self._writer.documents.get(plan.doc_id)
-            if known is not None and known.embedder_id == self._embedder_id:
-                # A retry: what the earlier run could read is about to come again.
-                self._reopened.append(known)
-            prior = {int(number): error for number, error in plan.prior_errors.items()}
-            self._open[plan.doc_id] = _Open(plan, plan.pending, prior)
-        self._units.append((plan.doc_id, unit, str(row["error"]), str(row["unembedded"])))
+            if known is not None and known.embedder_id in (self._embedder_id, READ_AGAIN):
+                # A retry: the units that come have perhaps been committed before, with their errors.
+                (self._whole if plan.pending == plan.units else self._in_part).add(plan.doc_id)
+                if known.embedder_id == self._embedder_id:
+                    self._reopened.append(known)
+            self._open[plan.doc_id] = _Open(plan, plan.pending, _prior_errors(plan))
+        error, unembedded = str(row["error"]), str(row["unembedded"])
+        self._units.append(_Unit(plan.doc_id, unit, error, unembedded, bool(row["transient"])))
 
-    def _finished(
-        self, plan: DocumentPlan, errors: Mapping[int, str], unembedded: Mapping[int, str] | None = None
-    ) -> Document | None:
+    def _finished(self, document: _Open) -> Document | None:
         """Counts a document whose last unit has come; the row that it gets now, if it needs another one."""
+        plan, errors = document.plan, document.errors
         if plan.error:
             self.outcome.failed.append(FileError(plan.uri, plan.error))
         if not plan.doc_id:
@@ -183,18 +206,27 @@ class Committer:
         if plan.skipped and known is not None:
             self.outcome.skipped += 1
             if known.error:
+                self.outcome.known_faulty += 1
                 self.outcome.failed.append(FileError(plan.uri, known.error))
             if plan.uri in known.uris:
                 return None
             return self._if_free(plan.uri, replace(known, uris=(*known.uris, plan.uri)))
-        told = [error for _, error in sorted([*errors.items(), *(unembedded or {}).items()])]
+        if plan.transient and known is not None:
+            # What an earlier run has read of it stays, and so does what its row says.
+            return None
+        told = [error for _, error in sorted([*errors.items(), *document.unembedded.items()])]
         self.outcome.failed += [FileError(plan.uri, error) for error in told]
-        document = self._document(plan, len(errors), told, known)
-        if document.status is not DocumentStatus.ERROR:
+        row = self._document(plan, len(errors), told, known)
+        if document.transient:
+            row = replace(row, embedder_id=READ_AGAIN)
+        if row.status is not DocumentStatus.ERROR:
             replaced = self._writer.owner_of(plan.uri) not in (None, plan.doc_id)
             self.outcome.replaced += replaced
             self.outcome.added += not replaced
-        return self._if_free(plan.uri, document)
+        if known is not None and replace(row, added_at=known.added_at) == known:
+            # Read again without another result: no reason for a new version.
+            return None
+        return self._if_free(plan.uri, row)
 
     def _if_free(self, uri: str, document: Document) -> Document | None:
         """``document``, unless its name is still another's: then it gets its row in the end.
@@ -245,3 +277,7 @@ class Committer:
             error=plan.error or "; ".join(shown),
             meta=plan.meta,
         )
+
+
+def _prior_errors(plan: DocumentPlan) -> dict[int, str]:
+    return {int(unit): error for unit, error in plan.prior_errors.items()}

@@ -19,7 +19,7 @@ from vrag_ray.config import Settings
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.ingest.committer import Committer
+from vrag_ray.ingest.committer import READ_AGAIN, Committer
 from vrag_ray.ingest.graph import Job, embedded_sources
 from vrag_ray.ingest.plan import Committed
 from vrag_ray.ingest.progress import (
@@ -79,11 +79,17 @@ def ingest(
             committer.close()
         counts = board.read()
         bottleneck = counts.bottleneck(time.monotonic() - began)
-        spaces = embed_into(writer, settings, on_progress=on_progress)
+        spaces = embed_into(writer, settings, retry_errors=settings.ingest.retry_errors, on_progress=on_progress)
         version = writer.version
     outcome = committer.outcome
     notices = [loaded.notice] if loaded.notice else []
     notices += [f"the vector space {one.name} was not filled: {one.skipped}" for one in spaces if one.skipped]
+    if outcome.known_faulty:
+        count = f"{outcome.known_faulty} {'file was' if outcome.known_faulty == 1 else 'files were'}"
+        notices.append(
+            f"{count} not read again: an earlier run found the errors below; --retry-errors (ingest.retry_errors) "
+            "reads what has errors again"
+        )
     if ignored:
         notices.append(f"{len(ignored)} files of other kinds were left out, the first is {ignored[0]}")
     return IngestReport(
@@ -128,11 +134,23 @@ def _waiting_bytes(sources: Sequence[Source], done: AbstractSet[str]) -> int:
 
 
 def _committed(writer: CollectionWriter, settings: Settings, embedder_id: str) -> Committed:
+    documents = writer.documents
+    again = {
+        doc_id
+        for doc_id, document in documents.items()
+        if settings.ingest.retry_errors and document.status is not DocumentStatus.READY
+    }
+    units = writer.unfinished_units(embedder_id, again)
+    # Where no unit is at fault by itself, the whole document is read again.
+    units = {
+        doc_id: done for doc_id, done in units.items() if not (doc_id in again and len(done) == documents[doc_id].units)
+    }
     return Committed(
-        finished={
-            doc_id: document.embedder_id
-            for doc_id, document in writer.documents.items()
-            if document.status is DocumentStatus.READY or not settings.ingest.retry_errors
+        finished={doc_id: document.embedder_id for doc_id, document in documents.items() if doc_id not in again},
+        units=units,
+        counted={
+            doc_id: document.units
+            for doc_id, document in documents.items()
+            if doc_id in again or document.embedder_id == READ_AGAIN
         },
-        units=writer.unfinished_units(embedder_id),
     )

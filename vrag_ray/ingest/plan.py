@@ -20,8 +20,9 @@ MOST_FILES_OF_A_TASK = 64
 class DocumentPlan:
     """What travels with every row of a document, so that the end of the graph can finish it. JSON both ways.
 
-    ``pending`` counts the units this run will decode; ``prior_errors`` are those of units that an earlier,
-    interrupted run committed. ``doc_id`` is empty when the file could not even be read.
+    ``pending`` counts the units this run will decode; ``prior_errors`` are those of units that an earlier run
+    committed. ``doc_id`` is empty when the file could not even be read. ``transient`` says that the machine is the
+    reason of ``error``, not the file.
     """
 
     uri: str
@@ -36,6 +37,7 @@ class DocumentPlan:
     prior_errors: dict[str, str] = field(default_factory=dict)
     skipped: bool = False
     error: str = ""
+    transient: bool = False
     fault: dict[str, str | int | bool | None] | None = None
     """A ``StorageFailure`` in JSON: not the file is at fault, and the run ends with it."""
 
@@ -54,7 +56,16 @@ class Committed:
     finished: dict[str, str]
     """Embedder id by document id, of the documents that need no second look."""
     units: dict[str, dict[int, str]]
-    """Of documents without a row: error (or "") by unit, for the embedder in use."""
+    """Of unfinished documents: error (or "") by unit that need not be decoded again, for the embedder in use."""
+    counted: dict[str, int]
+    """Of unfinished documents that have a row: how many units it counts."""
+
+    def done(self, doc_id: str, units: int) -> dict[int, str]:
+        """Error (or "") by unit that is committed, of a document that has ``units`` now.
+
+        None where its row counts others: the clips of a video, for example, were of another length then.
+        """
+        return self.units.get(doc_id, {}) if self.counted.get(doc_id, units) == units else {}
 
 
 @dataclass(frozen=True, slots=True)

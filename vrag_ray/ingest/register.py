@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from vrag_ray.config import Settings
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.sandbox.isolate import with_remedy
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
@@ -97,7 +98,7 @@ class Register:
             plan = replace(plan, fault=error.failure.as_dict())
         if plan.skipped or plan.error or plan.fault:
             return plan, []
-        done = self._committed.units.get(plan.doc_id, {})
+        done = self._committed.done(plan.doc_id, plan.units)
         items = list(work_items(plan, done, self._settings.corpus.pages_per_item))
         pending = sum(item.stop - item.start for item in items)
         prior = {str(unit): error for unit, error in done.items() if error}
@@ -122,7 +123,7 @@ class Register:
         try:
             probe = self._sandbox.probe(self._files.local_path(f"blobs/{doc_id}"), plan.name, self._options)
         except DecodeError as error:
-            return replace(plan, error=str(error))
+            return replace(plan, error=with_remedy(error), transient=error.transient)
         meta = {**probe.meta, **plan.meta}
         return replace(plan, kind=probe.kind, units=probe.units, title=plan.title or probe.title, meta=meta)
 

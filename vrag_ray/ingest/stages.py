@@ -2,7 +2,8 @@
 
 What travels between them, heavy columns dropped where they were last used:
 ``Register``: a group of sources → rows of one decode ``task`` (JSON) each; file bytes never travel.
-``Decode``: a task → one row a unit: ``plan``, ``unit``, ``error``, ``passages`` (JSON without text) and ``texts``.
+``Decode``: a task → one row a unit: ``plan``, ``unit``, ``error``, ``transient``, ``passages`` (JSON without text) and
+``texts``. A unit that the next run decodes again has no passages.
 ``Embed``: the same plus ``vectors``, one fp16 byte string a window, empty where the window has no vector.
 """
 
@@ -18,9 +19,9 @@ from uuid import uuid4
 import numpy as np
 
 from vrag_ray.config import Settings
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import passages_of
-from vrag_ray.corpus.sandbox.isolate import decode_isolating, failed_unit
+from vrag_ray.corpus.sandbox.isolate import NEXT_RUN, decode_isolating, failed_unit
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.embedding.base import Content, EmbedError
 from vrag_ray.embedding.registry import load_embedder
@@ -64,8 +65,8 @@ class Decode:
             pages[plan.uri] = pages.get(plan.uri, 0) + len(units)
             text = plan.to_json()
             for unit in units:
-                passages = passages_of(plan.doc_id, unit, self._config, plan.meta)
-                yield _row(text, unit.unit, unit.error, passages)
+                passages = () if unit.transient else passages_of(plan.doc_id, unit, self._config, plan.meta)
+                yield _row(text, unit.unit, unit.error, passages, transient=unit.transient)
         if pages:
             self._board.add("decode", self._worker, sum(pages.values()), time.perf_counter() - began, pages)
 
@@ -79,15 +80,25 @@ class Decode:
             with storage_faults(self._files.root, f"reading {one.plan.name} from it"):
                 path = self._files.local_path(f"blobs/{one.plan.doc_id}")
                 return decode_isolating(self._sandbox, path, item, self._options)
-        except (DecodeError, OSError) as error:
-            return [failed_unit(item, unit, self._options, str(error)) for unit in range(item.start, item.stop)]
+        except DecodeError as error:
+            return self._failed(item, str(error))
+        except OSError as error:
+            reason = f"{item.name}: its copy in the collection cannot be read ({error.strerror or error}); {NEXT_RUN}"
+            return self._failed(item, reason, transient=True)
+
+    def _failed(self, item: WorkItem, error: str, *, transient: bool = False) -> list[DecodedUnit]:
+        units = range(item.start, item.stop)
+        return [failed_unit(item, unit, self._options, error, transient=transient) for unit in units]
 
 
-def _row(plan: str, unit: int, error: str = "", passages: Sequence[Passage] = ()) -> dict[str, object]:
+def _row(
+    plan: str, unit: int, error: str = "", passages: Sequence[Passage] = (), *, transient: bool = False
+) -> dict[str, object]:
     return {
         "plan": plan,
         "unit": unit,
         "error": error,
+        "transient": transient,
         "passages": json.dumps([passage_to_json(passage) for passage in passages]),
         "texts": [passage.text for passage in passages],
     }

@@ -1,11 +1,14 @@
 """What the parent promises whatever the child does."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -16,6 +19,7 @@ from tests.support.hostile_files import giant_png, nested_forms_pdf
 from tests.support.processes import children_called
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodeError, KilledError, KillReason, WorkItem
+from vrag_ray.corpus.sandbox.process import out_of_time
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.corpus.sandbox.wire import HEAD, ReplyBuffer
 from vrag_ray.types import DocumentKind, Locator
@@ -32,6 +36,23 @@ def decode(sandbox: Sandbox, path: Path, options, stop: int = 1):
     return decoded(sandbox, path, WorkItem("doc", PDF, 0, stop, "a.pdf"), options)
 
 
+@contextmanager
+def ended_when_busy(how: signal.Signals) -> Iterator[None]:
+    """Send ``how`` to the youngest child as soon as it is working."""
+    child = child_of_this_process()
+    busy_since = sum(child.cpu_times()[:2])
+
+    def end() -> None:
+        while sum(child.cpu_times()[:2]) < busy_since + 0.2:
+            time.sleep(0.01)
+        os.kill(child.pid, how)
+
+    thread = threading.Thread(target=end)
+    thread.start()
+    yield
+    thread.join()
+
+
 @pytest.fixture
 def good(put) -> Path:
     return put("a.pdf", text_pdf(["still here"]))
@@ -44,10 +65,12 @@ def test_a_child_that_hangs_is_killed_in_time_and_the_next_decode_works(good, op
         hung = child_of_this_process()
         hung.suspend()
         started = time.monotonic()
-        with pytest.raises(KilledError, match=r"^a\.pdf: was not decoded within 10 s") as caught:
+        with pytest.raises(
+            KilledError, match=r"^a\.pdf: was not decoded within 10 s, in which it got 0\.\d s"
+        ) as caught:
             decode(sandbox, good, options)
         assert time.monotonic() - started < 15
-        assert caught.value.reason is KillReason.WALL
+        assert caught.value.reason is KillReason.WALL and caught.value.transient
         assert not hung.is_running()
         assert decode(sandbox, good, options)[0].text.strip() == "still here"
 
@@ -59,7 +82,7 @@ def test_a_child_that_burns_cpu_is_ended_by_the_kernel(put, good, options):
             KilledError, match=r"took more than 1 s of CPU .limit corpus\.limits\.cpu_seconds"
         ) as caught:
             decode(sandbox, bomb, options)
-        assert caught.value.reason is KillReason.CPU
+        assert caught.value.reason is KillReason.CPU and not caught.value.transient
         assert decode(sandbox, good, options)[0].text.strip() == "still here"
 
 
@@ -77,21 +100,40 @@ def test_a_child_that_crashes_is_an_error_and_the_next_decode_works(put, good, o
     bomb = put("bomb.pdf", nested_forms_pdf())
     with Sandbox(DecodeLimits(cpu_seconds=60, wall_seconds=60.0)) as sandbox:
         decode(sandbox, good, options)
-        child = child_of_this_process()
-        busy_since = sum(child.cpu_times()[:2])
-
-        def crash_when_busy() -> None:
-            while sum(child.cpu_times()[:2]) < busy_since + 0.2:
-                time.sleep(0.01)
-            os.kill(child.pid, signal.SIGSEGV)
-
-        crasher = threading.Thread(target=crash_when_busy)
-        crasher.start()
-        with pytest.raises(KilledError, match=r"^a\.pdf: crashed the decoder .SIGSEGV") as caught:
+        crashes = pytest.raises(KilledError, match=r"^a\.pdf: crashed the decoder .SIGSEGV")
+        with ended_when_busy(signal.SIGSEGV), crashes as caught:
             decode(sandbox, bomb, options)
-        crasher.join()
-        assert caught.value.reason is KillReason.CRASH
+        assert caught.value.reason is KillReason.CRASH and not caught.value.transient
         assert decode(sandbox, good, options)[0].text.strip() == "still here"
+
+
+def test_a_child_that_the_system_ends_is_no_fault_of_the_file(put, good, options):
+    bomb = put("bomb.pdf", nested_forms_pdf())
+    with Sandbox(DecodeLimits(cpu_seconds=60, wall_seconds=60.0)) as sandbox:
+        decode(sandbox, good, options)
+        ended = pytest.raises(KilledError, match=r"ended from outside .SIGKILL")
+        with ended_when_busy(signal.SIGKILL), ended as caught:
+            decode(sandbox, bomb, options)
+        assert caught.value.transient
+
+
+def test_wall_time_is_a_multiple_of_cpu_time():
+    limits = DecodeLimits(cpu_seconds=7, ocr_seconds=9)
+    assert (limits.wall_limit_s, limits.ocr_wall_limit_s) == (70, 90)
+    assert DecodeLimits(cpu_seconds=7, wall_seconds=3).wall_limit_s == 3
+
+
+@pytest.mark.parametrize(("cpu_s", "transient"), [(0.0, True), (9.9, True), (10.1, False)])
+def test_a_decode_that_got_little_cpu_is_worth_another_try_and_one_that_got_much_is_not(cpu_s, transient):
+    error = out_of_time(200.0, cpu_s, granted_s=20)
+    assert error.transient is transient
+    assert f"within 200 s, in which it got {cpu_s} s of CPU" in str(error)
+    assert ("limit corpus.limits.wall_seconds" in str(error)) is not transient
+
+
+def test_an_error_keeps_what_it_says_on_its_way_through_ray():
+    error = pickle.loads(pickle.dumps(KilledError("a.pdf: was ended", KillReason.CRASH, transient=True)))
+    assert (str(error), error.reason, error.transient) == ("a.pdf: was ended", KillReason.CRASH, True)
 
 
 def test_a_child_that_died_between_two_calls_is_replaced_unseen(good, options):

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from tests.support import material
+from tests.support.hostile_files import nested_forms_pdf
 from tests.support.ingest_material import settings_for
 from tests.support.planted_spaces import COLOURS, RGB, ColourEmbedder, painted
 from vrag_ray.cli.main import main as cli
@@ -280,3 +281,29 @@ def test_killed_at_random_points_it_goes_on_and_ends_with_the_vectors_of_an_undi
     assert ours.keys() == theirs.keys()
     assert all(np.array_equal(ours[passage_id], theirs[passage_id]) for passage_id in ours)
     assert verify(root).is_sound
+
+
+def test_a_page_that_a_busy_machine_did_not_draw_is_drawn_by_the_next_run(tmp_path: Path) -> None:
+    painted_pdf(tmp_path / "a.pdf", mosaics(2))
+    settings = with_spaces(tmp_path / "c", look=LATE)
+    ingest([tmp_path / "a.pdf"], settings.model_copy(update={"spaces": {}}))
+    limits = settings.corpus.limits.model_copy(update={"wall_seconds": 0.01})
+    busy = settings.model_copy(update={"corpus": settings.corpus.model_copy(update={"limits": limits})})
+    [first] = embed_spaces(busy)
+    assert (first.embedded, len(first.failed), first.passages) == (0, 2, 0)
+    [again] = embed_spaces(settings)
+    assert (again.embedded, again.failed, again.passages) == (2, (), 2)
+
+
+def test_a_page_that_is_read_again_is_embedded_again(tmp_path: Path) -> None:
+    (tmp_path / "half.pdf").write_bytes(nested_forms_pdf())
+    settings = with_spaces(tmp_path / "c", look=LATE)
+    limits = settings.corpus.limits.model_copy(update={"cpu_seconds": 1})
+    settings = settings.model_copy(update={"corpus": settings.corpus.model_copy(update={"limits": limits})})
+    ingest([tmp_path / "half.pdf"], settings)
+    retry = settings.model_copy(update={"ingest": settings.ingest.model_copy(update={"retry_errors": True})})
+    [space] = ingest([tmp_path / "half.pdf"], retry).spaces
+    # The first page kills whoever draws it, too; the second is not touched.
+    assert (space.embedded, len(space.failed)) == (0, 1)
+    assert len(vectors_of(space_rows(tmp_path / "c", "look"))) == 1
+    assert verify(tmp_path / "c").is_sound

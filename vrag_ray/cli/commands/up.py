@@ -55,7 +55,8 @@ def up(
     ] = None,
     interface: Annotated[bool, typer.Option("--ui/--no-ui", help="Open the web interface.")] = True,
 ) -> None:
-    """From a folder to a running system: ingest what is new, serve it, open the web interface. Ctrl-C stops it all.
+    """From a folder to a running system: ingest what is new, or had errors, serve it, open the web interface. Ctrl-C
+    stops it all.
 
     The collection is FOLDER-collection beside the first folder, unless --collection names another. The folder is not
     watched: call it again for what came later.
@@ -178,11 +179,14 @@ def collection_beside(path: Path) -> str:
 
 
 def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, MetaValue] | None = None) -> None:
-    """Needs a Ray. What the collection holds is skipped; a broken file is reported and does not stop the rest."""
+    """Needs a Ray. What the collection holds is skipped, what had errors is read again; a broken file is reported and
+    does not stop the rest."""
     from vrag_ray.cli.commands.ingest import report_lines
     from vrag_ray.cli.progress import shown_progress
     from vrag_ray.ingest import ingest
 
+    retrying = settings.ingest.model_copy(update={"retry_errors": True})
+    settings = settings.model_copy(update={"ingest": retrying})
     with shown_progress() as on_progress:
         report = ingest(paths, settings, meta=meta or {}, on_progress=on_progress)
     for line in report_lines(report, settings.collection):

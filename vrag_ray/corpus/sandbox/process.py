@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import selectors
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import vrag_ray
@@ -22,30 +24,52 @@ LOOK_SECONDS = 0.25
 """How often the memory of a working child is looked at."""
 BYTES_PER_PIXEL = 4
 """A PNG of noise is a little longer than its pixels; three bytes a pixel plus slack."""
+ENDS_WITHIN_S = 5.0
+"""How long a child that has closed its pipe may take to end."""
+MUCH_CPU = 0.5
+"""Share of the granted CPU time above which a decode that ran out of wall time is called slow itself."""
+_FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+"""Signals that no decoder raises by itself."""
+_BUSY = frozenset({errno.EAGAIN, errno.ENOMEM})
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
 
 
 class ChildProcess:
-    """A started child. ``end`` must be called; nothing else may be called after it."""
+    """A started child. ``end`` must be called; nothing else may be called after it.
+
+    Raises KilledError where the system has no process or memory for it.
+    """
 
     def __init__(self, limits: DecodeLimits) -> None:
         self._limits = limits
         self._buffer = ReplyBuffer(limits.max_pixels * BYTES_PER_PIXEL + CHUNK)
         self._stderr = b""
+        self._is_closed = False
         self._peak_memory_mb = 0.0
         self._next_look = 0.0
-        self._deadline = 0.0
+        self._began = self._deadline = 0.0
+        self._cpu_at_begin = self._cpu_granted = 0.0
         # -P keeps the working directory off the import path; its own session keeps terminal signals away.
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "vrag_ray.corpus.sandbox.child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=_environment(),
-            cwd="/",
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "vrag_ray.corpus.sandbox.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                env=_environment(),
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            if error.errno not in _BUSY:
+                raise
+            raise KilledError(
+                f"no process could be started to read it ({os.strerror(error.errno)}): the machine is short of memory "
+                "or processes",
+                KillReason.CRASH,
+                transient=True,
+            ) from error
         assert self._process.stdin and self._process.stdout and self._process.stderr
         self._stdin = self._process.stdin
         self._out = self._process.stdout.fileno()
@@ -57,12 +81,19 @@ class ChildProcess:
 
     def send(self, request: Request) -> bool:
         """Start the clock and hand over ``request``; False where the child is no longer there to take it."""
-        self._deadline = time.monotonic() + self._limits.wall_seconds
+        self.begin_unit()
         return self._write(pack(request))
 
-    def grant(self, seconds: float) -> None:
-        """Set the time left: what remains, or ``seconds`` from now if that is more."""
-        self._deadline = max(self._deadline, time.monotonic() + seconds)
+    def begin_unit(self) -> None:
+        """Start the clock anew: each unit has the limits to itself."""
+        self._began = time.monotonic()
+        self._deadline = self._began + self._limits.wall_limit_s
+        self._cpu_at_begin, self._cpu_granted = self._cpu_seconds() or 0.0, self._limits.cpu_seconds
+
+    def grant_ocr(self) -> None:
+        """Grant the unit the time in which one picture is read."""
+        self._deadline = max(self._deadline, time.monotonic() + self._limits.ocr_wall_limit_s)
+        self._cpu_granted += self._limits.ocr_seconds
 
     def receive(self) -> tuple[ChildReply, bytes]:
         """The next reply.
@@ -74,10 +105,8 @@ class ChildProcess:
         while (reply := self._buffer.take()) is None:
             left = self._deadline - time.monotonic()
             if left <= 0:
-                raise KilledError(
-                    f"was not decoded within {self._limits.wall_seconds:g} s (limit corpus.limits.wall_seconds)",
-                    KillReason.WALL,
-                )
+                used = (self._cpu_seconds() or 0.0) - self._cpu_at_begin
+                raise out_of_time(time.monotonic() - self._began, used, self._cpu_granted)
             self._look_at_memory()
             for key, _ in self._selector.select(min(left, LOOK_SECONDS)):
                 data = os.read(key.fd, CHUNK)
@@ -91,8 +120,19 @@ class ChildProcess:
 
     def died(self) -> KilledError:
         """Why the child is gone, told from its exit status and its last words."""
+        with suppress(subprocess.TimeoutExpired):
+            # It is ending: a kill now would hide what ended it.
+            self._process.wait(ENDS_WITHIN_S)
+        ended = self._process.poll() is not None
         self.end()
         code = self._process.returncode
+        if ended and -code in _FROM_OUTSIDE:
+            return KilledError(
+                f"the process that reads it was ended from outside ({signal.Signals(-code).name}), as a system short "
+                "of memory does",
+                KillReason.CRASH,
+                transient=True,
+            )
         last = self._stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
         if code == -signal.SIGXCPU:
             return KilledError(
@@ -109,10 +149,21 @@ class ChildProcess:
             KillReason.MEMORY,
         )
 
+    def _cpu_seconds(self) -> float | None:
+        """CPU time of the child so far; None where the system does not say."""
+        try:
+            stat = Path(f"/proc/{self._process.pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return None
+        # The name of the program, in brackets, may hold blanks. After it: state, ten numbers, user and system ticks.
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
     def end(self) -> None:
         """Kill and reap the child and close the pipes. May be called twice."""
-        if self._process.returncode is not None:
+        if self._is_closed:
             return
+        self._is_closed = True
         self._selector.close()
         self._next_look = 0.0
         self._look_at_memory()
@@ -164,6 +215,14 @@ class ChildProcess:
                 self._stderr = (self._stderr + data)[-KEPT_STDERR:]
         except BlockingIOError:
             return
+
+
+def out_of_time(took_s: float, cpu_s: float, granted_s: float) -> KilledError:
+    """A decode that got little CPU waited for the machine; one that used much of what was granted is slow itself."""
+    reason = f"was not decoded within {took_s:.3g} s, in which it got {max(0.0, cpu_s):.1f} s of CPU"
+    if cpu_s < granted_s * MUCH_CPU:
+        return KilledError(f"{reason}: the machine was busy, or the decoder hung", KillReason.WALL, transient=True)
+    return KilledError(f"{reason} (limit corpus.limits.wall_seconds)", KillReason.WALL)
 
 
 def _environment() -> dict[str, str]:

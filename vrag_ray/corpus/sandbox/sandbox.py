@@ -1,8 +1,9 @@
 """The parent of the decoding child: sends requests, watches the clock, checks replies, ends and replaces the child.
 
 What holds against a hostile file: address space, CPU seconds and written files are limited by the kernel, wall time
-by the parent's kill, pixels, pages and frames by checks before anything is allocated. What does not: the child may
-still open connections and read files of its user; deployments that decode for strangers add a container around it.
+(a multiple of the CPU seconds, since a busy machine gives a process little of a core) by the parent's kill, pixels,
+pages and frames by checks before anything is allocated. What does not: the child may still open connections and read
+files of its user; deployments that decode for strangers add a container around it.
 """
 
 from __future__ import annotations
@@ -186,13 +187,14 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                     raise DecodeError(reply.message)
                 if isinstance(reply, OcrNotice):
                     extensions += 1
-                    child.grant(self._limits.ocr_seconds if extensions <= MOST_OCR_NOTICES else 0.0)
+                    if extensions <= MOST_OCR_NOTICES:
+                        child.grant_ocr()
                     continue
                 extensions = 0
-                child.grant(self._limits.wall_seconds)
+                child.begin_unit()
                 yield reply, body
         except KilledError as error:
-            raise KilledError(f"{name}: {error}", error.reason) from error
+            raise KilledError(f"{name}: {error}", error.reason, transient=error.transient) from error
         except DecodeError as error:
             raise DecodeError(f"{name}: {error}") from error
         finally:

@@ -127,14 +127,21 @@ class SpaceWriter:
 
     def forget_failed(self, name: str) -> None:
         """Remove the rows of what could not be embedded, so that it is tried again."""
-        space = self._opened(name)
-        with self._faults(f"removing failed rows of {name}"):
-            space.table.delete("error != ''")
-            self._sealer.seal(space.record.table)
+        space, where = self._opened(name), "error != ''"
+        if space.table.count_rows(where):
+            with self._faults(f"removing failed rows of {name}"):
+                space.table.delete(where)
+                self._sealer.seal(space.record.table)
 
     def forget_documents(self, doc_ids: Iterable[str]) -> None:
         """Remove the documents' rows from every space."""
-        where = f"doc_id IN ({quoted(doc_ids)})"
+        self._forget(f"doc_id IN ({quoted(doc_ids)})")
+
+    def forget_passages(self, ids: Iterable[str]) -> None:
+        """Remove the passages' rows from every space."""
+        self._forget(f"id IN ({quoted(ids)})")
+
+    def _forget(self, where: str) -> None:
         for space in self._open.values():
             if space.table.count_rows(where):
                 with self._faults("removing a document's vectors"):

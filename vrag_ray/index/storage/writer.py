@@ -7,6 +7,7 @@ A process killed in between leaves nothing that a reader sees, and everything th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -136,11 +137,15 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             one.name: (one.table, one.version) for one in published.spaces
         }
 
-    def unfinished_units(self, embedder_id: str) -> dict[str, dict[int, str]]:
-        """What an interrupted ingest left: by document without a finished row, its units and their error or ""."""
+    def unfinished_units(self, embedder_id: str, again: AbstractSet[str] = frozenset()) -> dict[str, dict[int, str]]:
+        """What an earlier ingest left: by document without a finished row, its units and their error or "".
+
+        The documents ``again`` count as unfinished, and those of their units that have an error, or a text without a
+        vector, are left out.
+        """
         import pyarrow.compute as pc
 
-        finished = {d.doc_id for d in self.documents.values() if d.embedder_id == embedder_id}
+        finished = {d.doc_id for d in self.documents.values() if d.embedder_id == embedder_id} - again
         units: dict[str, dict[int, str]] = {}
         columns = ["doc_id", "unit", "meta"]
         for batch in self._passages.to_batches(columns=columns, filter=f"embedder_id = '{embedder_id}'"):
@@ -149,7 +154,14 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 found = zip(rows.column("unit").to_pylist(), rows.column("meta").to_pylist(), strict=True)
                 known = units.setdefault(doc_id, {})
                 known.update((unit, str(meta_from_json(meta).get(UNIT_ERROR, ""))) for unit, meta in found)
+        for doc_id in again & units.keys():
+            unembedded = self._unembedded_units(doc_id, embedder_id) if embedder_id else frozenset[int]()
+            units[doc_id] = {unit: "" for unit, error in units[doc_id].items() if not error and unit not in unembedded}
         return units
+
+    def _unembedded_units(self, doc_id: str, embedder_id: str) -> frozenset[int]:
+        where = f"doc_id = '{doc_id}' AND embedder_id = '{embedder_id}' AND vector IS NULL AND text != ''"
+        return frozenset(self._passages.to_table(columns=["unit"], filter=where)["unit"].to_pylist())
 
     @property
     def documents(self) -> Mapping[str, Document]:
@@ -171,6 +183,21 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             self._sealer.seal("passages.lance")
         if keep_embedder is None:
             self.spaces.forget_documents(doc_ids)
+
+    def drop_units(self, units: Iterable[tuple[str, int]]) -> None:
+        """Remove the passages of single units (document id, unit), and their vectors in every space."""
+        by_document: dict[str, list[str]] = {}
+        for doc_id, unit in units:
+            by_document.setdefault(doc_id, []).append(str(unit))
+        chosen = [f"(doc_id = '{doc_id}' AND unit IN ({', '.join(found)}))" for doc_id, found in by_document.items()]
+        where = " OR ".join(chosen)
+        ids = self._passages.to_table(columns=["id"], filter=where)["id"].to_pylist() if chosen else []
+        if not ids:
+            return
+        with self._faults("removing pages", needed_bytes=lambda: self._commit_bytes("passages")):
+            self._passages.delete(where)
+            self._sealer.seal("passages.lance")
+        self.spaces.forget_passages(ids)
 
     def commit_documents(self, documents: Iterable[Document]) -> None:
         """Add or replace document rows, all in one commit; other documents lose the uris that these now have.

@@ -259,7 +259,10 @@ class _Committer:
     def add_block(self, block: pa.Table) -> None:
         for row in block.to_pylist():
             for name in row["spaces"]:
-                self._rows[name].append(self._stored(name, row))
+                stored = self._stored(name, row)
+                if not row.get("transient"):
+                    # Without a row the next run draws it again.
+                    self._rows[name].append(stored)
         self._waiting += block.num_rows
         if self._waiting >= self._commit_rows:
             self.flush()

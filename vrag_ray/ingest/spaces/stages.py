@@ -1,7 +1,8 @@
 """The two stages of filling spaces. Each handles its own bad input: Ray Data's unit of failure is a block.
 
-``Draw``: rows of the manifest → the same with ``pictures`` (PNG files), ``times`` (seconds, of frames), ``phash`` and
-``error``. ``EmbedSpace``, one a space: → the same with that space's columns, see ``columns_of``.
+``Draw``: rows of the manifest → the same with ``pictures`` (PNG files), ``times`` (seconds, of frames), ``phash``,
+``error``, and ``transient`` where the machine is its reason. ``EmbedSpace``, one a space: → the same with that space's
+columns, see ``columns_of``.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ OVERSIZE = 2
 """Drawn with up to so many times the pixels that are wanted, then resized once: finer than drawing at the size."""
 
 
-UNDRAWN: dict[str, object] = {"pictures": [], "times": [], "error": ""}
+UNDRAWN: dict[str, object] = {"pictures": [], "times": [], "error": "", "transient": False}
 """What ``Draw`` would have said of a passage that is embedded by its words."""
 
 
@@ -67,26 +68,31 @@ class Draw:
         times: list[list[float]] = []
         phashes: list[int | None] = []
         errors: list[str] = []
+        transients: list[bool] = []
         for row in batch.to_pylist():
             drawn: list[bytes] = []
             moments: list[float] = []
-            phash, error = None, ""
+            phash, error, transient = None, "", False
             try:
                 if row["material"] != Material.TEXT:
                     drawn, moments = self._drawn(row)
                     phash = difference_hash(drawn[0])
-            except (DecodeError, OSError) as problem:
-                error = str(problem)
+            except DecodeError as problem:
+                error, transient = str(problem), problem.transient
+            except OSError as problem:
+                error, transient = f"{row['name']}: cannot be read ({problem.strerror or problem})", True
             pictures.append(drawn)
             times.append(moments)
             phashes.append(phash)
             errors.append(error)
+            transients.append(transient)
         self._board.add("draw", self._worker, len(batch), time.perf_counter() - began)
         columns: dict[str, pa.Array] = {
             "pictures": pa.array(pictures, pa.list_(pa.large_binary())),
             "times": pa.array(times, pa.list_(pa.float64())),
             "phash": pa.array(phashes, pa.uint64()),
             "error": pa.array(errors, pa.string()),
+            "transient": pa.array(transients, pa.bool_()),
         }
         for name, column in columns.items():
             batch = batch.append_column(name, column)
