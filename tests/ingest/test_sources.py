@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,12 +12,15 @@ import pytest
 
 from tests.support.ingest_material import settings_for
 from tests.support.object_store import Bucket
+from vrag_ray.corpus.model import DecodeOptions, Probe
+from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import ingest
 from vrag_ray.ingest.manifest import read_manifest
 from vrag_ray.ingest.sources import list_sources
 from vrag_ray.types import VragError
+from vrag_ray.types.redaction import public_uri
 
 
 @pytest.fixture
@@ -104,3 +108,82 @@ def test_a_folder_of_an_object_store_is_ingested_and_named_without_its_options(
     assert ingest([where], settings_for(tmp_path / "c")).skipped == 2
     with pytest.raises(VragError, match=r"missing.* does not exist"):
         list_sources([bucket.uri("missing")])
+
+
+@pytest.fixture
+def latin(tmp_path: Path) -> Path:
+    """A folder whose name is not UTF-8, with two files whose names are not either, and one with a line end in it."""
+    root = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xfccher"))
+    root.mkdir()
+    (root / os.fsdecode(b"caf\xe9.txt")).write_text("seals sleep on the mole")
+    (root / os.fsdecode(b"photo\xe9.exe")).write_bytes(b"MZ")
+    (root / "two\nlines.txt").write_text("terns nest on the pier")
+    return root
+
+
+def test_a_name_that_is_not_utf8_is_percent_encoded(latin: Path) -> None:
+    sources, ignored = list_sources([latin])
+    assert [one.name for one in sources] == ["caf%E9.txt", "two%0Alines.txt"]
+    assert sources[0].uri.endswith("/b%FCcher/caf%E9.txt")
+    assert ignored == ["photo%E9.exe"]
+    # The uri that is shown names the file.
+    assert list_sources([sources[0].uri])[0] == sources[:1]
+    with pytest.raises(VragError, match=r"b%FCcher/none does not exist"):
+        list_sources([latin / "none"])
+
+
+def test_what_is_neither_a_file_nor_a_folder_is_called_so(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.txt")
+    with pytest.raises(VragError, match=r"pipe\.txt is neither a file nor a folder"):
+        list_sources([tmp_path / "pipe.txt"])
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
+def test_a_manifest_names_such_a_file_by_its_uri_and_as_text_also_by_its_bytes(latin: Path, suffix: str) -> None:
+    file = latin / os.fsdecode(b"caf\xe9.txt")
+    places = [file.as_uri()] if suffix == ".parquet" else [file.as_uri(), file.name]
+    manifest = latin / f"list{suffix}"
+    if suffix == ".parquet":
+        with manifest.open("wb") as stream:
+            pq.write_table(pa.Table.from_pylist([{"path": place} for place in places]), stream)
+    else:
+        header = "path,author\n" if suffix == ".csv" else ""
+        row = "{},Andr\udce9\n" if suffix == ".csv" else '{{"path": "{}", "author": "Andr\udce9"}}\n'
+        manifest.write_text(header + "".join(map(row.format, places)), errors="surrogateescape")
+    for source in read_manifest(manifest):
+        assert (source.name, source.uri) == ("caf%E9.txt", file.as_uri())
+        json.dumps(dict(source.meta), ensure_ascii=False).encode()
+
+
+def test_files_with_such_names_are_taken_in_and_found(latin: Path, tmp_path: Path) -> None:
+    with (latin / "rows.parquet").open("wb") as stream:
+        pq.write_table(pa.Table.from_pylist([{"content": "gulls follow the plough"}]), stream)
+    report = ingest([latin], settings_for(tmp_path / "c"))
+    assert (report.added, report.failed) == (3, ())
+    collection = Collection.open(tmp_path / "c")
+    [hit] = lexical_search(collection, "seals", 5, None)
+    document = collection.document(collection.passage(hit.id).doc_id)
+    assert (document.title, public_uri(document.uri)) == ("caf%E9", "caf%E9.txt")
+
+
+def test_a_fault_of_the_program_costs_one_file_and_is_tried_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probe = Sandbox.probe
+
+    def faulty(self: Sandbox, path: Path, name: str, options: DecodeOptions) -> Probe:
+        if name == "a.md":
+            raise RuntimeError("nobody thought of this")
+        return probe(self, path, name, options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Sandbox, "probe", faulty)
+        report = ingest([folder], settings_for(tmp_path / "c"))
+    assert (report.added, [one.error[:4] for one in report.failed]) == (1, ["a.md"])
+    assert "fault in vrag_ray (RuntimeError)" in report.failed[0].error
+    assert ingest([folder], settings_for(tmp_path / "c")).added == 1
+
+
+def test_a_collection_is_not_made_where_the_path_is_not_utf8(latin: Path) -> None:
+    with pytest.raises(VragError, match=r"cannot be in .*/b%FCcher/c: that path is not UTF-8.* --collection"):
+        Collection.open(latin / "c")

@@ -70,7 +70,7 @@ def _harmless_lines_dropped() -> Iterator[None]:
     reader = threading.Thread(target=pass_on, name="native-stderr", daemon=True)
     reader.start()
     # Python's own output must not wait for the end of a line: progress bars have none.
-    with os.fdopen(os.dup(terminal), "w", buffering=1) as direct, redirect_stderr(direct):
+    with os.fdopen(os.dup(terminal), "w", buffering=1, errors="backslashreplace") as direct, redirect_stderr(direct):
         try:
             yield
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import traceback
 from collections.abc import Sequence
@@ -25,6 +26,7 @@ from vrag_ray.cli.commands.ui import ui
 from vrag_ray.cli.commands.up import up
 from vrag_ray.cli.console import is_debugging, show_debug_output
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import shown_name
 
 USAGE = 2
 INTERRUPTED = 130
@@ -71,6 +73,10 @@ def _top(
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code; the console script ends the process with it."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A name that the terminal cannot write ends no command.
+            stream.reconfigure(errors="backslashreplace")
     if "--debug" in given:
         show_debug_output()
     try:
@@ -101,5 +107,5 @@ def _unforeseen(error: Exception) -> str:
 def _fail(error: BaseException, message: str, code: int) -> int:
     if is_debugging():
         traceback.print_exception(error)
-    typer.echo(f"vrag: {' '.join(message.split())}", err=True)
+    typer.echo(f"vrag: {shown_name(' '.join(message.split()))}", err=True)
     return code

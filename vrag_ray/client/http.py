@@ -39,6 +39,7 @@ from vrag_ray.client.schemas import (
     SearchResponse,
 )
 from vrag_ray.types import Box, Meta, VragError
+from vrag_ray.types.file_names import shown_name
 
 __all__ = ["AsyncClient", "Client", "ServerError", "UnreachableError"]
 RECONNECT_WAITS_S = (0.1, 0.3, 1.0, 2.0, 4.0)
@@ -165,7 +166,7 @@ class Client:
         """Send files in; they are searchable when the job is done. Raises VragError for a file it cannot read."""
         with ExitStack() as stack:
             try:
-                files = [("files", (path.name, stack.enter_context(path.open("rb")))) for path in paths]
+                files = [("files", (shown_name(path.name), stack.enter_context(path.open("rb")))) for path in paths]
             except OSError as error:
                 raise VragError(f"cannot read {error.filename}: {error.strerror}") from error
             return self._upload(files, meta, collection)

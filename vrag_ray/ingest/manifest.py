@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.corpus.model import clean
 from vrag_ray.ingest.object_store import is_remote, listed
 from vrag_ray.ingest.sources import Source, file_source
 from vrag_ray.types import MetaValue, VragError
+from vrag_ray.types.file_names import path_of, shown_name
 
 if TYPE_CHECKING:
     from vrag_ray.types import Meta
@@ -21,6 +23,8 @@ SUFFIXES = (".jsonl", ".csv", ".parquet")
 
 def read_manifest(manifest: Path) -> list[Source]:
     """One source a row: ``path`` is a file or URI, relative to the manifest's folder; the other columns are metadata.
+
+    A name that is not UTF-8 may stand in a text manifest as it is, and in any as a ``file:`` URI.
 
     Empty values are left out; those of a CSV file are texts, unless they are whole or decimal numbers. Raises VragError
     that names the manifest and the row.
@@ -35,20 +39,22 @@ def _rows(manifest: Path) -> Iterator[Mapping[str, object]]:
     suffix = manifest.suffix.lower()
     try:
         if suffix == ".jsonl":
-            lines = manifest.read_text(encoding="utf-8").splitlines()
+            lines = manifest.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
             yield from (_object(manifest, number, line) for number, line in enumerate(lines, 1) if line.strip())
         elif suffix == ".csv":
-            with manifest.open(encoding="utf-8-sig", newline="") as stream:
+            with manifest.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as stream:
                 for row in csv.DictReader(stream):
                     yield {str(name): _number_or_text(value) for name, value in row.items()}
         elif suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            for batch in pq.ParquetFile(manifest).iter_batches():
-                yield from batch.to_pylist()
+            # By a stream: Arrow opens no file whose name is not UTF-8.
+            with manifest.open("rb") as stream:
+                for batch in pq.ParquetFile(stream).iter_batches():
+                    yield from batch.to_pylist()
         else:
             raise VragError(f"{manifest} is no manifest: use one of {', '.join(SUFFIXES)}")
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, csv.Error) as error:
         raise VragError(f"the manifest {manifest} cannot be read: {error}") from error
 
 
@@ -62,9 +68,9 @@ def _source(manifest: Path, number: int, row: Mapping[str, object]) -> Source:
         if not is_file:
             raise VragError(f"row {number} of {manifest}: {place} is a folder, a row names one file")
         return Source(files[0].location, files[0].uri, files[0].name, meta)
-    file = manifest.parent / Path(place).expanduser()
+    file = manifest.parent / path_of(place)
     if not file.is_file():
-        raise VragError(f"row {number} of {manifest}: {file} is not a file")
+        raise VragError(f"row {number} of {manifest}: {shown_name(str(file))} is not a file")
     return file_source(file, meta)
 
 
@@ -75,7 +81,7 @@ def _meta(manifest: Path, number: int, row: Mapping[str, object]) -> Meta:
             continue
         if not isinstance(value, str | int | float | bool):
             raise VragError(f"row {number} of {manifest}: {name} is neither a text nor a number nor true or false")
-        meta[name] = value
+        meta[clean(name)] = clean(value) if isinstance(value, str) else value
     return meta
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +25,11 @@ from vrag_ray.ingest.parquet.layout import RowRange
 from vrag_ray.ingest.parquet.rows import row_documents
 from vrag_ray.ingest.plan import Committed, DocumentPlan, decode_tasks, planned_ranges, task_to_json, work_items
 from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.report import unforeseen
 from vrag_ray.ingest.sources import MOST_FILES_OF_A_GROUP, Source
 from vrag_ray.types import Meta, MetaValue
+
+log = logging.getLogger("vrag_ray.ingest")
 
 Original = str | bytes | OSError
 """Where a document's file is (a path, or a URI of an object store), or its bytes, or why there are none."""
@@ -96,6 +100,10 @@ class Register:
         except StorageError as error:
             # In a row, since an exception in a stage would reach the driver as a stack trace of Ray's.
             plan = replace(plan, fault=error.failure.as_dict())
+        except Exception as error:
+            # A fault of this program: it costs this file, and the next run, perhaps of a mended program, tries again.
+            log.exception("taking in %s failed", plan.name)
+            plan = replace(plan, error=unforeseen(plan.name, error), transient=True)
         if plan.skipped or plan.error or plan.fault:
             return plan, []
         done = self._committed.done(plan.doc_id, plan.units)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vrag_ray.types import VragError
+
 
 @dataclass(frozen=True, slots=True)
 class StageProgress:
@@ -92,3 +94,13 @@ class IngestReport:
     """The stage that was busy for the largest part of the time, in words."""
     spaces: tuple[SpaceReport, ...] = ()
     """What was added to the vector spaces beside that of the texts."""
+
+
+def unforeseen(name: str, error: Exception) -> str:
+    """What is said of a file on which this program itself failed."""
+    if isinstance(error, VragError):
+        return f"{name}: {error}"
+    return (
+        f"{name} could not be taken in because of a fault in vrag_ray ({type(error).__name__}): please report it with "
+        "the lines that the log has of it; the next ingest reads the file again by itself"
+    )

@@ -12,6 +12,7 @@ from vrag_ray.corpus.sniff import SUFFIXES
 from vrag_ray.ingest.object_store import is_remote, listed
 from vrag_ray.ingest.parquet.layout import ROWS_TOGETHER, SUFFIX, RowRange, row_ranges
 from vrag_ray.types import Meta, VragError
+from vrag_ray.types.file_names import path_of, shown_name
 
 MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
@@ -44,7 +45,8 @@ def list_sources(
 ) -> tuple[list[Source], list[str]]:
     """The files to ingest, folders walked in sorted order, and the names of files left out for their suffix.
 
-    A path may be a file, a folder, a pattern (``papers/**/*.pdf``) or a URI of an object store (``s3://bucket/folder``).
+    A path may be a file, a folder, a pattern (``papers/**/*.pdf``), a ``file:`` URI, or a URI of an object store
+    (``s3://bucket/folder``). Names that are not UTF-8 are percent-encoded, as in the URIs.
     Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. A Parquet file
     is taken by its rows, whose documents are in ``content_column``, or in one told by name and type; a ``Source`` is
     taken as it is. Raises VragError for a path that does not exist and when nothing is left.
@@ -58,7 +60,7 @@ def list_sources(
         elif isinstance(item, str) and is_remote(item):
             found, others = _remote(item)
         else:
-            found, others = _local(Path(item).expanduser())
+            found, others = _local(path_of(str(item)))
         ignored += others
         sources.update((source.uri, source) for source in found)
         if not isinstance(item, Source):
@@ -66,7 +68,7 @@ def list_sources(
     sources_by_rows = list(_by_rows(sources, tables, content_column))
     problems = [source.error for source in sources_by_rows]
     if all(problems):
-        given = ", ".join(str(path) for path in paths)
+        given = shown_name(", ".join(str(path) for path in paths))
         reason = problems[0] if problems else f"known are {' '.join(sorted((*SUFFIXES, SUFFIX)))}"
         raise VragError(f"nothing to ingest in {given}: {reason}")
     return sources_by_rows, ignored
@@ -74,12 +76,12 @@ def list_sources(
 
 def is_missing(path: str) -> bool:
     """Whether nothing is at ``path``, as far as this machine alone can tell: patterns and URIs may lead somewhere."""
-    return not is_remote(path) and not _PATTERN & set(path) and not Path(path).expanduser().exists()
+    return not is_remote(path) and not _PATTERN & set(path) and not path_of(path).exists()
 
 
 def file_source(file: Path, meta: Meta | None = None) -> Source:
     """A file of this machine, named by its absolute path."""
-    return Source(file.absolute(), file.absolute().as_uri(), file.name, meta or {})
+    return Source(file.absolute(), file.absolute().as_uri(), shown_name(file.name), meta or {})
 
 
 def grouped(sources: Sequence[Source], readers: int) -> list[Sequence[Source]]:
@@ -119,13 +121,16 @@ def _local(path: Path) -> tuple[list[Source], list[str]]:
         return [file_source(path)], []
     if path.is_dir():
         files = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
-        return [file_source(p) for p in files if _is_known(p.name)], [p.name for p in files if not _is_known(p.name)]
+        others = [shown_name(p.name) for p in files if not _is_known(p.name)]
+        return [file_source(p) for p in files if _is_known(p.name)], others
     if _PATTERN & set(str(path)):
         matching = sorted(p for p in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if p.is_file())
         if matching:
             return [file_source(p) for p in matching], []
-        raise VragError(f"no file matches {path}")
-    raise VragError(f"{path} does not exist: give files or folders to ingest")
+        raise VragError(f"no file matches {shown_name(str(path))}")
+    if path.exists():
+        raise VragError(f"{shown_name(str(path))} is neither a file nor a folder: give files or folders to ingest")
+    raise VragError(f"{shown_name(str(path))} does not exist: give files or folders to ingest")
 
 
 def _remote(uri: str) -> tuple[list[Source], list[str]]:

@@ -10,6 +10,7 @@ What travels between them, heavy columns dropped where they were last used:
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -30,10 +31,13 @@ from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import passage_to_json
 from vrag_ray.ingest.plan import PlannedRange, task_from_json
 from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.report import unforeseen
 from vrag_ray.types import Passage
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+log = logging.getLogger("vrag_ray.ingest")
 
 NO_UNIT = -1
 """The ``unit`` of a row that only carries a plan, for a document with nothing to decode."""
@@ -85,6 +89,12 @@ class Decode:
         except OSError as error:
             reason = f"{item.name}: its copy in the collection cannot be read ({error.strerror or error}); {NEXT_RUN}"
             return self._failed(item, reason, transient=True)
+        except StorageError:
+            raise
+        except Exception as error:
+            # A fault of this program: it costs this file, and the next run, perhaps of a mended program, tries again.
+            log.exception("reading %s failed", item.name)
+            return self._failed(item, unforeseen(item.name, error), transient=True)
 
     def _failed(self, item: WorkItem, error: str, *, transient: bool = False) -> list[DecodedUnit]:
         units = range(item.start, item.stop)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePosixPath, PureWindowsPath
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
+
+from vrag_ray.types.file_names import is_file_uri, path_in_uri, shown_name
 
 _QUOTED_PATH = re.compile(r"""(?P<quote>['"`])(?P<path>(?:file://)?(?:/|[A-Za-z]:\\)[^'"`]+)(?P=quote)""")
 _BARE_PATH = re.compile(r"""(?<![\w/:.~-])(?:file://)?/(?!v1/|search\b)(?:[^\s/'"`:,;()<>|]+/)+[^\s/'"`:,;()<>|]*""")
@@ -27,6 +29,6 @@ def public_uri(uri: str) -> str:
 
 
 def _last_name(path: str) -> str:
-    bare = unquote(urlsplit(path).path) if path.startswith("file:") else path
+    bare = shown_name(path_in_uri(path)) if is_file_uri(path) else path
     name = PurePosixPath(bare).name
     return PureWindowsPath(name).name or name

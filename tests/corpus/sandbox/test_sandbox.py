@@ -177,6 +177,15 @@ def test_a_relative_path_is_the_parents(good, monkeypatch):
         assert sandbox.probe(Path(good.name), "a.pdf").units == 1
 
 
+def test_a_path_that_is_not_utf8_is_read(put):
+    path = put("a.txt", b"still here").with_name(os.fsdecode(b"caf\xe9.txt"))
+    path.write_bytes(b"still here")
+    with Sandbox(DecodeLimits()) as sandbox:
+        assert sandbox.probe(path, path.name).title == "caf%E9"
+        with pytest.raises(DecodeError, match=r"^caf%E9\.txt: .* has no picture"):
+            sandbox.render(path, DocumentKind.TEXT, Locator(span_start=0), dpi=20, box=None, max_pixels=10**6)
+
+
 def test_closing_leaves_no_process_behind(good):
     sandbox = Sandbox(DecodeLimits())
     sandbox.probe(good, "a.pdf")

@@ -11,6 +11,7 @@ import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
 from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load, parse_meta
+from vrag_ray.types.file_names import shown_name
 
 if TYPE_CHECKING:
     from vrag_ray.ingest import IngestReport, Source, SpaceReport
@@ -74,7 +75,7 @@ def ingest(
     for path in paths or []:
         # Before a Ray is started for it.
         if is_missing(path):
-            raise typer.BadParameter(f"{path} does not exist", param_hint="PATH")
+            raise typer.BadParameter(f"{shown_name(path)} does not exist", param_hint="PATH")
     if not paths and manifest is None:
         raise typer.BadParameter("give files, folders or URIs, or a --manifest", param_hint="PATH")
     listed = read_manifest(manifest) if manifest is not None else []

@@ -17,6 +17,7 @@ import typer
 from vrag_ray.cli.console import ray_behind_terminal
 from vrag_ray.cli.options import CollectionOption
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import shown_name
 
 if TYPE_CHECKING:
     from vrag_ray.config import AgentName, Settings
@@ -175,7 +176,8 @@ def fitted_to_model(settings: Settings, model: str) -> Settings:
 def collection_beside(path: Path) -> str:
     """``papers-collection`` beside ``papers``: folders do not mix, and a second call finds what the first made."""
     path = path.expanduser().absolute()
-    return str(path.with_name(f"{path.stem if path.is_file() else path.name}-collection"))
+    # Any bytes may name a folder of files, but a collection is named in UTF-8.
+    return str(path.with_name(f"{shown_name(path.stem if path.is_file() else path.name)}-collection"))
 
 
 def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, MetaValue] | None = None) -> None:

@@ -44,6 +44,7 @@ from vrag_ray.corpus.sandbox.wire import (
     UnitReply,
 )
 from vrag_ray.types import Box, DocumentKind, Locator, PageText
+from vrag_ray.types.file_names import shown_name
 
 MOST_OCR_NOTICES = 8
 """Extensions of one unit that the parent grants; a clip asks for four."""
@@ -79,7 +80,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
         ``options`` matters for videos only, whose units are clips; by default those of an unchanged configuration.
         """
-        options = options or self._default_options
+        options, name = options or self._default_options, shown_name(name)
         try:
             return self._probe(path, name, options, cautious=False)
         except KilledError:
@@ -93,7 +94,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         ``isolate.decode_isolating`` for a decode that loses the killing unit only.
         """
         request = DecodeRequest(path=path, item=item, options=options)
-        name = item.name or path.name
+        name = item.name or shown_name(path.name)
         with closing(self._exchange(path, name, request)) as replies:
             for unit in range(item.start, item.stop):
                 reply, _ = next(replies, (DoneReply(), b""))
@@ -111,7 +112,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     def page_text(self, path: Path, kind: DocumentKind, locator: Locator, options: DecodeOptions) -> PageText:
         """Text and words of one page, picture, clip or piece. ``doc_id`` of the answer is the name of ``path``."""
         request = PageTextRequest(path=path, kind=kind, locator=locator, options=options)
-        return self._one(path, path.name, request, PageTextReply)[0].page_text
+        return self._one(path, shown_name(path.name), request, PageTextReply)[0].page_text
 
     def render(
         self, path: Path, kind: DocumentKind, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int
@@ -131,19 +132,20 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             box=box,
             max_pixels=pixels,
         )
-        return _checked_png(self._one(path, path.name, request, PictureReply)[1], path.name)
+        return _checked_png(self._one(path, shown_name(path.name), request, PictureReply)[1], shown_name(path.name))
 
     def frames(self, path: Path, locator: Locator, options: DecodeOptions, *, max_pixels: int) -> list[Frame]:
         """The sampled frames of a clip: ``options.video_fps`` a second, at most ``options.max_frames``, evenly."""
         pixels = min(max_pixels, self._limits.max_pixels)
         request = FramesRequest(path=path, locator=locator, options=options, max_pixels=pixels)
         frames: list[Frame] = []
-        with closing(self._exchange(path, path.name, request)) as replies:
+        name = shown_name(path.name)
+        with closing(self._exchange(path, name, request)) as replies:
             for reply, body in replies:
                 if not isinstance(reply, PictureReply) or reply.t is None or len(frames) >= options.max_frames:
                     self._discard()
-                    raise DecodeError(f"{path.name}: the decoder answered out of turn")
-                frames.append(Frame(reply.t, _checked_png(body, path.name)))
+                    raise DecodeError(f"{name}: the decoder answered out of turn")
+                frames.append(Frame(reply.t, _checked_png(body, name)))
         return frames
 
     def close(self) -> None:

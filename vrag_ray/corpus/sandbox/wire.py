@@ -9,18 +9,21 @@ import struct
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Probe, WorkItem
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, VragError
+from vrag_ray.types.file_names import path_of
 
 HEAD = struct.Struct(">II")
 LONGEST_MESSAGE = 64 * 2**20
 """Bytes of JSON in one frame. A text unit is cut long before this."""
 
-AbsolutePath = Annotated[Path, AfterValidator(Path.absolute)]
-"""The child works in another directory than its parent."""
+AbsolutePath = Annotated[
+    Path, PlainValidator(lambda path: path_of(str(path)).absolute()), PlainSerializer(Path.as_uri, return_type=str)
+]
+"""The child works in another directory than its parent. A path travels as a URI, since it may be no UTF-8."""
 
 
 class _Message(BaseModel):

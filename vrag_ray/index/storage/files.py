@@ -19,6 +19,7 @@ from vrag_ray.index.object_store.claim import WriterClaim
 from vrag_ray.index.object_store.location import Location
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import shown_name
 
 if TYPE_CHECKING:
     from pyarrow import fs
@@ -37,6 +38,11 @@ class CollectionFiles:
         self.is_local = "://" not in root or root.startswith("file://")
         local_root = Path(root.removeprefix("file://")).expanduser().absolute()
         self.root = str(local_root) if self.is_local else root
+        if shown_name(self.root) != self.root:
+            raise VragError(
+                f"the collection cannot be in {shown_name(self.root)}: that path is not UTF-8, or has control "
+                "characters in it; name another folder with --collection"
+            )
         self._location = Location(self.root, {}) if self.is_local else Location.parse(root)
         self._fs: fs.FileSystem
         if self.is_local:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.corpus.formats.text import TEXT_FIELDS
 from vrag_ray.ingest.object_store import is_remote
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import shown_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,7 +74,8 @@ def opened(location: Path | str) -> Iterator[pq.ParquetFile]:
     place = str(location)
     try:
         store, path = fs.FileSystem.from_uri(place) if is_remote(place) else (fs.LocalFileSystem(), place)
-        with store.open_input_file(path) as stream:
+        # Arrow opens no local file whose name is not UTF-8.
+        with store.open_input_file(path) if shown_name(path) == path else Path(path).open("rb") as stream:
             # Without a buffer of this size all bytes of a column of a row group are read at once.
             yield pq.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
     except pa.ArrowException as error:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Protocol
-from urllib.parse import unquote
 
 from vrag_ray.types import DocumentKind, DocumentStatus, Locator, VragError
+from vrag_ray.types.file_names import is_file_uri, path_in_uri, shown_name
 
 PAGED = (DocumentKind.PDF, DocumentKind.IMAGE)
 """Kinds whose places are pages."""
@@ -37,7 +37,7 @@ class NamedPages:
         self._by_name: dict[str, dict[str, NamedDocument]] = defaultdict(dict)
         for document in documents:
             for uri in document.uris:
-                name = file_name(unquote(uri) if uri.startswith("file:") else uri)
+                name = file_name(shown_name(path_in_uri(uri)) if is_file_uri(uri) else uri)
                 self._by_name[name][document.doc_id] = document
 
     def document(self, name: str, which: str) -> NamedDocument:

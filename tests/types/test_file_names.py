@@ -1,0 +1,39 @@
+"""Names of files that are not UTF-8, as texts."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vrag_ray.types.file_names import path_of, shown_name
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"plain 100%.txt", "plain 100%.txt"),
+        ("größe 漢字.pdf".encode(), "größe 漢字.pdf"),
+        (b"caf\xe9.txt", "caf%E9.txt"),
+        (b"a\nb\x1b[31m.txt", "a%0Ab%1B[31m.txt"),
+        ("c1\x9b.txt".encode(), "c1%C2%9B.txt"),
+    ],
+)
+def test_only_what_cannot_be_shown_is_percent_encoded(raw: bytes, shown: str) -> None:
+    assert shown_name(os.fsdecode(raw)) == shown
+
+
+@given(st.text(st.characters(), max_size=20))
+def test_every_name_can_be_stored_and_printed_on_one_line(name: str) -> None:
+    shown = shown_name(name)
+    assert (shown.encode() and "\n" not in shown) or not name
+    assert shown_name(shown) == shown
+
+
+@given(st.binary(min_size=1, max_size=20).filter(lambda name: not {0, ord("/")} & set(name)))
+def test_a_uri_names_the_very_file(name: bytes) -> None:
+    path = Path("/folder") / os.fsdecode(name)
+    assert path_of(path.as_uri()) == path
