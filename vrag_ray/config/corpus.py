@@ -25,6 +25,8 @@ class DecodeLimits(Section):
     max_pages: int = 20_000
     max_frames: int = 32
     max_file_mb: int = 2048
+    max_text_mb: int = Field(default=200, ge=1)
+    """Of a text file, which is read whole; its words take about 0.07 s of CPU a megabyte."""
     max_text_chars_per_page: int = 200_000
 
     @property

@@ -81,21 +81,31 @@ def sniff(path: Path, name: str) -> Sniffed:
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     if not head:
-        raise DecodeError("is empty")
+        raise DecodeError("is empty: get it again, or leave it out")
     suffix = PurePath(name).suffix.lower()
     claimed = SUFFIXES.get(suffix)
     found = _by_content(head, claimed)
     if found is not None and claimed is not None and found is not claimed:
         raise DecodeError(f"is a {found} although it is named {suffix}: rename it")
-    if found is None and claimed not in (None, Format.PDF, Format.TEXT):
+    is_page = _is_web_page(head)
+    if found is None and (claimed not in (None, Format.PDF, Format.TEXT) or (claimed is Format.PDF and is_page)):
         # A video is never taken at its name: FFmpeg would follow a playlist under it to other files.
-        raise DecodeError(f"is named {suffix} but holds no {claimed}")
+        seems = "it is a web page" if is_page else "it is something else, or its beginning is lost"
+        raise DecodeError(f"is named {suffix} but holds no {claimed}: {seems}; get it again, or name it by what it is")
     format_ = found or claimed
     if format_ is None:
         if suffix or b"\x00" in head:
-            raise DecodeError(f"is of no supported kind; supported are {SUPPORTED}")
+            raise DecodeError(
+                f"is of no supported kind: export it as PDF, or rename it to .txt if it is plain text; supported are "
+                f"{SUPPORTED}"
+            )
         format_ = Format.TEXT
     return Sniffed(_KINDS.get(format_, DocumentKind.IMAGE), format_)
+
+
+def _is_web_page(head: bytes) -> bool:
+    """As servers send in place of a file: a page that asks for a login, or says that there is no such file."""
+    return head.lstrip().lower().startswith((b"<!doctype html", b"<html"))
 
 
 def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
@@ -127,7 +137,7 @@ def _by_content(head: bytes, claimed: Format | None) -> Format | None:
             return format_
     if head[4:8] == b"ftyp":
         if head[8:12] in _STILL_PICTURE_BRANDS:
-            raise DecodeError(f"is a HEIF or AVIF picture, which is not supported; supported are {SUPPORTED}")
+            raise DecodeError("is a HEIF or AVIF picture, which is not supported: save it as JPEG or PNG")
         return Format.VIDEO
     if claimed is Format.VIDEO and head[4:8] in _QUICKTIME_ATOMS:
         return Format.VIDEO

@@ -138,8 +138,8 @@ class Register:
     def _refusal(self, size: int) -> str:
         limit_mb = self._settings.corpus.limits.max_file_mb
         if size > limit_mb << 20:
-            return f"has {size >> 20} MB, over the limit of {limit_mb} MB"
-        return "" if size else "is empty"
+            return f"has {size >> 20} MB, over the limit of {limit_mb} MB: split it or raise corpus.limits.max_file_mb"
+        return "" if size else "is empty: get it again, or leave it out"
 
 
 def _documents(source: SourceRow) -> Iterator[tuple[DocumentPlan, Original]]:

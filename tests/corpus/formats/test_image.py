@@ -1,3 +1,5 @@
+import io
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -110,3 +112,13 @@ def test_a_second_page_of_a_picture_is_an_error(sandbox, put):
     path = put("a.png", image_bytes(Image.new("RGB", (6, 4)), "PNG"))
     with pytest.raises(DecodeError, match="single picture and has no page 2"):
         sandbox.render(path, IMAGE, Locator(page=2), dpi=72, box=None, max_pixels=LOTS)
+
+
+def test_damaged_exif_costs_the_orientation_and_not_the_picture(sandbox, put, no_ocr):
+    data = io.BytesIO()
+    picture_of(["upright"]).save(data, "JPEG", exif=b"Exif\0\0MM\0*\0\0\0\x08\xff\xff\x01\x12")
+    path = put("a.jpg", data.getvalue())
+    probe = sandbox.probe(path, "a.jpg")
+    assert (probe.meta["width"], probe.meta["height"]) == (900, 300)
+    (unit,) = decoded(sandbox, path, WorkItem("doc", DocumentKind.IMAGE, 0, 1, "a.jpg"), no_ocr)
+    assert unit.error == ""

@@ -1,8 +1,11 @@
 import json
+import re
+import subprocess
 
 import pytest
 
 from tests.support.documents import decoded
+from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator, PassageKind
@@ -25,15 +28,38 @@ def test_markdown_is_titled_by_its_heading_and_cited_by_characters(sandbox: Sand
     assert units[2].text.startswith("Paragraph 4")
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
 def test_unicode_files_with_and_without_byte_order_mark_read_alike(sandbox, put, options, encoding):
     path = put("a.txt", "größe 大きさ".encode(encoding))
     assert decoded(sandbox, path, item(1, "a.txt"), options)[0].text == "größe 大きさ"
 
 
-def test_another_encoding_is_an_error_that_names_the_byte_and_the_remedy(sandbox, put):
-    with pytest.raises(DecodeError, match=r"a\.txt: is not UTF-8: .* at byte 2; convert it, for example with iconv"):
-        sandbox.probe(put("a.txt", "größe".encode("latin-1")), "a.txt")
+@pytest.mark.parametrize(
+    ("text", "encoding", "advice"),
+    [
+        ("größe des hafens", "cp1252", r"is not UTF-8 from byte 2 on: .*fit .*CP1252"),
+        ("港口的仓库在哪里", "gb18030", r"is not UTF-8 from byte 0 on: .*fit .*GB18030"),
+        ("港の倉庫はどこですか", "shift_jis", r"is not UTF-8 from byte 0 on: .*fit .*SHIFT_JIS"),
+        ("größe des hafens", "utf-16-le", r"iconv -f UTF-16LE -t UTF-8"),
+        ("the size of the harbour", "utf-16-be", r"iconv -f UTF-16BE -t UTF-8"),
+    ],
+)
+def test_another_encoding_is_an_error_whose_advice_works(sandbox, put, text, encoding, advice):
+    path = put("a.txt", text.encode(encoding))
+    with pytest.raises(DecodeError, match=advice) as caught:
+        sandbox.probe(path, "a.txt")
+    name = re.search(r"iconv -f (UTF-16..)", str(caught.value))
+    command = ["iconv", "-f", name[1] if name else encoding.upper(), "-t", "UTF-8", str(path)]
+    assert subprocess.run(command, capture_output=True, check=True).stdout.decode() == text
+
+
+def test_a_text_is_refused_by_its_size_before_it_is_read(put):
+    path = put("a.txt", b"x" * (2**20 + 1))
+    refusal = (
+        r"a\.txt: is a text of 1 MB, more than the limit of 1 MB: split it, .* or raise corpus\.limits\.max_text_mb"
+    )
+    with Sandbox(DecodeLimits(max_text_mb=1)) as small, pytest.raises(DecodeError, match=refusal):
+        small.probe(path, "a.txt")
 
 
 def test_binary_data_under_a_text_name_is_an_error(sandbox, put):
@@ -64,7 +90,7 @@ def test_json_lines_become_a_unit_a_row_with_uid_and_scalar_metadata(sandbox, pu
         ("[1]", "line 2 is not a JSON object"),
         ('{"uid": "x"}', "line 2 has no text"),
         ('{"text": "x"}', "line 2 has no uid"),
-        ('{"uid": "x", "text": ' + "[" * 100_000, "line 2 is not JSON"),
+        ('{"uid": "x", "text": ' + "[" * 100_000, "line 2 is JSON nested too deeply"),
     ],
 )
 def test_a_bad_json_line_names_its_line_and_costs_only_itself(sandbox, put, options, line, reason):
@@ -85,7 +111,7 @@ def test_a_text_has_no_picture(sandbox, put):
     ("name", "data", "reason"),
     [
         ("a.txt", b"", "is empty"),
-        ("a.docx", b"PK\x03\x04", "of no supported kind; supported are PDF"),
+        ("a.docx", b"PK\x03\x04", "of no supported kind: export it as PDF, .*supported are PDF"),
         ("a.png", b"just text", "is named .png but holds no PNG"),
         ("a.mp4", b"#EXTM3U\nhttp://example.org/x.ts", "is named .mp4 but holds no video"),
         ("a.txt", b"%PDF-1.4", "is a PDF although it is named .txt: rename it"),

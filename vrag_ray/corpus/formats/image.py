@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image, ImageOps
 
-from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.formats.source import Opening, damage, is_memory_error
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name, words_from_name
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
 from vrag_ray.corpus.png import crop_png, fitting_scale, resized
@@ -21,7 +20,9 @@ FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF")
 SMALL_SIDE = 1000
 """A picture whose longer side is shorter is read at double size: the detector misses type of a few pixels."""
 _ORIENTATION, _DATE_TIME, _SIDEWAYS = 0x0112, 0x0132, (5, 6, 7, 8)
-_BROKEN = (OSError, SyntaxError, ValueError, EOFError, struct.error)
+_AGAIN = "get the whole file again, or open it in a picture program and save it anew, as PNG for example"
+UNREADABLE = f"is no readable picture: its header is damaged, or of a kind that the decoder does not know; {_AGAIN}"
+DAMAGED = f"is a damaged or cut short picture, or compressed in a way that the decoder does not know; {_AGAIN}"
 
 
 class ImageSource:
@@ -31,10 +32,8 @@ class ImageSource:
         self._opening = opening
         # The check below replaces Pillow's, which only warns up to twice its limit.
         Image.MAX_IMAGE_PIXELS = None
-        try:
+        with damage(UNREADABLE):
             self._image = Image.open(opening.path, formats=FORMATS)
-        except _BROKEN as error:
-            raise DecodeError(f"is no readable picture: {error}") from error
         width, height = self._image.size
         if width * height > opening.limits.max_pixels:
             self._image.close()
@@ -46,21 +45,21 @@ class ImageSource:
 
     def probe(self) -> Probe:
         width, height = self._image.size
+        meta: dict[str, MetaValue] = {"format": str(self._image.format)}
+        sideways, taken = False, None
         try:
             exif = self._image.getexif()
-            sideways = exif.get(_ORIENTATION) in _SIDEWAYS
-            taken = exif.get(_DATE_TIME)
-        except _BROKEN as error:
-            raise DecodeError(f"has damaged EXIF data: {error}") from error
-        meta: dict[str, MetaValue] = {
-            "width": height if sideways else width,
-            "height": width if sideways else height,
-            "format": str(self._image.format),
-        }
+            sideways, taken = exif.get(_ORIENTATION) in _SIDEWAYS, exif.get(_DATE_TIME)
+        except Exception as error:
+            if is_memory_error(error):
+                raise
+            meta["exif_damaged"] = True
+        meta |= {"width": height if sideways else width, "height": width if sideways else height}
         if isinstance(taken, str) and taken.isascii() and taken.isprintable():
             meta["taken"] = taken
-        if (frames := getattr(self._image, "n_frames", 1)) > 1:
-            meta["frames"] = int(frames)
+        with damage(DAMAGED):
+            if (frames := getattr(self._image, "n_frames", 1)) > 1:
+                meta["frames"] = int(frames)
         return Probe(DocumentKind.IMAGE, 1, title_from_name(self._opening.name), meta=meta)
 
     def locator(self, unit: int) -> Locator:
@@ -120,12 +119,20 @@ class ImageSource:
 
     def _pixels(self) -> Image.Image:
         if self._rgb is None:
-            try:
+            with damage(DAMAGED):
                 self._image.load()
-                self._rgb = rgb(ImageOps.exif_transpose(self._image))
-            except _BROKEN as error:
-                raise DecodeError(f"is a damaged picture: {error}") from error
+                self._rgb = rgb(_upright(self._image))
         return self._rgb
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """As EXIF says; as it is where that is damaged, which ``probe`` notes."""
+    try:
+        return ImageOps.exif_transpose(image)
+    except Exception as error:
+        if is_memory_error(error):
+            raise
+        return image
 
 
 def rgb(image: Image.Image) -> Image.Image:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymupdf
 
-from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.formats.source import Opening, damage
 from vrag_ray.corpus.model import (
     DecodedUnit,
     DecodeError,
@@ -45,6 +45,16 @@ _NO_TITLE = re.compile(
 _UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
 
 
+_REPAIR = (
+    "get the whole file again, or repair it, for example with `qpdf in.pdf out.pdf` or by printing it to a new PDF"
+)
+UNREADABLE = f"is no readable PDF: it is damaged or cut short; {_REPAIR}"
+
+
+def _damaged(index: int) -> str:
+    return f"page {index + 1} is damaged, or nested deeper than can be read; {_REPAIR}"
+
+
 class PdfSource:
     """An open PDF."""
 
@@ -53,13 +63,14 @@ class PdfSource:
         self._limits = opening.limits
         pymupdf.TOOLS.mupdf_display_errors(False)
         pymupdf.TOOLS.mupdf_display_warnings(False)
-        try:
+        with damage(UNREADABLE):
             self._document = pymupdf.open(opening.path, filetype="pdf")
-        except (RuntimeError, ValueError) as error:
-            # MuPDF's own words only say that it could not open the file.
-            raise DecodeError("is no readable PDF: it is damaged or cut short") from error
-        if self._document.needs_pass and not self._document.authenticate(""):
-            raise DecodeError("is encrypted: remove the password and add it again")
+            locked = self._document.needs_pass and not self._document.authenticate("")
+        if locked:
+            raise DecodeError(
+                "is encrypted: remove the password, for example with `qpdf --decrypt --password=… in.pdf out.pdf`, and "
+                "add it again"
+            )
         self._pages = self._count_pages()
 
     def probe(self) -> Probe:
@@ -67,12 +78,18 @@ class PdfSource:
         for field in ("author", "subject", "keywords"):
             if value := self._metadata(field):
                 meta[field] = value
-        return Probe(DocumentKind.PDF, self._pages, self._title(), self._outline(), meta)
+        with damage(UNREADABLE):
+            title = self._title()
+        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta)
 
     def locator(self, unit: int) -> Locator:
         return Locator(page=unit + 1)
 
     def unit(self, unit: int) -> DecodedUnit:
+        with damage(_damaged(unit)):
+            return self._unit(unit)
+
+    def _unit(self, unit: int) -> DecodedUnit:
         page = self._page(unit)
         layer = page.get_textpage(flags=TEXT_FLAGS)
         text = clean(str(layer.extractText()))
@@ -81,7 +98,7 @@ class PdfSource:
             text = text[: self._limits.max_text_chars_per_page]
             meta = {"text_cut": True}
         if not text and not self._document.xref_get_keys(page.xref):
-            raise DecodeError(f"page {unit + 1} is damaged: nothing of it is left")
+            raise DecodeError(_damaged(unit))
         scanned = self._scanned(page, text)
         if scanned is not None:
             lines, words = lines_of_words(scanned.words), scanned.words
@@ -91,9 +108,10 @@ class PdfSource:
     def page_text(self, locator: Locator) -> PageText:
         """Text and words of the text layer, or of OCR where the page has none. Width and height in points."""
         page = self._page_at(locator)
-        text = self._text(page)
-        scanned = self._scanned(page, text)
-        words = _words(page) if scanned is None else scanned.words
+        with damage(_damaged(page.number)):
+            text = self._text(page)
+            scanned = self._scanned(page, text)
+            words = _words(page) if scanned is None else scanned.words
         return PageText(
             self._opening.path.name,
             locator,
@@ -107,18 +125,18 @@ class PdfSource:
         """PNG of the page, or of ``box`` of it, drawn anew; ``dpi`` is lowered where ``max_pixels`` demands it."""
         from PIL import Image
 
-        return png_bytes(Image.fromarray(_draw(self._page_at(locator), dpi, box, max_pixels)))
+        page = self._page_at(locator)
+        with damage(_damaged(page.number)):
+            return png_bytes(Image.fromarray(_draw(page, dpi, box, max_pixels)))
 
     def close(self) -> None:
         self._document.close()
 
     def _count_pages(self) -> int:
-        try:
+        with damage(UNREADABLE):
             pages = int(self._document.page_count)
-        except (RuntimeError, ValueError) as error:
-            raise DecodeError(f"is no readable PDF: {error}") from error
         if pages == 0:
-            raise DecodeError("has no readable page: it is damaged or cut short")
+            raise DecodeError(f"has no readable page: it is damaged or cut short; {_REPAIR}")
         if pages > self._limits.max_pages:
             raise DecodeError(
                 f"has {pages} pages, more than the limit of {self._limits.max_pages}: "
@@ -132,12 +150,11 @@ class PdfSource:
         return self._page(locator.page - 1)
 
     def _page(self, index: int) -> pymupdf.Page:
-        try:
+        with damage(_damaged(index)):
             page: pymupdf.Page = self._document.load_page(index)
-        except (RuntimeError, ValueError) as error:
-            raise DecodeError(f"page {index + 1} is damaged: {error}") from error
-        if page.rect.is_empty or page.rect.is_infinite:
-            raise DecodeError(f"page {index + 1} has no area")
+            has_area = not (page.rect.is_empty or page.rect.is_infinite)
+        if not has_area:
+            raise DecodeError(f"page {index + 1} has no area: its size in the file is wrong; {_REPAIR}")
         return page
 
     def _text(self, page: pymupdf.Page) -> str:

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.model import DecodedUnit, DecodeOptions, Frame, Probe
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Frame, Probe
 from vrag_ray.types import Box, Locator, PageText
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import ReadPicture
+
+_OUT_OF_MEMORY = re.compile(
+    r"\b[mc]alloc\b|bad.?alloc|insufficient memory|cannot allocate|failed to (?:allocate|map segment)", re.IGNORECASE
+)
+
+
+@contextmanager
+def damage(message: str) -> Iterator[None]:
+    """Raise whatever a library raises in the block as DecodeError with ``message``: what is wrong, and what to do.
+
+    Libraries raise anything on damaged bytes, in words that only their makers understand; those stay in the cause.
+    """
+    try:
+        yield
+    except DecodeError:
+        raise
+    except Exception as error:
+        if is_memory_error(error):
+            raise
+        raise DecodeError(message) from error
+
+
+def is_memory_error(error: BaseException) -> bool:
+    """Whether a library ran into the address space limit; each says so in its own words."""
+    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None
 
 
 @dataclass(frozen=True, slots=True)

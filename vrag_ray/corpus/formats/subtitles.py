@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrag_ray.corpus.formats.video_frames import open_container
-from vrag_ray.corpus.model import DecodeError, clean
+from vrag_ray.corpus.formats.source import damage
+from vrag_ray.corpus.formats.video_frames import PLAY_IT, open_container
+from vrag_ray.corpus.model import clean
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -33,18 +35,12 @@ def read_cues(path: Path) -> tuple[Cue, ...]:
     Raises:
         DecodeError: a subtitle stream is there but damaged.
     """
-    import av
-
     container = open_container(path)
-    try:
+    with closing(container), damage(f"has a damaged subtitle stream; {PLAY_IT}"):
         for index in range(len(container.streams.subtitles)):
             container.seek(0)
             if cues := _cues_of(container, index):
                 return cues
-    except (av.FFmpegError, ValueError) as error:
-        raise DecodeError(f"has a damaged subtitle stream: {error}") from error
-    finally:
-        container.close()
     return ()
 
 

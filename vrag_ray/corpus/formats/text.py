@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from itertools import islice
 from pathlib import PurePath
 
 from vrag_ray.corpus.formats.source import Opening
@@ -33,35 +34,84 @@ def split_pieces(text: str, words: int = PIECE_WORDS) -> list[Span]:
     pieces: list[Span] = []
     taken = 0
     for paragraph in _PARAGRAPH.finditer(text):
-        spans = [match.span() for match in WORD.finditer(text, *paragraph.span())]
-        if pieces and taken + len(spans) <= words:
-            pieces[-1] = (pieces[-1][0], spans[-1][1])
-            taken += len(spans)
+        found = (match.span() for match in WORD.finditer(text, *paragraph.span()))
+        # Never more than a piece of them in memory: a book without blank lines has millions.
+        part = list(islice(found, words))
+        more = list(islice(found, words)) if len(part) == words else []
+        if pieces and not more and taken + len(part) <= words:
+            pieces[-1] = (pieces[-1][0], part[-1][1])
+            taken += len(part)
             continue
-        for start in range(0, len(spans), words):
-            part = spans[start : start + words]
+        while part:
             pieces.append((part[0][0], part[-1][1]))
             taken = len(part)
+            part, more = more, list(islice(found, words))
     return pieces or [(0, len(text))]
 
 
 def decode_text(data: bytes) -> str:
-    """The text of a UTF-8 file, with or without a byte order mark, or of a UTF-16 file with one.
+    """The text of a UTF-8 file, with or without a byte order mark, or of a UTF-16 or UTF-32 file with one.
 
     Raises:
         DecodeError: another encoding, or binary data.
     """
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8-sig")
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
-        raise DecodeError(
-            f"is not {encoding.removesuffix('-sig').upper()}: {error.reason} at byte {error.start}; "
-            "convert it, for example with iconv -t UTF-8"
-        ) from error
+        name = encoding.removesuffix("-sig").upper()
+        raise DecodeError(f"is not {name} from byte {error.start} on: {_conversion(data, encoding)}") from error
     if found := _BINARY.search(text):
-        raise DecodeError(f"holds binary data (character {ord(found[0])} at {found.start()}), which is no text")
+        if wide := _without_mark(data):
+            raise DecodeError(f"is {wide} without a byte order mark: convert it with `iconv -f {wide} -t UTF-8`")
+        raise DecodeError(
+            f"holds binary data (character {ord(found[0])} at {found.start()}) and is no text: name it by what it is, "
+            "or leave it out"
+        )
     return text
+
+
+_MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_COMMON = {"SHIFT_JIS": "Japanese", "GB18030": "Chinese", "EUC-KR": "Korean", "CP1252": "Western European"}
+"""Encodings that texts are still written in: names that both Python and iconv know, and who writes them."""
+_LOOKED_AT = 100_000
+
+
+def _conversion(data: bytes, encoding: str) -> str:
+    """What to do with bytes that are not of the ``encoding``."""
+    if encoding != "utf-8-sig":
+        return "it is damaged or cut short; get the whole file again"
+    if wide := _without_mark(data):
+        return f"it seems to be {wide}; convert it with `iconv -f {wide} -t UTF-8`"
+    fitting = [f"{name} ({whose})" for name, whose in _COMMON.items() if _reads_as(data, name)]
+    if not fitting:
+        return "it is damaged, or no text; get the whole file again"
+    return (
+        f"convert it with `iconv -f ENCODING -t UTF-8`, where ENCODING is what it was written in; its bytes fit "
+        f"{', '.join(fitting)}"
+    )
+
+
+def _without_mark(data: bytes) -> str:
+    """Whether the zero bytes stand as in Latin text of two bytes a character; "" where they do not."""
+    head = data[:_LOOKED_AT] if len(data) > _LOOKED_AT else data
+    even, odd = head[::2].count(0), head[1::2].count(0)
+    if max(even, odd) < len(head) / 8 or min(even, odd) > max(even, odd) / 8:
+        return ""
+    wide = "UTF-16BE" if even > odd else "UTF-16LE"
+    return wide if _reads_as(head, wide) else ""
+
+
+def _reads_as(data: bytes, encoding: str) -> bool:
+    try:
+        return _BINARY.search(data.decode(encoding)) is None
+    except UnicodeDecodeError:
+        return False
 
 
 class TextSource:
@@ -71,6 +121,11 @@ class TextSource:
         self._opening = opening
         self._suffix = PurePath(opening.name).suffix.lower()
         self._is_rows = self._suffix == ".jsonl"
+        if (size := opening.path.stat().st_size) > opening.limits.max_text_mb * 2**20:
+            raise DecodeError(
+                f"is a text of {size >> 20} MB, more than the limit of {opening.limits.max_text_mb} MB: split it, for "
+                "example with `split -C 100M`, or raise corpus.limits.max_text_mb"
+            )
         self._text = decode_text(opening.path.read_bytes())
         self._lines: list[int] = []
         self._spans = self._rows() if self._is_rows else split_pieces(self._text)
@@ -112,7 +167,7 @@ class TextSource:
                 self._lines.append(number)
             start += len(line) + 1
         if not spans:
-            raise DecodeError("has no rows")
+            raise DecodeError("has no rows: every line is empty; put a JSON object on each, or leave the file out")
         return spans
 
 
@@ -142,10 +197,12 @@ def parse_row(line_text: str, line: int) -> tuple[str, dict[str, MetaValue]]:
     """
     try:
         row = json.loads(line_text)
+    except json.JSONDecodeError as error:
+        raise DecodeError(f"line {line} is not JSON from its character {error.pos + 1} on: correct it") from error
     except (ValueError, RecursionError) as error:
-        raise DecodeError(f"line {line} is not JSON: {error}") from error
+        raise DecodeError(f"line {line} is JSON nested too deeply, or with too long a number: correct it") from error
     if not isinstance(row, dict):
-        raise DecodeError(f"line {line} is not a JSON object")
+        raise DecodeError(f'line {line} is not a JSON object: write it as {{"uid": …, "text": …}}')
     field = _text_field(row)
     if field is None:
         raise DecodeError(f"line {line} has no text: one of {', '.join(TEXT_FIELDS)} must be a string")

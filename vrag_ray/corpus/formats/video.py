@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.formats.source import Opening, damage
 from vrag_ray.corpus.formats.subtitles import Cue, read_cues
-from vrag_ray.corpus.formats.video_frames import FrameReader, open_container, open_reader, quarter_turns
+from vrag_ray.corpus.formats.video_frames import PLAY_IT, FrameReader, open_container, open_reader, quarter_turns
 from vrag_ray.corpus.model import (
     DecodedUnit,
     DecodeError,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import Picture
 
 OCR_FRAMES = 4
+UNREADABLE = f"has no readable video frame: it is damaged or cut short; {PLAY_IT}"
 
 
 class VideoSource:
@@ -44,12 +46,10 @@ class VideoSource:
         self._reader: FrameReader | None = None
         self._cues: tuple[Cue, ...] | None = None
         container = open_container(opening.path)
-        try:
+        with closing(container), damage(UNREADABLE):
             self._stated_title = clean(container.metadata.get("title", "")).strip()
             self._width, self._height = _look(container, opening.limits)
             self._duration = _duration(container)
-        finally:
-            container.close()
 
     def probe(self) -> Probe:
         clips = clip_count(self._duration, self._options.clip_seconds)
@@ -93,7 +93,7 @@ class VideoSource:
             locator,
             "\n".join(_unique(lines)),
             ocr=last is not None,
-            error=f"no frame at {', '.join(f'{t:.1f}' for t in unread)} s: the video is cut short" if unread else "",
+            error=_no_picture(unread) if unread else "",
             meta={"captioned": captioned},
         )
 
@@ -133,16 +133,24 @@ class VideoSource:
 
     def _frame(self, t: float) -> Picture | None:
         if self._reader is None:
-            self._reader = open_reader(self._opening.path)
-        return self._reader.frame(t)
+            with damage(UNREADABLE):
+                self._reader = open_reader(self._opening.path)
+        with damage(UNREADABLE):
+            return self._reader.frame(t)
+
+
+def _no_picture(times: Sequence[float]) -> str:
+    at = ", ".join(f"{t:.1f}" for t in times)
+    return (
+        f"no picture at {at} s: the pictures end before the sound or the subtitles do, or the file is cut short; if it "
+        f"is, {PLAY_IT}"
+    )
 
 
 def _look(container: InputContainer, limits: DecodeLimits) -> tuple[int, int]:
     """Width and height of the upright frame, once its size is within the limits and the first one has been decoded."""
-    import av
-
     if not container.streams.video:
-        raise DecodeError("has no video stream")
+        raise DecodeError("has no picture, only sound or subtitles: sound is not transcribed; leave it out")
     context = container.streams.video[0].codec_context
     if context.width * context.height > limits.max_pixels:
         raise DecodeError(
@@ -150,12 +158,9 @@ def _look(container: InputContainer, limits: DecodeLimits) -> tuple[int, int]:
             f"{limits.max_pixels / 1e6:g} million pixels: scale it down or raise corpus.limits.max_pixels"
         )
     context.thread_count = 1
-    try:
-        first = next(iter(container.decode(video=0)), None)
-    except av.FFmpegError as error:
-        raise DecodeError(f"has no readable video frame: {error}") from error
+    first = next(iter(container.decode(video=0)), None)
     if first is None:
-        raise DecodeError("has no video frames")
+        raise DecodeError(f"has no video frames; {PLAY_IT}")
     return (first.height, first.width) if quarter_turns(first) % 2 else (first.width, first.height)
 
 
@@ -173,7 +178,7 @@ def _duration(container: InputContainer) -> float:
         if packet.pts is not None and packet.time_base is not None
     ]
     if not ends:
-        raise DecodeError("has no video frames")
+        raise DecodeError(f"has no video frames; {PLAY_IT}")
     return max(ends)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from vrag_ray.corpus.formats.source import damage
 from vrag_ray.corpus.model import DecodeError
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 FORMATS = "mov,mp4,m4a,3gp,3g2,mj2,matroska,webm,avi"
 """Demuxers FFmpeg may choose: none that follows a reference to another file or host."""
+PLAY_IT = "get the whole file again, or convert it, for example with `ffmpeg -i FILE new.mp4`"
 LAST_FRAME_SECONDS = 1.0
 """How long after its end the last frame still stands for the picture; beyond it the video is cut short."""
 
@@ -52,7 +54,7 @@ class DecordReader:
         self._video = decord.VideoReader(str(path), ctx=decord.cpu(0), num_threads=1)
         times = np.asarray(self._video.get_frame_timestamp(range(len(self._video))), dtype=np.float64)
         if times.size == 0:
-            raise DecodeError("has no video frames")
+            raise DecodeError(f"has no video frames; {PLAY_IT}")
         self._starts = times[:, 0] - times[0, 0]
         self._end = float(times[-1, 1] - times[0, 0])
 
@@ -83,7 +85,7 @@ class AvReader:
 
         base, origin = self._stream.time_base, self._stream.start_time or 0
         if base is None:
-            raise DecodeError("has a video stream without a time base")
+            raise DecodeError(f"has a video stream without a time base; {PLAY_IT}")
         shown: av.VideoFrame | None = None
         try:
             self._container.seek(origin + int(t / base), stream=self._stream)
@@ -112,12 +114,8 @@ def open_container(path: Path) -> av.container.InputContainer:
     """
     import av
 
-    try:
+    with damage(f"is no readable video, or is cut short; {PLAY_IT}"):
         return av.open(str(path), options={"format_whitelist": FORMATS, "protocol_whitelist": "file"})
-    except (av.FFmpegError, ValueError) as error:
-        raise DecodeError(
-            f"is no readable video, or is cut short: {error.strerror if isinstance(error, av.FFmpegError) else error}"
-        ) from error
 
 
 def quarter_turns(frame: av.VideoFrame) -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import gc
 import math
 import os
-import re
 import resource
 import sys
 from collections.abc import Callable
@@ -21,7 +20,7 @@ from pydantic import BaseModel
 
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.registry import open_source, open_video
-from vrag_ray.corpus.formats.source import OpenDocument, Opening
+from vrag_ray.corpus.formats.source import OpenDocument, Opening, is_memory_error
 from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions
 from vrag_ray.corpus.sandbox.wire import (
     DecodeRequest,
@@ -46,8 +45,9 @@ from vrag_ray.types import DocumentKind, VragError
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrEngine, OcrText, Picture
 
-_OUT_OF_MEMORY = re.compile(
-    r"\b[mc]alloc\b|bad.?alloc|insufficient memory|cannot allocate|failed to allocate", re.IGNORECASE
+UNFORESEEN = (
+    "is damaged, or of a kind that its decoder does not know: open it in the program that it was made with and save it "
+    "anew, or export it as PDF"
 )
 
 Send = Callable[[bytes], None]
@@ -98,15 +98,16 @@ class Child:
         source = self._source(item.kind, request.path, item.name, request.options)
         for unit in range(item.start, item.stop):
             self._grant_cpu(self._limits.cpu_seconds)
-            locator = source.locator(unit)
+            locator, detail = source.locator(unit), ""
             try:
                 decoded = source.unit(unit)
             except Exception as error:
                 # Decoders raise anything; one page's fault must not cost the next.
                 if is_memory_error(error):
                     raise
-                decoded = DecodedUnit(unit, PASSAGE_KINDS[item.kind], locator, error=describe(error, request.path))
-            self._reply(UnitReply(unit=decoded))
+                message, detail = describe(error)
+                decoded = DecodedUnit(unit, PASSAGE_KINDS[item.kind], locator, error=message)
+            self._reply(UnitReply(unit=decoded, detail=detail))
 
     def _frames(self, request: FramesRequest) -> None:
         with closing(open_video(Opening(request.path, "", request.options, self._limits, self._read))) as source:
@@ -143,15 +144,13 @@ class Child:
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(usage.ru_utime + usage.ru_stime) + seconds, hard))
 
 
-def is_memory_error(error: BaseException) -> bool:
-    """Whether a library ran into the address space limit; each says so in its own words."""
-    return isinstance(error, MemoryError) or _OUT_OF_MEMORY.search(str(error)) is not None
-
-
-def describe(error: Exception, path: Path) -> str:
-    """One line for the reader of an error list: our own messages as they are, others with their type. No paths."""
-    text = " ".join(str(error).replace(str(path), "the file").split())[:500]
-    return text if isinstance(error, VragError) else f"cannot be read: {type(error).__name__}: {text}"
+def describe(error: Exception) -> tuple[str, str]:
+    """For the reader of an error list, and for a log: what is wrong and what to do, and what the library said."""
+    said: BaseException = error
+    while said.__cause__ is not None:
+        said = said.__cause__
+    detail = "" if isinstance(said, VragError) else f"{type(said).__name__}: {' '.join(str(said).split())[:500]}"
+    return (" ".join(str(error).split())[:500] if isinstance(error, VragError) else UNFORESEEN), detail
 
 
 def confine(limits: DecodeLimits) -> None:
@@ -179,7 +178,8 @@ def serve(requests: BinaryIO, send: Send) -> None:
                 send(pack(ErrorReply(message="out of memory", memory=True)))
                 requests.read()  # Wait for the end here, where the parent can still see how much memory was taken.
                 return
-            send(pack(ErrorReply(message=describe(error, request.path))))
+            message, detail = describe(error)
+            send(pack(ErrorReply(message=message, detail=detail)))
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ files of its user; deployments that decode for strangers add a container around 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing
 from dataclasses import replace
@@ -45,6 +46,8 @@ from vrag_ray.corpus.sandbox.wire import (
 )
 from vrag_ray.types import Box, DocumentKind, Locator, PageText
 from vrag_ray.types.file_names import shown_name
+
+log = logging.getLogger("vrag_ray.corpus")
 
 MOST_OCR_NOTICES = 8
 """Extensions of one unit that the parent grants; a clip asks for four."""
@@ -105,6 +108,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 ):
                     self._discard()
                     raise DecodeError(f"{name}: the decoder answered out of turn at unit {unit}")
+                if reply.detail:
+                    log.debug("%s, unit %d: the decoder said: %s", name, unit, reply.detail)
                 unit_error = f"{name}: {reply.unit.error}" if reply.unit.error else ""
                 yield replace(reply.unit, error=unit_error)
             self._expect_end(replies, name)
@@ -186,6 +191,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                     finished = not reply.memory
                     if reply.memory:
                         raise child.out_of_memory()
+                    log.debug("%s: the decoder said: %s", name, reply.detail)
                     raise DecodeError(reply.message)
                 if isinstance(reply, OcrNotice):
                     extensions += 1

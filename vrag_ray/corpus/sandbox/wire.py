@@ -91,8 +91,11 @@ class ProbeReply(_Message):
 
 
 class UnitReply(_Message):
+    """``detail`` is what a library said where the unit has an error, for a log."""
+
     reply: Literal["unit"] = "unit"
     unit: DecodedUnit
+    detail: str = ""
 
 
 class OcrNotice(_Message):
@@ -118,10 +121,14 @@ class DoneReply(_Message):
 
 
 class ErrorReply(_Message):
-    """``message`` lacks the file name, which only the parent knows. ``memory`` means that the child ends itself."""
+    """``message`` lacks the file name, which only the parent knows; ``detail`` is what a library said, for a log.
+
+    ``memory`` means that the child ends itself.
+    """
 
     reply: Literal["error"] = "error"
     message: str
+    detail: str = ""
     memory: bool = False
 
 

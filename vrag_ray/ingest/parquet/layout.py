@@ -79,7 +79,7 @@ def opened(location: Path | str) -> Iterator[pq.ParquetFile]:
             # Without a buffer of this size all bytes of a column of a row group are read at once.
             yield pq.ParquetFile(stream, buffer_size=_BUFFER, pre_buffer=False)
     except pa.ArrowException as error:
-        raise OSError(str(error)) from error
+        raise OSError("it is no readable Parquet file: get the whole file again, or write it anew") from error
 
 
 def is_text(kind: pa.DataType) -> bool:

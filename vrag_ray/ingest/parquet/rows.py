@@ -84,8 +84,8 @@ def _document(batch: pa.RecordBatch, place: int, number: int, uri: str, file: st
     try:
         # Arrow checks neither the encoding of texts nor the range of dates before they are asked for.
         values = {name: batch.column(name)[place].as_py() for name in batch.schema.names}
-    except (ValueError, OverflowError) as error:
-        return RowDocument(place_of_row, f"{stem} row {number}", OSError(f"a value of it is damaged: {error}"))
+    except (ValueError, OverflowError):
+        return RowDocument(place_of_row, f"{stem} row {number}", OSError("a value of it is damaged: write it anew"))
     value = values.pop(rows.content)
     texts = {name: clean(text).strip() for name, text in values.items() if isinstance(text, str)}
     title = next((texts[name] for name in TITLE_COLUMNS if texts.get(name)), "")[:TITLE_CHARS]
