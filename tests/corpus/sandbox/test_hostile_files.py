@@ -105,7 +105,7 @@ A_LIBRARYS_OWN = re.compile(
     r"Missing dimensions|decoder object|exception stack"
 )
 REMEDIES = re.compile(
-    r"get the whole file again|get it again|convert it|rename|save it|leave it out|correct it|split it"
+    r"get the whole file|get it again|convert it|rename|save it|leave it out|correct it|split it|export it|write it as"
 )
 
 

@@ -167,7 +167,7 @@ class TextSource:
                 self._lines.append(number)
             start += len(line) + 1
         if not spans:
-            raise DecodeError("has no rows: every line is empty; put a JSON object on each, or leave the file out")
+            raise DecodeError("has no rows: every line is empty; put a JSON object on each, or leave it out")
         return spans
 
 
