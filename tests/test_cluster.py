@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -119,3 +120,15 @@ def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, said: str
     assert told["left"] == []
     assert told["untouched"]
     assert "trying once more" in ended.stderr
+
+
+def test_a_command_line_and_a_working_folder_that_are_not_utf8_start_no_less(tmp_path: Path) -> None:
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xfccher"))
+    odd.mkdir()
+    (odd / os.fsdecode(b"caf\xe9.txt")).write_text("seals sleep on the mole")
+    command = [sys.executable, "-m", "vrag_ray.cli", "ingest", os.fsdecode(b"../b\xfccher"), "-c", "../c"]
+    # From outside, and so that the package is found although the working folder is another.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, cwd=odd, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "1 added" in done.stdout

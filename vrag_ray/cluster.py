@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import chdir, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.types import VragError
+from vrag_ray.types.file_names import shown_name
 
 if TYPE_CHECKING:
     import psutil
@@ -73,16 +75,44 @@ def start_ray(temp_dir: Path | None = None) -> None:
 def _init_local(temp_dir: Path | None) -> None:
     import ray
 
-    ray.init(
-        # Without it, Ray would join a cluster that `ray start` made on this machine, and refuse what follows.
-        address="local",
-        num_cpus=max(MIN_LOGICAL_CPUS, os.cpu_count() or 1),
-        include_dashboard=False,
-        object_store_memory=OBJECT_STORE_BYTES,
-        log_to_driver=False,
-        logging_level=logging.WARNING,
-        _temp_dir=str(temp_dir) if temp_dir else None,
-    )
+    with _described_in_utf8():
+        ray.init(
+            # Without it, Ray would join a cluster that `ray start` made on this machine, and refuse what follows.
+            address="local",
+            num_cpus=max(MIN_LOGICAL_CPUS, os.cpu_count() or 1),
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            log_to_driver=False,
+            logging_level=logging.WARNING,
+            _temp_dir=str(temp_dir) if temp_dir else None,
+        )
+
+
+@contextmanager
+def _described_in_utf8() -> Iterator[None]:
+    """Ray 2.60 does not start where the command line or the working folder of its driver is not UTF-8, as with the name
+    of a file or folder on the command line. It is told the one percent-encoded, and started in another folder."""
+    here = str(Path.cwd())
+    if all(map(_is_utf8, (*sys.argv, here))):
+        yield
+        return
+    import ray._private.utils as described
+
+    entrypoint = described.get_entrypoint_name
+    described.get_entrypoint_name = lambda: shown_name(entrypoint())
+    try:
+        with nullcontext() if _is_utf8(here) else chdir("/"):
+            yield
+    finally:
+        described.get_entrypoint_name = entrypoint
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def stop_ray() -> None:
@@ -153,7 +183,8 @@ def ray_session() -> Iterator[None]:
         yield
         return
     if os.environ.get("RAY_ADDRESS"):
-        ray.init(log_to_driver=False, logging_level=logging.WARNING)
+        with _described_in_utf8():
+            ray.init(log_to_driver=False, logging_level=logging.WARNING)
     else:
         start_ray()
     try:

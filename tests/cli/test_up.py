@@ -211,3 +211,9 @@ def test_what_had_errors_is_read_again(tmp_path: Path, capsys: pytest.CaptureFix
         said = capsys.readouterr().err
         assert "0 unchanged, 1 with errors" in said
         assert "--retry-errors" not in said
+
+
+def test_the_collection_of_a_folder_whose_name_is_not_utf8_has_a_name_that_is(tmp_path: Path):
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xfccher"))
+    odd.mkdir()
+    assert collection_beside(odd) == str(tmp_path / "b%FCcher-collection")

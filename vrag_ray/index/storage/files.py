@@ -37,6 +37,9 @@ class CollectionFiles:
 
         self.is_local = "://" not in root or root.startswith("file://")
         local_root = Path(root.removeprefix("file://")).expanduser().absolute()
+        if shown_name(str(local_root)) != str(local_root):
+            # Perhaps only on the way there: ``here/../elsewhere``.
+            local_root = local_root.resolve()
         self.root = str(local_root) if self.is_local else root
         if shown_name(self.root) != self.root:
             raise VragError(
