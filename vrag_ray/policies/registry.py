@@ -100,7 +100,9 @@ def agent_spec(
         from vrag_ray.policies.extractive.policy import ExtractivePolicy
 
         return AgentSpec(ExtractivePolicy(config, has_model=has_model or model is not None), GraphProtocol())
-    protocol = wire_protocol(AgentName(agent), config, corpus, limits, with_picture=with_picture)
+    protocol = wire_protocol(
+        AgentName(agent), config, corpus, limits, with_picture=with_picture, native_tools=native_tools
+    )
     policy = ChatPolicy(
         model,
         protocol,
@@ -122,10 +124,12 @@ def wire_protocol(
     limits: ModelLimits | None,
     *,
     with_picture: bool = False,
+    native_tools: bool = False,
 ) -> WireProtocol:
     """The form in which ``agent`` speaks with its model, in serving and in training alike.
 
-    ``limits`` are the model's; None for one that takes anything. ``with_picture``: the question came with one. Raises
+    ``limits`` are the model's; None for one that takes anything. ``with_picture``: the question came with one.
+    ``native_tools``: the model is given the calls as functions, and not in words too. Raises
     PromptBudgetError where the agent's numbers make prompts that the model cannot take, or pictures that it cannot see,
     and InstructionError for an instruction without what the protocol needs.
     """
@@ -147,6 +151,7 @@ def wire_protocol(
         evidence=config.evidence,
         texts=texts,
         instruction=instruction,
+        native_tools=native_tools,
     )
 
 

@@ -330,5 +330,8 @@ def test_replies_are_free_where_the_settings_say_so_and_of_native_calls(
     with openai_stub(lambda _, number: lines[number]) as stub:
         asyncio.run(run_with(stub.base_url, config_of=settings, **endpoint).finish())
     assert {constraint_of(body) for body in stub.requests} == {""}
+    assert [body.get("tool_choice") for body in stub.requests] == [
+        "required" if "native_tools" in endpoint else None
+    ] * 3
     if "native_tools" in endpoint:
         assert "add_search_node" not in texts_of(stub.requests[0])[0].partition("After a search")[0]

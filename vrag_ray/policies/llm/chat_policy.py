@@ -48,7 +48,7 @@ class ChatPolicy:
             thinking=self.thinking,
             session=self.session,
             adapter=self.adapter,
-            form=self.protocol.reply_form(prompt) if self.constrained and not self.native_tools else None,
+            form=self.protocol.reply_form(prompt) if self.constrained else None,
         )
         for wait_s in WAITS_S:
             try:

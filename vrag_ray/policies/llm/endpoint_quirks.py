@@ -17,7 +17,7 @@ from vrag_ray.config import ReplyConstraint
 THINKING_FIELDS = ("enable_thinking", "chat_template_kwargs", "reasoning_effort")
 LIMITS = ("max_tokens", "max_completion_tokens")
 """Two names of one field: most tokens of the reply."""
-NEEDED = frozenset({"model", "messages", "tools", "tool_choice"})
+NEEDED = frozenset({"model", "messages", "tools"})
 """Without them, the request would be another one: their refusal ends it."""
 MOST_WORDS = 300
 Thinking = Mapping[bool, Mapping[str, object]]

@@ -206,7 +206,9 @@ class OpenAiModel:
             "stop": list(sampling.stop) or None,
             "tools": [_function(tool.name, tool.description, tool.parameters) for tool in request.tools] or None,
         }
-        if request.form is not None:
+        if request.form is not None and request.tools:
+            body["tool_choice"] = "required"
+        elif request.form is not None:
             body |= constraint_fields(constraint, request.form)
         if thinking is not None:
             body |= self._server.thinking[thinking]
