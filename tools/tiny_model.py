@@ -96,6 +96,35 @@ def save_tiny_model(
     processor.save_pretrained(folder)
 
 
+def save_tiny_text_model(folder: Path, seed: int = 0) -> None:
+    """Save a Qwen2 without eyes, with the same tokenizer and chat template, and no processor."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    tokenizer = _processor(Family.QWEN2_5_VL).tokenizer
+    tokenizer.chat_template = CHAT_TEMPLATE
+    torch.manual_seed(seed)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        initializer_range=WEIGHT_STD,
+        intermediate_size=256,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        max_position_embeddings=MAX_POSITIONS,
+        bos_token_id=tokenizer.convert_tokens_to_ids(END_OF_TEXT),
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.convert_tokens_to_ids(END_OF_TEXT),
+        tie_word_embeddings=False,
+    )
+    model = Qwen2ForCausalLM(config)
+    with torch.no_grad():
+        model.lm_head.weight[tokenizer.eos_token_id] = 0.0
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+
 def _processor(family: Family) -> ProcessorMixin:
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import (

@@ -53,7 +53,7 @@ def _lines_until(process: subprocess.Popen[str], said: str) -> Iterator[str]:
 
 
 @contextmanager
-def _running(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
+def running_up(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
     """``vrag up papers`` in ``folder``: its process, what it said until it was up, and the gateway's address.
 
     Its ``papers`` are a report and a broken file. At the end it is killed, should it still run.
@@ -77,7 +77,7 @@ def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_
     interface = free_port()
     with openai_stub(lambda _, number: GraphProtocol().render(TURNS[min(number, 2)])) as stub:
         options = ("--openai", stub.base_url, "--model", "stub", "--agent", "vimrag", "--ui-port", str(interface))
-        with _running(tmp_path, *options) as (process, said, address):
+        with running_up(tmp_path, *options) as (process, said, address):
             assert "1 added" in said
             assert "error: broken.pdf" in said
             assert httpx.get(f"{address}/readyz").json()["collection"]["name"] == "papers-collection"
