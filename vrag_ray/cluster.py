@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import chdir, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.signals import HeldSignals, signals_held
 from vrag_ray.types import VragError
 from vrag_ray.types.file_names import shown_name
 
@@ -21,14 +24,23 @@ MIN_LOGICAL_CPUS = 8
 OBJECT_STORE_BYTES = 512 << 20
 WORKERS_END_WITHIN_S = 2.0
 """After Ray has shut down; most take a tenth of it. As long again for those that are killed then."""
+START_WITHIN_S = 120.0
+"""Of one attempt. A machine under load takes a minute for what takes three seconds otherwise, and gets there."""
+NOTICE_EVERY_S = 10.0
+LOOK_EVERY_S = 0.2
 SLOW_START = "timed out during startup"
-"""What Ray says, in a bare Exception, of a node that is not up after 30 s; Ray 2.60 has no setting for it."""
+"""What Ray raises, in a bare Exception, for a node that is not up in time."""
 _ENVIRONMENT = {
     # Ray decides by it at every entry point; unset, each one decides differently.
     "RAY_AUTH_MODE": "disabled",
     # What every Ray process gathers for a dashboard, which this Ray has not: it took 2 % of an ingest on two cores.
     "RAY_enable_metrics_collection": "0",
     "RAY_task_events_report_interval_ms": "0",
+    # Ray starts its workers 15 nicer than itself: beside another busy process they then get a thirtieth of a core, and
+    # next to nothing where the caller itself runs under `nice`. This way, they have the caller's own priority.
+    "RAY_worker_niceness": "0",
+    # The first of the waits of a start, for the port of Ray's head; 30 s by default.
+    "RAY_gcs_server_port_wait_time_s": str(int(START_WITHIN_S)),
     # Calls between deployments go by gRPC, from the thread of the user's code: a fifth more searches a second. HTTP
     # ports of the replicas themselves, which come with it, stay closed: only the proxy listens where it is told to.
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
@@ -47,29 +59,97 @@ _COPIES = "working_dir_files"
 def start_ray(temp_dir: Path | None = None) -> None:
     """A Ray of this machine alone for this process: no dashboard, no token file left in the home folder.
 
-    Its own ports are bound to every interface, whatever it is told: see docs/serving.md, "Who may connect". A start
-    that takes longer than Ray waits is tried once more, with a warning.
+    Its own ports are bound to every interface, whatever it is told: see docs/serving.md, "Who may connect". While the
+    start takes long, a warning says so every ten seconds; one that takes longer than two minutes is tried once more.
+    Ctrl-C and SIGTERM end it between its steps, and nothing of it is left then.
 
     Raises:
         VragError: the second start took too long as well.
     """
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    try:
+        with signals_held("this step of Ray's start is done") as held:
+            _start(temp_dir, held)
+    except KeyboardInterrupt:
+        stop_ray()
+        raise
+
+
+def _start(temp_dir: Path | None, held: HeldSignals) -> None:
+    log = logging.getLogger(__name__)
     for last in (False, True):
         older = frozenset(_children())
         try:
-            _init_local(temp_dir)
+            with _notices(log), _patient_start(lambda: bool(held.received)):
+                _init_local(temp_dir)
             return
         except Exception as error:
+            if held.received:
+                _kill(_started_by_ray(older))
+                return
             if SLOW_START not in str(error):
                 raise
             _kill(_started_by_ray(older))
             if last:
                 raise VragError(
-                    "Ray did not start within 30 s, twice: the machine is too busy or short of memory; free some of it "
-                    "and try again"
+                    f"Ray did not start within {START_WITHIN_S:g} s, twice ({_load()}): the machine is too busy or "
+                    "short of memory; end other work or free memory, and try again"
                 ) from error
-            logging.getLogger(__name__).warning("Ray did not start within 30 s; trying once more")
+            log.warning("Ray did not start within %g s; trying once more", START_WITHIN_S)
+
+
+@contextmanager
+def _notices(log: logging.Logger) -> Iterator[None]:
+    """A warning every ten seconds as long as the block takes."""
+    began, done = time.monotonic(), threading.Event()
+
+    def report() -> None:
+        while not done.wait(NOTICE_EVERY_S):
+            log.warning("Ray has been starting for %.0f s (%s)", time.monotonic() - began, _load())
+
+    thread = threading.Thread(target=report, name="ray-start", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@contextmanager
+def _patient_start(given_up: Callable[[], bool]) -> Iterator[None]:
+    """Ray waits for its node as long as ``START_WITHIN_S``, and no longer than until ``given_up``.
+
+    Ray 2.60 looks for the node for 30 s and has no setting for it; what it looks with is asked for longer here.
+    """
+    from ray._private import services
+
+    look = services.get_node
+    deadline = time.monotonic() + START_WITHIN_S
+
+    def look_for_long(gcs_address: str, node_id: str) -> object:
+        while True:
+            try:
+                return look(gcs_address, node_id)
+            except RuntimeError as error:
+                if given_up() or time.monotonic() > deadline:
+                    raise Exception(SLOW_START) from error  # noqa: TRY002  Ray's own type: it asks again after others
+            time.sleep(LOOK_EVERY_S)
+
+    services.get_node = look_for_long
+    try:
+        yield
+    finally:
+        services.get_node = look
+
+
+def _load() -> str:
+    """How busy the machine is, in words."""
+    import psutil
+
+    free_gb = psutil.virtual_memory().available / 1e9
+    return f"load {os.getloadavg()[0]:.0f} on {os.cpu_count()} CPUs, {free_gb:.1f} GB of memory available"
 
 
 def _init_local(temp_dir: Path | None) -> None:
@@ -116,18 +196,21 @@ def _is_utf8(text: str) -> bool:
 
 
 def stop_ray() -> None:
-    """Leave Ray; of one that this process started, end every process.
+    """Leave Ray; of one that this process started, end every process. Signals that come meanwhile wait for the end.
 
     Ray 2.60 can lock a worker up in its own exit handler: destroying the event loop, it destroys a publisher that posts
     to that loop, whose mutex is held. Such a worker outlives its session with 200 MB, and nothing else would end it.
     """
-    import psutil
-    import ray
+    with signals_held():
+        import psutil
+        import ray
 
-    workers = [child for child in _children() if _is_worker(child)]
-    ray.shutdown()
-    _, stuck = psutil.wait_procs(workers, timeout=WORKERS_END_WITHIN_S)
-    _kill(stuck)
+        # The agents of a node end by themselves once it is gone, within seconds that nobody waits for.
+        own = _started_by_ray(frozenset())
+        own += [child for child in _children() if _is_worker(child) and child not in own]
+        ray.shutdown()
+        _, stuck = psutil.wait_procs(own, timeout=WORKERS_END_WITHIN_S)
+        _kill(stuck)
 
 
 def _children() -> list[psutil.Process]:
@@ -177,17 +260,18 @@ def ray_session() -> Iterator[None]:
     """A Ray to work on: the one of ``RAY_ADDRESS`` or of this process, else one started for the block."""
     # Ray decides by this variable at every entry point; unset, each one decides differently.
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    import ray
+    with signals_held():
+        import ray
 
     if ray.is_initialized():
         yield
         return
-    if os.environ.get("RAY_ADDRESS"):
-        with _described_in_utf8():
-            ray.init(log_to_driver=False, logging_level=logging.WARNING)
-    else:
-        start_ray()
     try:
+        if os.environ.get("RAY_ADDRESS"):
+            with signals_held(), _described_in_utf8():
+                ray.init(log_to_driver=False, logging_level=logging.WARNING)
+        else:
+            start_ray()
         yield
     finally:
         stop_ray()

@@ -35,13 +35,15 @@ def ray_behind_terminal() -> Iterator[Echo]:
     """A Ray to work on, and the function that prints to standard output.
 
     All else that is written to standard output meanwhile goes to standard error: Ray writes there without being asked,
-    and ``--json`` promises one JSON value.
+    and ``--json`` promises one JSON value. SIGTERM ends the block as Ctrl-C does; what an interruption says is printed
+    before Ray is left, which takes seconds that a job may not have.
     """
     from vrag_ray.cluster import ray_session
+    from vrag_ray.signals import terminated_like_interrupted
 
     echo: Echo = partial(typer.echo, file=sys.stdout)
     quiet = not is_debugging()
-    with ExitStack() as stack:
+    with terminated_like_interrupted(), ExitStack() as stack:
         if quiet:
             for name in _NOISY:
                 # A filter, since Ray sets the levels of its loggers anew when it starts.
@@ -50,7 +52,20 @@ def ray_behind_terminal() -> Iterator[Echo]:
                 stack.enter_context(_harmless_lines_dropped())
         stack.enter_context(redirect_stdout(_WithoutRaylet(sys.stderr, quiet=quiet)))
         stack.enter_context(ray_session())
-        yield echo
+        try:
+            yield echo
+        except KeyboardInterrupt as interrupt:
+            if is_debugging():
+                raise
+            raise typer.Exit(report_interrupt(interrupt)) from interrupt
+
+
+def report_interrupt(interrupt: KeyboardInterrupt) -> int:
+    """Print what an interruption says, in one line, and return the exit code that it stands for."""
+    from vrag_ray.signals import exit_code, word_for
+
+    typer.echo(f"vrag: {' '.join(str(interrupt).split()) or word_for(interrupt)}", err=True)
+    return exit_code(interrupt)
 
 
 @contextmanager

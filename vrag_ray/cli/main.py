@@ -1,4 +1,7 @@
-"""``vrag``: the command line. Errors are one line on standard error; exit code 1 means failed, 2 wrongly used."""
+"""``vrag``: the command line. Errors are one line on standard error; exit code 1 means failed, 2 wrongly used.
+
+130 means interrupted by Ctrl-C, 143 by SIGTERM.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,11 @@ from vrag_ray.cli.commands.serve import serve
 from vrag_ray.cli.commands.train import train
 from vrag_ray.cli.commands.ui import ui
 from vrag_ray.cli.commands.up import up
-from vrag_ray.cli.console import is_debugging, show_debug_output
+from vrag_ray.cli.console import is_debugging, report_interrupt, show_debug_output
 from vrag_ray.types import VragError
 from vrag_ray.types.file_names import shown_name
 
 USAGE = 2
-INTERRUPTED = 130
 COMMANDS = (
     *(up, demo, ingest, embed, search, ask, serve, ui, mcp),
     *(create, documents, delete, versions, verify, doctor, plan),
@@ -86,7 +88,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except typer.TyperException as error:
         return _fail(error, error.format_message(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort) as error:
-        return _fail(error, "interrupted", INTERRUPTED)
+        if is_debugging():
+            traceback.print_exception(error)
+        return report_interrupt(error if isinstance(error, KeyboardInterrupt) else KeyboardInterrupt())
     except Exception as error:  # noqa: BLE001  a fault of this program: reported like any other, traced on request
         return _fail(error, _unforeseen(error), 1)
     if not given:

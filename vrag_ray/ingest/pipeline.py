@@ -34,6 +34,7 @@ from vrag_ray.ingest.report import IngestReport, Progress
 from vrag_ray.ingest.small_jobs import embedded_few, is_small
 from vrag_ray.ingest.sources import Source, list_sources
 from vrag_ray.ingest.spaces.embed import embed_into
+from vrag_ray.signals import word_for
 from vrag_ray.types import DocumentStatus, Meta
 
 
@@ -49,7 +50,7 @@ def ingest(
     Files that cannot be read, wholly or in part, are in ``IngestReport.failed``; those whose bytes could be have a
     document row with their error. They never end the run. Raises VragError for unusable arguments and when another
     process is writing, and StorageError, which says what is committed, when the disk of the collection refuses: the
-    same call then goes on.
+    same call then goes on. KeyboardInterrupt, and Terminated of ``vrag_ray.signals``, say it too.
     """
     began, began_at = time.monotonic(), time.time()
     sources, ignored = list_sources(paths, settings.ingest.content_column)
@@ -73,6 +74,9 @@ def ingest(
             except StorageError:
                 # Not close: it would commit once more what may be committed already.
                 raise
+            except KeyboardInterrupt as interrupt:
+                committer.stop()
+                raise _with_outcome(interrupt, writer, committer) from interrupt
             except BaseException:
                 committer.stop()
                 raise
@@ -119,6 +123,17 @@ def _refusals_told(sources: Sequence[Source], writer: CollectionWriter, committe
         done = {uri for document in writer.documents.values() for uri in document.uris}
         waiting = _waiting_bytes(sources, done)
         raise StorageError(replace(error.failure, kept=writer.kept(), waiting_bytes=waiting)) from error
+
+
+def _with_outcome(interrupt: KeyboardInterrupt, writer: CollectionWriter, committer: Committer) -> KeyboardInterrupt:
+    """The same interruption, which says what is committed and how to go on."""
+    pages, documents = committer.outcome.pages, len(writer.documents)
+    committed = "1 page of this run is" if pages == 1 else f"{pages} pages of this run are"
+    return type(interrupt)(
+        f"{word_for(interrupt)}: {committed} committed, and version "
+        f"{writer.version} of {writer.files.root} has {documents} {'document' if documents == 1 else 'documents'}. "
+        "The same command goes on from there"
+    )
 
 
 def _waiting_bytes(sources: Sequence[Source], done: AbstractSet[str]) -> int:

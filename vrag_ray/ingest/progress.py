@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,8 @@ from vrag_ray.ingest.report import FileProgress, Progress, StageProgress
 
 INGEST_STAGES = ("register", "decode", "embed")
 EVERY_S = 0.5
-READ_TIMEOUT_S = 30.0
+READ_WITHIN_S = 2.0
+"""A board on a busy machine answers late. Nothing waits for it: what it said before is shown until it answers."""
 MOST_FILES_TOLD = 256
 """Files one by one are for people who look on; of more, only the sums are kept."""
 
@@ -68,7 +70,9 @@ class Board(Protocol):
         self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None
     ) -> None: ...
     def embedder_ready(self) -> None: ...
-    def read(self) -> Counts: ...
+    def read(self) -> Counts:
+        """Never raises: progress is for people who look on, and no ingest ends for its sake."""
+        ...
 
 
 class ProgressBoard:
@@ -107,6 +111,7 @@ class SharedBoard:
         import ray
 
         self._actor = ray.remote(ProgressBoard).options(num_cpus=0).remote(tuple(stages), by_file, begun)
+        self._last = begun or Counts(stages=dict.fromkeys(stages, StageCount()))
 
     def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
         self._actor.add.remote(stage, worker, pages, busy_s, by_file)
@@ -115,10 +120,15 @@ class SharedBoard:
         self._actor.embedder_ready.remote()
 
     def read(self) -> Counts:
+        """What the board has, or what it said last where it is late or lost."""
         import ray
+        from ray.exceptions import RayError
 
-        counts: Counts = ray.get(self._actor.read.remote(), timeout=READ_TIMEOUT_S)
-        return counts
+        try:
+            self._last = ray.get(self._actor.read.remote(), timeout=READ_WITHIN_S)
+        except RayError as error:
+            logging.getLogger(__name__).debug("the progress board did not answer: %s", error)
+        return self._last
 
 
 class MovingBoard:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -74,7 +73,7 @@ def up(
     if interface:
         # What it lacks is said before anything is ingested.
         launch_of("", "127.0.0.1", 1)
-    with _terminated_like_interrupted(), ray_behind_terminal():
+    with ray_behind_terminal():
         ingest_new(paths, settings)
         with serving(settings, port) as service:
             say(f"serving {settings.collection} at {service.base_url}")
@@ -276,17 +275,3 @@ def _is_taken(host: str, port: int) -> bool:
 @contextmanager
 def _nothing() -> Iterator[None]:
     yield
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM ends an ingest or a start that is under way as Ctrl-C does: what was started is stopped."""
-
-    def interrupt(*_: object) -> NoReturn:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

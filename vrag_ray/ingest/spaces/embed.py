@@ -29,6 +29,7 @@ from vrag_ray.ingest.spaces.graph import Filling, GraphFill, SpaceToFill
 from vrag_ray.ingest.spaces.manifest import manifest_of
 from vrag_ray.ingest.spaces.material import EmbedderTraits
 from vrag_ray.ingest.spaces.stages import columns_of
+from vrag_ray.signals import word_for
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -216,12 +217,15 @@ def _fill(
                 raise
             except BaseException as error:
                 committer.finish()
+                names = ", ".join(space.name for space in group)
+                rest = (
+                    "What was embedded until then is kept, and "
+                    f"`vrag embed --space {group[0].name}` (without --rebuild) goes on from there"
+                )
                 if isinstance(error, RayError):
-                    names = ", ".join(space.name for space in group)
-                    raise VragError(
-                        f"filling {names} stopped: {cause_of(error)}. What was embedded until then is kept, and "
-                        f"`vrag embed --space {group[0].name}` (without --rebuild) goes on from there"
-                    ) from error
+                    raise VragError(f"filling {names} stopped: {cause_of(error)}. {rest}") from error
+                if isinstance(error, KeyboardInterrupt):
+                    raise type(error)(f"{word_for(error)} while filling {names}. {rest}") from error
                 raise
             committer.finish()
         bottleneck = blocks.read().bottleneck(time.monotonic() - began)
