@@ -37,7 +37,11 @@ class IndexConfig(Section):
     """GPU share of one shard actor."""
     threads: int | None = None
     """Threads that scan one query in a shard actor; by default all cores."""
-    shard_timeout_s: float = 10.0
+    shard_timeout_s: float = Field(default=10.0, gt=0)
+    """For one answer of a shard that works. Answers without it are partial, and say so."""
+    shard_silence_s: float = Field(default=2.5, gt=0)
+    """A shard that does not even say that it is alive for so long is left out until it does: its process is stopped, or
+    its node is gone. What waits for it at that moment goes on at once."""
     candidates: int = Field(default=100, ge=1)
     """Windows each leg of a hybrid search brings in before they are fused."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from vrag_ray.agent.ports import Policy
 from vrag_ray.agent.protocols.graph import GraphProtocol
@@ -14,7 +15,7 @@ from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, EvidenceForm, 
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.policies.llm.chat_model import ChatModel, Sampling
 from vrag_ray.policies.llm.chat_policy import ChatPolicy
-from vrag_ray.policies.llm.model_family import model_facts, served_family
+from vrag_ray.policies.llm.model_family import model_facts, require_model, served_family
 from vrag_ray.policies.llm.prompt_limits import (
     ModelLimits,
     PictureNeeds,
@@ -215,6 +216,9 @@ def ready_settings(settings: Settings, *, check: bool = True) -> Settings:
 def _as_the_model_sees(settings: Settings, vllm: VllmConfig) -> Settings:
     """``settings`` with the family of the served model; those of a model without eyes show it no pictures."""
     agent = settings.agent
+    if agent.family is None or not Path(vllm.model).expanduser().is_absolute():
+        # An absolute folder may be one of the nodes that serve it: they look for it again.
+        require_model(vllm.model, "vllm.model")
     if model_facts(vllm.model, fetch=agent.family is None).sees is False:
         if agent.evidence.has_pictures:
             if "evidence" in agent.model_fields_set:

@@ -77,7 +77,7 @@ def application(settings: Settings, security: Security, *, drain_check_s: float 
 
     Raises NotFoundError where there is no collection, VragError where the settings cannot be served.
     """
-    settings = ready_settings(_with_endpoint_key(absolute_settings(settings)))
+    settings = ready_settings(with_endpoint_key(absolute_settings(settings)))
     # Here, and not only in the replicas, so that whoever starts the service has the reason at once.
     for root in settings.served.values():
         Collection.open(root)
@@ -97,12 +97,21 @@ def application(settings: Settings, security: Security, *, drain_check_s: float 
     return deployed(Gateway, "Gateway", STREAMS).bind(settings, security, retriever, agents, library)
 
 
-def _with_endpoint_key(settings: Settings) -> Settings:
-    """With the endpoint's key as a value: replicas may run where its variable is not set."""
+def with_endpoint_key(settings: Settings) -> Settings:
+    """With the endpoint's key as a value: replicas may run where its variable is not set.
+
+    Raises VragError where the settings name the variable of a key, and it is not set. Endpoints without keys name none.
+    """
     endpoint = settings.openai
     if endpoint is None or endpoint.api_key:
         return settings
     key = os.environ.get(endpoint.api_key_env, "")
+    if not key and endpoint.api_key_env and "api_key_env" in endpoint.model_fields_set:
+        raise VragError(
+            f"openai.api_key_env names the variable {endpoint.api_key_env}, which is not set where this service is "
+            "built: set it there (on a running cluster under applications: runtime_env: env_vars), or leave "
+            f"api_key_env out where {endpoint.base_url} takes no key"
+        )
     return settings.model_copy(update={"openai": endpoint.model_copy(update={"api_key": key})})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.cluster import start_ray, stop_ray
 from vrag_ray.config import Settings
 from vrag_ray.serving.http.security import Security
+from vrag_ray.signals import signals_held
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -25,11 +27,15 @@ class LocalService:
     owns_ray: bool
 
     def stop(self) -> None:
-        from ray import serve
+        import ray
 
-        serve.shutdown()
-        if self.owns_ray:
-            stop_ray()
+        with signals_held():
+            if ray.is_initialized():
+                from ray import serve
+
+                serve.shutdown()
+            if self.owns_ray:
+                stop_ray()
 
 
 def start_serving(
@@ -43,24 +49,27 @@ def start_serving(
     import ray
 
     from vrag_ray.policies.registry import ready_settings
-    from vrag_ray.serving.app import application
+    from vrag_ray.serving.app import application, with_endpoint_key
 
     # Before a cluster is started for settings that cannot be served.
-    settings = ready_settings(settings)
+    settings = ready_settings(with_endpoint_key(settings))
     host = settings.serving.host
     security = Security.from_environment(settings.serving)
     chosen = _free_port(host, settings.serving.port if port is None else port)
-    owns_ray = not ray.is_initialized()
-    if owns_ray:
-        start_ray(temp_dir)
-    # Not before: Serve reads the environment that ``start_ray`` sets when it is imported.
-    from ray import serve
-
-    serve.start(proxy_location="HeadOnly", http_options={"host": host, "port": chosen, "request_timeout_s": None})
-    service = LocalService(f"http://{_reachable(host)}:{chosen}", owns_ray)
+    service = LocalService(f"http://{_reachable(host)}:{chosen}", owns_ray=not ray.is_initialized())
     try:
-        # One replica of each part: nobody sends requests to one while another takes its place.
-        _deploy(application(settings, security, drain_check_s=0.1))
+        if service.owns_ray:
+            start_ray(temp_dir)
+        _require_gpus(settings)
+        with signals_held("Serve has started"):
+            # Not before: Serve reads the environment that ``start_ray`` sets when it is imported.
+            from ray import serve
+
+            http = {"host": host, "port": chosen, "request_timeout_s": None}
+            serve.start(proxy_location="HeadOnly", http_options=http)
+            # One replica of each part: nobody sends requests to one while another takes its place.
+            _deploy(application(settings, security, drain_check_s=0.1))
+        _wait_running(ready_timeout_s)
         _wait_ready(service.base_url, ready_timeout_s)
     except BaseException:
         service.stop()
@@ -68,18 +77,44 @@ def start_serving(
     return service
 
 
+def _require_gpus(settings: Settings) -> None:
+    """Raises VragError where the model cannot start on this Ray, which is all of the cluster that there will be."""
+    if settings.vllm is None or os.environ.get("RAY_ADDRESS"):
+        return
+    from vrag_ray.serving.deployments.policy import cluster_gpus, gpu_shortage
+
+    shortage = gpu_shortage(settings.vllm, cluster_gpus())
+    if shortage:
+        raise VragError(shortage)
+
+
 def _deploy(application: Application) -> None:
-    """Run the application. Raises VragError with what Serve knows of the parts that did not start."""
+    """Have Serve start the application. Does not wait for it: a wait inside of Serve cannot be interrupted safely."""
     from ray import serve
 
     from vrag_ray.serving.app import APP_NAME
 
-    try:
-        serve.run(application, name=APP_NAME, route_prefix="/")
-    except RuntimeError as error:
-        parts = serve.status().applications[APP_NAME].deployments
-        reasons = [f"{name}: {_last_line(part.message)}" for name, part in parts.items() if part.status != "HEALTHY"]
-        raise VragError(f"the service cannot start: {'; '.join(reasons) or error}") from error
+    target = serve.RunTarget(application, name=APP_NAME, route_prefix="/")
+    serve.run_many([target], wait_for_ingress_deployment_creation=False, wait_for_applications_running=False)
+
+
+def _wait_running(timeout_s: float) -> None:
+    """Until every part runs, or for ``timeout_s``. Raises VragError where one did not start."""
+    from ray import serve
+
+    from vrag_ray.serving.app import APP_NAME
+
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        with signals_held():
+            status = serve.status().applications.get(APP_NAME)
+        if status is not None and status.status == "RUNNING":
+            return
+        if status is not None and status.status == "DEPLOY_FAILED":
+            parts = status.deployments
+            reasons = [f"{name}: {_last_line(one.message)}" for name, one in parts.items() if one.status != "HEALTHY"]
+            raise VragError(f"the service cannot start: {'; '.join(reasons) or status.message}")
+        time.sleep(0.1)
 
 
 def _last_line(text: str) -> str:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from vrag_ray.serving.errors import DamagedError, OverloadedError, ReplicaLostError
+from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError, ReplicaLostError
 from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from ray.serve.handle import DeploymentHandle
 
 T = TypeVar("T")
 PAUSES_S = (0.0, 0.1, 0.5)
 """Before a lost call is made again: until the caller's handle has heard that the replica is gone."""
+
+LOOKED_FOR_AFTER_S = 1.0
 
 
 def unwrapped(error: Exception, part: str) -> Exception:
@@ -53,6 +58,39 @@ async def call_again(ask: Callable[[], Awaitable[T]], part: str) -> T:
         except ReplicaLostError:
             await asyncio.sleep(pause_s)
     return await call(ask(), part)
+
+
+async def while_running(handle: DeploymentHandle, answer: Awaitable[T], part: str) -> T:
+    """``answer``, or NotReadyError once it has taken a second and no replica of the deployment runs.
+
+    Serve keeps a call until there is a replica for it, which may be a minute, and its caller would know nothing.
+    """
+    answering = asyncio.ensure_future(answer)
+    try:
+        while not (await asyncio.wait({answering}, timeout=LOOKED_FOR_AFTER_S))[0]:
+            if not await _runs(handle):
+                raise NotReadyError(f"no replica of the {part} is running: one is being started, try again soon")
+        return answering.result()
+    finally:
+        answering.cancel()
+
+
+async def _runs(handle: DeploymentHandle) -> bool:
+    """Whether a replica is there: one that is busy or slow is."""
+    from ray.exceptions import RayActorError
+    from ray.serve.exceptions import DeploymentUnavailableError, ReplicaUnavailableError
+
+    lost = (RayActorError, DeploymentUnavailableError, ReplicaUnavailableError)
+    asking = asyncio.ensure_future(handle.broadcast("states").results_async(return_exceptions=True))
+    await asyncio.wait({asking}, timeout=LOOKED_FOR_AFTER_S)
+    if not asking.done():
+        asking.cancel()
+        return True
+    try:
+        states = asking.result()
+    except lost:
+        return False
+    return not states or not all(isinstance(state, lost) for state in states)
 
 
 async def stream(responses: AsyncIterator[T], part: str) -> AsyncIterator[T]:

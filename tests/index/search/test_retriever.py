@@ -208,6 +208,35 @@ def test_a_killed_shard_is_reported_while_it_is_gone_and_comes_back_by_itself(tm
     asyncio.run(check())
 
 
+def test_a_stopped_shard_costs_one_short_limit_however_many_searches_wait_for_it(tmp_path: Path) -> None:
+    plant(tmp_path / "c", {f"d{n}": ["red apple"] for n in range(6)})
+    index = IndexConfig(shards=2, threads=1, shard_timeout_s=600, shard_silence_s=0.5)
+    settings = settings_for(tmp_path / "c").model_copy(update={"index": index})
+
+    async def check() -> None:
+        async with retriever_over(settings) as retriever:
+            pid = await retriever.pool.actors[1][0].pid.remote()
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                async with asyncio.timeout(20):
+                    waiting = [asyncio.create_task(retriever.search(["apple"], top_k=10)) for _ in range(20)]
+                    for answer in await asyncio.gather(*waiting):
+                        assert (answer.shards_ok, answer.shards_total) == (1, 2)
+                    assert retriever.pool.problems() == ("shard 1 gave no sign of life for 0.5 s",)
+                    with CollectionWriter(settings.collection) as writer:
+                        writer.delete(doc_id_of("d0"))
+                        writer.publish("deleted")
+                    # A new version does not wait for it either.
+                    assert await retriever.refresh() == 2
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            await until_whole(retriever)
+            whole = await retriever.search(["apple"], top_k=10)
+            assert (whole.shards_ok, len(whole.results[0])) == (2, 5)
+
+    asyncio.run(check())
+
+
 def test_a_replica_takes_over_for_a_killed_one_without_a_partial_answer(tmp_path: Path) -> None:
     import ray
 

@@ -1,6 +1,7 @@
 import asyncio
 import io
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from vrag_ray.client.schemas import data_url
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.backends import Found
 from vrag_ray.serving.errors import NotReadyError, OverloadedError
+from vrag_ray.serving.http.routes import system
 from vrag_ray.types import Query, VragError
 
 pytestmark = pytest.mark.anyio
@@ -232,3 +234,33 @@ async def test_a_picture_is_decoded_once_and_searched_with_or_without_words(
         assert query.picture is not None
         with Image.open(io.BytesIO(query.picture)) as image:
             assert (image.size, image.getpixel((3, 3))) == ((64, 64), (255, 0, 0))
+
+
+@pytest.mark.parametrize("part", ["retriever", "agent", "library", "policy"])
+async def test_readyz_answers_soon_and_names_the_part_that_hangs(
+    client: httpx.AsyncClient, backend: StandIn, monkeypatch: pytest.MonkeyPatch, part: str
+):
+    go = asyncio.Event()
+
+    async def hang(*_: object) -> None:
+        # As a call through Ray may: not even its cancellation ends it.
+        while not go.is_set():
+            with suppress(asyncio.CancelledError):
+                await go.wait()
+
+    backends = backend.backends
+    method = {
+        "retriever": (backends.search, "states"),
+        "agent": (backends.runs, "state"),
+        "library": (backends.documents, "ready"),
+        "policy": (backends.model, "ready"),
+    }[part]
+    monkeypatch.setattr(type(method[0]), method[1], hang)
+    monkeypatch.setattr(system, "ANSWERS_WITHIN_S", 0.05)
+    async with asyncio.timeout(10):
+        reply = await client.get("/readyz")
+    go.set()
+    assert reply.status_code == 503
+    parts = reply.json()["parts"]
+    assert parts[part] == {"ready": False, "why": f"the {part} did not answer within 0.05 s"}
+    assert all(state["ready"] for name, state in parts.items() if name != part)

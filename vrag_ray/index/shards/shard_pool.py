@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
@@ -27,6 +28,14 @@ T = TypeVar("T")
 REVIVE_FIRST_DELAY_S = 0.2
 REVIVE_MAX_DELAY_S = 5.0
 ACTOR_CONCURRENCY = 16
+PING_AFTER_S = 0.5
+"""For which an answer is waited for before its shard is asked whether it is alive."""
+HEALTH = "health"
+"""The concurrency group of that question: searches that fill the others do not keep it from being answered."""
+
+
+class SilentError(Exception):
+    """The shard does not say that it is alive."""
 
 
 class NotLoadedError(VragError):
@@ -68,6 +77,7 @@ class IndexShard:
         self._indexes = {number: index for number, index in self._indexes.items() if number == version}
 
     def pid(self) -> int:
+        """Also the answer to whether the shard is alive."""
         return os.getpid()
 
     def _index(self, version: int) -> ShardIndex:
@@ -81,6 +91,8 @@ class _Replica:
     actor: ActorHandle
     statuses: tuple[ShardStatus, ...] = ()
     problem: str = "is loading"
+    lost: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+    """Set as long as the replica counts as down: ends all that waits for it."""
     reviving: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
@@ -94,7 +106,7 @@ class ShardPool:
         self._spaces: tuple[SpaceSpec, ...] = ()
         self._turn = 0
         pool = uuid4().hex[:8]
-        actor_class = ray.remote(IndexShard)
+        actor_class = ray.remote(concurrency_groups={HEALTH: 1})(IndexShard)
         self._shards = [
             [
                 _Replica(
@@ -138,10 +150,13 @@ class ShardPool:
         )
 
     async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None:
-        """Load ``version`` everywhere beside what is served now. A replica that cannot is revived in the background."""
+        """Load ``version`` everywhere beside what is served now. A replica that cannot is revived in the background.
+
+        One that is down already is not waited for: its revival brings it to this version.
+        """
         self._version, self._spaces = version, tuple(spaces)
-        everyone = [replica for replicas in self._shards for replica in replicas]
-        await asyncio.gather(*(self._load_one(replica) for replica in everyone))
+        up = [replica for replicas in self._shards for replica in replicas if not replica.lost.is_set()]
+        await asyncio.gather(*(self._load_one(replica) for replica in up))
 
     async def keep_only(self, version: int) -> None:
         """Free all other versions. A replica that is down frees them by its restart, or at the next version."""
@@ -202,25 +217,57 @@ class ShardPool:
             if replica.problem:
                 continue
             try:
-                return await asyncio.wait_for(call(replica.actor), self._config.shard_timeout_s)
+                return await self._while_alive(replica, call(replica.actor), self._config.shard_timeout_s)
             except TimeoutError:
                 self._down(replica, f"did not answer within {self._config.shard_timeout_s:g} s")
+            except SilentError:
+                self._down(replica, f"gave no sign of life for {self._config.shard_silence_s:g} s")
             except (RayError, NotLoadedError) as error:
                 self._down(replica, f"is down ({type(error).__name__})")
         return f"shard {number} {replicas[0].problem}"
 
+    async def _while_alive(self, replica: _Replica, answering: Awaitable[T], timeout_s: float | None) -> T:
+        """The answer of a replica.
+
+        Raises TimeoutError after ``timeout_s``, and SilentError as soon as the replica gives no sign of life, or is
+        found to be down by another that waits for it.
+        """
+        answer, lost = asyncio.ensure_future(answering), asyncio.ensure_future(replica.lost.wait())
+        first, silence_s = asyncio.FIRST_COMPLETED, self._config.shard_silence_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    await asyncio.wait({answer, lost}, timeout=PING_AFTER_S, return_when=first)
+                    if not (answer.done() or lost.done()):
+                        ping = asyncio.ensure_future(_sign_of_life(replica.actor))
+                        await asyncio.wait({answer, lost, ping}, timeout=silence_s, return_when=first)
+                        if ping.done():
+                            continue
+                        ping.cancel()
+                    if answer.done():
+                        return answer.result()
+                    raise SilentError
+        finally:
+            answer.cancel()
+            lost.cancel()
+
     async def _load_one(self, replica: _Replica) -> None:
         from ray.exceptions import RayError
 
+        load = replica.actor.load.remote(self._version, self._spaces)
         try:
-            replica.statuses = await replica.actor.load.remote(self._version, self._spaces)
+            # The process of an actor that is new may take long to start.
+            replica.statuses = await (self._while_alive(replica, load, None) if replica.statuses else load)
             replica.problem = ""
+        except SilentError:
+            self._down(replica, f"gave no sign of life for {self._config.shard_silence_s:g} s")
         except (RayError, VragError) as error:
             reason = str(error.cause) if hasattr(error, "cause") and error.cause else type(error).__name__
             self._down(replica, f"cannot load version {self._version}: {reason}")
 
     def _down(self, replica: _Replica, problem: str) -> None:
         replica.problem = problem
+        replica.lost.set()
         if replica.reviving is None or replica.reviving.done():
             replica.reviving = asyncio.get_running_loop().create_task(self._revive(replica))
 
@@ -238,6 +285,15 @@ class ShardPool:
             else:
                 if version == self._version:
                     replica.problem = ""
+                    replica.lost.clear()
                     return
             await asyncio.sleep(delay)
             delay = min(delay * 2, REVIVE_MAX_DELAY_S)
+
+
+async def _sign_of_life(actor: ActorHandle) -> None:
+    from ray.exceptions import RayError
+
+    # What is wrong with the actor comes with the answer that is waited for.
+    with suppress(RayError):
+        await actor.pid.options(concurrency_group=HEALTH).remote()

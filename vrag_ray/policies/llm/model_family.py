@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +16,7 @@ FAMILY_OF_TYPE = {
 }
 """By ``model_type`` in a checkpoint's ``config.json``."""
 CONFIG = "config.json"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 CACHE_VALUE_BYTES = 4
 """Of a key or value that is cached in float32, the widest type."""
 _NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
@@ -66,6 +68,19 @@ def model_facts(model: str, *, fetch: bool) -> ModelFacts:
     text = next((config[name] for name in _NESTED if isinstance(config.get(name), dict)), config)
     sees = model_type in FAMILY_OF_TYPE or any(config.get(name) not in (None, "") for name in _EYES)
     return ModelFacts(model_type, sees, _number(text, "max_position_embeddings"), _cache_bytes(text))
+
+
+def require_model(model: str, setting: str) -> None:
+    """Raises VragError for a name that is no folder on this machine, and cannot be one of a model hub.
+
+    Asking a hub for it would take its retries, and end in a complaint about something else.
+    """
+    folder = Path(model).expanduser()
+    if folder.is_dir() or _HUB_ID.fullmatch(model):
+        return
+    here = "" if folder.is_absolute() else f" in {Path.cwd()}"
+    form = "" if folder.is_absolute() else ", and a hub id has the form org/name"
+    raise VragError(f"{setting}: the folder {model} does not exist{here} on this machine{form}")
 
 
 def served_family(

@@ -14,10 +14,10 @@ from vrag_ray.config import Settings
 from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent, ServedAgents
 from vrag_ray.serving.deployments.handles import joined_searches
 from vrag_ray.serving.deployments.loop_lag import LoopLag
-from vrag_ray.serving.errors import InvalidError, NotReadyError
+from vrag_ray.serving.errors import InvalidError, NotReadyError, ReplicaLostError
 from vrag_ray.serving.joined_searches import JoinedSearches, SearchScope
 from vrag_ray.serving.paths import ServingPaths
-from vrag_ray.serving.ray_faults import call, call_again
+from vrag_ray.serving.ray_faults import call_again
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from vrag_ray.types import Completion
 
 T = TypeVar("T")
-MODEL_ANSWERS_WITHIN_S = 3.0
+MODEL_ANSWERS_WITHIN_S = 0.7
+"""As long again for the reason where no replica answers; both are less than ``/readyz`` waits."""
 
 
 class HandleEvidence:
@@ -152,17 +153,24 @@ class AgentService:
         return ServedAgents(tuple(names), starting_agent(self._settings))
 
     async def model_ready(self) -> bool:
-        """Whether there is a language model to ask. Raises NotReadyError while one that is served here starts."""
-        from vrag_ray.serving.deployments.policy import ServedModel
+        """Whether there is a language model to ask. Raises NotReadyError where one that is served here does not run: it
+        starts, or cannot start, and why."""
+        from vrag_ray.serving.deployments.policy import ServedModel, why_not_running
 
         if isinstance(self._model, ServedModel):
+            states = asyncio.ensure_future(self._model.states())
+            await asyncio.wait({states}, timeout=MODEL_ANSWERS_WITHIN_S)
+            if not states.done():
+                states.cancel()
+                raise NotReadyError(f"the language model did not answer within {MODEL_ANSWERS_WITHIN_S:g} s")
             try:
-                async with asyncio.timeout(MODEL_ANSWERS_WITHIN_S):
-                    replicas = await call(self._model.states(), "language model")
-            except TimeoutError:
+                replicas = states.result()
+            except ReplicaLostError:
                 replicas = ()
             if not replicas:
-                raise NotReadyError("the language model is starting")
+                reason = asyncio.ensure_future(asyncio.to_thread(why_not_running, self._settings))
+                await asyncio.wait({reason}, timeout=MODEL_ANSWERS_WITHIN_S)
+                raise NotReadyError(reason.result() if reason.done() else "no replica of the language model runs")
         return self._model is not None
 
     async def chat(self, request: ChatRequest) -> AsyncIterator[Delta | Completion]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 
 from vrag_ray.client.schemas import (
     DocumentDeleted,
@@ -32,7 +31,7 @@ from vrag_ray.serving.backends import (
 )
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.joined_searches import JoinedSearches, Queries, SearchScope
-from vrag_ray.serving.ray_faults import call, call_again, stream
+from vrag_ray.serving.ray_faults import call, call_again, stream, while_running
 from vrag_ray.types import Box, Meta, Query
 from vrag_ray.types.filters import SearchFilter
 
@@ -44,10 +43,6 @@ if TYPE_CHECKING:
     from vrag_ray.agent.chat import Delta, QuestionPicture
     from vrag_ray.policies.llm.chat_model import ChatRequest
     from vrag_ray.types import Completion
-
-T = TypeVar("T")
-STATE_TIMEOUT_S = 5.0
-"""A part that does not tell its state in this time counts as not ready."""
 
 
 def handle_backends(retriever: DeploymentHandle, agent: DeploymentHandle, library: DeploymentHandle) -> Backends:
@@ -81,7 +76,8 @@ class HandleSearch:
         filter: SearchFilter | None,
         collections: Sequence[str] = (),
     ) -> Found:
-        return await self._searches.search(list(queries), SearchScope(top_k, mode, filter, tuple(collections)))
+        scope = SearchScope(top_k, mode, filter, tuple(collections))
+        return await while_running(self._retriever, self._searches.search(list(queries), scope), "retriever")
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         return await call_again(lambda: self._retriever.embed.remote(list(texts), queries), "retriever")
@@ -90,7 +86,7 @@ class HandleSearch:
         return await call_again(lambda: self._retriever.heat.remote(query, doc_id, page), "retriever")
 
     async def states(self) -> tuple[RetrieverState, ...]:
-        return await _soon(self._retriever.states.remote(), "retriever")
+        return await call(self._retriever.states.remote(), "retriever")
 
 
 class HandleRuns:
@@ -101,7 +97,7 @@ class HandleRuns:
         self._agent = agent
 
     async def state(self) -> AgentState:
-        states = await _soon(_everywhere(self._agent, "state"), "agent")
+        states = await call(_everywhere(self._agent, "state"), "agent")
         finished: Counter[str] = Counter()
         for state in states:
             finished.update(state.finished)
@@ -157,7 +153,7 @@ class HandleModel:
         self._stream = agent.options(stream=True)
 
     async def ready(self) -> bool:
-        return await _soon(self._agent.model_ready.remote(), "policy")
+        return await call(self._agent.model_ready.remote(), "agent")
 
     async def agents(self) -> ServedAgents:
         return await call_again(self._agent.agents.remote, "agent")
@@ -180,7 +176,7 @@ class HandleDocuments:
         self._stream = library.options(stream=True)
 
     async def ready(self) -> None:
-        await _soon(self._library.ready.remote(), "library")
+        await call(self._library.ready.remote(), "library")
 
     async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
         return await call_again(lambda: self._library.list_documents.remote(limit, offset, collection), "library")
@@ -221,10 +217,3 @@ async def _everywhere(handle: DeploymentHandle, method: str) -> list[AgentState]
     if not good:
         raise NotReadyError("no replica is running")
     return good
-
-
-async def _soon(response: Awaitable[T], part: str) -> T:
-    try:
-        return await asyncio.wait_for(call(response, part), STATE_TIMEOUT_S)
-    except TimeoutError:
-        raise NotReadyError(f"the {part} did not answer within {STATE_TIMEOUT_S:g} s") from None

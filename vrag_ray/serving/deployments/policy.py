@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from vrag_ray.agent.chat import Delta
 from vrag_ray.config import Settings, VllmConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, Checkpoint, ModelLostError, TokenDelta, TokenRequest
-from vrag_ray.policies.llm.model_family import served_family
+from vrag_ray.policies.llm.model_family import require_model, served_family
 from vrag_ray.policies.llm.vllm_engine import VllmEngine
 from vrag_ray.policies.llm.vllm_stats import EngineStats, engine_stats
 from vrag_ray.serving.deployments.sessions import sticky_sessions
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+NAME = "Policy"
+_RAISED = re.compile(r"^(?:\w+\.)*\w+(?:Error|Exception): ")
+"""How a line of a stack trace begins that says what was raised."""
 QUEUED = 1000
 """Requests that one caller may have waiting for a replica with room; more are refused as overload."""
 
@@ -64,6 +69,9 @@ class PolicyService:
 
     def __init__(self, settings: Settings) -> None:
         config = _vllm(settings)
+        require_model(config.model, "vllm.model")
+        for name, adapter in config.adapters.items():
+            require_model(adapter, f"vllm.adapters.{name}")
         if settings.agent.family is not None:
             # Whoever built the application may not have had the model's files; this node has.
             served_family(settings.agent.family, config.model, "vllm.model")
@@ -180,7 +188,7 @@ def policy_deployment(settings: Settings) -> Any:
 
     config = _vllm(settings)
     configured = serve.deployment(
-        name="Policy",
+        name=NAME,
         num_replicas=config.replicas,
         max_ongoing_requests=config.max_num_seqs,
         max_queued_requests=QUEUED,
@@ -209,6 +217,52 @@ def with_absolute_folders(config: VllmConfig) -> VllmConfig:
 
     adapters = {name: absolute(folder) for name, folder in config.adapters.items()}
     return config.model_copy(update={"model": absolute(config.model), "adapters": adapters})
+
+
+def gpu_shortage(config: VllmConfig, gpus_of_nodes: Sequence[float]) -> str:
+    """Why no replica fits on nodes with so many GPUs each, in words; "" where one does."""
+    if config.num_gpus == 0:
+        return ""
+    ranks = sum(math.floor(gpus / config.num_gpus + 1e-6) for gpus in gpus_of_nodes)
+    if ranks >= config.tensor_parallel:
+        return ""
+    total = sum(gpus_of_nodes)
+    has = f"{total:g} GPU{'' if total == 1 else 's'} on {len(gpus_of_nodes)} nodes" if total else "no GPU"
+    takes = f"{config.num_gpus:g}" + (f" for each of {config.tensor_parallel} ranks" * (config.tensor_parallel > 1))
+    return (
+        f"the language model cannot start: the cluster has {has}, and a replica takes {takes} (vllm.num_gpus, "
+        "vllm.tensor_parallel). Add a node with GPUs, or set vllm.num_gpus to 0 to serve on the CPU"
+    )
+
+
+def cluster_gpus() -> list[float]:
+    """The GPUs of each node of the cluster that is alive."""
+    import ray
+
+    return [float(node["Resources"].get("GPU", 0.0)) for node in ray.nodes() if node["Alive"]]
+
+
+def why_not_running(settings: Settings) -> str:
+    """Why no replica of the policy runs: what the cluster lacks, or how its last start failed; else it is starting.
+
+    To be called in a replica. Asks the cluster, and blocks meanwhile.
+    """
+    from ray import serve
+
+    shortage = gpu_shortage(_vllm(settings), cluster_gpus())
+    if shortage:
+        return shortage
+    application = serve.status().applications.get(serve.get_replica_context().app_name)
+    policy = application.deployments.get(NAME) if application is not None else None
+    reason = failed_start(policy.message) if policy is not None else ""
+    return f"the language model cannot start: {reason}" if reason else "the language model is starting"
+
+
+def failed_start(message: str) -> str:
+    """The fault itself, of what Serve says of a deployment whose replicas raised as they started; "" for any other."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return _RAISED.sub("", raised[-1]) if raised else ""
 
 
 async def _pieces(

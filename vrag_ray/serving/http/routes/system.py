@@ -10,6 +10,7 @@ from fastapi import APIRouter, Response
 
 from vrag_ray.client.schemas import PartState, Ready, ServedCollection
 from vrag_ray.serving.backends import AgentState, RetrieverState
+from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.http.metrics import CONTENT_TYPE
 from vrag_ray.serving.http.routes.deps import GateDep
 from vrag_ray.types import VragError
@@ -17,6 +18,8 @@ from vrag_ray.types.redaction import scrub
 
 T = TypeVar("T")
 PATHS = ("/healthz", "/readyz", "/metrics")
+ANSWERS_WITHIN_S = 1.5
+"""A part that does not tell its state in this time counts as not ready: who asks for it wants to know soon."""
 router = APIRouter(tags=["system"])
 
 
@@ -28,13 +31,13 @@ async def healthz() -> dict[str, str]:
 
 @router.get("/readyz", response_model=Ready, responses={503: {"model": Ready}})
 async def readyz(gate: GateDep, response: Response) -> Ready:
-    """Every part: ready, or why not. 503 unless all are."""
+    """Every part: ready, or why not. 503 unless all are. Answers within two seconds, whatever a part does."""
     backends = gate.backends
     retrievers, agent, library, policy = await asyncio.gather(
-        _asked(backends.search.states()),
-        _asked(backends.runs.state()),
-        _asked(backends.documents.ready()),
-        _asked(backends.model.ready()),
+        _asked(backends.search.states(), "retriever"),
+        _asked(backends.runs.state(), "agent"),
+        _asked(backends.documents.ready(), "library"),
+        _asked(backends.model.ready(), "policy"),
     )
     parts = {"retriever": _retriever_part(retrievers), "agent": _part(agent), "library": _part(library)}
     if policy is not False:
@@ -49,17 +52,25 @@ async def readyz(gate: GateDep, response: Response) -> Ready:
 async def metrics(gate: GateDep) -> Response:
     """Prometheus text: requests, latencies, searches, runs, shards, the collection's version."""
     # The scrape must not fail with the part it reports on: vrag_up{part="retriever"} is 0 then.
-    retrievers, agent = await asyncio.gather(_asked(gate.backends.search.states()), _asked(gate.backends.runs.state()))
+    retrievers, agent = await asyncio.gather(
+        _asked(gate.backends.search.states(), "retriever"), _asked(gate.backends.runs.state(), "agent")
+    )
     text = gate.metrics.exposition(
         () if isinstance(retrievers, VragError) else retrievers, agent if isinstance(agent, AgentState) else None
     )
     return Response(text, headers={"Content-Type": CONTENT_TYPE})
 
 
-async def _asked(answer: Awaitable[T]) -> T | VragError:
+async def _asked(answer: Awaitable[T], part: str) -> T | VragError:
     """What a part says of itself, or the fault that it answers with."""
+    asking = asyncio.ensure_future(answer)
+    # Not ``wait_for``, which also waits for the end of what it cancels: a call to a part that hangs may have none.
+    await asyncio.wait({asking}, timeout=ANSWERS_WITHIN_S)
+    if not asking.done():
+        asking.cancel()
+        return NotReadyError(f"the {part} did not answer within {ANSWERS_WITHIN_S:g} s")
     try:
-        return await answer
+        return asking.result()
     except VragError as error:
         return error
 
