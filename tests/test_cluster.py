@@ -186,7 +186,7 @@ INTERRUPTED = """
 import os, signal, sys
 import psutil, ray
 from vrag_ray import cluster
-from vrag_ray.cli.console import ray_behind_terminal
+from vrag_ray.cli.main import main
 
 start = cluster._init_local
 
@@ -196,17 +196,18 @@ def interrupted(temp_dir):
     print(*(child.pid for child in psutil.Process().children(recursive=True)))
 
 cluster._init_local = interrupted
-with ray_behind_terminal():
-    print("went on")
+sys.exit(main(["ingest", "note.txt", "--collection", "mine"]))
 """
 
 
-def test_ctrl_c_while_ray_starts_ends_after_that_step_and_leaves_nothing_behind():
+def test_ctrl_c_while_ray_starts_ends_after_that_step_and_leaves_nothing_behind(tmp_path: Path):
+    (tmp_path / "note.txt").write_text("a note", encoding="utf-8")
     command = heeding_interrupts(sys.executable, "-c", INTERRUPTED)
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert "stopping once this step" in ended.stderr
-    assert ended.returncode in (1, -signal.SIGINT)
-    assert "went on" not in ended.stdout + ended.stderr
+    assert ended.stderr.splitlines()[-1] == "vrag: interrupted"
+    assert ended.returncode == 128 + signal.SIGINT
+    assert [path.name for path in tmp_path.iterdir()] == ["note.txt"]
     started = [int(pid) for line in ended.stderr.splitlines() if re.fullmatch(r"[\d ]+", line) for pid in line.split()]
     assert len(started) > 2
     assert [pid for pid in started if psutil.pid_exists(pid)] == []

@@ -107,7 +107,8 @@ def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_
         ("http://127.0.0.1:9/v1", None, None, "needs --model"),
         (None, "m", None, "needs --openai"),
         ("http://127.0.0.1:9/v1", "m", "org/name", "give one of them"),
-        (None, None, "./nowhere", "is no folder"),
+        (None, None, "./nowhere", "the folder ./nowhere does not exist"),
+        (None, None, "nowhere", "the folder nowhere does not exist"),
     ],
 )
 def test_options_that_do_not_name_one_model_are_refused(

@@ -51,8 +51,8 @@ def ray_behind_terminal() -> Iterator[Echo]:
             if sys.stderr is sys.__stderr__:
                 stack.enter_context(_harmless_lines_dropped())
         stack.enter_context(redirect_stdout(_WithoutRaylet(sys.stderr, quiet=quiet)))
-        stack.enter_context(ray_session())
         try:
+            stack.enter_context(ray_session())
             yield echo
         except KeyboardInterrupt as interrupt:
             if is_debugging():

@@ -101,8 +101,9 @@ def with_model(settings: Settings, openai: str | None, model: str | None, vllm: 
     if model is not None:
         raise VragError(f"--model {model} needs --openai: the endpoint that serves it")
     if vllm is not None:
-        if vllm.startswith((".", "/", "~")) and not Path(vllm).expanduser().is_dir():
-            raise VragError(f"--vllm {vllm} is no folder: name one that holds a model, or a hub id such as org/name")
+        from vrag_ray.policies.llm.model_family import require_model
+
+        require_model(vllm, "--vllm")
         settings = settings.model_copy(update={"openai": None})
         if settings.vllm is not None:
             return settings.model_copy(update={"vllm": settings.vllm.model_copy(update={"model": vllm})})
