@@ -1,7 +1,8 @@
 """Single vectors of one shard in memory: an exact fp16 FAISS index. No Ray here.
 
 Ties are exact: when the k-th and the next score are equal, the search is widened until all that tie are in hand,
-and they are ordered by passage id. Together with `merge` this makes the sharded result equal the unsharded one.
+and they are ordered by passage id. Together with `merge` this makes the sharded result equal the unsharded one. What a
+GPU finds is scored again as main memory does it, so that its results are the same to the last bit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.index.shards.faiss_library import load_faiss
-from vrag_ray.index.shards.gpu_index import MOST_RESULTS, GpuFlat
+from vrag_ray.index.shards.gpu_index import MOST_RESULTS, SCORE_ERROR, GpuFlat
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import ShardRows
 from vrag_ray.types import VragError
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 FP16_BYTES = 2
 LEAST_ROWS_OF_A_PART = 20_000
 """Fewer are scanned in about a millisecond, which handing them to a thread would not shorten."""
+ROWS_AT_ONCE = 65_536
+LEAST_SPARE = 32
+"""Rows that a GPU gives beyond ``k``, so that a second scan is seldom needed to know all that may be among the best."""
 
 
 class FlatIndex:
@@ -47,6 +51,7 @@ class FlatIndex:
         self._bounds = [self.size * part // parts for part in range(parts + 1)]
         self._pool = ThreadPoolExecutor(parts, thread_name_prefix="scan") if parts > 1 else None
         self._gpu = GpuFlat(vectors, gpu_temp_mb) if self.size and gpu_temp_mb is not None else None
+        self._longest = _longest(vectors) if self._gpu is not None else 1.0
         self._copying = threading.Lock()
         self._copy = None if self._gpu is not None else self._cpu_indexes(vectors)
 
@@ -88,14 +93,29 @@ class FlatIndex:
         k = min(k, available)
         if self._gpu is None or mask is not None or k >= MOST_RESULTS:
             return [self._search_one(query, k, available, mask) for query in queries]
-        scores, numbers = self._gpu.search(np.ascontiguousarray(queries, np.float32), min(k + 1, available))
-        return [
-            # Ties at the end of what came: what is beyond may tie as well.
-            self._ordered(scores[n], numbers[n], k)
-            if k == available or scores[n][k - 1] > scores[n][-1]
-            else self._search_one(query, k, available, mask)
-            for n, query in enumerate(queries)
-        ]
+        queries = np.ascontiguousarray(queries, np.float32)
+        scores, numbers = self._gpu.search(queries, min(k + max(k, LEAST_SPARE), available, MOST_RESULTS))
+        return [self._from_gpu(self._gpu, query, scores[n], numbers[n], k) for n, query in enumerate(queries)]
+
+    def _from_gpu(
+        self,
+        gpu: GpuFlat,
+        query: NDArray[np.float32],
+        scores: NDArray[np.float32],
+        numbers: NDArray[np.int64],
+        k: int,
+    ) -> list[Scored]:
+        """The ``k`` best of one query, of which the card gave at least ``k`` rows, best first."""
+        # A row can be better by the error than it looks, and the k-th as much worse.
+        slack = 2 * SCORE_ERROR * float(np.linalg.norm(query)) * self._longest
+        while len(numbers) < self.size and scores[-1] >= scores[k - 1] - slack:
+            if len(numbers) >= MOST_RESULTS:
+                return self._search_one(query, k, self.size, None)
+            wider, found = gpu.search(query[None], min(2 * len(numbers), self.size, MOST_RESULTS))
+            scores, numbers = wider[0], found[0]
+        chosen = np.sort(numbers[scores >= scores[k - 1] - slack])
+        exact, places = _cpu_index(gpu.rows(chosen)).search(query[None], len(chosen))
+        return self._ordered(exact[0], chosen[places[0]], k)
 
     def _ordered(self, scores: NDArray[np.float32], numbers: NDArray[np.int64], k: int) -> list[Scored]:
         best = sorted(zip((-scores).tolist(), numbers.tolist(), strict=True))[:k]
@@ -118,9 +138,6 @@ class FlatIndex:
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         """Scores and row numbers of the ``k`` best rows that the mask lets through, best first."""
         batch = np.ascontiguousarray(query, dtype=np.float32).reshape(1, -1)
-        if mask is None and self._gpu is not None and k <= MOST_RESULTS:
-            scores, numbers = self._gpu.search(batch, k)
-            return scores[0], numbers[0]
         every = range(len(self._cpu))
         run = map if self._pool is None else self._pool.map
         found = list(run(lambda part: self._scan_part(part, batch, k, mask), every))
@@ -146,6 +163,12 @@ class FlatIndex:
             params = faiss.SearchParameters(sel=selector)
         scores, numbers = self._cpu[part].search(batch, k, params=params)
         return scores[0], numbers[0] + start
+
+
+def _longest(vectors: NDArray[np.float16]) -> float:
+    """The length of the longest row; 1 for vectors of an embedder."""
+    blocks = (vectors[start : start + ROWS_AT_ONCE] for start in range(0, len(vectors), ROWS_AT_ONCE))
+    return max(float(np.linalg.norm(block.astype(np.float32), axis=1).max()) for block in blocks)
 
 
 def _cpu_index(vectors: NDArray[np.float16]) -> faiss.Index:

@@ -6,16 +6,23 @@ told with the shard's state, and an index below the configured floor is refused 
 
 from __future__ import annotations
 
+import threading
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexKind
 from vrag_ray.index.shards.faiss_library import load_faiss
 from vrag_ray.index.shards.flat_index import FlatIndex
+from vrag_ray.index.shards.gpu_index import MOST_RESULTS, GpuIvf
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import ShardRows
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
+
+if TYPE_CHECKING:
+    import faiss
 
 SAMPLES = 200
 """Queries of the measurement: vectors of the shard itself, each moved by noise of a third of its length."""
@@ -25,13 +32,24 @@ _SEED = 20
 
 
 class IvfIndex:
-    """As ``FlatIndex``, approximately; thread-safe for searching."""
+    """As ``FlatIndex``, approximately; thread-safe for searching.
+
+    With ``gpu_temp_mb`` (temporary memory there) it is on a GPU once it is built. Filters and ``k`` above 2,048 need a
+    copy in main memory, which is made from the card when it is first needed.
+    """
 
     def __init__(
-        self, rows: ShardRows, vectors: NDArray[np.float16], kind: IndexKind, *, nprobe: int, recall_floor: float
+        self,
+        rows: ShardRows,
+        vectors: NDArray[np.float16],
+        kind: IndexKind,
+        *,
+        nprobe: int,
+        recall_floor: float,
+        gpu_temp_mb: int | None = None,
     ) -> None:
         """``nprobe`` of about the square root of n lists are scanned. Raises VragError where recall@10 is below
-        ``recall_floor``."""
+        ``recall_floor``, and where FAISS has no GPU code for such an index."""
         faiss = load_faiss()
         self.rows = rows
         self.size, self.dim = len(rows.ids), int(vectors.shape[1])
@@ -42,16 +60,19 @@ class IvfIndex:
         floats = vectors.astype(np.float32)
         lists = max(1, round(float(np.sqrt(self.size))))
         code = "SQfp16" if kind is IndexKind.IVF_SQ else f"PQ{_parts(self.dim)}"
-        self._index = faiss.index_factory(self.dim, f"IVF{lists},{code}", faiss.METRIC_INNER_PRODUCT)
+        index = faiss.index_factory(self.dim, f"IVF{lists},{code}", faiss.METRIC_INNER_PRODUCT)
         # A small shard has fewer vectors a list than FAISS would like: the measured recall judges, not a warning.
-        self._index.cp.min_points_per_centroid = 1
+        index.cp.min_points_per_centroid = 1
         if kind is IndexKind.IVF_PQ:
-            self._index.pq.cp.min_points_per_centroid = 1
+            index.pq.cp.min_points_per_centroid = 1
             # Ten seconds of training for a filter that is not used here.
-            self._index.do_polysemous_training = False
-        self._index.train(floats)
-        self._index.add(floats)
-        self.bytes_per_passage = self._index.code_size + 8 + rows.nbytes / self.size
+            index.do_polysemous_training = False
+        index.train(floats)
+        index.add(floats)
+        self._copying = threading.Lock()
+        self._gpu = GpuIvf(index, nprobe, gpu_temp_mb) if gpu_temp_mb is not None else None
+        self._copy = index if self._gpu is None else None
+        self.bytes_per_passage = index.code_size + 8 + rows.nbytes / self.size
         self.recall = self._measured(vectors)
         if self.recall < recall_floor:
             raise VragError(
@@ -85,9 +106,20 @@ class IvfIndex:
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         import faiss
 
+        queries = np.ascontiguousarray(queries, np.float32)
+        if self._gpu is not None and mask is None and k <= MOST_RESULTS:
+            return self._gpu.search(queries, k)
         selector = None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
         params = faiss.SearchParametersIVF(nprobe=self._nprobe, sel=selector)
-        return self._index.search(np.ascontiguousarray(queries, np.float32), k, params=params)  # type: ignore[no-any-return]
+        return self._cpu.search(queries, k, params=params)  # type: ignore[no-any-return]
+
+    @property
+    def _cpu(self) -> faiss.IndexIVF:
+        with self._copying:
+            if self._copy is None:
+                assert self._gpu is not None
+                self._copy = self._gpu.on_cpu()
+            return self._copy
 
     def _measured(self, vectors: NDArray[np.float16]) -> float:
         """Share of the exact ten nearest that is found, over ``SAMPLES`` queries like the shard's own vectors."""

@@ -4,8 +4,9 @@ The score of a page is the mean over the query's vectors of their best inner pro
 and Zaharia, "ColBERT", SIGIR 2020; there the sum, which orders alike). A page's own vectors are all that can win: there
 is no padding, so that a query vector that fits nowhere counts with its negative best.
 
-A scan in single precision finds the pages that can be among the best; those are scored again one by one, each by the
-same operation whatever stands beside it, and ordered by (-score, id). So a sharded search equals an unsharded one.
+A scan finds the pages that can be among the best, on the CPU in single precision or on a GPU in half precision; those
+are scored again one by one on the CPU, each by the same operation whatever stands beside it, and ordered by (-score,
+id). So a sharded search equals an unsharded one, and a GPU's results equal the CPU's.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.heat import heat_map
+from vrag_ray.index.shards.max_sim import SCORE_ERROR, MaxSimScan
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import SpaceRows
 from vrag_ray.types import VragError
@@ -43,9 +45,20 @@ class Sight:
 class LateIndex:
     """MaxSim over the pages of one shard; thread-safe."""
 
-    def __init__(self, space: SpaceRows, *, binary: bool = False, exhaustive_below: int, candidates: int) -> None:
+    def __init__(
+        self,
+        space: SpaceRows,
+        *,
+        binary: bool = False,
+        exhaustive_below: int,
+        candidates: int,
+        device: str | None = None,
+    ) -> None:
         """``binary`` keeps one bit a dimension, the sign; queries stay as they are. With more than
-        ``exhaustive_below`` pages only the ``candidates`` are scored whose mean vector is nearest to the query's."""
+        ``exhaustive_below`` pages only the ``candidates`` are scored whose mean vector is nearest to the query's.
+
+        ``device`` is the torch device that scans; None: NumPy does. Raises VragError where the vectors do not fit it.
+        """
         self.rows, self.grids, self.phashes = space.rows, space.grids, space.phashes
         self.size, self.dim = len(space.rows.ids), int(space.vectors.shape[1])
         self._bounds = space.bounds
@@ -58,6 +71,11 @@ class LateIndex:
         self._first = None if means is None else FlatIndex(space.rows, means)
         ids: list[str] = space.rows.ids.to_pylist()
         self._number_of = {passage_id: number for number, passage_id in enumerate(ids)}
+        self._device_scan = (
+            MaxSimScan(self._vectors, self._bounds, self.dim, binary=binary, device=device)
+            if device is not None and self.size
+            else None
+        )
 
     @property
     def bytes_per_page(self) -> float:
@@ -88,7 +106,7 @@ class LateIndex:
         if self._first is not None:
             nearest = self._nearest(self._first, queries, k, wanted, alive)
             return [self._among(query, numbers, k) for query, numbers in zip(queries, nearest, strict=True)]
-        scores = self._scan(queries)
+        scores = self._scan(queries) if self._device_scan is None else self._device_scan.scores(queries)
         return [self._best(query, allowed, row[allowed], k) for query, row in zip(queries, scores, strict=True)]
 
     def sight(self, passage_id: str, query: Floats | None) -> Sight | None:
@@ -114,15 +132,23 @@ class LateIndex:
         return [np.array(sorted(self._number_of[one.id] for one in windows), np.int64) for windows in found]
 
     def _among(self, query: Floats, numbers: NDArray[np.int64], k: int) -> list[Scored]:
-        scores = np.array([self._score(query, number) for number in numbers.tolist()], np.float32)
-        return self._ordered(numbers, scores, k)
+        """The ``k`` best of some pages."""
+        if self._device_scan is None or len(numbers) <= k:
+            return self._exact(query, numbers, k)
+        return self._best(query, numbers, self._device_scan.scores([query], numbers)[0], k)
 
     def _best(self, query: Floats, numbers: NDArray[np.int64], scores: Floats, k: int) -> list[Scored]:
         """The ``k`` best of the scanned, scored again each for itself."""
         if len(numbers) > k:
             worst = np.partition(scores, len(scores) - k)[len(scores) - k]
-            numbers = numbers[scores >= worst - SCAN_ERROR]
-        return self._among(query, numbers, k)
+            # A page can be better by the error than it looks, and the worst of the best as much worse.
+            slack = SCAN_ERROR if self._device_scan is None else 2 * SCORE_ERROR
+            numbers = numbers[scores >= worst - slack]
+        return self._exact(query, numbers, k)
+
+    def _exact(self, query: Floats, numbers: NDArray[np.int64], k: int) -> list[Scored]:
+        scores = np.array([self._score(query, number) for number in numbers.tolist()], np.float32)
+        return self._ordered(numbers, scores, k)
 
     def _ordered(self, numbers: NDArray[np.int64], scores: Floats, k: int) -> list[Scored]:
         # Rows are ordered by id, so a stable sort leaves equals in the order of their ids.
