@@ -34,6 +34,10 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", metavar="FILE", exists=True, dir_okay=False, help="Settings in YAML; VRAG_* wins."),
 ]
+GpusOption = Annotated[
+    int | None,
+    typer.Option("--gpus", min=0, help="GPUs to use at most; 0 uses the CPU alone.  [default: those that are free]"),
+]
 UrlOption = Annotated[
     str | None,
     typer.Option("--url", metavar="URL", envvar="VRAG_URL", help="Use this server instead of a local collection."),
@@ -53,6 +57,20 @@ def load(config: Path | None, collection: str | None) -> Settings:
 
     settings = load_settings(config)
     return settings.model_copy(update={"collection": collection}) if collection is not None else settings
+
+
+def with_gpus(settings: Settings, gpus: int | None, url: str | None = None) -> Settings:
+    """``settings`` with the ``--gpus`` that was typed, which a server of ``url`` would not heed."""
+    if gpus is None:
+        return settings
+    if url is not None:
+        raise typer.BadParameter("--gpus is for this process, and --url asks a server: leave one of them out")
+    return settings.model_copy(update={"gpus": gpus})
+
+
+def echo_line(text: str) -> None:
+    """Print a line on standard error, beside what the command itself prints."""
+    typer.echo(text, err=True)
 
 
 def load_several(config: Path | None, typed: Sequence[str] | None) -> Settings:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from vrag_ray.cli.console import Echo
-from vrag_ray.cli.options import api_key
+from vrag_ray.cli.options import api_key, echo_line
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -54,7 +54,7 @@ async def _with_server(url: str, use: Use[T]) -> T:
 async def _with_local(settings: Settings, use: Use[T]) -> T:
     from vrag_ray.serving.in_process import local_system
 
-    async with local_system(settings) as system:
+    async with local_system(settings, on_line=echo_line) as system:
         return await use(system, None, typer.echo)
 
 

@@ -60,8 +60,8 @@ class IngestConfig(Section):
 
     concurrency: int | None = None
     """Embedding actors; by default one per ``embedder.threads`` CPUs."""
-    num_gpus: float = Field(default=0.0, ge=0.0)
-    """GPU share of one embedding actor."""
+    num_gpus: float | None = Field(default=None, ge=0.0)
+    """GPU share of one actor that embeds texts. None: a free GPU, for an embedder that can use it; 0: the CPU."""
     commit_pages: int = Field(default=128, ge=1)
     retry_errors: bool = False
     """Decode documents again that an earlier run could not read, or not wholly."""

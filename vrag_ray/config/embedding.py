@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
@@ -16,6 +17,9 @@ class EmbedderConfig(Section):
     name: str = "minilm"
     """``minilm``, ``none`` (lexical only), or a dotted path ``package.module:factory``."""
     weights_dir: str | None = None
+    device: str = "auto"
+    """Of a hub id or folder: ``auto`` (a GPU where this process has one), ``cpu`` or ``cuda``. ``minilm`` has no GPU
+    code."""
     threads: int = Field(default=2, ge=1)
     """Texts embedded at once in one process, each on one core."""
     batch_windows: int = Field(default=256, ge=1)
@@ -54,8 +58,9 @@ class SpaceConfig(Section):
     """Contents embedded in one call, at most."""
     actors: int = Field(default=1, ge=1)
     """Embedding actors of an ingest."""
-    num_gpus: float = Field(default=0.0, ge=0.0)
-    """GPU share of one embedding actor."""
+    num_gpus: float | None = Field(default=None, ge=0.0)
+    """GPU share of one embedding actor. None: a free GPU, or an even share of it; 0: the CPU. For a factory: 0, unless
+    it is set."""
     token_pooling: int = Field(default=1, ge=1, le=8)
     """Late interaction: neighbouring patches of k x k are averaged into one vector."""
     binary: bool = False
@@ -71,6 +76,26 @@ class SpaceConfig(Section):
         """The same for every process: a folder named relative to this one's is named in full."""
         folder = Path(self.model).expanduser()
         return self.model_copy(update={"model": str(folder.absolute())}) if folder.is_dir() else self
+
+    @property
+    def is_factory(self) -> bool:
+        """Whether ``model`` is ``package.module:factory``."""
+        return ":" in self.model and not Path(self.model).expanduser().is_dir()
+
+    @property
+    def anywhere(self) -> SpaceConfig:
+        """What of the settings a collection remembers: all but where they are computed, which is each machine's own
+        affair."""
+        fields = type(self).model_fields
+        return self.model_copy(update={name: fields[name].default for name in _OF_THE_MACHINE})
+
+    @classmethod
+    def from_record(cls, values: Mapping[str, object]) -> SpaceConfig:
+        """The settings that a collection remembers. Raises ValidationError."""
+        return cls.model_validate(dict(values)).anywhere
+
+
+_OF_THE_MACHINE = ("device", "num_gpus")
 
 
 class RerankerConfig(Section):

@@ -33,8 +33,9 @@ class IndexConfig(Section):
 
     shards: int = Field(default=1, ge=1)
     replicas: int = Field(default=1, ge=1)
-    num_gpus: float = Field(default=0.0, ge=0.0)
-    """GPU share of one shard actor."""
+    num_gpus: float | None = Field(default=None, ge=0.0)
+    """GPU share of one shard actor, in which all vectors are searched on the GPU. None: late interaction alone, on a
+    free GPU that its vectors fit; 0: the CPU."""
     threads: int | None = None
     """Threads that scan one query in a shard actor; by default all cores."""
     shard_timeout_s: float = Field(default=10.0, gt=0)

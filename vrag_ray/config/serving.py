@@ -32,6 +32,9 @@ class ServingConfig(Section):
     agent: AgentName | None = None
     """Who answers where a request names no agent. None: ``vimrag`` where there is a language model, else
     ``extractive``."""
+    num_gpus: float | None = Field(default=None, ge=0.0)
+    """GPU share of one replica of the retriever, which embeds queries and runs the reranker. None: up to half of a GPU,
+    where a model of pages or a reranker is served and a GPU is left; 0: the CPU."""
     max_upload_mb: int = 512
     max_concurrent_runs: int = 64
     max_concurrent_requests: int = Field(default=256, ge=1)

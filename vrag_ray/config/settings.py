@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import StringConstraints, ValidationError, field_validator
+from pydantic import Field, StringConstraints, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from vrag_ray.config.agent import AgentConfig
@@ -35,6 +35,9 @@ class Settings(BaseSettings):
         nested_model_default_partial_update=True,
     )
 
+    gpus: int | None = Field(default=None, ge=0)
+    """Most GPUs that are taken where a part's own setting does not say so. None: those that are free; 0: no part uses a
+    GPU, whatever its own setting is."""
     collection: str = "vrag-collection"
     collections: dict[CollectionName, str] = {}
     """More collections that are served beside ``collection``, by the names that requests call them. Where a request
@@ -74,6 +77,15 @@ class Settings(BaseSettings):
     def has_model(self) -> bool:
         """Whether a language model is configured: behind an endpoint, or served on this cluster."""
         return self.openai is not None or self.vllm is not None
+
+    def device_of(self, configured: str) -> str:
+        """The device of a model whose own setting is ``configured``: the CPU, where ``gpus`` is 0."""
+        return "cpu" if self.gpus == 0 else configured
+
+    @property
+    def text_embedder(self) -> EmbedderConfig:
+        """``embedder`` on the device that ``gpus`` leaves it."""
+        return self.embedder.model_copy(update={"device": self.device_of(self.embedder.device)})
 
     @field_validator("spaces")
     @classmethod

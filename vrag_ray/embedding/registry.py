@@ -117,7 +117,7 @@ def _is_model(name: str) -> bool:
 def _text_model(config: EmbedderConfig) -> Embedder:
     from vrag_ray.embedding.space import model_embedder
 
-    embedder = model_embedder(SpaceConfig(model=config.name))
+    embedder = model_embedder(SpaceConfig(model=config.name, device=config.device))
     if Modality.TEXT not in embedder.modalities or embedder.multi_vector:
         raise VragError(
             f"embedder.name is {config.name!r}, which gives no single vectors of texts: name it under `spaces` instead"

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from typing import TYPE_CHECKING
 
+from vrag_ray.placement import device_of_process
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -22,16 +23,10 @@ def require(package: str, model: str) -> None:
 
 
 def chosen_device(device: str) -> str:
-    """``cpu`` or ``cuda``. Raises VragError for another word, and for a GPU that this process does not have."""
+    """``cpu`` or ``cuda``, for this process. Raises VragError as ``device_of_process``."""
     import torch
 
-    if device == "auto":
-        return "cuda" if torch.cuda.is_available() and _granted_a_gpu() else "cpu"
-    if device not in ("cpu", "cuda"):
-        raise VragError(f"device is {device!r}: use auto, cpu or cuda")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise VragError("device is cuda, but torch finds no GPU in this process: use auto or cpu")
-    return device
+    return device_of_process(device, visible=torch.cuda.is_available(), granted=_granted_a_gpu())
 
 
 def chosen_dtype(dtype: str, device: str) -> torch.dtype:
@@ -54,10 +49,10 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
 
 
-def _granted_a_gpu() -> bool:
-    """In a worker of Ray, whether Ray gave it one: the driver's GPUs stay visible to a worker that asked for none."""
+def _granted_a_gpu() -> bool | None:
+    """Whether Ray gave this worker a GPU; None outside of Ray's workers, where nobody grants any."""
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
-        return True
+        return None
     in_worker = ray.get_runtime_context().worker.mode == ray.WORKER_MODE
-    return not in_worker or bool(ray.get_gpu_ids())
+    return bool(ray.get_gpu_ids()) if in_worker else None

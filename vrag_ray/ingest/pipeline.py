@@ -34,8 +34,9 @@ from vrag_ray.ingest.report import IngestReport, Progress
 from vrag_ray.ingest.small_jobs import embedded_few, is_small
 from vrag_ray.ingest.sources import Source, list_sources
 from vrag_ray.ingest.spaces.embed import embed_into
+from vrag_ray.placement import Cards, Part, Placement, asked_share, place, ray_cards
 from vrag_ray.signals import word_for
-from vrag_ray.types import DocumentStatus, Meta
+from vrag_ray.types import DocumentStatus, Meta, VragError
 
 
 def ingest(
@@ -44,24 +45,31 @@ def ingest(
     *,
     meta: Meta | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> IngestReport:
     """Add files and folders to ``settings.collection``. Needs an initialised Ray; blocks until all is committed.
 
     Files that cannot be read, wholly or in part, are in ``IngestReport.failed``; those whose bytes could be have a
-    document row with their error. They never end the run. Raises VragError for unusable arguments and when another
-    process is writing, and StorageError, which says what is committed, when the disk of the collection refuses: the
-    same call then goes on. KeyboardInterrupt, and Terminated of ``vrag_ray.signals``, say it too.
+    document row with their error. They never end the run. ``on_line`` is called with what runs on which device before
+    it does; None: that is logged. Raises VragError for unusable arguments and when another process is writing, and
+    StorageError, which says what is committed, when the disk of the collection refuses: the same call then goes on.
+    KeyboardInterrupt, and Terminated of ``vrag_ray.signals``, say it too.
     """
     began, began_at = time.monotonic(), time.time()
     sources, ignored = list_sources(paths, settings.ingest.content_column)
     documents = sum(source.documents for source in sources)
-    loaded = load_embedder(settings.embedder)
+    cards = ray_cards(settings.gpus)
+    settings, placement = placed_texts(settings, cards)
+    # For its id: the vectors are made by actors, which are given the GPU.
+    loaded = load_embedder(settings.embedder.model_copy(update={"device": "cpu"}))
     embedder_id = loaded.embedder.id if loaded.embedder else ""
     with CollectionWriter(settings.collection) as writer:
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
         small, by_file = is_small(sources, settings), documents <= MOST_FILES_TOLD
         board = MovingBoard(INGEST_STAGES, by_file)
         committed = _committed(writer, settings, embedder_id)
+        if not small:
+            placement.report(on_line)
         job = Job(writer.files.root, settings, embedder_id, committed, board)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:
@@ -83,7 +91,14 @@ def ingest(
             committer.close()
         counts = board.read()
         bottleneck = counts.bottleneck(time.monotonic() - began)
-        spaces = embed_into(writer, settings, retry_errors=settings.ingest.retry_errors, on_progress=on_progress)
+        spaces = embed_into(
+            writer,
+            settings,
+            retry_errors=settings.ingest.retry_errors,
+            on_progress=on_progress,
+            on_line=on_line,
+            cards=cards,
+        )
         version = writer.version
     outcome = committer.outcome
     notices = [loaded.notice] if loaded.notice else []
@@ -111,6 +126,40 @@ def ingest(
         bottleneck=bottleneck,
         spaces=tuple(one for one in spaces if not one.skipped),
     )
+
+
+def placed_texts(settings: Settings, cards: Cards) -> tuple[Settings, Placement]:
+    """``settings`` with the GPU share of the actors that embed texts; on a GPU one actor a card, if none is configured.
+
+    Raises VragError for a share that the embedder cannot use, or that ``cards`` cannot give.
+    """
+    config, embedder = settings.ingest, settings.embedder
+    on_cpu = {"minilm": "minilm has no GPU code", "none": "texts are not embedded"}.get(embedder.name, "")
+    setting = "ingest.num_gpus"
+    share = config.num_gpus
+    if settings.gpus != 0 and not on_cpu:
+        share = asked_share(share, embedder.device, setting)
+    part = Part(
+        name="embedding of texts",
+        setting=setting,
+        share=share,
+        processes=config.concurrency or max(1, cards.total),
+        cannot=on_cpu,
+        unless_set=f"{embedder.name} is a factory, and {setting} is not set" if ":" in embedder.name else "",
+    )
+    placement = place([part], cards)
+    [placed] = placement.placed
+    device = settings.device_of(embedder.device)
+    if device == "cuda" and not placed.share:
+        raise VragError(f"embedder.device is cuda, and {placed.why}: set it to auto")
+    changes: dict[str, object] = {"num_gpus": placed.share}
+    if placed.share:
+        changes["concurrency"] = part.processes
+    elif not on_cpu:
+        # A process that was given none would take one that it sees.
+        embedder = embedder.model_copy(update={"device": "cpu"})
+    update = {"ingest": config.model_copy(update=changes), "embedder": embedder}
+    return settings.model_copy(update=update), placement
 
 
 @contextmanager

@@ -29,7 +29,8 @@ async def reranker_of(settings: Settings) -> Reranker | None:
         return None
     from vrag_ray.embedding.reranker import load_reranker
 
-    return await asyncio.to_thread(load_reranker, settings.reranker)
+    device = settings.device_of(settings.reranker.device)
+    return await asyncio.to_thread(load_reranker, settings.reranker.model_copy(update={"device": device}))
 
 
 def reranked(settings: Settings, retriever: Retriever, library: Library, reranker: Reranker | None) -> Retriever:

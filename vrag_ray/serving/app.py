@@ -13,6 +13,7 @@ from ray.serve.handle import DeploymentHandle
 
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.placement import Placement
 from vrag_ray.policies.registry import ready_settings
 from vrag_ray.serving.deployments.agent import AgentService
 from vrag_ray.serving.deployments.handles import handle_backends
@@ -22,6 +23,7 @@ from vrag_ray.serving.deployments.sessions import sticky_sessions
 from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.serving.placement import served_placement
 from vrag_ray.types import VragError
 
 APP_NAME = "vrag"
@@ -71,9 +73,16 @@ def build(args: Settings) -> serve.Application:
     return application(args, Security.from_environment(args.serving, callers_own=False))
 
 
-def application(settings: Settings, security: Security, *, drain_check_s: float = DRAIN_CHECK_S) -> serve.Application:
+def application(
+    settings: Settings,
+    security: Security,
+    *,
+    drain_check_s: float = DRAIN_CHECK_S,
+    placement: Placement | None = None,
+) -> serve.Application:
     """The service on ``settings.collection``, which must exist. Everything that comes from the environment is read
     here, and travels to the replicas by value. Serve stops one deployment after another, each after ``drain_check_s``.
+    ``placement`` says which parts get a GPU; None: as ``served_placement``, which is logged.
 
     Raises NotFoundError where there is no collection, VragError where the settings cannot be served.
     """
@@ -82,10 +91,16 @@ def application(settings: Settings, security: Security, *, drain_check_s: float 
     for root in settings.served.values():
         Collection.open(root)
 
+    if placement is None:
+        placement = served_placement(settings)
+        placement.report(None)
+
     def deployed(service: type, name: str, max_ongoing: int) -> serve.Deployment:
         return _deployment(service, name, max_ongoing).options(graceful_shutdown_wait_loop_s=drain_check_s)
 
-    retriever = deployed(RetrieverService, "Retriever", CALLS).bind(settings)
+    resources = {"num_cpus": CPUS, "num_gpus": placement.share("serving.num_gpus")}
+    retriever = deployed(RetrieverService, "Retriever", CALLS).options(ray_actor_options=resources)
+    retriever = retriever.bind(settings, placement.share("index.num_gpus"))
     library = deployed(LibraryService, "Library", CALLS).bind(settings, retriever)
     policy = None
     if settings.vllm is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,6 +14,7 @@ from vrag_ray.client.schemas import CollectionChoice, RunRequest, SearchRequest,
 from vrag_ray.config import AgentName, Settings
 from vrag_ray.library.evidence import LibraryEvidence
 from vrag_ray.policies.registry import starting_agent
+from vrag_ray.serving.placement import local_placement
 from vrag_ray.serving.sent_pictures import SentPictures, sent_file
 from vrag_ray.types import Box, NotFoundError, VragError
 
@@ -38,15 +39,19 @@ class AnswerSystem(Protocol):
 
 
 @asynccontextmanager
-async def local_system(settings: Settings) -> AsyncIterator[LocalSystem]:
+async def local_system(
+    settings: Settings, *, on_line: Callable[[str], None] | None = None
+) -> AsyncIterator[LocalSystem]:
     """``settings.served`` ready to be searched and asked: the main collection now, others when they are first named.
 
+    ``on_line`` is called with what runs on which device before it does; None: that is logged.
     Raises NotFoundError where there is no main collection.
     """
     from vrag_ray.index.search.federated import FederatedRetriever, local_members
     from vrag_ray.library.library import Library
     from vrag_ray.library.reranked import reranker_of
 
+    local_placement(settings).report(on_line)
     members = local_members(settings)
     library = Library(settings)
     pictures = SentPictures()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -39,9 +40,15 @@ class LocalService:
 
 
 def start_serving(
-    settings: Settings, port: int | None = None, *, ready_timeout_s: float = 120.0, temp_dir: Path | None = None
+    settings: Settings,
+    port: int | None = None,
+    *,
+    ready_timeout_s: float = 120.0,
+    temp_dir: Path | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> LocalService:
-    """Serve ``settings.collection`` and wait until it is ready. ``port`` 0 takes a free one.
+    """Serve ``settings.collection`` and wait until it is ready. ``port`` 0 takes a free one. ``on_line`` is called with
+    what runs on which device before it does; None: that is logged.
 
     Uses the Ray that this process is connected to, else starts one for this machine alone. Raises VragError when
     the port is taken, the settings cannot be served, or a part is not ready in time (it says which and why).
@@ -49,7 +56,8 @@ def start_serving(
     import ray
 
     from vrag_ray.policies.registry import ready_settings
-    from vrag_ray.serving.app import application, with_endpoint_key
+    from vrag_ray.serving.app import absolute_settings, application, with_endpoint_key
+    from vrag_ray.serving.placement import served_placement
 
     # Before a cluster is started for settings that cannot be served.
     settings = ready_settings(with_endpoint_key(settings))
@@ -61,6 +69,8 @@ def start_serving(
         if service.owns_ray:
             start_ray(temp_dir)
         _require_gpus(settings)
+        placement = served_placement(absolute_settings(settings))
+        placement.report(on_line)
         with signals_held("Serve has started"):
             # Not before: Serve reads the environment that ``start_ray`` sets when it is imported.
             from ray import serve
@@ -68,7 +78,7 @@ def start_serving(
             http = {"host": host, "port": chosen, "request_timeout_s": None}
             serve.start(proxy_location="HeadOnly", http_options=http)
             # One replica of each part: nobody sends requests to one while another takes its place.
-            _deploy(application(settings, security, drain_check_s=0.1))
+            _deploy(application(settings, security, drain_check_s=0.1, placement=placement))
         _wait_running(ready_timeout_s)
         _wait_ready(service.base_url, ready_timeout_s)
     except BaseException:

@@ -12,6 +12,7 @@ from vrag_ray.cli.options import (
     CollectionsOption,
     ConfigOption,
     DocOption,
+    GpusOption,
     JsonFlag,
     KindOption,
     UrlOption,
@@ -22,6 +23,7 @@ from vrag_ray.cli.options import (
     parse_filter,
     picture_url,
     request_fields,
+    with_gpus,
 )
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ def ask(
         Path | None, typer.Option("--dot", metavar="FILE", dir_okay=False, help="Write the graph here, for Graphviz.")
     ] = None,
     config: ConfigOption = None,
+    gpus: GpusOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Answer a question with cited evidence. Exits 1 when the run fails; an abstention is an answer."""
@@ -65,7 +68,7 @@ def ask(
         raise typer.BadParameter("the question is empty")
     narrowed = parse_filter(doc, kind, where)
     form = parse_evidence(evidence)
-    settings = load_several(config, collection)
+    settings = with_gpus(load_several(config, collection), gpus, url)
 
     from vrag_ray.agent.events import RunStatus
     from vrag_ray.cli.system import with_system

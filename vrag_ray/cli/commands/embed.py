@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load
+from vrag_ray.cli.options import CollectionOption, ConfigOption, GpusOption, JsonFlag, echo_line, load, with_gpus
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -28,6 +28,7 @@ def embed(
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Try again what could not be embedded.")] = False,
     drop: Annotated[bool, typer.Option("--drop", help="Remove the spaces instead.")] = False,
     config: ConfigOption = None,
+    gpus: GpusOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Add vectors of a model to what a collection holds. What is there already is skipped; nothing is read anew."""
@@ -35,7 +36,7 @@ def embed(
         raise typer.BadParameter("--rebuild and --drop need --space: name the vector space")
     if model is not None and (space is None or len(space) != 1):
         raise typer.BadParameter("--model needs exactly one --space, the name that its vectors will have")
-    settings = load(config, collection)
+    settings = with_gpus(load(config, collection), gpus)
     if model is not None and space is not None:
         settings = with_space(settings, space[0], model)
 
@@ -53,7 +54,9 @@ def embed(
     from vrag_ray.ingest.spaces import embed_spaces
 
     with ray_behind_terminal(), shown_progress() as on_progress:
-        reports = embed_spaces(settings, space, rebuild=rebuild, retry_errors=retry_errors, on_progress=on_progress)
+        reports = embed_spaces(
+            settings, space, rebuild=rebuild, retry_errors=retry_errors, on_progress=on_progress, on_line=echo_line
+        )
     if as_json:
         typer.echo(json.dumps({"collection": settings.collection, "spaces": [asdict(report) for report in reports]}))
         return

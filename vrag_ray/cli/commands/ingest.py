@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load, parse_meta
+from vrag_ray.cli.options import (
+    CollectionOption,
+    ConfigOption,
+    GpusOption,
+    JsonFlag,
+    echo_line,
+    load,
+    parse_meta,
+    with_gpus,
+)
 from vrag_ray.types.file_names import shown_name
 
 if TYPE_CHECKING:
@@ -52,11 +61,12 @@ def ingest(
         int | None, typer.Option("--concurrency", min=1, help="Embedding workers.  [default: one a CPU]")
     ] = None,
     config: ConfigOption = None,
+    gpus: GpusOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Add files and folders to a collection. What is already in it is skipped; a broken file does not stop the rest."""
     values = parse_meta(meta, "--meta")
-    settings = load(config, collection)
+    settings = with_gpus(load(config, collection), gpus)
     typed = {
         "strict": strict or None,
         "retry_errors": retry_errors or None,
@@ -84,7 +94,7 @@ def ingest(
     refuse_lost_output("--collection", settings.collection)
 
     with ray_behind_terminal(), shown_progress() as on_progress:
-        report = run_ingest(sources, settings, meta=values, on_progress=on_progress)
+        report = run_ingest(sources, settings, meta=values, on_progress=on_progress, on_line=echo_line)
     if as_json:
         typer.echo(json.dumps({"collection": settings.collection, **asdict(report)}))
     else:

@@ -11,6 +11,7 @@ from vrag_ray.cli.options import (
     CollectionsOption,
     ConfigOption,
     DocOption,
+    GpusOption,
     JsonFlag,
     KindOption,
     UrlOption,
@@ -20,6 +21,7 @@ from vrag_ray.cli.options import (
     parse_filter,
     picture_url,
     request_fields,
+    with_gpus,
 )
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ def search(
     kind: KindOption = None,
     where: WhereOption = None,
     config: ConfigOption = None,
+    gpus: GpusOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Find the pages, pictures, clips and texts that fit best."""
@@ -59,7 +62,7 @@ def search(
     if not mode:
         raise typer.BadParameter("--mode is empty: say hybrid, or a leg: lexical, text, or a space of the collection")
     narrowed = parse_filter(doc, kind, where)
-    settings = load_several(config, collection)
+    settings = with_gpus(load_several(config, collection), gpus, url)
     chosen = chosen_collections(settings, collection, url)
 
     from vrag_ray.cli.show import search_lines

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import JsonFlag, with_collections
+from vrag_ray.cli.options import GpusOption, JsonFlag, echo_line, with_collections, with_gpus
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def serve(
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.  [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.  [default: 8000]")] = None,
+    gpus: GpusOption = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Serve a collection over HTTP. Stop it with Ctrl-C."""
@@ -43,14 +44,14 @@ def serve(
     typed = {"host": host, "port": port}
     changes = {name: value for name, value in typed.items() if value is not None}
     settings = settings.model_copy(update={"serving": settings.serving.model_copy(update=changes)})
-    settings = with_collections(settings, collection)
+    settings = with_gpus(with_collections(settings, collection), gpus)
     if listed:
         typer.echo(f"notice: options of {', '.join(listed)} are left to `serve run {config}`", err=True)
 
     from vrag_ray.serving.local import start_serving
 
     with ray_behind_terminal() as echo:
-        service = start_serving(settings)
+        service = start_serving(settings, on_line=echo_line)
         try:
             stop = stop_event()
             if as_json:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption
+from vrag_ray.cli.options import CollectionOption, GpusOption, with_gpus
 from vrag_ray.types import VragError
 from vrag_ray.types.file_names import shown_name
 
@@ -53,6 +53,7 @@ def up(
     ui_port: Annotated[
         int | None, typer.Option(min=1, max=65535, help="Its port.  [default: 8501, or a free one if it is taken]")
     ] = None,
+    gpus: GpusOption = None,
     interface: Annotated[bool, typer.Option("--ui/--no-ui", help="Open the web interface.")] = True,
 ) -> None:
     """From a folder to a running system: ingest what is new, or had errors, serve it, open the web interface. Ctrl-C
@@ -63,9 +64,12 @@ def up(
     """
     from vrag_ray.cli.commands.serve import read_serve_config, stop_event
     from vrag_ray.cli.commands.ui import launch_of
+    from vrag_ray.serving.placement import refuse_model_on_gpu
 
     settings, _ = read_serve_config(config)
+    settings = with_gpus(settings, gpus)
     settings = with_model(settings, openai, model, vllm)
+    refuse_model_on_gpu(settings)
     if collection is not None or "collection" not in settings.model_fields_set:
         settings = settings.model_copy(update={"collection": collection or collection_beside(paths[0])})
     first = starting_agent(settings, agent)
@@ -134,7 +138,8 @@ def starting_agent(settings: Settings, agent: str | None) -> AgentName:
 
 
 def fitted_to_model(settings: Settings, model: str) -> Settings:
-    """``settings`` that serve ``model`` by vLLM within its context, and without a GPU here on the CPU.
+    """``settings`` that serve ``model`` by vLLM within its context, and without a GPU here, or with ``gpus`` 0, on the
+    CPU.
 
     The agent's budgets that nobody has set are lowered to what the model takes, and the notice says so. Raises
     VragError where even the smallest do not fit.
@@ -146,13 +151,14 @@ def fitted_to_model(settings: Settings, model: str) -> Settings:
     from vrag_ray.policies.registry import ready_settings, wire_protocol
 
     facts = model_facts(model, fetch=True)
-    on_gpu = bool(find_gpus())
+    on_gpu = settings.gpus != 0 and bool(find_gpus())
     longest = VllmConfig(model=model).max_model_len if on_gpu else CPU_CONTEXT
     context = min(longest, facts.context or longest)
     if on_gpu:
         vllm = VllmConfig(model=model, max_model_len=context)
     else:
-        say("notice: no GPU was found, the model runs on the CPU: slowly")
+        why = "gpus is 0" if settings.gpus == 0 else "no GPU was found"
+        say(f"notice: {why}, the model runs on the CPU: slowly")
         vllm = VllmConfig(model=model, dtype="float32", max_model_len=context, enforce_eager=True, num_gpus=0)
     # What the model sees, and its family; whether the budgets fit is found out below.
     unchecked = ready_settings(settings.model_copy(update={"vllm": vllm}), check=False)
@@ -190,7 +196,7 @@ def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, Met
     retrying = settings.ingest.model_copy(update={"retry_errors": True})
     settings = settings.model_copy(update={"ingest": retrying})
     with shown_progress() as on_progress:
-        report = ingest(paths, settings, meta=meta or {}, on_progress=on_progress)
+        report = ingest(paths, settings, meta=meta or {}, on_progress=on_progress, on_line=say)
     for line in report_lines(report, settings.collection):
         say(line)
 
@@ -208,7 +214,10 @@ def serving(settings: Settings, port: int | None) -> Iterator[LocalService]:
     if settings.vllm is not None:
         say(f"loading {settings.vllm.model}")
     service = start_serving(
-        settings, port, ready_timeout_s=MODEL_LOADS_WITHIN_S if settings.vllm is not None else 120.0
+        settings,
+        port,
+        ready_timeout_s=MODEL_LOADS_WITHIN_S if settings.vllm is not None else 120.0,
+        on_line=say,
     )
     try:
         yield service

@@ -110,7 +110,8 @@ def _started(architecture: Architecture, plan: VllmPlan, config: SpaceConfig, de
         arguments["limit_mm_per_prompt"] = {"image": 1, "video": int(Modality.CLIP in plan.sees)}
         arguments["mm_processor_kwargs"] = dict(plan.processor_arguments)
     if device == "cuda":
-        arguments["gpu_memory_utilization"] = config.num_gpus if 0 < config.num_gpus < 1 else GPU_SHARE
+        share = config.num_gpus or 1.0
+        arguments["gpu_memory_utilization"] = share if share < 1 else GPU_SHARE
     for name, path in plan.classes.items():
         ModelRegistry.register_model(name, path)
     if plan.config is not None:

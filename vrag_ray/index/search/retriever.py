@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -68,13 +69,17 @@ class ShardedRetriever:
         self._refreshing = asyncio.Lock()
 
     @classmethod
-    async def start(cls, settings: Settings, *, name: str = "", loader: LegLoader | None = None) -> ShardedRetriever:
+    async def start(
+        cls, settings: Settings, *, name: str = "", loader: LegLoader | None = None, shard_gpus: float = 0.0
+    ) -> ShardedRetriever:
         """Open the collection, start the shard actors (needs a running Ray) and load them.
 
         ``name`` is what hits call the collection. ``loader`` is shared with the retrievers of other collections.
-        Raises NotFoundError where there is no collection.
+        ``shard_gpus`` is the GPU share of a shard actor where ``index.num_gpus`` is not set. Raises NotFoundError where
+        there is no collection.
         """
-        return await cls._start(settings, ShardPool, name, loader or LegLoader())
+        pool = partial(ShardPool, num_gpus=shard_gpus)
+        return await cls._start(settings, pool, name, loader or LegLoader())
 
     @classmethod
     async def start_local(
@@ -90,7 +95,8 @@ class ShardedRetriever:
     ) -> ShardedRetriever:
         collection = await asyncio.to_thread(Collection.open, settings.collection)
         legs = await loader.run(load_legs, settings, collection, loader)
-        pool = shards(collection.root, settings.index)
+        index = settings.index if settings.gpus != 0 else settings.index.model_copy(update={"num_gpus": 0.0})
+        pool = shards(collection.root, index)
         await pool.load(collection.version, legs.specs)
         return cls(settings, Snapshot(name, collection, legs, pool), loader)
 
@@ -128,6 +134,7 @@ class ShardedRetriever:
 
     def status(self) -> RetrieverStatus:
         collection, legs = self._served.collection, self._served.legs
+        statuses = self.pool.statuses()
         text = legs.by_name.get(TEXT)
         return RetrieverStatus(
             version=collection.version,
@@ -138,8 +145,8 @@ class ShardedRetriever:
             heatmaps=any(leg.spec.multi_vector for leg in legs.by_name.values()),
             shards_ok=self.pool.healthy,
             shards_total=self.pool.total,
-            shards=tuple(self.pool.statuses()),
-            notices=legs.notices + self.pool.problems(),
+            shards=tuple(statuses),
+            notices=legs.notices + self.pool.problems() + tuple(sorted({one.notice for one in statuses} - {""})),
         )
 
     async def search(

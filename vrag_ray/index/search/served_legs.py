@@ -39,7 +39,7 @@ class ServedLegs:
 
 def load_legs(settings: Settings, collection: Collection, loader: LegLoader) -> ServedLegs:
     """What ``collection`` and ``settings`` have together. Blocking."""
-    text, text_notice = loader.text(settings.embedder)
+    text, text_notice = loader.text(settings.text_embedder)
     legs: dict[str, VectorLeg] = {TEXT: text} if text is not None else {}
     missing: dict[str, str] = {}
     lagging: list[str] = []
@@ -47,7 +47,8 @@ def load_legs(settings: Settings, collection: Collection, loader: LegLoader) -> 
         try:
             named = settings.spaces.get(record.name)
             config = named.with_absolute_model() if named is not None else _recorded(record)
-            legs[record.name] = loader.space(record, config)
+            device = settings.device_of(config.device)
+            legs[record.name] = loader.space(record, config.model_copy(update={"device": device}))
         except VragError as error:
             missing[record.name] = str(error)
             continue
@@ -67,7 +68,7 @@ def load_legs(settings: Settings, collection: Collection, loader: LegLoader) -> 
 def _recorded(record: SpaceRecord) -> SpaceConfig:
     """The settings that a space was made with."""
     try:
-        return SpaceConfig.model_validate(record.config)
+        return SpaceConfig.from_record(record.config)
     except ValidationError as error:
         problem = error.errors()[0]["msg"]
         raise VragError(f"its recorded settings cannot be read ({problem}): set spaces.{record.name}") from error

@@ -67,6 +67,11 @@ class FlatIndex:
         return [_cpu_index(vectors[start:stop]) for start, stop in pairwise(self._bounds)]
 
     @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda``."""
+        return "cpu" if self._gpu is None else "cuda"
+
+    @property
     def bytes_per_vector(self) -> float:
         """Memory of codes, ids and filter columns together, a vector."""
         return (self.rows.nbytes + self.size * self.dim * FP16_BYTES) / max(1, self.size)

@@ -82,6 +82,11 @@ class IvfIndex:
 
     bytes_per_passage: float = 0.0
 
+    @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda``."""
+        return "cuda" if self.size and self._gpu is not None else "cpu"
+
     def search(self, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None = None) -> list[list[Scored]]:
         """About the ``k`` best windows of each query, [queries, dim] float32, by (-score, id)."""
         if self.size == 0 or k <= 0:

@@ -78,6 +78,11 @@ class LateIndex:
         )
 
     @property
+    def device(self) -> str:
+        """``cpu`` or ``cuda``."""
+        return "cpu" if self._device_scan is None else self._device_scan.device
+
+    @property
     def bytes_per_page(self) -> float:
         """Memory of vectors, ids and filter columns together, a page."""
         return (self.rows.nbytes + self._vectors.nbytes) / max(1, self.size)

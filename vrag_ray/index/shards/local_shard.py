@@ -16,15 +16,14 @@ from vrag_ray.types.filters import SearchFilter
 
 
 class LocalShard:
-    """Implements ``Shards`` with indexes on the CPU. A version that cannot be loaded raises where it is loaded: there
-    is no other replica that could answer."""
+    """Implements ``Shards`` with indexes of this process, on the GPU that it sees where ``index.num_gpus`` allows. A
+    version that cannot be loaded raises where it is loaded: there is no other replica that could answer."""
 
     total = 1
 
     def __init__(self, root: str, config: IndexConfig) -> None:
         self._files = CollectionFiles(root)
-        # On this machine's CPU, whatever the actors of a cluster are given.
-        self._config = config.model_copy(update={"num_gpus": 0.0})
+        self._config = config
         self._indexes: dict[int, ShardIndex] = {}
 
     @property

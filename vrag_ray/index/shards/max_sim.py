@@ -47,7 +47,7 @@ class MaxSimScan:
 
         if device != "cpu":
             _refuse_too_large(vectors.nbytes, device)
-        self._device, self._dim, self._binary = device, dim, binary
+        self.device, self._dim, self._binary = device, dim, binary
         # A copy where the array is a view of a file's memory, which torch must not be able to write to.
         self._vectors = torch.from_numpy(vectors if vectors.flags.writeable else vectors.copy()).to(device)
         self._bounds = bounds
@@ -61,11 +61,11 @@ class MaxSimScan:
         lengths = torch.tensor([len(query) for query in queries])
         found: list[torch.Tensor] = []
         with self._lock, torch.inference_mode():
-            together = torch.from_numpy(np.concatenate(queries)).to(self._device, torch.float16)
+            together = torch.from_numpy(np.concatenate(queries)).to(self.device, torch.float16)
             for rows, counts in self._blocks(len(together), numbers):
                 products = (self._floats(rows) @ together.T).float()
-                best = torch.segment_reduce(products, "max", lengths=counts.to(self._device), axis=0)
-                found.append(torch.segment_reduce(best.T.contiguous(), "mean", lengths=lengths.to(self._device), axis=0))
+                best = torch.segment_reduce(products, "max", lengths=counts.to(self.device), axis=0)
+                found.append(torch.segment_reduce(best.T.contiguous(), "mean", lengths=lengths.to(self.device), axis=0))
             scores: Floats = torch.cat(found, dim=1).cpu().numpy() if found else np.empty((len(queries), 0), np.float32)
         return scores / np.float32(np.sqrt(self._dim)) if self._binary else scores
 
@@ -89,7 +89,7 @@ class MaxSimScan:
                 rows: slice | torch.Tensor = slice(int(starts[first]), int(starts[stop - 1] + of_block[-1]))
             else:
                 shift = np.repeat(starts[first:stop] - (ends[first:stop] - of_block - before), of_block)
-                rows = torch.from_numpy(shift + np.arange(len(shift))).to(self._device)
+                rows = torch.from_numpy(shift + np.arange(len(shift))).to(self.device)
             yield rows, torch.from_numpy(of_block)
             first = stop
 
@@ -100,7 +100,7 @@ class MaxSimScan:
         block = self._vectors[rows]
         if not self._binary:
             return block
-        places = torch.arange(7, -1, -1, dtype=torch.uint8, device=self._device)
+        places = torch.arange(7, -1, -1, dtype=torch.uint8, device=self.device)
         bits = (block.unsqueeze(-1) >> places) & 1
         return bits.reshape(len(block), -1)[:, : self._dim].to(torch.float16) * 2 - 1
 

@@ -74,6 +74,11 @@ class SegmentedIndex:
         return sum(one.size for one in self._segments)
 
     @property
+    def device(self) -> str:
+        """Of its larger segment: ``cpu`` or ``cuda``."""
+        return max(self._segments, key=lambda one: one.size).index.device
+
+    @property
     def dim(self) -> int:
         return max(self._segments, key=lambda one: one.size).index.dim
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig, IndexKind
+from vrag_ray.embedding.runtime import chosen_device, require
 from vrag_ray.index.shards.changes import Taken, change_since, fragments_of
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.ivf_index import IvfIndex
@@ -18,7 +20,7 @@ from vrag_ray.index.shards.late_index import LateIndex, Sight
 from vrag_ray.index.shards.row_loader import WHOLE, Extent, Wanted, load_space_rows, load_text_rows
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.segments import QueryVectors, Segment, SegmentedIndex
-from vrag_ray.index.shards.shard_rows import ShardRows
+from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import CorruptionError
@@ -55,6 +57,10 @@ class ShardStatus:
     space: str = TEXT
     recall: float = 1.0
     """Share of the exact ten nearest that its index finds, as measured when it was built; 1 for an exact one."""
+    device: str = "cpu"
+    """What scans it: ``cpu`` or ``cuda``."""
+    notice: str = ""
+    """Why it is not on the GPU that the shard has; "" where there is nothing to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,8 @@ class LoadedSpace:
     base: Segment | None = None
     taken: Taken | None = None
     phashes: Mapping[str, int] = field(default_factory=dict)
+    notice: str = ""
+    """As in ``ShardStatus``."""
 
 
 class ShardIndex:
@@ -85,7 +93,15 @@ class ShardIndex:
     @property
     def statuses(self) -> tuple[ShardStatus, ...]:
         return tuple(
-            ShardStatus(one.index.size, one.index.dim, one.index.bytes_per_passage, name, one.index.recall)
+            ShardStatus(
+                one.index.size,
+                one.index.dim,
+                one.index.bytes_per_passage,
+                name,
+                one.index.recall,
+                one.index.device,
+                one.notice,
+            )
             for name, one in self._spaces.items()
         )
 
@@ -136,12 +152,38 @@ def load_shard(
     return ShardIndex(loaded)
 
 
+def late_device(config: IndexConfig) -> str | None:
+    """The torch device that scans late interaction; None: NumPy does.
+
+    Raises VragError where a GPU is configured and this process has none.
+    """
+    if config.num_gpus == 0 or (config.num_gpus is None and importlib.util.find_spec("torch") is None):
+        return None
+    require("torch", "late interaction on a GPU (index.num_gpus)")
+    device = chosen_device("auto" if config.num_gpus is None else "cuda")
+    return None if device == "cpu" else device
+
+
+def _late_index(spec: SpaceSpec, found: SpaceRows, device: str | None) -> LateIndex:
+    return LateIndex(
+        found,
+        binary=spec.binary,
+        exhaustive_below=spec.exhaustive_below,
+        candidates=spec.candidates,
+        device=device,
+    )
+
+
 class _Part:
     """One shard of one version, as it is loaded."""
 
     def __init__(self, collection: Collection, config: IndexConfig, shard: int, shards: int) -> None:
         self._collection, self._config = collection, config
         self._shard, self._shards = shard, shards
+        # Where it is configured, all vectors are on the GPU; a free one is used for late interaction alone. Ray leaves
+        # CUDA_VISIBLE_DEVICES as it is for actors without a GPU: what FAISS sees is no permission.
+        self._gpu_temp_mb = config.gpu_temp_mb if config.num_gpus else None
+        self._notice = ""
         self._sums = collection.document_sums()
 
     def whole(self, spec: SpaceSpec) -> LoadedSpace:
@@ -152,14 +194,22 @@ class _Part:
         if self._config.kind is not IndexKind.FLAT and not spec.multi_vector:
             rows, vectors, phashes = self._single(spec, wanted, WHOLE)
             config = self._config
-            ivf = IvfIndex(rows, vectors, config.kind, nprobe=config.nprobe, recall_floor=config.recall_floor)
+            ivf = IvfIndex(
+                rows,
+                vectors,
+                config.kind,
+                nprobe=config.nprobe,
+                recall_floor=config.recall_floor,
+                gpu_temp_mb=self._gpu_temp_mb,
+            )
             return LoadedSpace(spec, ivf, phashes=phashes)
         base = self._segment(spec, wanted, WHOLE)
         taken = None
-        if self._collection.record is not None and self._config.num_gpus == 0:
+        # Single vectors of which some do not count any more would be searched from a copy in main memory.
+        if self._collection.record is not None and (spec.multi_vector or self._gpu_temp_mb is None):
             table = self._table(spec)
             taken = Taken(table.uri, fragments_of(table), self._sums, frozenset(wanted.left_out))
-        return LoadedSpace(spec, SegmentedIndex(base), base, taken)
+        return LoadedSpace(spec, SegmentedIndex(base), base, taken, notice=self._notice if spec.multi_vector else "")
 
     def grown(self, known: LoadedSpace) -> LoadedSpace | None:
         """``known`` with what has changed since its base was loaded; None where all must be read again."""
@@ -177,7 +227,7 @@ class _Part:
         if (both and change.has_deletions) or added.size + base.size - kept.size > base.size * MOST_CHANGED:
             return None
         grown = SegmentedIndex(kept, added if added.size else None)
-        return LoadedSpace(known.spec, grown, base, taken)
+        return LoadedSpace(known.spec, grown, base, taken, notice=known.notice)
 
     def _table(self, spec: SpaceSpec) -> lance.LanceDataset:
         return self._collection.table("passages") if spec.name == TEXT else self._collection.space_table(spec.name)
@@ -185,15 +235,21 @@ class _Part:
     def _segment(self, spec: SpaceSpec, wanted: Wanted, extents: Sequence[Extent]) -> Segment:
         if spec.multi_vector:
             found = load_space_rows(self._collection, spec.name, wanted, extents)
-            late = LateIndex(
-                found, binary=spec.binary, exhaustive_below=spec.exhaustive_below, candidates=spec.candidates
-            )
-            return Segment(late)
+            return Segment(self._late(spec, found))
         rows, vectors, phashes = self._single(spec, wanted, extents)
-        # Ray leaves CUDA_VISIBLE_DEVICES as it is for actors without a GPU: what FAISS sees is no permission.
-        gpu_temp_mb = self._config.gpu_temp_mb if self._config.num_gpus > 0 else None
-        flat = FlatIndex(rows, vectors, self._config.threads or os.cpu_count() or 1, gpu_temp_mb=gpu_temp_mb)
-        return Segment(flat, phashes)
+        threads = self._config.threads or os.cpu_count() or 1
+        return Segment(FlatIndex(rows, vectors, threads, gpu_temp_mb=self._gpu_temp_mb), phashes)
+
+    def _late(self, spec: SpaceSpec, found: SpaceRows) -> LateIndex:
+        device = late_device(self._config)
+        try:
+            return _late_index(spec, found, device)
+        except VragError as error:
+            if device is None or self._config.num_gpus:
+                raise
+            # Nobody has asked for the GPU, so the vectors need not fit it.
+            self._notice = f"{spec.name} is searched on the CPU: {error}"
+            return _late_index(spec, found, None)
 
     def _single(
         self, spec: SpaceSpec, wanted: Wanted, extents: Sequence[Extent]

@@ -99,10 +99,12 @@ class _Replica:
 class ShardPool:
     """Fan-out over the shard actors of one collection. All methods run on one event loop."""
 
-    def __init__(self, root: str, config: IndexConfig) -> None:
+    def __init__(self, root: str, config: IndexConfig, num_gpus: float = 0.0) -> None:
+        """``num_gpus`` is the GPU share of each actor where ``config`` has none."""
         import ray
 
         self._config, self._version = config, 0
+        share = num_gpus if config.num_gpus is None else config.num_gpus
         self._spaces: tuple[SpaceSpec, ...] = ()
         self._turn = 0
         pool = uuid4().hex[:8]
@@ -113,7 +115,7 @@ class ShardPool:
                     actor_class.options(
                         name=f"vrag-{pool}-shard-{shard:02d}-r{replica}",
                         num_cpus=0.1,
-                        num_gpus=config.num_gpus,
+                        num_gpus=share,
                         max_restarts=-1,
                         max_concurrency=ACTOR_CONCURRENCY,
                         scheduling_strategy="SPREAD",

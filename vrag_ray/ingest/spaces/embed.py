@@ -29,6 +29,7 @@ from vrag_ray.ingest.spaces.graph import Filling, GraphFill, SpaceToFill
 from vrag_ray.ingest.spaces.manifest import manifest_of
 from vrag_ray.ingest.spaces.material import EmbedderTraits
 from vrag_ray.ingest.spaces.stages import columns_of
+from vrag_ray.placement import Cards, Part, Placement, asked_share, place, ray_cards
 from vrag_ray.signals import word_for
 from vrag_ray.types import VragError
 
@@ -45,12 +46,14 @@ def embed_spaces(
     rebuild: bool = False,
     retry_errors: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
 ) -> list[SpaceReport]:
     """Fill the spaces ``names`` of ``settings.collection``; None: those configured and those it has.
 
-    A space that is not there is made with ``settings.spaces``. Needs an initialised Ray. Raises VragError for a space
-    that is neither configured nor there, for one that holds vectors of another embedder (unless ``rebuild``), and
-    where another process is writing.
+    A space that is not there is made with ``settings.spaces``. ``on_line`` is called with what runs on which device
+    before it does; None: that is logged. Needs an initialised Ray. Raises VragError for a space that is neither
+    configured nor there, for one that holds vectors of another embedder (unless ``rebuild``), for a GPU share that
+    cannot be given, and where another process is writing.
     """
     with CollectionWriter(settings.collection) as writer:
         if writer.version == 0:
@@ -61,7 +64,14 @@ def embed_spaces(
         for name in chosen:
             _config(writer, settings, name)
         return embed_into(
-            writer, settings, chosen, rebuild=rebuild, retry_errors=retry_errors, strict=True, on_progress=on_progress
+            writer,
+            settings,
+            chosen,
+            rebuild=rebuild,
+            retry_errors=retry_errors,
+            strict=True,
+            on_progress=on_progress,
+            on_line=on_line,
         )
 
 
@@ -74,17 +84,21 @@ def embed_into(
     retry_errors: bool = False,
     strict: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    on_line: Callable[[str], None] | None = None,
+    cards: Cards | None = None,
 ) -> list[SpaceReport]:
     """As ``embed_spaces``, by who holds the writer. Without ``strict`` a space that cannot be filled keeps what it has,
-    and its report says why."""
+    and its report says why. ``cards`` are the GPUs that may be used; None: those of this Ray."""
     began = time.monotonic()
+    # Once for all: the processes of one group may still hold their GPU when the next is placed.
+    cards = cards or ray_cards(settings.gpus)
     spaces: list[SpaceToFill] = []
     reports: list[SpaceReport] = []
     for name in names if names is not None else _all_names(writer, settings):
         try:
             config = _config(writer, settings, name)
             known = None if rebuild else _known_traits(writer, name, config)
-            space = SpaceToFill(name, config, known or _traits(config))
+            space = SpaceToFill(name, config, known or _traits(_placed([(name, config)], settings, cards)[0][0]))
             _open(writer, space, rebuild=rebuild)
         except VragError as error:
             if strict:
@@ -99,7 +113,7 @@ def embed_into(
         groups.setdefault(space.traits.pictures, []).append(space)
     for spec, group in groups.items():
         try:
-            reports += _fill(writer, settings, spec, group, on_progress)
+            reports += _fill(writer, settings, spec, group, cards, on_progress, on_line)
         except StorageError:
             raise
         except VragError as error:
@@ -121,7 +135,7 @@ def _config(writer: CollectionWriter, settings: Settings, name: str) -> SpaceCon
     if record is None:
         raise VragError(f"no vector space {name} is configured: name its model under spaces.{name}.model")
     try:
-        return SpaceConfig.model_validate(record.config)
+        return SpaceConfig.from_record(record.config)
     except ValidationError as error:
         raise VragError(f"the recorded settings of the space {name} cannot be read: set spaces.{name}") from error
 
@@ -132,12 +146,42 @@ def _known_traits(writer: CollectionWriter, name: str, config: SpaceConfig) -> E
     The embedding actors check that the model has not become another.
     """
     record = writer.spaces.get(name)
-    if record is None or record.config != config.model_dump(mode="json"):
-        return None
     try:
+        if record is None or SpaceConfig.from_record(record.config) != config.anywhere:
+            return None
         return EmbedderTraits.from_json(record.traits)
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _placed(
+    spaces: Sequence[tuple[str, SpaceConfig]], settings: Settings, cards: Cards
+) -> tuple[list[SpaceConfig], Placement]:
+    """Settings of spaces that are filled at the same time, with the GPU share and the device that their actors get.
+
+    Raises VragError for a share or device that cannot be had.
+    """
+    placement = place([space_part(name, config, settings) for name, config in spaces], cards)
+    configs = []
+    for (_, config), one in zip(spaces, placement.placed, strict=True):
+        device = settings.device_of(config.device)
+        if device == "cuda" and not one.share:
+            raise VragError(f"{one.part.setting.rpartition('.')[0]}.device is cuda, and {one.why}: set it to auto")
+        configs.append(config.model_copy(update={"num_gpus": one.share, "device": device if one.share else "cpu"}))
+    return configs, placement
+
+
+def space_part(name: str, config: SpaceConfig, settings: Settings) -> Part:
+    """What the actors that fill a space ask for. Raises VragError where its settings contradict each other."""
+    setting = f"spaces.{name}.num_gpus"
+    share = config.num_gpus if settings.gpus == 0 else asked_share(config.num_gpus, config.device, setting)
+    return Part(
+        name=f"embedding of {name}",
+        setting=setting,
+        share=share,
+        processes=config.actors,
+        unless_set=f"{config.model} is a factory, and {setting} is not set" if config.is_factory else "",
+    )
 
 
 def _traits(config: SpaceConfig) -> EmbedderTraits:
@@ -145,7 +189,7 @@ def _traits(config: SpaceConfig) -> EmbedderTraits:
     import ray
     from ray.exceptions import RayError
 
-    task = ray.remote(_traits_or_why_not).options(num_cpus=0, num_gpus=config.num_gpus, max_retries=0)
+    task = ray.remote(_traits_or_why_not).options(num_cpus=0, num_gpus=config.num_gpus or None, max_retries=0)
     try:
         found: EmbedderTraits | VragError = ray.get(task.remote(config))
     except RayError as error:
@@ -178,7 +222,7 @@ def _open(writer: CollectionWriter, space: SpaceToFill, *, rebuild: bool) -> Non
         embedder_id=traits.id,
         dim=traits.dim,
         multi_vector=traits.multi_vector,
-        config=space.config.model_dump(mode="json"),
+        config=space.config.anywhere.model_dump(mode="json"),
         traits=traits.to_json(),
     )
     writer.publish(f"space {space.name} made")
@@ -189,7 +233,9 @@ def _fill(
     settings: Settings,
     spec: PictureSpec | None,
     group: Sequence[SpaceToFill],
+    cards: Cards,
     on_progress: Callable[[Progress], None] | None,
+    on_line: Callable[[str], None] | None,
 ) -> list[SpaceReport]:
     from ray.exceptions import RayError
 
@@ -200,7 +246,10 @@ def _fill(
     stages = ([] if spec is None else ["draw"]) + [f"embed {space.name}" for space in group]
     bottleneck = ""
     if manifest.num_rows:
-        filling = Filling(manifest, writer.files.root, settings, spec, tuple(group), tuple(stages))
+        configs, placement = _placed([(space.name, space.config) for space in group], settings, cards)
+        placement.report(on_line)
+        placed = tuple(replace(space, config=config) for space, config in zip(group, configs, strict=True))
+        filling = Filling(manifest, writer.files.root, settings, spec, placed, tuple(stages))
         blocks = FewFill(filling) if is_small(filling) else GraphFill(filling)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:

@@ -6,7 +6,7 @@ process is not the caller's, so that the memory of the models is given back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ class FewFill:
         # A process that has held a model ends after it.
         task = ray.remote(max_calls=1)(_embedded).options(
             num_cpus=ACTOR_CPUS,
-            num_gpus=max(space.config.num_gpus for space in self._filling.spaces),
+            num_gpus=_share([space.config.num_gpus or 0.0 for space in self._filling.spaces]) or None,
             max_retries=0,
             num_returns="streaming",
         )
@@ -58,6 +58,11 @@ class FewFill:
         finally:
             # Whoever stops early does not leave a model at work.
             ray.cancel(blocks)
+
+
+def _share(shares: Sequence[float]) -> float:
+    """Of one process that does what one process a share would do: their sum, or one card if that is enough."""
+    return max(*shares, min(1.0, sum(shares)))
 
 
 def _embedded(filling: Filling, threads: int) -> Iterator[tuple[pa.Table, Counts]]:

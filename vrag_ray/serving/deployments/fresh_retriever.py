@@ -24,10 +24,17 @@ class FreshRetriever:
     """A ``Member`` of the collections that are served. Where it cannot start, it says why and tries again."""
 
     def __init__(
-        self, settings: Settings, name: str, loader: LegLoader, before_start: Callable[[], Awaitable[object]]
+        self,
+        settings: Settings,
+        name: str,
+        loader: LegLoader,
+        before_start: Callable[[], Awaitable[object]],
+        shard_gpus: float = 0.0,
     ) -> None:
-        """``settings.collection`` is the one that is called ``name``. ``before_start`` is waited for first."""
+        """``settings.collection`` is the one that is called ``name``. ``before_start`` is waited for first;
+        ``shard_gpus`` is as in ``ShardedRetriever.start``."""
         self._settings, self._name, self._loader = settings, name, loader
+        self._shard_gpus = shard_gpus
         self._before_start = before_start
         self._retriever: ShardedRetriever | None = None
         self._why = "starting"
@@ -77,7 +84,9 @@ class FreshRetriever:
         async with self._starting:
             if self._retriever is None:
                 await self._before_start()
-                self._retriever = await ShardedRetriever.start(self._settings, name=self._name, loader=self._loader)
+                self._retriever = await ShardedRetriever.start(
+                    self._settings, name=self._name, loader=self._loader, shard_gpus=self._shard_gpus
+                )
             return self._retriever
 
     async def _keep_fresh(self) -> None:

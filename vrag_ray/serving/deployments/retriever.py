@@ -31,7 +31,8 @@ FIRST_LOAD_S = 600.0
 class RetrieverService:
     """One collection that cannot be loaded does not keep the others from being searched."""
 
-    async def __init__(self, settings: Settings) -> None:  # type: ignore[misc]  # Serve awaits constructors
+    async def __init__(self, settings: Settings, shard_gpus: float = 0.0) -> None:  # type: ignore[misc]  # Serve awaits
+        """``shard_gpus``: as ``ShardedRetriever.start``."""
         from vrag_ray.index.search.federated import FederatedRetriever
         from vrag_ray.index.search.leg_loader import LegLoader
         from vrag_ray.library.library import Library
@@ -41,7 +42,7 @@ class RetrieverService:
         self._loading = asyncio.Lock()
         loader = LegLoader()
         self._members = {
-            name: FreshRetriever(_of(settings, root), name, loader, self._load_reranker)
+            name: FreshRetriever(_of(settings, root), name, loader, self._load_reranker, shard_gpus)
             for name, root in settings.served.items()
         }
         self._federated = FederatedRetriever(self._members, settings.index.candidates)
