@@ -210,7 +210,8 @@ def _refuse(parts: Sequence[Part], cards: Cards, total: int) -> None:
         setting = f"{part.setting} is {part.share:g}"
         if part.cannot:
             raise VragError(f"{setting}, and {part.cannot}: set {part.setting} to 0")
-        if total and cards.unusable:
+        # A factory need not use torch.
+        if total and cards.unusable and not part.unless_set:
             raise VragError(f"{setting}, and {cards.unusable}, or set {part.setting} to 0")
         room = None if room is None else _without(room, part.share, part.processes)
         if room is None and not cards.growing:
@@ -273,8 +274,8 @@ def _notices(placed: Sequence[Placed], cards: Cards, *, idle: int) -> list[str]:
     if waiting:
         settings = _listed([one.part.setting for one in waiting])
         found.append(
-            f"{_listed([one.part.name for one in waiting])} on the CPU, because no GPU is free: give every part its share "
-            f"({settings}), or wait for what holds the GPU"
+            f"{_listed([one.part.name for one in waiting])} on the CPU, because no GPU is free: give every part its "
+            f"share ({settings}), or wait for what holds the GPU"
         )
     reasons = [one for one in placed if not one.share and one.part.share is None and one not in waiting]
     if cards.total and reasons and (idle or cards.unusable):

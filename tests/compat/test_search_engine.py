@@ -6,19 +6,25 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import av
+import numpy as np
 import pytest
 from PIL import Image
 
 from tests.support import material
+from tests.support import tiny_embedders as tiny
+from tests.support.embedding_material import picture, png, vectors
 from tests.support.planted import PlantedEmbedder
 from vrag_ray import SearchEngine
-from vrag_ray.config import EmbedderConfig
-from vrag_ray.embedding.base import Content, Embedding, EmbedError
+from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality
+from vrag_ray.embedding.pictures import fitted_to
+from vrag_ray.embedding.registry import space_embedder
+from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import CollectionWriter
@@ -241,6 +247,70 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         SearchEngine(node_dir_prefix="x")
     with pytest.raises(NotFoundError, match="vrag ingest"):
         SearchEngine("none", dataset_dir=tmp_path, node_dir_prefix="x")
+
+
+@pytest.fixture(scope="module")
+def painted_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three pictures without a word, named by what they do not show, and a text."""
+    folder = tmp_path_factory.mktemp("painted")
+    for seed, name in enumerate(["red square", "blue circle", "table of revenue"]):
+        (folder / f"{name}.png").write_bytes(png(picture(192, 128, seed)))
+    (folder / "notes.txt").write_text(material.TEXT)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "space", "several"),
+    [
+        (tiny.tiny_qwen3_vl_embedding, "qwen3-vl-embedding-2b", False),
+        pytest.param(tiny.tiny_colqwen2, "model-2-colqwen2", True, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_model_that_sees_embeds_pictures_as_they_look_and_is_what_is_searched(
+    local_ray: None,
+    painted_files: Path,
+    make: Callable[[Path], Path],
+    space: str,
+    several: bool,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    model = make(tmp_path / {"qwen3-vl-embedding-2b": "Qwen3-VL-Embedding-2B"}.get(space, "2.colqwen2"))
+    embedder = space_embedder(SpaceConfig(model=str(model), device="cpu"))
+    with SearchEngine(str(model)) as engine:
+        engine.build_index(painted_files, tmp_path / "index", tmp_path / "corpus", bs=4)
+        rows = load_space_rows(Collection.open(tmp_path / "index"), space)
+        [query] = engine.search("blue circle", top_k=4)
+    found = [Path(str(record["file_path"])).stem for record in query["data"]]  # type: ignore[attr-defined]
+    titles = {document.doc_id[:24]: document.title for document in Collection.open(tmp_path / "index").documents()}
+    documents = [titles[passage_id[:24]] for passage_id in rows.rows.ids.to_pylist()]
+    assert embedder.multi_vector is several
+    for title in ("red square", "blue circle", "table of revenue"):
+        number = documents.index(title)
+        stored = rows.vectors[rows.bounds[number] : rows.bounds[number + 1]].astype(np.float32)
+        shown = Content(picture=fitted_to((painted_files / f"{title}.png").read_bytes(), embedder.pictures))
+        own = vectors(embedder.embed_passages([shown])[0])
+        assert float((stored * own).sum(axis=1).min()) > 0.999
+        if Modality.TEXT in embedder.modalities:
+            words = vectors(embedder.embed_passages([Content(title)])[0])
+            assert float((stored * words).sum()) < 0.99
+    if several:
+        assert "1 text documents are not found by" in caplog.text
+    # The order is that of the model's own scores: a picture's name says nothing.
+    asked = vectors(embedder.embed_queries([Content("blue circle")])[0])
+    scores = {
+        title: float((asked @ rows.vectors[rows.bounds[n] : rows.bounds[n + 1]].astype(np.float32).T).max(1).mean())
+        for n, title in enumerate(documents)
+    }
+    assert found == sorted(scores, key=lambda title: -scores[title])
+    with pytest.raises(VragError, match=r"is not searched by .*other.*holds vectors of|no such vectors"):
+        other = make_other(make, tmp_path / "other" / model.name)
+        SearchEngine(str(other), dataset_dir=tmp_path, node_dir_prefix="index")
+
+
+def make_other(make: Callable[..., Path], folder: Path) -> Path:
+    """A model of the same name with other weights."""
+    return make(folder, seed=1)
 
 
 def test_the_package_imports_without_what_its_classes_need() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import threading
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
@@ -21,20 +22,25 @@ from vrag_ray.compat.corpus_records import (
     unit_of,
     write_records,
 )
-from vrag_ray.config import load_settings
-from vrag_ray.embedding.registry import named_embedder
+from vrag_ray.config import Settings, SpaceConfig, load_settings
+from vrag_ray.embedding.base import Modality
+from vrag_ray.embedding.registry import model_sees, named_embedder
 from vrag_ray.index.search.leg_loader import LegLoader
-from vrag_ray.types import HYBRID, DocumentKind, Hit, VragError
+from vrag_ray.index.search.served_legs import modalities_of
+from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, DocumentKind, Hit, VragError
 from vrag_ray.types.redaction import public_uri
 
 if TYPE_CHECKING:
     from vrag_ray.index.search.retriever import ShardedRetriever
+    from vrag_ray.index.storage.collection import Collection
     from vrag_ray.ingest import IngestReport
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 NODE_FOLDER = "colqwen_ingestion"
 """Where the older engine keeps its nodes, below the data set."""
+_MOST_OF_A_NAME = 26
+"""Letters of a model's name in that of its space, which has at most 32."""
 BATCH_TOP_K = 10
 """Results of the older engine."""
 
@@ -62,7 +68,9 @@ class SearchEngine:
         dataset_dir: str | Path | None = None,
         node_dir_prefix: str | None = None,
     ) -> None:
-        """``embed_model_name`` names an embedder: see ``named_embedder``, which refuses what it does not know.
+        """``embed_model_name`` names an embedder: see ``named_embedder``, which refuses what it does not know. A model
+        that sees (Qwen3-VL-Embedding, ColQwen2, …) embeds pages, pictures and clips as they look, in a vector space of
+        its own, and that space alone is searched.
 
         ``dataset_dir`` and ``node_dir_prefix`` open the collection ``<dataset_dir>/<node_dir_prefix>``, as the older
         engine does; ``vrag ingest <dataset_dir>/img --collection <dataset_dir>/<node_dir_prefix>`` makes one.
@@ -71,8 +79,7 @@ class SearchEngine:
         if dataset_dir is None and node_dir_prefix is not None:
             raise VragError(f"node_dir_prefix={node_dir_prefix!r} needs the dataset_dir below which it is")
         self.embed_model_name = embed_model_name
-        settings = load_settings()
-        self._settings = settings.model_copy(update={"embedder": named_embedder(embed_model_name, settings.embedder)})
+        self._settings, self._space = _settings_of(embed_model_name)
         self.file_data_list: list[dict[str, object]] = []
         self._shelves: list[_Shelf] = []
         self._loop: _LoopThread | None = None
@@ -110,10 +117,10 @@ class SearchEngine:
         """Add the files of a folder (not of folders below it), or of a ``.jsonl`` file, and load the result.
 
         The collection is ``index_output_path``. The record list ``<model>_file_data_list.jsonl`` is written there and
-        into ``corpus_output_path``, with pictures of PDF pages in its folder ``pages``. ``bs`` texts are embedded in
-        one call; after every ``save_interval`` pages the work is committed. What is in the collection already is
-        skipped; files that cannot be read are logged and named in the report. Raises VragError where nothing can be
-        read, or a folder not be written.
+        into ``corpus_output_path``, with pictures of PDF pages in its folder ``pages``. ``bs`` texts or pictures are
+        embedded in one call; after every ``save_interval`` pages the work is committed. What is in the collection
+        already is skipped; files that cannot be read are logged and named in the report. Raises VragError where nothing
+        can be read, or a folder not be written, and where the collection has vectors of another model of that name.
         """
         from vrag_ray.cluster import ray_session
         from vrag_ray.index.storage.collection import Collection
@@ -127,14 +134,22 @@ class SearchEngine:
             update={
                 "collection": str(index),
                 "embedder": self._settings.embedder.model_copy(update={"batch_windows": bs}),
+                "spaces": {
+                    name: space.model_copy(update={"batch": bs}) for name, space in self._settings.spaces.items()
+                },
                 "ingest": self._settings.ingest.model_copy(update={"commit_pages": save_interval}),
             }
         )
         files = _files_of(Path(input_dir))
         with ray_session():
             report = ingest(files, settings)
-        for problem in report.failed:
+        for notice in report.notices:
+            logger.warning("%s", notice)
+        for problem in (*report.failed, *(failed for space in report.spaces for failed in space.failed)):
             logger.warning("left out: %s", problem.error)
+        if self._space and self._space not in {space.name for space in report.spaces}:
+            raise VragError(f"{index} cannot be searched by {self.embed_model_name}: {'; '.join(report.notices)}")
+        self._warn_of_texts(Collection.open(index))
         records = list(corpus_records(Collection.open(index), settings.corpus, corpus / PAGE_FOLDER))
         for folder in {index.absolute(), corpus.absolute()}:
             write_records(folder / list_name(self.embed_model_name), records)
@@ -159,8 +174,9 @@ class SearchEngine:
     def search(self, queries: str | Sequence[str], top_k: int = 3) -> list[dict[str, object]]:
         """For each query ``{"score": […], "indice": […], "data": […]}``, best first.
 
-        ``data`` holds records, ``indice`` their places in ``file_data_list``. Words and vectors are searched, several
-        collections as one: a page that two of them hold is found once. Scores are comparable within one result only.
+        ``data`` holds records, ``indice`` their places in ``file_data_list``. Words and vectors are searched, or the
+        vectors alone of a model that sees; several collections as one: a page that two of them hold is found once.
+        Scores are comparable within one result only.
         Raises VragError where nothing is loaded, the query is empty, or vectors of the collections do not compare.
         """
         found = self._found([queries] if isinstance(queries, str) else list(queries), top_k)
@@ -184,11 +200,24 @@ class SearchEngine:
         snapshots = [shelf.retriever.snapshot for shelf in self._shelves]
         candidates = self._settings.index.candidates
         answer = self._loop.run(
-            search_jointly(snapshots, queries, top_k=top_k, mode=HYBRID, wanted=None, candidates=candidates)
+            search_jointly(
+                snapshots, queries, top_k=top_k, mode=self._space or HYBRID, wanted=None, candidates=candidates
+            )
         )
         for notice in answer.notices:
             logger.warning("%s", notice)
         return [[(shelves[hit.collection], hit) for hit in hits] for hits in answer.results]
+
+    def _warn_of_texts(self, collection: Collection) -> None:
+        """Of texts that a model of pages has no vectors of: they are not found."""
+        record = collection.space(self._space) if self._space else None
+        if record is None or Modality.TEXT in modalities_of(record):
+            return
+        texts = sum(document.kind is DocumentKind.TEXT for document in collection.documents())
+        if texts:
+            logger.warning(
+                "%d text documents are not found by %s, which embeds pictures alone", texts, self.embed_model_name
+            )
 
     def _columns(self, found: list[tuple[_Shelf, Hit]]) -> dict[str, object]:
         places = [self._place(shelf, hit) for shelf, hit in found]
@@ -229,6 +258,13 @@ class SearchEngine:
         require_collection(str(folder))
         settings = self._settings.model_copy(update={"collection": str(folder)})
         retriever = loop.run(ShardedRetriever.start_local(settings, name=str(folder), loader=self._loader))
+        if self._space and self._space not in retriever.status().legs:
+            notices = "; ".join(retriever.status().notices)
+            loop.run(retriever.close())
+            raise VragError(
+                f"{folder} is not searched by {self.embed_model_name}: {notices}; call build_index again, or open it "
+                "with the model that it was built with"
+            )
         model = retriever.status().embedder_id
         others = {one.embedder_id for one in retriever.collection.documents() if not one.error} - {model}
         if model and others:
@@ -238,6 +274,29 @@ class SearchEngine:
                 "call build_index again, or open it with that model"
             )
         return retriever
+
+
+def _settings_of(model: str) -> tuple[Settings, str]:
+    """Settings whose embedder is ``model``, and the name of its vector space; "" for one that embeds words alone.
+
+    Raises VragError for a model that there is not.
+    """
+    settings = load_settings()
+    if not model_sees(model):
+        return settings.model_copy(update={"embedder": named_embedder(model, settings.embedder)}), ""
+    name = _space_name(model)
+    known = settings.spaces.get(name)
+    space = SpaceConfig(model=model) if known is None else known.model_copy(update={"model": model})
+    # Words have no vectors of another model: what is searched is the model that was named.
+    embedder = settings.embedder.model_copy(update={"name": "none"})
+    spaces = {name: space.with_absolute_model()}
+    return settings.model_copy(update={"embedder": embedder, "spaces": spaces}), name
+
+
+def _space_name(model: str) -> str:
+    """A name for the vector space of a model: ``qwen3-vl-embedding-2b``, whatever folder or owner it is below."""
+    name = re.sub(r"[^a-z0-9_-]+", "-", model.rstrip("/").rpartition("/")[2].lower())[:_MOST_OF_A_NAME]
+    return name if name[:1].isalpha() and name not in (HYBRID, LEXICAL, TEXT, DENSE) else f"model-{name}"
 
 
 def _files_of(path: Path) -> list[Path]:

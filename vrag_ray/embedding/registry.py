@@ -63,6 +63,24 @@ def space_embedder(config: SpaceConfig) -> Embedder:
     return model_embedder(config)
 
 
+def model_sees(name: str) -> bool:
+    """Whether ``name`` is a hub id or a folder of a model that takes pictures. Its weights are not read.
+
+    Raises VragError where a hub id cannot be had, or its processor cannot be read.
+    """
+    if ":" in name or not _is_model(name):
+        return False
+    from vrag_ray.embedding.models.catalog import architecture_of
+    from vrag_ray.embedding.runtime import require
+    from vrag_ray.embedding.source import find_model
+
+    if name == REPOSITORY:
+        return False
+    for package in ("torch", "transformers"):
+        require(package, name)
+    return Modality.PICTURE in architecture_of(find_model(name), SpaceConfig(model=name)).modalities
+
+
 def named_embedder(name: str, base: EmbedderConfig) -> EmbedderConfig:
     """``base`` with the embedder that a program names: by our name, its name on the hub, a folder of its weights, or
     a factory.

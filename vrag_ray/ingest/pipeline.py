@@ -16,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 
 from vrag_ray.config import Settings
+from vrag_ray.embedding.base import Modality
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.writer import CollectionWriter
@@ -101,7 +102,16 @@ def ingest(
         )
         version = writer.version
     outcome = committer.outcome
-    notices = [loaded.notice] if loaded.notice else []
+    notice = loaded.notice
+    if spaces:
+        # Other vectors are searched all the same.
+        notice = notice.replace("lexical search only", "texts are searched by their words only")
+    notices = [notice] if notice else []
+    if loaded.embedder is not None and Modality.PICTURE in loaded.embedder.modalities:
+        notices.append(
+            f"embedder.name is {settings.embedder.name}, a model that sees, and it embeds words alone there: name it "
+            "under `spaces` to find pages by what they show"
+        )
     notices += [f"the vector space {one.name} was not filled: {one.skipped}" for one in spaces if one.skipped]
     if outcome.known_faulty:
         count = f"{outcome.known_faulty} {'file was' if outcome.known_faulty == 1 else 'files were'}"

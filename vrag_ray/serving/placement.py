@@ -57,8 +57,8 @@ def refuse_model_on_gpu(settings: Settings) -> None:
     """Raise VragError where ``gpus`` is 0 and the served language model is set to a GPU."""
     if settings.gpus == 0 and settings.vllm is not None and settings.vllm.num_gpus:
         raise VragError(
-            f"gpus is 0 and vllm.num_gpus is {settings.vllm.num_gpus:g}: set vllm.num_gpus to 0, which serves the model "
-            "on the CPU, or leave gpus out"
+            f"gpus is 0 and vllm.num_gpus is {settings.vllm.num_gpus:g}: set vllm.num_gpus to 0, which serves the "
+            "model on the CPU, or leave gpus out"
         )
 
 

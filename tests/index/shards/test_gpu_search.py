@@ -125,8 +125,8 @@ class IvfCard:
 
         assert k <= MOST_RESULTS
         self.scans += 1
-        found = self._index.search(queries, k, params=faiss.SearchParametersIVF(nprobe=self._nprobe))
-        return found  # type: ignore[no-any-return]
+        params = faiss.SearchParametersIVF(nprobe=self._nprobe)
+        return self._index.search(queries, k, params=params)  # type: ignore[no-any-return]
 
     def on_cpu(self) -> faiss.IndexIVF:
         self.copies += 1

@@ -86,7 +86,7 @@ def _state(collection: Collection, text: VectorLeg | None) -> list[str]:
     return [f"{others} documents were embedded by another model and are found by words only: ingest them again"]
 
 
-def _modalities(record: SpaceRecord) -> frozenset[str]:
+def modalities_of(record: SpaceRecord) -> frozenset[str]:
     """What the space's embedder takes; all, where that was not recorded."""
     known = record.traits.get("modalities")
     return frozenset(map(str, known)) if isinstance(known, list) else frozenset(Modality)
@@ -95,7 +95,7 @@ def _modalities(record: SpaceRecord) -> frozenset[str]:
 def _lagging(collection: Collection, record: SpaceRecord) -> list[str]:
     import pyarrow.compute as pc
 
-    takes_words = Modality.TEXT in _modalities(record)
+    takes_words = Modality.TEXT in modalities_of(record)
     known = set(pc.unique(collection.space_table(record.name).to_table(columns=["doc_id"])["doc_id"]).to_pylist())
     waiting = sum(
         1

@@ -111,6 +111,6 @@ def _refuse_too_large(nbytes: int, device: str) -> None:
     free, _ = torch.cuda.mem_get_info(device)
     if nbytes + 2 * BLOCK_BYTES > free:
         raise VragError(
-            f"the vectors of late interaction take {nbytes / 1e9:.1f} GB, and the GPU has {free / 1e9:.1f} GB free: set "
-            "more index.shards, the space's token_pooling or binary, or index.num_gpus to 0"
+            f"the vectors of late interaction take {nbytes / 1e9:.1f} GB, and the GPU has {free / 1e9:.1f} GB free: "
+            "set more index.shards, the space's token_pooling or binary, or index.num_gpus to 0"
         )
