@@ -49,7 +49,7 @@ def search_copy(retriever: ShardedRetriever, index: IndexConfig) -> SearchCopy:
     return SearchCopy(
         status.shards_total * index.replicas,
         held * index.replicas,
-        index.num_gpus,
+        index.num_gpus or 0.0,
         tuple(EmbedderCopy(name, leg.embedder.id, _residence(leg.embedder)) for name, leg in legs.items()),
     )
 
