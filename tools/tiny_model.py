@@ -6,6 +6,7 @@ Usage: ``python tools/tiny_model.py OUT [--family qwen2_5_vl|qwen3_vl] [--seed N
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,7 +119,8 @@ def save_tiny_text_model(folder: Path, seed: int = 0) -> None:
         pad_token_id=tokenizer.convert_tokens_to_ids(END_OF_TEXT),
         tie_word_embeddings=False,
     )
-    model = Qwen2ForCausalLM(config)
+    make: Callable[[Qwen2Config], PreTrainedModel] = Qwen2ForCausalLM
+    model = make(config)
     with torch.no_grad():
         model.lm_head.weight[tokenizer.eos_token_id] = 0.0
     model.save_pretrained(folder)

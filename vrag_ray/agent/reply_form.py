@@ -13,14 +13,16 @@ from functools import cached_property
 
 Schema = Mapping[str, object]
 """In this subset: ``enum``, ``anyOf``, ``object`` (every property required, in their order), ``array`` with ``items``,
-``minItems`` and ``maxItems``, ``string``, ``TITLE``, ``integer`` with ``minimum`` and ``maximum``, ``number`` and
+``minItems`` and ``maxItems``, ``string``, ``TEXT``, ``TITLE``, ``integer`` with ``minimum`` and ``maximum``, ``number`` and
 ``boolean``."""
+TEXT: Schema = {"type": "string", "minLength": 1}
 TITLE: Schema = {"type": "string", "pattern": "^[^#]+$"}
 """A string without a number sign, which would pass for a reference."""
 _THOUGHT = """\
 thought ::= ( [^<] | "<" [^/] )* "</think>" [ \\n]*"""
 NUMBER_RULE = r'number ::= "-"? [0-9]{1,9} ( "." [0-9]{1,6} )?'
 _JSON_RULES = {
+    "text": r'text ::= "\"" char+ "\""',
     "string": r'string ::= "\"" char* "\""',
     "char": r"""char ::= [^"\\\x7F\x00-\x1F] | "\\" ( ["\\/bfnrt] | "u" hex hex hex hex )""",
     "hex": "hex ::= [0-9a-fA-F]",
@@ -77,7 +79,7 @@ def _expression(schema: Schema) -> str:
         choices = schema["anyOf"]
         assert isinstance(choices, Sequence)
         return _either(_expression(choice) for choice in choices)
-    kind = "title" if schema == TITLE else schema["type"]
+    kind = {json.dumps(TEXT): "text", json.dumps(TITLE): "title"}.get(json.dumps(schema), schema["type"])
     if kind == "object":
         properties = schema["properties"]
         assert isinstance(properties, Mapping)

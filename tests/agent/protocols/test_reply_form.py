@@ -52,6 +52,7 @@ def steps() -> list[Prompt]:
         (SEARCH, [True, False, True, False]),
         (SEARCH.model_copy(update={"id": "b", "parent_ids": ("a",)}), [False, False, True, False]),
         (SEARCH.model_copy(update={"id": "a#1"}), [False] * 4),
+        (SEARCH.model_copy(update={"query": ""}), [False] * 4),
         (SEARCH.model_copy(update={"parent_ids": ("nowhere",)}), [False] * 4),
         (KEEP, [False, True, False, False]),
         (KEEP.model_copy(update={"memorize": ()}), [False, True, False, False]),

@@ -10,7 +10,7 @@ from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeE
 from vrag_ray.agent.chat import PictureRequest, Tool
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.agent.reply_form import TITLE, ReplyForm, Schema, json_rules
+from vrag_ray.agent.reply_form import TEXT, TITLE, ReplyForm, Schema, json_rules
 from vrag_ray.agent.wire_protocol import Views
 from vrag_ray.config import EvidenceForm
 from vrag_ray.imaging.coordinates import ModelFamily
@@ -193,7 +193,7 @@ def _possible(
             kept = {"type": "array", "items": _exact(entry), "maxItems": len(found)}
             yield "summarize_and_memorize", _exact({"summarize": _ANY_STRING, "memorize": kept})
         elif not prompt.searched_out:
-            yield "add_search_node", _exact({"id": TITLE, "parent_ids": nodes, "query": _ANY_STRING})
+            yield "add_search_node", _exact({"id": TITLE, "parent_ids": nodes, "query": TEXT})
         pictures, frames = _in_view(prompt, family, views) if evidence.has_pictures else ([], [])
         if pictures:
             yield "crop", _exact({"information_id": {"enum": pictures}, "bbox": _BOX})
@@ -201,7 +201,7 @@ def _possible(
             yield "crop", _exact({"information_id": {"enum": frames}, "bbox": _BOX, "timestamp": _NUMBER})
     if prompt.must_answer or len(prompt.graph.nodes) > 1:
         citations = _out_of([*(sighting.id for sighting in found), *items])
-        answer = {"parent_ids": nodes, "answer": _ANY_STRING, "citations": citations, "abstain": _BOOLEAN}
+        answer = {"parent_ids": nodes, "answer": TEXT, "citations": citations, "abstain": _BOOLEAN}
         yield "add_answer_node", _exact(answer)
 
 
