@@ -13,8 +13,8 @@ from functools import cached_property
 
 Schema = Mapping[str, object]
 """In this subset: ``enum``, ``anyOf``, ``object`` (every property required, in their order), ``array`` with ``items``,
-``minItems`` and ``maxItems``, ``string``, ``TEXT``, ``TITLE``, ``integer`` with ``minimum`` and ``maximum``, ``number`` and
-``boolean``."""
+``minItems`` and ``maxItems``, ``string``, ``TEXT``, ``TITLE``, ``integer`` with ``minimum`` and ``maximum``, ``number``
+and ``boolean``."""
 TEXT: Schema = {"type": "string", "minLength": 1}
 TITLE: Schema = {"type": "string", "pattern": "^[^#]+$"}
 """A string without a number sign, which would pass for a reference."""
