@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.signals import heeding_interrupts
 from vrag_ray.cli.main import main
 from vrag_ray.cluster import refuse_lost_output
@@ -75,7 +76,9 @@ print(json.dumps({"stuck": pid, "started": started, "nicer": nicer}))
 @pytest.fixture(scope="module")
 def stuck() -> dict[str, Any]:
     """What a process says of its Ray, which it started and stopped while a worker did not exit."""
-    ended = subprocess.run([sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", STUCK], capture_output=True, text=True, timeout=HANGS_AFTER_S, check=True
+    )
     told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     return told
 
@@ -130,7 +133,11 @@ print(json.dumps({{"said": said, "abandoned": len(abandoned), "left": left, "unt
 @pytest.mark.parametrize(("too_slow", "said"), [(1, "works"), (2, "Ray did not start within 120 s, twice (load ")])
 def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, said: str):
     ended = subprocess.run(
-        [sys.executable, "-c", SLOW.format(too_slow=too_slow)], capture_output=True, text=True, timeout=120, check=True
+        [sys.executable, "-c", SLOW.format(too_slow=too_slow)],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER_S,
+        check=True,
     )
     told = json.loads(ended.stdout.splitlines()[-1])
     assert told["said"].startswith(said)
@@ -176,7 +183,9 @@ cluster.stop_ray()
 
 
 def test_a_start_of_a_minute_is_waited_for_and_says_so_meanwhile():
-    ended = subprocess.run([sys.executable, "-c", PATIENT], capture_output=True, text=True, timeout=120, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", PATIENT], capture_output=True, text=True, timeout=HANGS_AFTER_S, check=True
+    )
     assert ended.stdout == "works\n"
     assert "Ray has been starting for" in ended.stderr
     assert "trying once more" not in ended.stderr
@@ -203,7 +212,7 @@ sys.exit(main(["ingest", "note.txt", "--collection", "mine"]))
 def test_ctrl_c_while_ray_starts_ends_after_that_step_and_leaves_nothing_behind(tmp_path: Path):
     (tmp_path / "note.txt").write_text("a note", encoding="utf-8")
     command = heeding_interrupts(sys.executable, "-c", INTERRUPTED)
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS_AFTER_S, check=False)
     assert "stopping once this step" in ended.stderr
     assert ended.stderr.splitlines()[-1] == "vrag: interrupted"
     assert ended.returncode == 128 + signal.SIGINT
@@ -233,7 +242,12 @@ sys.exit(main(["ingest", "note.txt", "--collection", "mine"]))
 def test_sigterm_ends_an_ingest_with_one_line_that_says_what_is_committed(tmp_path: Path):
     (tmp_path / "note.txt").write_text("a note", encoding="utf-8")
     ended = subprocess.run(
-        [sys.executable, "-c", TERMINATED], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", TERMINATED],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER_S,
+        check=False,
     )
     assert ended.returncode == 128 + signal.SIGTERM
     assert ended.stderr.splitlines()[-1] == (

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import material
+from tests.support.patience import HANGS_AFTER_S
 
 VRAG = [sys.executable, "-m", "vrag_ray.cli"]
 TIMEOUT_S = 240
@@ -148,7 +149,7 @@ def server(collection: str) -> Iterator[str]:
         line = process.stdout.readline()
         yield json.loads(line)["url"]
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=HANGS_AFTER_S) == 0
         assert process.stdout.read() == ""
     finally:
         if process.poll() is None:

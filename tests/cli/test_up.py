@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from tests.support import material
 from tests.support.ingest_material import settings_for
 from tests.support.openai_stub import images_of, openai_stub
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.signals import heeding_interrupts
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.events import AnswerEvent
@@ -98,7 +99,7 @@ def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_
             assert process.wait(TIMEOUT_S) == 0
             assert process.stderr is not None
             assert "Traceback" not in process.stderr.read()
-    assert psutil.wait_procs(started, timeout=30)[1] == []
+    assert psutil.wait_procs(started, timeout=HANGS_AFTER_S)[1] == []
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.cli.main import COMMANDS, main
 
 
@@ -104,7 +105,7 @@ def test_a_misspelt_setting_is_named_with_its_file(capsys, tmp_path: Path, comma
 
 def test_debug_shows_where_an_error_comes_from(tmp_path: Path):
     command = [sys.executable, "-m", "vrag_ray.cli", "--debug", "documents", "-c", str(tmp_path / "none")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S, check=False)
     assert done.returncode == 1
     assert "Traceback" in done.stderr
 
@@ -112,5 +113,7 @@ def test_debug_shows_where_an_error_comes_from(tmp_path: Path):
 def test_help_loads_no_heavy_package():
     heavy = {"ray", "torch", "lance", "faiss", "onnxruntime", "transformers", "pymupdf", "fastapi"}
     program = "import sys; from vrag_ray.cli.main import main; main(['--help']); print(*sys.modules, file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=HANGS_AFTER_S, check=True
+    )
     assert not heavy & set(done.stderr.split())

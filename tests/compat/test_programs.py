@@ -17,6 +17,7 @@ from PIL import Image, ImageChops
 
 from tests.support.openai_stub import images_of
 from tests.support.paths import ROOT
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.stubbed_service import GRAPH, QUESTION, SCRIPT, StubbedService, sizes
 from vrag_ray import VRAG, VimRAG
 from vrag_ray.agent.events import ContentEvent
@@ -244,7 +245,7 @@ def test_leaving_a_programs_run_early_ends_it(stubbed_service: StubbedService) -
         if isinstance(event, ContentEvent):
             break
     steps.close()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANGS_AFTER_S
     while stubbed_service.stub.left == left and time.monotonic() < deadline:
         time.sleep(0.01)
     assert stubbed_service.stub.left == left + 1
@@ -257,7 +258,7 @@ def test_legacy_search_gives_urls_of_what_it_says(stubbed_service: StubbedServic
     records = {record["uid"]: record for result in reply["results"] for record in result["data"]}.values()
     assert {record["type"] for record in records} == {"image", "video", "text"}
     for record in records:
-        data = httpx.get(record["file_path"], timeout=60).content
+        data = httpx.get(record["file_path"], timeout=HANGS_AFTER_S).content
         if record["type"] == "image":
             Image.open(io.BytesIO(data)).verify()
         elif record["type"] == "video":

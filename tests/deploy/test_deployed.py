@@ -19,6 +19,7 @@ from tests.deploy.pods import pod_templates
 from tests.deploy.rendering import only
 from tests.deploy.serve_configs import application, environment, serve_config
 from tests.support.paths import ROOT
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import plant
 
 WAIT_S = 180.0
@@ -76,7 +77,7 @@ def test_the_service_runs_on_its_workers_and_asks_for_the_key_that_only_the_node
         while state()[0] != "RUNNING":
             assert time.monotonic() < deadline, state()
             time.sleep(0.5)
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=HANGS_AFTER_S) as http:
             assert http.get("/-/healthz").status_code == 200
             while http.get("/readyz").status_code != 200:
                 assert time.monotonic() < deadline, http.get("/readyz").text
@@ -85,7 +86,7 @@ def test_the_service_runs_on_its_workers_and_asks_for_the_key_that_only_the_node
             found = http.post("/v1/search", json={"query": "harbour"}, headers={"authorization": f"Bearer {KEY}"})
         _, placed = state()
         nodes.stdin.close()
-        nodes.wait(timeout=90)
+        nodes.wait(timeout=HANGS_AFTER_S)
     assert refused.status_code == 401
     assert found.json()["shards_ok"] == found.json()["shards_total"] == 4
     wanted = {one["name"]: one["autoscaling_config"]["min_replicas"] for one in application(config)["deployments"]}

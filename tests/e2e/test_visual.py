@@ -16,6 +16,7 @@ import pytest
 import yaml
 from PIL import Image
 
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.pictures import noise_png
 from tests.support.tiny_embedders import tiny_colqwen2, tiny_qwen3_vl_embedding, tiny_siglip2
 from vrag_ray.client.http import Client
@@ -72,7 +73,7 @@ def client(ingested: str, home: Path) -> Iterator[Client]:
     settings = load_settings(home / "config.yaml").model_copy(update={"collection": str(home / "collection")})
     # Another folder, as a service has: a collection knows the models of its spaces.
     running = start_serving(settings.model_copy(update={"spaces": {}}), 0)
-    with Client(running.base_url, timeout_s=120) as client:
+    with Client(running.base_url, timeout_s=HANGS_AFTER_S) as client:
         yield client
     running.stop()
 
@@ -128,6 +129,6 @@ def test_the_heat_map_of_a_question_tints_the_page(client: Client) -> None:
 
 
 def test_a_mode_that_is_none_is_told_with_those_there_are(client: Client) -> None:
-    reply = httpx.post(f"{client.base_url}/v1/search", json={"query": "x", "mode": "nothing"}, timeout=60)
+    reply = httpx.post(f"{client.base_url}/v1/search", json={"query": "x", "mode": "nothing"}, timeout=HANGS_AFTER_S)
     assert (reply.status_code, reply.json()["error"]["param"]) == (422, "mode")
     assert "hybrid, lexical, text, late, look, visual" in reply.json()["error"]["message"]

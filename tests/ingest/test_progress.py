@@ -12,6 +12,7 @@ import pytest
 import ray
 
 from tests.support.ingest_material import make_pdf, settings_for
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.ingest import Progress, ingest
 from vrag_ray.ingest import progress as progress_module
 from vrag_ray.ingest.progress import INGEST_STAGES, SharedBoard, ingest_progress, reporting
@@ -45,7 +46,7 @@ def test_progress_goes_on_with_what_a_late_board_said_last(
             several.set()
 
     with reporting(stopped_board.read, lambda counts, s: ingest_progress(counts, 0, 1, s), on_progress):
-        assert several.wait(20)
+        assert several.wait(HANGS_AFTER_S)
     assert {progress.total_pages for progress in told} == {5}
 
 

@@ -17,6 +17,7 @@ from mcp import Client
 
 from tests.support.http_gateway import http
 from tests.support.mcp_processes import listening, open_door, stdio, text_of
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.sse_client import events_of
 from tests.support.stand_in import StandIn
 from vrag_ray.cli.main import main
@@ -80,8 +81,8 @@ async def test_stray_text_on_standard_output_does_not_break_the_framing(gateway:
     for sent in (HELLO, {"jsonrpc": "2.0", "method": "notifications/initialized"}, SEARCH):
         process.stdin.write(json.dumps(sent).encode() + b"\n")
         if "id" in sent:
-            messages.append(json.loads(await asyncio.wait_for(process.stdout.readline(), 60)))
-    rest, noise = await asyncio.wait_for(process.communicate(b""), 30)
+            messages.append(json.loads(await asyncio.wait_for(process.stdout.readline(), HANGS_AFTER_S)))
+    rest, noise = await asyncio.wait_for(process.communicate(b""), HANGS_AFTER_S)
     assert [message["id"] for message in messages] == [1, 2]
     assert not messages[1]["result"]["isError"]
     assert rest == b""
@@ -97,9 +98,9 @@ async def test_ctrl_c_ends_a_server_whose_input_stays_open():
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(json.dumps(HELLO).encode() + b"\n")
-    await asyncio.wait_for(process.stdout.readline(), 60)
+    await asyncio.wait_for(process.stdout.readline(), HANGS_AFTER_S)
     process.send_signal(signal.SIGINT)
-    assert await asyncio.wait_for(process.wait(), 10) == -signal.SIGINT
+    assert await asyncio.wait_for(process.wait(), HANGS_AFTER_S) == -signal.SIGINT
 
 
 async def test_a_gateway_that_is_down_is_a_tool_error_and_works_again_when_it_is_back(gateway: httpx.AsyncClient):
@@ -190,7 +191,7 @@ async def test_the_key_of_the_environment_opens_a_guarded_gateway_and_its_lack_i
 
 async def test_http_without_keys_answers_no_foreign_host_and_no_page_of_another_origin(gateway: httpx.AsyncClient):
     with listening(str(gateway.base_url)) as address:
-        async with httpx.AsyncClient(headers=JSON, timeout=30) as browser:
+        async with httpx.AsyncClient(headers=JSON, timeout=HANGS_AFTER_S) as browser:
             assert (await browser.post(address, json=HELLO)).status_code == 200
             rebound = await browser.post(address, json=HELLO, headers={"host": "evil.example:8765"})
             assert rebound.status_code == 403
@@ -201,7 +202,7 @@ async def test_http_without_keys_answers_no_foreign_host_and_no_page_of_another_
 async def test_http_with_keys_may_face_the_network_and_answers_only_their_bearers(gateway: httpx.AsyncClient):
     with listening(str(gateway.base_url), "--host", "0.0.0.0", VRAG_API_KEYS="one,two") as address:
         local = address.replace("0.0.0.0", "127.0.0.1")
-        async with httpx.AsyncClient(headers=JSON, timeout=30) as client:
+        async with httpx.AsyncClient(headers=JSON, timeout=HANGS_AFTER_S) as client:
             assert (await client.post(local, json=HELLO)).status_code == 401
             wrong = await client.post(local, json=HELLO, headers={"authorization": "Bearer three"})
             assert wrong.status_code == 401

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from tests.support.paths import ROOT
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import plant
 from vrag_ray.config import Settings
 from vrag_ray.serving.app import build
@@ -64,7 +65,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield Cluster(process.stdout.readline().strip(), folder, process)
         assert process.stdin is not None
         process.stdin.close()
-        process.wait(timeout=60)
+        process.wait(timeout=HANGS_AFTER_S)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.cli.commands.ui import launch_of
 
 SCREENSHOTS = "VRAG_SCREENSHOTS"
@@ -43,11 +44,11 @@ def app_server(gateway_url: str, log: Path) -> Iterator[str]:
             yield launch.address
         finally:
             child.terminate()
-            child.wait(20)
+            child.wait(HANGS_AFTER_S)
 
 
 def _wait_until_up(address: str, child: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANGS_AFTER_S
     while time.monotonic() < deadline:
         assert child.poll() is None, log.read_text()
         try:

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.patience import HANGS_AFTER_S
+
 BIN = Path(sys.executable).parent
 
 
@@ -67,7 +69,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _wait_for_jobs(agent: int, process: psutil.Popen, log: Path) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + HANGS_AFTER_S
     while time.monotonic() < deadline and process.poll() is None:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{agent}/api/local_raylet_healthz", timeout=5):

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import httpx
 
+from tests.support.patience import HANGS_AFTER_S
+
 
 @dataclass
 class Load:
@@ -67,4 +69,4 @@ def constant_searches(base_url: str, query: str, clients: int = 4) -> Iterator[L
     finally:
         load._over.set()
         for thread in threads:
-            thread.join(timeout=60)
+            thread.join(timeout=HANGS_AFTER_S)

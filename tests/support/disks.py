@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import resource
 import shutil
@@ -90,7 +91,12 @@ def _works(prefix: tuple[str, ...]) -> bool:
 
 @contextmanager
 def few_files(left: int) -> Iterator[None]:
-    """This process may open only ``left`` files more while the block runs."""
+    """This process may open only ``left`` files more while the block runs.
+
+    Nothing is collected meanwhile: an older object that closes its file would leave room that the block has not made.
+    """
+    gc.collect()
+    gc.disable()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     highest = max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 2, hard))
@@ -106,3 +112,4 @@ def few_files(left: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for handle in taken:
             os.close(handle)
+        gc.enable()

@@ -9,6 +9,7 @@ from pathlib import Path
 import httpx
 import uvicorn
 
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.stand_in import StandIn
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.http.gateway import create_api
@@ -28,6 +29,6 @@ async def http(
     # startup and shutdown themselves: `serve` looks for its end only every 100 ms.
     await server.startup()
     port = server.servers[0].sockets[0].getsockname()[1]
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=HANGS_AFTER_S) as client:
         yield client
     await server.shutdown()

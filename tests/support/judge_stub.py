@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.loopback import QuietHandler, loopback_server
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.training.rewards.judge import Judge
 
@@ -54,7 +55,7 @@ def judge_stub(respond: Callable[[Body, int], Said | str]) -> Iterator[JudgeStub
             said = respond(body, number)
             said = Said(said) if isinstance(said, str) else said
             if said.hold is not None:
-                said.hold.wait(30)
+                said.hold.wait(HANGS_AFTER_S)
             with lock:
                 stub.busy -= 1
             message = {"role": "assistant", "content": said.text}

@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from mcp import Client, StdioServerParameters
 from mcp.types import CallToolResult, TextContent
 
+from tests.support.patience import HANGS_AFTER_S
+
 COMMAND = ["-m", "vrag_ray.cli", "mcp"]
 
 
@@ -33,7 +35,7 @@ def listening(url: str, *options: str, **env: str) -> Iterator[str]:
         assert found, "the server did not start"
         yield found[1]
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
+        assert process.wait(timeout=HANGS_AFTER_S) == 0
         assert process.stdout.read() == ""
     finally:
         if process.poll() is None:

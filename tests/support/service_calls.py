@@ -6,6 +6,8 @@ import time
 
 import httpx
 
+from tests.support.patience import HANGS_AFTER_S
+
 
 def upload(
     http: httpx.Client, files: dict[str, bytes], *, params: dict[str, str] | None = None, **form: str
@@ -13,7 +15,7 @@ def upload(
     """Upload and wait for the end of the job."""
     reply = http.post("/v1/documents", files=[("files", item) for item in files.items()], data=form, params=params)
     assert reply.status_code == 202
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + HANGS_AFTER_S
     while time.monotonic() < deadline:
         job = http.get(reply.headers["location"]).json()
         if job["state"] in ("done", "failed"):

@@ -13,6 +13,7 @@ from pathlib import Path
 import uvicorn
 from PIL import Image, ImageDraw
 
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.stand_in import DOC_ID, StandIn
 from tests.support.ui_stories import story
 from vrag_ray.agent.chat import QuestionPicture
@@ -151,12 +152,12 @@ def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[To
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    assert up.wait(20)
+    assert up.wait(HANGS_AFTER_S)
     try:
         yield told[0]
     finally:
         down.set()
-        assert closed.wait(20)
+        assert closed.wait(HANGS_AFTER_S)
         stage.go.set()
         thread.join(20)
 

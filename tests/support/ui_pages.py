@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamlit.testing.v1 import AppTest
 
 from tests.support.paths import ROOT
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.ui_gateway import Told
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest
@@ -15,7 +16,7 @@ RUN = "run-0001"
 
 def opened_page(**query: str) -> AppTest:
     """The ask page, at an address with ``query``."""
-    app = AppTest.from_file(APP, default_timeout=120)
+    app = AppTest.from_file(APP, default_timeout=HANGS_AFTER_S)
     for name, value in query.items():
         app.query_params[name] = value
     app.run()

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.patience import HANGS_AFTER_S
 
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE", "vrag_ray", "ui", "benchmarks", "tests", "tools", "jobs")
 HEAVY = ("torch", "vllm", "transformers")
@@ -59,7 +60,7 @@ def run_without_torch(installed: Path, *command: str) -> str:
         cwd=blocked,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HANGS_AFTER_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

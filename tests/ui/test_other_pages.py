@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.ui_gateway import Told
 from tests.support.ui_pages import finished, texts
 from tests.support.ui_stories import DOC
@@ -14,7 +15,7 @@ from vrag_ray.client.schemas import Feedback, FileProblem, IngestJob, JobState, 
 
 
 def page(name: str) -> AppTest:
-    app = AppTest.from_string(f"from ui import {name}\n{name}.page()", default_timeout=60)
+    app = AppTest.from_string(f"from ui import {name}\n{name}.page()", default_timeout=HANGS_AFTER_S)
     app.run()
     assert not app.exception
     return app
@@ -47,7 +48,7 @@ def test_the_library_shows_fills_and_empties_the_collection_that_is_chosen(told:
     assert len(told.backend.submitted) == 1
     assert told.backend.collections == [("papers",), ("slides",), ("slides",)]
     script = "from ui import gateway, library\nlibrary._confirm(gateway.documents('slides')[0][0], 'slides')"
-    dialog = AppTest.from_string(script, default_timeout=60).run()
+    dialog = AppTest.from_string(script, default_timeout=HANGS_AFTER_S).run()
     dialog.button(key="confirm-delete").click().run()
     assert not dialog.exception
     # Emptied, and listed anew.
@@ -68,7 +69,7 @@ def test_the_library_shows_fills_and_empties_the_collection_that_is_chosen(told:
 def test_the_state_of_an_upload_is_shown_with_every_problem(told: Told, job: IngestJob, said: str):
     script = "from ui import library\nfrom vrag_ray.client.schemas import IngestJob\n"
     script += f"library._job(IngestJob.model_validate_json({job.model_dump_json()!r}), ['a.pdf', 'b.pdf'])"
-    app = AppTest.from_string(script, default_timeout=60).run()
+    app = AppTest.from_string(script, default_timeout=HANGS_AFTER_S).run()
     assert not app.exception
     assert said in texts(app)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 import time
@@ -18,6 +19,12 @@ from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from ray.serve import Application
+
+logger = logging.getLogger(__name__)
+READY_WITHIN_S = 600.0
+"""A busy machine takes minutes for what takes ten seconds otherwise; a part that cannot start is told at once."""
+MODEL_READY_WITHIN_S = 1800.0
+NOTICE_EVERY_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +50,14 @@ def start_serving(
     settings: Settings,
     port: int | None = None,
     *,
-    ready_timeout_s: float = 120.0,
+    ready_timeout_s: float | None = None,
     temp_dir: Path | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> LocalService:
-    """Serve ``settings.collection`` and wait until it is ready. ``port`` 0 takes a free one. ``on_line`` is called with
-    what runs on which device before it does; None: that is logged.
+    """Serve ``settings.collection`` and wait until it is ready, ``ready_timeout_s`` at most (None: long enough).
+
+    ``port`` 0 takes a free one. ``on_line`` is called with what runs on which device before it does; None: that is
+    logged.
 
     Uses the Ray that this process is connected to, else starts one for this machine alone. Raises VragError when
     the port is taken, the settings cannot be served, or a part is not ready in time (it says which and why).
@@ -59,6 +68,8 @@ def start_serving(
     from vrag_ray.serving.app import absolute_settings, application, with_endpoint_key
     from vrag_ray.serving.placement import served_placement
 
+    if ready_timeout_s is None:
+        ready_timeout_s = MODEL_READY_WITHIN_S if settings.vllm is not None else READY_WITHIN_S
     # Before a cluster is started for settings that cannot be served.
     settings = ready_settings(with_endpoint_key(settings))
     host = settings.serving.host
@@ -109,13 +120,16 @@ def _deploy(application: Application) -> None:
 
 
 def _wait_running(timeout_s: float) -> None:
-    """Until every part runs, or for ``timeout_s``. Raises VragError where one did not start."""
+    """Until every part runs, or for ``timeout_s``. Raises VragError where one did not start.
+
+    While it takes long, a warning says which parts are still missing.
+    """
     from ray import serve
 
     from vrag_ray.serving.app import APP_NAME
 
-    deadline = time.monotonic() + timeout_s
-    while time.monotonic() < deadline:
+    began = noticed = time.monotonic()
+    while time.monotonic() < began + timeout_s:
         with signals_held():
             status = serve.status().applications.get(APP_NAME)
         if status is not None and status.status == "RUNNING":
@@ -124,6 +138,11 @@ def _wait_running(timeout_s: float) -> None:
             parts = status.deployments
             reasons = [f"{name}: {_last_line(one.message)}" for name, one in parts.items() if one.status != "HEALTHY"]
             raise VragError(f"the service cannot start: {'; '.join(reasons) or status.message}")
+        if time.monotonic() > noticed + NOTICE_EVERY_S:
+            noticed = time.monotonic()
+            parts = status.deployments if status is not None else {}
+            missing = ", ".join(name for name, part in parts.items() if part.status != "HEALTHY") or "Serve"
+            logger.warning("the service has been starting for %.0f s; not there yet: %s", noticed - began, missing)
         time.sleep(0.1)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from benchmarks.card import runner
 from benchmarks.card.runner import FORK_REFUSED, Part, Row, Setup, Table, run_parts
+from tests.support.patience import HANGS_AFTER_S
 
 BEFORE = Row("before", 1.0, "s")
 
@@ -34,7 +35,7 @@ def hangs(setup: Setup) -> Iterator[Row]:
 
 
 def _written(setup: Setup) -> bool:
-    until = time.monotonic() + 20
+    until = time.monotonic() + HANGS_AFTER_S
     while time.monotonic() < until:
         file = setup.out / "gpu.json"
         if file.exists() and '"part": "hangs"' in file.read_text():

@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.documents import decoded, text_pdf
 from tests.support.hostile_files import giant_png, nested_forms_pdf
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.processes import children_called
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodeError, KilledError, KillReason, WorkItem
@@ -168,7 +169,7 @@ def test_the_child_ends_with_its_parent(good):
         orphan = psutil.Process(int(parent.stdout))
     except psutil.NoSuchProcess:
         return
-    orphan.wait(timeout=30)
+    orphan.wait(timeout=HANGS_AFTER_S)
 
 
 def test_a_relative_path_is_the_parents(good, monkeypatch):

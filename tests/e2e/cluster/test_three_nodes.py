@@ -22,6 +22,7 @@ import yaml
 from tests.support.constant_load import constant_searches
 from tests.support.openai_stub import Body, openai_stub
 from tests.support.paths import ROOT
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import plant
 from vrag_ray.agent.events import EVENT, ErrorEvent, Event
 from vrag_ray.agent.record import RunRecord
@@ -112,11 +113,11 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
         running.until_ready()
         yield running
         process.stdin.close()
-        process.wait(timeout=90)
+        process.wait(timeout=HANGS_AFTER_S)
 
 
 def ask(url: str, question: str) -> RunRecord:
-    with httpx.Client(base_url=url, timeout=60) as http:
+    with httpx.Client(base_url=url, timeout=HANGS_AFTER_S) as http:
         run = http.post("/v1/runs", json={"question": question, "agent": "extractive"})
         assert run.status_code == 200, run.text
         return RunRecord.model_validate_json(http.get(f"/v1/runs/{run.headers['x-run-id']}").text)
@@ -126,7 +127,7 @@ def test_every_part_has_two_replicas_and_any_of_them_knows_every_run(nodes: Node
     assert {part: len(nodes.tell(f"where {part}")) for part in PARTS} == dict.fromkeys(PARTS, 2)
     asked = [ask(nodes.url, f"Was the harbour of town {n} dredged?") for n in range(6)]
     assert all("dredged" in run.answer for run in asked)
-    with httpx.Client(base_url=nodes.url, timeout=60) as http:
+    with httpx.Client(base_url=nodes.url, timeout=HANGS_AFTER_S) as http:
         for _ in range(8):
             listed = [run["run_id"] for run in http.get("/v1/runs").json()["runs"]]
             assert set(listed) >= {run.run_id for run in asked}
@@ -174,7 +175,10 @@ def last_event(http: httpx.Client, run_id: str) -> Event:
 
 
 def test_a_node_is_killed_under_load_and_its_parts_come_back_elsewhere(nodes: Nodes):
-    with httpx.Client(base_url=nodes.url, timeout=90) as http, constant_searches(nodes.url, "harbour") as load:
+    with (
+        httpx.Client(base_url=nodes.url, timeout=HANGS_AFTER_S) as http,
+        constant_searches(nodes.url, "harbour") as load,
+    ):
         runs = [begin(http) for _ in range(12)]
         load.until_answered(50)
         together = len(set(nodes.tell("where Agent"))) == 1

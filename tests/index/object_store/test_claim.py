@@ -11,6 +11,7 @@ import pytest
 from pyarrow import fs
 
 from tests.support.object_store import Bucket
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.index.object_store import claim as module
 from vrag_ray.index.object_store.claim import ClaimedError, LostClaimError, WriterClaim
 
@@ -51,7 +52,7 @@ def test_a_claim_is_renewed_while_it_is_held(folder: str, monkeypatch: pytest.Mo
     held = WriterClaim(fs.LocalFileSystem(), folder)
     [path] = Path(folder).iterdir()
     first = path.stat().st_mtime_ns
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + HANGS_AFTER_S
     while path.stat().st_mtime_ns == first:
         assert time.monotonic() < deadline
         time.sleep(0.01)

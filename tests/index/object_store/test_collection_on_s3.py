@@ -12,6 +12,7 @@ from pyarrow import fs
 from tests.support import material
 from tests.support.ingest_material import settings_for
 from tests.support.object_store import Bucket
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.client.schemas import RunRequest, SearchRequest
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
@@ -92,7 +93,7 @@ def test_of_two_writers_at_once_one_is_refused_and_nothing_of_either_is_lost(pap
             CollectionWriter(root)
         for thread in threads:
             thread.start()
-        assert all(event.wait(60) for event in refused.values())
+        assert all(event.wait(HANGS_AFTER_S) for event in refused.values())
     for thread in threads:
         thread.join()
     assert sorted(one.title for one in Collection.open(root).documents()) == ["harbour", "notes"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import LATE, PLANTED, fill, picture_of
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
@@ -244,7 +245,7 @@ def test_a_heat_map_goes_on_while_a_newer_version_comes_into_service(
             async def published_meanwhile(leg: VectorLeg, queries: Sequence[Query]) -> object:
                 plant(tmp_path / "c", {"e": ["five"]})
                 refreshing.append(asyncio.create_task(retriever.refresh()))
-                await asyncio.wait_for(waiting.wait(), 30)
+                await asyncio.wait_for(waiting.wait(), HANGS_AFTER_S)
                 return await embedded(leg, queries)
 
             monkeypatch.setattr(Snapshot, "unused", announced)

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ingest_queue import Ingest, ended, uploaded_file
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.client.schemas import JobState
 from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.ingest_jobs.queue import JobQueue
@@ -17,7 +18,7 @@ async def test_jobs_run_one_at_a_time_report_progress_and_remove_their_files(tmp
     queue = JobQueue(tmp_path, ingest, max_waiting=9, keep=9)
     for job_id in ("a", "b", "c"):
         assert queue.submit(job_id, [uploaded_file(tmp_path, job_id)], {}).state is JobState.QUEUED
-    await asyncio.wait_for(ingest.reported.wait(), 5)
+    await asyncio.wait_for(ingest.reported.wait(), HANGS_AFTER_S)
     assert queue.job("a").done_pages == 1
     assert queue.job("b").state is JobState.QUEUED
     ingest.go.set()
@@ -47,7 +48,7 @@ async def test_a_restarted_service_goes_on_with_unfinished_jobs_and_knows_the_fi
     queue = JobQueue(tmp_path, first, max_waiting=9, keep=9)
     queue.submit("a", [uploaded_file(tmp_path, "a")], {"year": 2026})
     queue.submit("b", [uploaded_file(tmp_path, "b")], {})
-    await asyncio.wait_for(first.reported.wait(), 5)
+    await asyncio.wait_for(first.reported.wait(), HANGS_AFTER_S)
     await queue.close()
     second = Ingest()
     second.go.set()
@@ -64,7 +65,7 @@ async def test_the_queue_is_bounded_and_old_jobs_are_forgotten(tmp_path: Path):
     ingest = Ingest()
     queue = JobQueue(tmp_path, ingest, max_waiting=2, keep=3)
     queue.submit("a", [uploaded_file(tmp_path, "a")], {})
-    await asyncio.wait_for(ingest.reported.wait(), 5)
+    await asyncio.wait_for(ingest.reported.wait(), HANGS_AFTER_S)
     queue.submit("b", [uploaded_file(tmp_path, "b")], {})
     queue.submit("c", [uploaded_file(tmp_path, "c")], {})
     with pytest.raises(OverloadedError):

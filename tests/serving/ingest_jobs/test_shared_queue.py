@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.ingest_queue import Ingest, ended, uploaded_file
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.client.schemas import JobState
 from vrag_ray.index.storage.writer import BusyError
 from vrag_ray.serving.ingest_jobs import queue as queue_module
@@ -24,7 +25,7 @@ async def test_one_replica_works_and_both_know_how_far_it_is(tmp_path: Path):
     ingests = Ingest(), Ingest()
     first = replica(tmp_path, ingests[0])
     first.submit("a", [uploaded_file(tmp_path, "a")], {})
-    await asyncio.wait_for(ingests[0].reported.wait(), 5)
+    await asyncio.wait_for(ingests[0].reported.wait(), HANGS_AFTER_S)
     second = replica(tmp_path, ingests[1])
     second.submit("b", [uploaded_file(tmp_path, "b")], {})
     assert second.job("a").state is JobState.RUNNING
@@ -45,7 +46,7 @@ async def test_another_replica_goes_on_with_the_jobs_of_one_that_is_gone(tmp_pat
     left.go.set()
     for job_id in ("a", "b"):
         first.submit(job_id, [uploaded_file(tmp_path, job_id)], {})
-    await asyncio.wait_for(lost.reported.wait(), 5)
+    await asyncio.wait_for(lost.reported.wait(), HANGS_AFTER_S)
     # As a killed process: no one works there any more, and nothing is cleaned up.
     first._worker.cancel()
     first.leave()
@@ -60,7 +61,7 @@ async def test_a_job_whose_collection_is_being_written_to_waits(tmp_path: Path, 
     queue = replica(tmp_path, ingest)
     queue.submit("a", [uploaded_file(tmp_path, "a")], {})
     ingest.go.set()
-    await asyncio.wait_for(ingest.reported.wait(), 5)
+    await asyncio.wait_for(ingest.reported.wait(), HANGS_AFTER_S)
     assert queue.job("a").state is JobState.RUNNING
     ingest.faults.clear()
     assert (await ended(queue, "a")).state is JobState.DONE

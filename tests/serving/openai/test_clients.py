@@ -21,6 +21,7 @@ import pytest
 from tests.support import material
 from tests.support.openai_calls import data_url
 from tests.support.openai_stub import Body, Say, Stub, images_of, openai_stub, texts_of
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import Settings
@@ -91,7 +92,7 @@ def service(local_ray: None, stub: Stub, tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture(scope="module")
 def report(service: LocalService) -> str:
     """Id of the one document of the collection."""
-    with httpx.Client(base_url=service.base_url, timeout=60) as http:
+    with httpx.Client(base_url=service.base_url, timeout=HANGS_AFTER_S) as http:
         reply = http.post("/v1/documents", files={"files": ("harbour.pdf", material.pdf())})
         job = reply.json()
         _until(lambda: http.get(job["url"]).json()["state"] == "done", within_s=90)
@@ -100,7 +101,9 @@ def report(service: LocalService) -> str:
 
 @pytest.fixture(scope="module")
 def sdk(service: LocalService, report: str) -> Iterator[openai.OpenAI]:
-    with openai.OpenAI(base_url=f"{service.base_url}/v1", api_key="none", max_retries=0, timeout=60) as client:
+    with openai.OpenAI(
+        base_url=f"{service.base_url}/v1", api_key="none", max_retries=0, timeout=HANGS_AFTER_S
+    ) as client:
         yield client
 
 
@@ -284,13 +287,13 @@ def test_curl_shows_words_while_the_model_still_speaks(service: LocalService, st
 def test_curl_reads_an_agents_chat_and_a_run_to_their_ends(service: LocalService, report: str):
     body = {"model": "extractive", "stream": True, "messages": _user(QUESTION)}
     with _curl(f"{service.base_url}/v1/chat/completions", body) as curl:
-        text, _ = curl.communicate(timeout=60)
+        text, _ = curl.communicate(timeout=HANGS_AFTER_S)
     assert curl.returncode == 0
     blocks = [block for block in text.split("\n\n") if block.startswith("data: ")]
     assert blocks[-1] == "data: [DONE]"
     assert "4.7 million" in blocks[-3]
     with _curl(f"{service.base_url}/v1/runs", {"question": QUESTION}) as curl:
-        text, _ = curl.communicate(timeout=60)
+        text, _ = curl.communicate(timeout=HANGS_AFTER_S)
     assert curl.returncode == 0
     kinds = [line.removeprefix("event: ") for line in text.splitlines() if line.startswith("event: ")]
     assert kinds[0] == "start"

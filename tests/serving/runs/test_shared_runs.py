@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.stand_in import ScriptedRun
 from vrag_ray.agent.events import EVENT, ErrorEvent, RunStatus
 from vrag_ray.agent.record import RunRecord
@@ -106,7 +107,7 @@ async def test_the_run_of_a_replica_that_is_gone_is_closed_for_its_readers(tmp_p
     reader = asyncio.create_task(other.seen(ID))
     await other.until(ID, 3)
     owner.close()
-    assert (await asyncio.wait_for(reader, 5))[-1] == (4, "error")
+    assert (await asyncio.wait_for(reader, HANGS_AFTER_S))[-1] == (4, "error")
     record = RunRecord.model_validate_json(other.fetch(ID).body)
     end = EVENT.validate_python(record.events[-1])
     assert isinstance(end, ErrorEvent) and end.terminal and "ask again" in end.message

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from tests.support import material
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.service_calls import upload
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
@@ -44,7 +45,7 @@ def http(service: LocalService) -> Iterator[httpx.Client]:
             assert SECRET_FOLDER not in text
             assert "Traceback" not in text
 
-    with httpx.Client(base_url=service.base_url, timeout=120, event_hooks={"response": [inspect]}) as client:
+    with httpx.Client(base_url=service.base_url, timeout=HANGS_AFTER_S, event_hooks={"response": [inspect]}) as client:
         yield client
 
 

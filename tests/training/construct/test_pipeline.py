@@ -22,6 +22,7 @@ from tests.support.evidence_stub import evidence_stub
 from tests.support.judge_stub import JudgeStub, case_of, judge_stub
 from tests.support.openai_stub import Body, Say, Stub, openai_stub, texts_of
 from tests.support.paths import ROOT
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.train_double import TrainDouble
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.cli.main import make_app
@@ -64,7 +65,7 @@ class Minds:
         if uid == "outage" and self.refuses:
             return Say(status=401)
         if self.held is not None and uid == "held":
-            self.held.wait(60)
+            self.held.wait(HANGS_AFTER_S)
         if self.together is not None:
             self.together.wait()
         if uid == "careless" and self.asked[uid, PLANNER] == 1:
@@ -148,7 +149,7 @@ def test_what_is_kept_is_well_formed_and_judged_right_and_nothing_is_asked_twice
 
 def test_runs_are_under_way_at_once_in_one_actor(tmp_path: Path) -> None:
     # Each first turn waits for those of three other runs: one after the other would never end.
-    minds = Minds(together=threading.Barrier(4, timeout=60))
+    minds = Minds(together=threading.Barrier(4, timeout=HANGS_AFTER_S))
     with scene(tmp_path, minds, concurrency=4, scorer="exact_match", judge=None) as at:
         report, _ = at.run("a", "b", "c", "d")
         assert (report.kept, report.failed, at.judge.requests) == (4, {}, [])
@@ -173,7 +174,7 @@ def test_killed_and_started_again_it_asks_nothing_of_what_was_finished(tmp_path:
         assert driver.stdout is not None
         finished = {driver.stdout.readline().strip() for _ in range(3)}
         driver.send_signal(signal.SIGKILL)
-        driver.wait(timeout=60)
+        driver.wait(timeout=HANGS_AFTER_S)
         held.set()
         assert finished == {"one", "two", "three"}
         before = Counter(at.minds.asked)
@@ -203,7 +204,9 @@ def test_the_job_constructs_and_exports_what_vrag_train_sft_reads(
         path.write_text(yaml.safe_dump(at.config.model_dump(mode="json")))
         command = [sys.executable, "jobs/construct.py", "--config", str(path), "--export", str(tmp_path / "sft")]
         environment = os.environ | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=HANGS_AFTER_S, env=environment, check=False
+        )
     assert done.returncode == 0, done.stderr
     assert "right: kept" in done.stdout and "wrong: judged wrong" in done.stdout
     assert "1 conversations, 2 pictures" in done.stdout

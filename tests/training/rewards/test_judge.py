@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.judge_stub import Body, Said, case_of, compares, endpoint, judge_numbers, judge_stub
 from tests.support.object_store import Bucket
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.training.rewards.judge import Judge, JudgeCounts, MalformedVerdictError, verdict_in
 from vrag_ray.training.rewards.judge_endpoint import JudgeError
@@ -159,7 +160,7 @@ def test_the_same_answer_given_many_times_at_once_is_judged_once() -> None:
 
 
 def test_no_more_than_so_many_are_on_the_wire_at_once() -> None:
-    pair = threading.Barrier(2, timeout=10)
+    pair = threading.Barrier(2, timeout=HANGS_AFTER_S)
 
     def spec(body: Body, _: int) -> str:
         # Nobody is answered alone: with fewer than two at once this would time out.
@@ -230,7 +231,7 @@ def test_processes_share_one_cache(tmp_path: Path) -> None:
     with judge_stub(compares) as stub:
         with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
             jobs = [pool.submit(judge_numbers, stub.base_url, str(tmp_path), 30) for _ in range(2)]
-            both = [job.result(timeout=120) for job in jobs]
+            both = [job.result(timeout=HANGS_AFTER_S) for job in jobs]
         assert both == [[number % 2 == 0 for number in range(30)]] * 2
         asked = len(stub.requests)
         assert judge_numbers(stub.base_url, str(tmp_path), 30) == both[0]

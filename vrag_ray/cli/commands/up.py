@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from vrag_ray.serving.local import LocalService
     from vrag_ray.types import MetaValue
 
-MODEL_LOADS_WITHIN_S = 1800.0
 CPU_CONTEXT = 12_288
 """Tokens of prompt and reply that a model on the CPU is given: a longer prompt takes minutes to read."""
 INTERFACE_STARTS_WITHIN_S = 60.0
@@ -213,12 +212,7 @@ def serving(settings: Settings, port: int | None) -> Iterator[LocalService]:
             port = 0
     if settings.vllm is not None:
         say(f"loading {settings.vllm.model}")
-    service = start_serving(
-        settings,
-        port,
-        ready_timeout_s=MODEL_LOADS_WITHIN_S if settings.vllm is not None else 120.0,
-        on_line=say,
-    )
+    service = start_serving(settings, port, on_line=say)
     try:
         yield service
     finally:
