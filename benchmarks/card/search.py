@@ -7,7 +7,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from benchmarks.card.models import wait
 from benchmarks.card.runner import Row, Setup
 from vrag_ray.config import Engine, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding
+from vrag_ray.index.shards.max_sim import MaxSimScan
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -30,20 +31,13 @@ BLOCK = 65_536
 SENTENCE = "the harbour took more shore power in the second quarter than in the year before"
 
 
-class Scan(Protocol):
-    """The scores [queries, pages] of every page, in half precision."""
-
-    def scores(self, queries: Sequence[Floats]) -> Floats: ...
-
-
 def max_sim(setup: Setup) -> Iterator[Row]:
     """Late interaction over pages of 768 vectors of 128 dimensions, as ColQwen2 makes them."""
     pages, each, dim = (60, 16, 32) if setup.tiny else (10_000, 768, 128)
     vectors = _unit_vectors(pages * each, dim, setup.device)
     bounds = np.arange(pages + 1, dtype=np.int64) * each
-    scan = _scan(vectors, bounds, dim, setup.device)
-    by = type(scan).__module__
-    yield Row("vectors", vectors.nbytes / 1e9, "GB", remark=f"{pages:,} pages of {each} x {dim}; on the card by {by}")
+    scan = MaxSimScan(vectors, bounds, dim, binary=False, device=setup.device)
+    yield Row("vectors", vectors.nbytes / 1e9, "GB", remark=f"{pages:,} pages of {each} x {dim}")
     chance = np.random.default_rng(1)
     for count in (1, 4) if setup.tiny else (1, 16):
         queries = [_near(vectors, chance, QUERY_VECTORS, bounds) for _ in range(count)]
@@ -172,41 +166,6 @@ def _best(scores: Floats, error: float, query: int, own: Callable[[int, int], fl
     # Main memory's scan is rounded too.
     numbers = np.flatnonzero(scores >= worst - 2 * max(error, 1e-4)).tolist()
     return sorted(numbers, key=lambda number: (-own(query, number), number))[:K]
-
-
-def _scan(vectors: NDArray[np.float16], bounds: NDArray[np.int64], dim: int, device: str) -> Scan:
-    """The product's MaxSim by torch."""
-    if importlib.util.find_spec("vrag_ray.index.shards.max_sim") is not None:
-        module = importlib.import_module("vrag_ray.index.shards.max_sim")
-        scan: Scan = module.MaxSimScan(vectors, bounds, dim, binary=False, device=device)
-        return scan
-    return TorchScan(vectors, bounds, device)
-
-
-class TorchScan:
-    """MaxSim over pages of equally many vectors, block by block."""
-
-    def __init__(self, vectors: NDArray[np.float16], bounds: NDArray[np.int64], device: str) -> None:
-        import torch
-
-        each = int(bounds[1] - bounds[0])
-        self._pages = torch.from_numpy(vectors).to(device).view(-1, each, vectors.shape[1])
-
-    def scores(self, queries: Sequence[Floats]) -> Floats:
-        import torch
-
-        with torch.inference_mode():
-            together = torch.from_numpy(np.stack(queries)).to(self._pages)
-            blocks = (self._pages[start : start + 256] for start in range(0, len(self._pages), 256))
-            parts = [self._scored(block, together) for block in blocks]
-            found: Floats = torch.cat(parts, dim=1).cpu().numpy()
-        return found
-
-    @staticmethod
-    def _scored(pages: torch.Tensor, queries: torch.Tensor) -> torch.Tensor:
-        """[queries, pages]."""
-        products = pages @ queries.reshape(-1, queries.shape[2]).T
-        return products.amax(dim=1).float().view(len(pages), len(queries), -1).mean(dim=2).T
 
 
 def _unit_vectors(count: int, dim: int, device: str) -> NDArray[np.float16]:
