@@ -71,13 +71,14 @@ def sidebar(agents: tuple[str, ...], first: str, collections: tuple[str, ...]) -
         with_model = agent != AGENTS[0]
         if not any(name in known for name in AGENTS[1:]):
             st.caption("No language model is configured on this server: answers are quotes, chosen by rules.")
-        thinking = st.selectbox(
-            "Thinking",
-            list(THINKING),
-            key="thinking",
-            disabled=not with_model,
-            help="The model's own thinking phase. Not every model can switch it.",
-        )
+        thinking = UNSET
+        if with_model:
+            thinking = st.selectbox(
+                "Thinking",
+                list(THINKING),
+                key="thinking",
+                help="The model's own thinking phase. Not every model can switch it.",
+            )
         # Empty is the server's own: an agent that was trained to look at one result is not to be shown three.
         max_steps = st.number_input("Steps at most", 2, 40, None, key="max_steps", placeholder=UNSET)
         top_k = st.number_input("Results of a search", 1, 10, None, key="top_k", placeholder=UNSET)
@@ -89,7 +90,7 @@ def sidebar(agents: tuple[str, ...], first: str, collections: tuple[str, ...]) -
         agent=agent,
         max_steps=max_steps,
         top_k=top_k,
-        thinking=THINKING[thinking] if with_model else None,
+        thinking=THINKING[thinking],
         doc_ids=chosen,
         kinds=tuple(KINDS[kind] for kind in kinds),
         collections=asked,

@@ -98,7 +98,7 @@ def test_the_deadline_ends_a_run_that_waits(through: Through) -> None:
 @EITHER_WAY
 def test_the_deadline_is_read_from_the_clock_that_was_given(through: Through) -> None:
     policy = Script(SEARCH, KEEP, ANSWER)
-    run = Run("r1", "q?", policy=policy, source=library(), config=AgentConfig(), clock=ticking(20.0))
+    run = Run("r1", "q?", policy=policy, source=library(), config=AgentConfig(deadline_s=60), clock=ticking(20.0))
     asyncio.run(through(run))
     assert run.record().status is RunStatus.DEADLINE
     assert run.record().timings.total >= 60.0

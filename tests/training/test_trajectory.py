@@ -46,7 +46,8 @@ def test_a_search_and_what_is_memorised_of_it_are_one_segment():
 
 
 def test_a_crop_belongs_to_the_search_that_it_looks_closer_at():
-    assert nodes(SALES, CLOSER, CLOSER, KEEP, ANSWER) == ("sales", "sales", "sales", "sales", "answer")
+    closer_still = CLOSER.model_copy(update={"bbox": (10, 10, 100, 100)})
+    assert nodes(SALES, CLOSER, closer_still, KEEP, ANSWER) == ("sales", "sales", "sales", "sales", "answer")
 
 
 def test_a_refused_reply_is_a_segment_of_its_own():

@@ -46,7 +46,7 @@ def test_a_model_from_a_folder_answers_after_one_command(save: Callable[[Path], 
     assert isinstance(events[-1], AnswerEvent)
     # Random weights say nothing sensible, but nothing that is no call: what is refused is only what was cut off.
     corrections = [event.message for event in events if isinstance(event, CorrectionEvent)]
-    assert all("cut off" in message for message in corrections)
+    assert all("cut off" in message for message in corrections), corrections
     assert any(isinstance(event, SearchEvent) for event in events) or len(corrections) >= 2
 
 

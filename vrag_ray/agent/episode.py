@@ -31,7 +31,7 @@ from vrag_ray.agent.images.budget import results_of, within_limits
 from vrag_ray.agent.images.crop_source import CropSource, closer_look, source_of_crop
 from vrag_ray.agent.images.prompt_images import PromptImages
 from vrag_ray.agent.images.remembered import VisualMemory
-from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem, RepeatedSearchError
+from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem, RepeatedSearchError, printable_title
 from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited_places, remembered, settled, supporting
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
@@ -227,7 +227,7 @@ class Episode:
         rules = self._protocol.rules
         if self._pending is not None and self._pending.sightings and rules.must_memorize:
             raise VragError(f"first memorise what node {self._pending.node_id!r} found: use summarize_and_memorize")
-        node_id, query = action.id.strip(), " ".join(action.query.split())
+        node_id, query = printable_title(action.id), " ".join(action.query.split())
         parents = tuple(parent.strip() for parent in action.parent_ids) or (self.graph.nodes[-1].id,)
         if not rules.names_nodes:
             node_id, parents = f"s{self._searches + 1}", (self.graph.nodes[-1].id,)

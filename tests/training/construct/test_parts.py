@@ -36,6 +36,9 @@ TAGS, GRAPH = TagsProtocol(), GraphProtocol()
 PIXELS, PER_MILLE = FAMILIES[FamilyName.QWEN2_5_VL], FAMILIES[FamilyName.QWEN3_VL]
 SALES = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")
 MUSEUM = AddSearchNode(id="b", parent_ids=("root",), query="visitors of the museum")
+SALES_AGAIN = tuple(
+    SALES.model_copy(update={"query": words}) for words in ("region units sold by", "sold units by region")
+)
 LOOK = Crop(bbox=(60.0, 80.0, 260.0, 200.0))
 LOOK_AT = Crop(information_id="Picture 1", bbox=(100.0, 100.0, 400.0, 300.0))
 KEEP = SummarizeAndMemorize(
@@ -248,7 +251,7 @@ def test_a_run_in_order_is_not_refused(protocol: WireProtocol, actions: Sequence
         (TAGS, (SALES, "hm", DONE), "a reply was refused"),
         (TAGS, (SALES, Crop(bbox=(5.0, 5.0, 5.0, 5.0)), DONE), "a reply was refused"),
         (TAGS, (SALES, Crop(bbox=(0.0, 0.0, 5000.0, 5000.0)), DONE), "a crop of nearly everything"),
-        (TAGS, (SALES, SALES, SALES, LOOK, DONE), "a crop of what was not in view"),
+        (TAGS, (SALES, *SALES_AGAIN, LOOK, DONE), "a crop of what was not in view"),
     ],
 )
 def test_a_run_out_of_order_is_refused_with_the_reason(

@@ -146,8 +146,7 @@ class MemoryGraph(BaseModel):
 
     def free_id(self, title: str) -> str:
         """An id for a node about ``title``: its beginning, with a number where that is taken."""
-        words = "".join(letter for letter in title if letter.isprintable()).split()
-        base = " ".join(words[:MADE_ID_WORDS])[: MAX_ID_CHARS - 8] or "search"
+        base = " ".join(printable_title(title).split()[:MADE_ID_WORDS])[: MAX_ID_CHARS - 8] or "search"
         taken = {node.id for node in self.nodes} | {ANSWER_ID}
         return next(name for number in count(1) if (name := base if number == 1 else f"{base} {number}") not in taken)
 
@@ -194,6 +193,11 @@ class MemoryGraph(BaseModel):
             raise GraphError(f"node {node.id!r} comes after the answer: the answer ends the graph")
         _check_id(node.id, [known.id for known in self.nodes])
         return MemoryGraph(nodes=(*self.nodes, node))
+
+
+def printable_title(text: str) -> str:
+    """``text`` as far as it can be the id of a node: on one line, and no longer than an id is."""
+    return "".join(letter for letter in " ".join(text.split()) if letter.isprintable())[:MAX_ID_CHARS].strip()
 
 
 def _check_id(node_id: str, known: list[str]) -> None:

@@ -30,6 +30,7 @@ CPU_ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     # Ray decides which cores a replica has; vLLM would pin its threads to the first ones.
     "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_CPU_KVCACHE_SPACE": "1",
     # No warm-up and no compilation, which cost minutes on few cores.
     "VLLM_CPU_CI_ENV": "1",
 }
