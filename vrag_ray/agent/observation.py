@@ -138,12 +138,14 @@ class Observation:
 class Turn:
     """A reply of the policy and what came of it: things that came into view, or a note in words (a correction).
 
-    ``left_out`` are the ids of what is in view no longer, because the model takes no more pictures.
+    ``closes_node``: the reply was a memorise, after which the context begins anew with it. ``left_out`` are the ids of
+    what is in view no longer, because the model takes no more pictures.
     """
 
     reply: str
     shown: tuple[Sighting, ...] = ()
     note: str = ""
+    closes_node: bool = False
     left_out: frozenset[str] = frozenset()
 
     @property

@@ -70,7 +70,7 @@ def test_what_is_remembered_keeps_its_words_in_the_memory() -> None:
     graph = json.loads(rebuilt[rebuilt.index("[{") : rebuilt.index("\nRemembered")])
     assert graph[1]["items"] == {"a#1": "Annual report, page 1: “North 12 15 18”"}
     assert f"\nRemembered a#1:\n<evidence>\n{REPORT}\n</evidence>\n\nQuestion: " in rebuilt
-    assert "Call add_answer_node if the memory holds the answer" in rebuilt
+    assert policy.chats[2][-1].text.startswith("<tool_response>\nRemembered in node a.\n</tool_response>\nAnswer the")
     [budget] = [event for event in events if isinstance(event, BudgetEvent)]
     assert (budget.total_pixels, budget.tokens_before, budget.tokens_after) == (0, 0, 0)
     assert [(one.pixels, one.characters) for one in budget.kept] == [(0, 6000)]

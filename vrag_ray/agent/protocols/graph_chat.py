@@ -53,7 +53,7 @@ _BESIDE = (
     "long texts are cut."
 )
 _WORDS_ONLY = " You are given the words of what is found, long ones cut, and no pictures."
-_ENOUGH = "Call add_answer_node if the memory holds the answer; search only for what it does not hold."
+_GO_ON = "Answer the question with add_answer_node, or search for what is still missing."
 _NEXT = "Your next tool call, beginning with <tool_call>:"
 _NEXT_NATIVE = "Your next tool call:"
 ANSWER_NOW = "This is the last step: only add_answer_node is possible now, with the best answer the memory supports."
@@ -152,10 +152,6 @@ def _memory(prompt: Prompt, form: ChatForm, words: Mapping[str, str]) -> Iterato
                 yield f"\n{fenced(words[reference])}"
     yield f"\n\nQuestion: {prompt.question}"
     yield from question_parts(prompt, form.question, form.evidence)
-    searched = len(prompt.graph.nodes) - 1 - (prompt.observation is not None)
-    if searched and not prompt.must_answer:
-        # To name the queries here would have a small model repeat them.
-        yield f"\n{_ENOUGH}"
 
 
 def _observed(turn: Turn, prompt: Prompt, form: ChatForm, words: Mapping[int, str] | None) -> Iterator[Part | str]:
@@ -174,6 +170,8 @@ def _observed(turn: Turn, prompt: Prompt, form: ChatForm, words: Mapping[int, st
         if words is not None:
             yield f"\n{told_words(words.get(place))}"
     yield f"\n{turn.note}\n</tool_response>" if turn.note else "\n</tool_response>"
+    if turn.closes_node:
+        yield f"\n{_GO_ON}"
 
 
 def _seen(
