@@ -139,7 +139,16 @@ def is_sensible(query: str, question: str) -> bool:
 def refuses(record: RunRecord) -> bool:
     """Whether a finished run says, by its status or in words, that it has no answer."""
     said = record.answer.casefold()
-    words = ("not sufficient", "no sufficient", "does not", "not found", "no information", "cannot", "not mention")
+    words = (
+        "not enough",
+        "not sufficient",
+        "no sufficient",
+        "does not",
+        "not found",
+        "no information",
+        "cannot",
+        "not mention",
+    )
     return record.status in ("abstained", "answered") and (record.abstained or any(word in said for word in words))
 
 
