@@ -152,13 +152,13 @@ def _read(body: Body, pattern: str) -> str:
 
 def _graph(body: Body, query: str, pattern: str) -> str:
     told = "\n".join(texts_of(body))
-    if "<tool_response>" in told:
+    if "<tool_response>" in told and "Remembered in node" not in told:
         entry = MemorizeEntry(
             information_id="Text 1", is_useful=True, priority_score=5, quote=_read(body, f"({pattern})")
         )
         return GRAPH.render(SummarizeAndMemorize(summarize="found", memorize=(entry,)))
     if '"id": "a"' in told:
-        # The turns are gone: what it knows stands in the memory.
+        # The turns but the memorise are gone: what it knows stands in the memory.
         return GRAPH.render(AddAnswerNode(parent_ids=("a",), answer=_read(body, pattern), citations=("a#1",)))
     return GRAPH.render(AddSearchNode(id="a", parent_ids=("root",), query=query))
 

@@ -253,9 +253,10 @@ class Episode:
         items, notes = remembered(action.memorize, self._pending, self._stamps)
         node_id = self._pending.node_id
         self._remember(self._pending, storable(action.summarize).strip(), items, notes)
-        # A model that does not see that it has just memorised makes the same search again.
-        note = f"Remembered in node {node_id}." if items else f"Nothing of it is remembered in node {node_id}."
-        self._turns = (*self._turns, Turn(self._reply, note=note, closes_node=True))
+        if not self._protocol.evidence.has_pictures:
+            # A small model without eyes that does not see its own memorise makes the same search again.
+            note = f"Remembered in node {node_id}." if items else f"Nothing of it is remembered in node {node_id}."
+            self._turns = (*self._turns, Turn(self._reply, note=note, closes_node=True))
 
     def _crop(self, action: Crop) -> None:
         """A closer look is a new sighting; at a remembered item, it is a new item of the same node."""

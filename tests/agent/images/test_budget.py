@@ -65,8 +65,8 @@ def test_what_is_remembered_is_still_shown_when_crops_fill_the_prompt():
     last = policy.chats[-1]
     assert last[1].text.count("Remembered a#") == 3
     assert len(pictures_in(last[:2])) == 3, "the remembered frames come first and are all there"
-    assert LEFT_OUT in last[5].text, "of the oldest turn, the last results are named in words"
-    assert LEFT_OUT not in policy.chats[4][5].text
+    assert LEFT_OUT in last[3].text, "of the oldest turn, the last results are named in words"
+    assert LEFT_OUT not in policy.chats[4][3].text
     assert LEFT_OUT not in last[-1].text
     assert len(pictures_in(last[-1:])) == 1, "the newest look is shown"
 
