@@ -10,10 +10,10 @@ from vrag_ray.config.section import Section
 
 
 class ReplyConstraint(StrEnum):
-    """How an endpoint is told what form a reply has to have (``agent.constrained``)."""
+    """The field of a request that holds a reply to its form (``agent.constrained``)."""
 
     AUTO = "auto"
-    """As the server is: asked once, by the owner that it names of its models."""
+    """Chosen once for a server, from the owner that it names of its models."""
     GRAMMAR = "grammar"
     """llama.cpp's field, in GBNF."""
     STRUCTURED_OUTPUTS = "structured_outputs"

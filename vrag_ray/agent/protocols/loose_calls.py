@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import json5
 
 MAX_LOOSE_CHARS = 20_000
-"""Of a call that is not JSON: reading JSON5 takes a second for so many."""
+"""Of a call that is not JSON: reading that many characters of JSON5 takes a second."""
 _FENCE = re.compile(r"^```[a-z]*\s*|\s*```$")
 _JSON = json.JSONDecoder(strict=False)
 _NAME_KEYS = ("name", "tool", "tool_name", "function", "action")

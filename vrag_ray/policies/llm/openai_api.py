@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
 from vrag_ray.agent.ports import PromptRefusedError
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.config import OpenAiConfig, ReplyConstraint
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
-from vrag_ray.policies.llm.endpoint_quirks import Refusal, SentFields, server_at
-from vrag_ray.policies.llm.reply_constraint import constraint_fields, constraint_of
+from vrag_ray.policies.llm.endpoint_quirks import KNOWN_SERVERS, Refusal, SentFields, server_at
 from vrag_ray.types import Completion, VragError
 
 if TYPE_CHECKING:
     from httpx2 import Response
-    from openai import APIStatusError, AsyncStream
+    from openai import APIStatusError, AsyncOpenAI, AsyncStream
     from openai.types.chat import ChatCompletionChunk
 
 logger = logging.getLogger(__name__)
@@ -29,6 +29,8 @@ SERVER_ERRORS = 500
 OF_THE_REQUEST = (400, 413, 422)
 """A refusal that another request may avoid: a prompt too long, a picture too large."""
 TOO_LARGE = 413
+PROBE_TIMEOUT_S = 10.0
+"""Of the question whose models a server has."""
 NO_KEY = "EMPTY"
 """Sent where no key is set: servers of one's own want none, and the SDK insists on one."""
 FINISHES = ("length", "content_filter")
@@ -145,7 +147,7 @@ class OpenAiModel:
 
     async def _constraint_for(self, request: ChatRequest) -> ReplyConstraint:
         if request.form is not None and self._constraint is ReplyConstraint.AUTO:
-            self._constraint = await constraint_of(self._client)
+            self._constraint = await _constraint_of(self._client)
         return self._constraint
 
     async def _opened(self, request: ChatRequest) -> tuple[AsyncStream[ChatCompletionChunk], tuple[str, ...]]:
@@ -209,10 +211,38 @@ class OpenAiModel:
         if request.form is not None and request.tools:
             body["tool_choice"] = "required"
         elif request.form is not None:
-            body |= constraint_fields(constraint, request.form)
+            body |= _constraint_fields(constraint, request.form)
         if thinking is not None:
             body |= self._server.thinking[thinking]
         return {name: value for name, value in body.items() if value is not None}
+
+
+async def _constraint_of(client: AsyncOpenAI) -> ReplyConstraint:
+    """What the server takes, by the owner that it names of its models; a JSON schema where it does not say."""
+    import openai
+    from httpx import Response
+
+    try:
+        reply = await client.with_options(timeout=PROBE_TIMEOUT_S, max_retries=0).get("/models", cast_to=Response)
+        listed: object = reply.json()
+    except (openai.OpenAIError, ValueError):
+        return ReplyConstraint.JSON_SCHEMA
+    models = listed.get("data") if isinstance(listed, dict) else None
+    owners = {model.get("owned_by") for model in models or () if isinstance(model, dict)}
+    known = (server.constraint for server in KNOWN_SERVERS if server.owner in owners)
+    return next(known, ReplyConstraint.JSON_SCHEMA)
+
+
+def _constraint_fields(kind: ReplyConstraint, form: ReplyForm) -> Mapping[str, object]:
+    """Fields of a chat completion's request; none where the server has no words for ``form``."""
+    if kind is ReplyConstraint.GRAMMAR:
+        return {"grammar": form.grammar()}
+    if kind is ReplyConstraint.STRUCTURED_OUTPUTS:
+        return {"structured_outputs": {"grammar": form.grammar()}}
+    if kind is ReplyConstraint.JSON_SCHEMA and form.schema is not None:
+        schema = {"name": "reply", "schema": form.schema, "strict": True}
+        return {"response_format": {"type": "json_schema", "json_schema": schema}}
+    return {}
 
 
 def _body(fields: Mapping[str, object], messages: Sequence[Message]) -> bytes:

@@ -58,7 +58,7 @@ def limits_of(settings: Settings) -> ModelLimits | None:
 FIT_STEPS = (0.75, 0.5, 0.35, 0.25, 0.18, 0.12, 0.08, 0.05)
 """Shares of the agent's default budgets that are tried, the largest first."""
 REPLY_SHARE = 8
-"""One token in so many of the context is a reply at most, where no setting says otherwise."""
+"""A reply has at most the context divided by this, where no setting says otherwise."""
 _OF_PICTURES = ("picture_pixels", "frame_pixels", "memory_pixels")
 _OF_TEXT = ("prompt_chars", "memory_chars", "result_chars")
 BUDGETS = (*_OF_PICTURES, *_OF_TEXT, "max_reply_tokens")
