@@ -220,11 +220,10 @@ class OpenAiModel:
 async def _constraint_of(client: AsyncOpenAI) -> ReplyConstraint:
     """What the server takes, by the owner that it names of its models; a JSON schema where it does not say."""
     import openai
-    from httpx import Response
 
     try:
-        reply = await client.with_options(timeout=PROBE_TIMEOUT_S, max_retries=0).get("/models", cast_to=Response)
-        listed: object = reply.json()
+        impatient = client.with_options(timeout=PROBE_TIMEOUT_S, max_retries=0)
+        listed: object = (await impatient.models.with_raw_response.list()).http_response.json()
     except (openai.OpenAIError, ValueError):
         return ReplyConstraint.JSON_SCHEMA
     models = listed.get("data") if isinstance(listed, dict) else None
