@@ -25,7 +25,10 @@ def stopped_board(monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedBoard]:
     """A board that has counted five pages, and whose process stands still since it was read."""
     board = SharedBoard(INGEST_STAGES, by_file=False)
     board.add("register", "r", 5, 1.0, {"a.pdf": 5})
-    assert board.read().stages["register"].pages == 5
+    with monkeypatch.context() as patient:
+        # The board's process starts with its first call, which takes long on a busy machine.
+        patient.setattr(progress_module, "READ_WITHIN_S", HANGS_AFTER_S)
+        assert board.read().stages["register"].pages == 5
     pid: int = ray.get(board._actor.__ray_call__.remote(lambda _: os.getpid()))
     os.kill(pid, signal.SIGSTOP)
     monkeypatch.setattr(progress_module, "READ_WITHIN_S", 0.1)
