@@ -6,6 +6,8 @@ What it says is computed from the request, so a test can read what was asked and
 from __future__ import annotations
 
 import json
+import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +20,11 @@ from tests.support.loopback import QuietHandler, loopback_server
 
 @dataclass(frozen=True)
 class Say:
-    """One reply. ``cut_after`` breaks the connection after so many pieces; ``status`` refuses instead, with ``body``.
+    """One reply. ``cut_after`` breaks the connection after so many pieces, ``resets`` with a TCP reset; ``status`` refuses
+    instead, with ``body``.
 
-    ``chunks`` are sent in place of the text; ``whole`` is sent as one JSON object, without a stream.
+    ``chunks`` are sent in place of the text; ``whole`` is sent as one JSON object, without a stream, of which
+    ``cut_after`` leaves so many bytes.
     """
 
     text: str = ""
@@ -28,6 +32,7 @@ class Say:
     calls: Sequence[tuple[str, str]] = ()
     status: int = 200
     cut_after: int | None = None
+    resets: bool = False
     finish: str = "stop"
     delay_s: float = 0.0
     body: str = json.dumps({"error": {"message": "the stub refuses", "type": "stub", "code": "no"}})
@@ -85,7 +90,7 @@ def openai_stub(respond: Respond, owner: str = "") -> Iterator[Stub]:
                 self.send(say.body.encode(), "application/json", say.status)
                 return
             if say.whole is not None:
-                self.send(json.dumps(say.whole).encode(), "application/json")
+                self._reply_whole(say)
                 return
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
@@ -94,12 +99,32 @@ def openai_stub(respond: Respond, owner: str = "") -> Iterator[Stub]:
             self.close_connection = True
             for number, chunk in enumerate(_chunks(say)):
                 if say.cut_after is not None and number >= say.cut_after:
+                    self._break_off(say)
                     return
                 if say.delay_s:
                     time.sleep(say.delay_s)
                 self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
                 self.wfile.flush()
             self.wfile.write(b"data: [DONE]\n\n")
+
+        def _reply_whole(self, say: Say) -> None:
+            data = json.dumps(say.whole).encode()
+            if say.cut_after is None:
+                self.send(data, "application/json")
+                return
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data[: say.cut_after])
+            self._break_off(say)
+
+        def _break_off(self, say: Say) -> None:
+            self.wfile.flush()
+            self.close_connection = True
+            if say.resets:
+                # Closed with nothing to wait for, a connection is reset.
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     with loopback_server(Handler) as address:
         stub = Stub(f"{address}/v1")

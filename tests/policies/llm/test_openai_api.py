@@ -114,10 +114,18 @@ def test_no_server_is_told_with_the_setting_to_check() -> None:
         hear(HELLO, config("http://127.0.0.1:9/v1", retries=0))
 
 
+WHOLE = {"id": "c", "created": 0, "model": "stub", "choices": [{"index": 0, "message": {"content": "a long answer"}}]}
+
+
+@pytest.mark.parametrize("resets", [False, True])
+@pytest.mark.parametrize("whole", [None, WHOLE])
 @pytest.mark.parametrize("cut_after", [1, 3])
-def test_a_reply_that_breaks_off_is_lost_not_short(cut_after: int) -> None:
+def test_a_reply_that_breaks_off_is_lost_not_short(
+    cut_after: int, whole: dict[str, object] | None, resets: bool
+) -> None:
+    said = Say("a long answer that never ends", cut_after=cut_after, whole=whole, resets=resets)
     with (
-        openai_stub(lambda _, __: Say("a long answer that never ends", cut_after=cut_after)) as stub,
+        openai_stub(lambda _, __: said) as stub,
         pytest.raises(ModelLostError),
     ):
         hear(HELLO, config(stub.base_url))

@@ -103,7 +103,7 @@ class OpenAiModel:
         many pictures, ``ModelDownError`` where it would refuse any request; ``ModelLostError`` when it is lost in
         mid-reply.
         """
-        import httpx
+        import httpx2
         import openai
 
         self._check_pictures(request.messages)
@@ -111,15 +111,15 @@ class OpenAiModel:
         began = False
         try:
             stream, notices = await self._opened(request)
+            began = True
             async with stream:
                 async for chunk in _chunks(stream):
-                    began = True
                     delta = _take(chunk, heard)
                     if delta is not None:
                         yield delta
         except openai.APIStatusError as error:
             raise self._refused(error, request) from error
-        except (openai.APIConnectionError, httpx.TransportError) as error:
+        except (openai.APIConnectionError, httpx2.TransportError) as error:
             if began:
                 raise ModelLostError(f"{self._name} was lost in mid-reply ({type(error).__name__})") from error
             raise ModelDownError(

@@ -17,7 +17,7 @@ from vrag_ray.policies.llm.openai_api import NO_KEY, wire_messages
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
-    import httpx
+    from httpx2 import Request
 
 logger = logging.getLogger(__name__)
 MAX_TOKENS = 1024
@@ -113,7 +113,7 @@ class JudgeEndpoint:
             body |= server_at(own.base_url).thinking[own.thinking]
         return body
 
-    async def _sent(self, request: httpx.Request) -> None:  # noqa: ARG002  the signature is httpx's
+    async def _sent(self, request: Request) -> None:  # noqa: ARG002  the signature is httpx2's
         self._requests += 1
 
 
