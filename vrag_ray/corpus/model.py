@@ -60,7 +60,7 @@ class Probe:
     """What a document is, found out without decoding its content.
 
     ``units`` counts PDF pages, 1 for an image, clips of a video, pieces of a text (rows of a .jsonl).
-    ``duration`` is in seconds and only a video has one.
+    ``duration`` is in seconds and only a video has one. ``notices`` say what of the document is left out or was guessed.
     """
 
     kind: DocumentKind
@@ -69,6 +69,7 @@ class Probe:
     outline: tuple[OutlineEntry, ...] = ()
     meta: Meta = field(default_factory=dict)
     duration: float | None = None
+    notices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ class DecodedUnit:
     ``lines`` is where the text stands, in its order; empty where that is not known. ``words`` is filled only where
     OCR made them; a PDF's text layer is read again when single words are needed.
     ``error`` says what of the unit could not be read; ``text`` is what could, and may be empty. ``transient`` says
-    that the machine is the reason, not the file: the next run decodes the unit again.
+    that the machine is the reason, not the file: the next run decodes the unit again. ``notices`` say what of the unit
+    was left out or guessed, in words for the document's owner.
     """
 
     unit: int
@@ -138,6 +140,7 @@ class DecodedUnit:
     ocr: bool = False
     error: str = ""
     transient: bool = False
+    notices: tuple[str, ...] = ()
     meta: Meta = field(default_factory=dict)
 
 
