@@ -130,7 +130,13 @@ print(json.dumps({{"said": said, "abandoned": len(abandoned), "left": left, "unt
 """
 
 
-@pytest.mark.parametrize(("too_slow", "said"), [(1, "works"), (2, "Ray did not start within 120 s, twice (load ")])
+@pytest.mark.parametrize(
+    ("too_slow", "said"),
+    [
+        pytest.param(1, "works", marks=pytest.mark.exhaustive),
+        (2, "Ray did not start within 120 s, twice (load "),
+    ],
+)
 def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, said: str):
     ended = subprocess.run(
         [sys.executable, "-c", SLOW.format(too_slow=too_slow)],
@@ -147,6 +153,7 @@ def test_a_start_that_takes_too_long_is_tried_once_more(too_slow: int, said: str
     assert "trying once more" in ended.stderr
 
 
+@pytest.mark.exhaustive
 def test_a_command_line_and_a_working_folder_that_are_not_utf8_start_no_less(tmp_path: Path) -> None:
     odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/b\xfccher"))
     odd.mkdir()

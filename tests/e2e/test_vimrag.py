@@ -129,6 +129,7 @@ def test_a_finished_run_is_replayed_event_by_event(stubbed_service: StubbedServi
     assert ids == [event.seq for event in record.events]
 
 
+@pytest.mark.exhaustive
 def test_many_runs_go_on_at_once(stubbed_service: StubbedService) -> None:
     with ThreadPoolExecutor(24) as pool:
         records = list(pool.map(lambda _: asked(stubbed_service), range(24)))

@@ -108,6 +108,7 @@ def test_a_path_that_does_not_exist_is_refused_before_anything_is_written(tmp_pa
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.exhaustive
 def test_hostile_files_get_their_errors_and_the_good_ones_are_ingested(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

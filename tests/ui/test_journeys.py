@@ -90,6 +90,7 @@ def test_a_reload_shows_the_same_run_and_so_does_its_address(browser: Browser, a
     assert len(told.backend.started) == 1
 
 
+@pytest.mark.exhaustive
 def test_the_graph_is_replayed_with_the_keyboard(browser: Browser, address: tuple[str, int], told: Told):
     with visit(browser, address[0]) as page:
         ask(page, "How many?")
@@ -159,7 +160,7 @@ def test_words_of_documents_and_models_stay_words(browser: Browser, address: tup
         keep(page, "inert")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])
 def test_everything_fits_a_phone(browser: Browser, address: tuple[str, int], told: Told, scheme: str):
     with visit(browser, address[0], NARROW, color_scheme=scheme) as page:
         ask(page, "How many?")

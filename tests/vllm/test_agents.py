@@ -114,6 +114,7 @@ def opening(agent: str) -> str:
     return GraphProtocol().render(AddSearchNode(id="a", parent_ids=("root",), query="units sold, crane lifts the keel"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("agent", ["vimrag", "vrag"])
 async def test_an_agent_runs_on_vllm_and_ends_within_its_budget(model: ServedModel, family: FamilyName, agent: str):
     told = FirstScripted(model, opening(agent))

@@ -66,6 +66,7 @@ def assert_one_space(report: Report, *, without_clips: bool = False) -> None:
         assert all(isinstance(cosine, float) and cosine >= 0.9999 for cosine in found), (side, found)
 
 
+@pytest.mark.exhaustive
 def test_both_engines_give_one_space(tmp_path: Path) -> None:
     reports = run(ALWAYS, tmp_path)
     for name in ALWAYS:

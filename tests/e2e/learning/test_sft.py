@@ -29,6 +29,7 @@ def test_sft_learns_what_the_expert_says(tuned: Path) -> None:
     assert (tuned / "README.md").exists() and any((tuned / "tensorboard").iterdir())
 
 
+@pytest.mark.exhaustive
 def test_a_run_that_fails_says_why_in_one_line(place: Place) -> None:
     (place.root / "empty").mkdir()
     with pytest.raises(VragError, match=r"the training run lost failed: .*empty holds no trajectories") as caught:

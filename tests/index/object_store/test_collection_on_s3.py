@@ -72,6 +72,7 @@ def test_a_collection_lives_on_s3_from_its_first_document_to_the_deletion_of_one
     assert not [name for name in bucket.files("lives/c") if name.startswith("writing/")]
 
 
+@pytest.mark.exhaustive
 def test_of_two_writers_at_once_one_is_refused_and_nothing_of_either_is_lost(papers: Path, bucket: Bucket):
     root = bucket.uri("two/c")
     settings = settings_for(root)

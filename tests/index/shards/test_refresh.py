@@ -112,7 +112,7 @@ def test_it_answers_as_one_that_reads_everything(root: Path, change: str, shards
         assert answers(before[shard]) == old[shard]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(steps=st.lists(st.sampled_from(sorted(CHANGES)), min_size=1, max_size=7, unique=True))
 def test_version_after_version(tmp_path_factory: pytest.TempPathFactory, steps: list[str]) -> None:
     root = tmp_path_factory.mktemp("steps") / "c"

@@ -295,6 +295,7 @@ def test_a_page_that_a_busy_machine_did_not_draw_is_drawn_by_the_next_run(tmp_pa
     assert (again.embedded, again.failed, again.passages) == (2, (), 2)
 
 
+@pytest.mark.exhaustive
 def test_a_page_that_is_read_again_is_embedded_again(tmp_path: Path) -> None:
     (tmp_path / "half.pdf").write_bytes(nested_forms_pdf())
     settings = with_spaces(tmp_path / "c", look=LATE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from tests.support.service_calls import search, upload
 from vrag_ray.agent.events import AnswerEvent
@@ -65,6 +66,7 @@ def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
     assert search(http, **both, collection="side") == []
 
 
+@pytest.mark.exhaustive
 def test_a_document_in_two_collections_is_deleted_where_it_is_said(http: httpx.Client, library: dict[str, str]):
     text = b"A tide table that both collections hold."
     for name in ("collection", "side"):

@@ -155,6 +155,7 @@ def test_runs_are_under_way_at_once_in_one_actor(tmp_path: Path) -> None:
         assert (report.kept, report.failed, at.judge.requests) == (4, {}, [])
 
 
+@pytest.mark.exhaustive
 def test_killed_and_started_again_it_asks_nothing_of_what_was_finished(tmp_path: Path) -> None:
     import ray
 

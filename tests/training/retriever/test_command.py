@@ -41,6 +41,7 @@ def trained(folder: Path, capsys: pytest.CaptureFixture[str], values: dict[str, 
     return capsys.readouterr().out
 
 
+@pytest.mark.exhaustive
 def test_a_run_goes_on_where_it_stopped_and_leaves_a_folder_that_transformers_loads(
     local_ray: None, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

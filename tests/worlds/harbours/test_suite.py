@@ -102,6 +102,7 @@ def middle(word: tuple[float, float, float, float, str]) -> pymupdf.Point:
     return pymupdf.Point((word[0] + word[2]) / 2, (word[1] + word[3]) / 2)
 
 
+@pytest.mark.exhaustive
 def test_the_boxes_of_scans_and_photos_can_be_read_alone(made: tuple[Path, Path]) -> None:
     """What OCR reads of the picture's part in the box is the answer's line, so the box was turned with the picture."""
     from rapidocr import RapidOCR
