@@ -20,7 +20,7 @@ from tests.support.loopback import QuietHandler, loopback_server
 
 @dataclass(frozen=True)
 class Say:
-    """One reply. ``cut_after`` breaks the connection after so many pieces, with a TCP reset where it ``resets``; ``status``
+    """One reply. ``cut_after`` breaks the connection after so many pieces, by a reset where it ``resets``; ``status``
     refuses instead, with ``body``.
 
     ``chunks`` are sent in place of the text; ``whole`` is sent as one JSON object, without a stream, of which

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import reduce
+from itertools import accumulate
 
 from pydantic import BaseModel, ConfigDict
 
@@ -89,27 +91,36 @@ def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by
 
 
 def _lines_of(quote: str, words: Sequence[Word]) -> Box | None:
-    """Around the first words of a page that are the quote's, one after the other."""
-    wanted = quote.split()
-    texts = [word.text for word in words]
-    for start in range(len(texts) - len(wanted) + 1 if wanted else 0):
-        if texts[start : start + len(wanted)] == wanted:
-            return reduce(Box.union, (word.box for word in words[start : start + len(wanted)]))
-    return None
+    """Around the first words of a page that spell the quote, one after the other, whatever line ends divide in them."""
+    spelled = _spelled(quote)
+    if not spelled:
+        return None
+    keys = [_spelled(word.text) for word in words]
+    text = "".join(keys)
+    starts = [0, *accumulate(map(len, keys))]
+    place = text.find(spelled)
+    while place >= 0 and place not in starts:
+        # Not from within a word: "8" stands in "28", and means another figure.
+        place = text.find(spelled, place + 1)
+    if place < 0:
+        return None
+    first, last = bisect_right(starts, place) - 1, bisect_left(starts, place + len(spelled))
+    return reduce(Box.union, (word.box for word in words[first:last]))
 
 
 def stands_in(quote: str, sighting: Sighting) -> bool:
-    """Whether ``quote`` is a stretch of the sighting's text, or made only of words that stand in its region.
+    """Whether ``quote`` is a stretch of the sighting's text in reading order, or of the passage that was found.
 
-    The second form is for tables and charts, whose rows are not always contiguous in reading order.
+    Line ends, divided words and ligatures make no difference.
     """
-    wanted = quote.split()
-    if not wanted:
-        return False
-    flat = " ".join(wanted)
-    if flat in " ".join(sighting.text.split()):
-        return True
-    if sighting.region is None and flat in " ".join(sighting.passage_text.split()):
-        return True
-    there = Counter(word.text for word in sighting.words)
-    return not Counter(wanted) - there
+    spelled = _spelled(quote)
+    if not spelled:
+        return bool(quote.strip()) and " ".join(quote.split()) in " ".join(sighting.text.split())
+    return spelled in _spelled(sighting.text) or (
+        sighting.region is None and spelled in _spelled(sighting.passage_text)
+    )
+
+
+def _spelled(text: str) -> str:
+    """The letters and digits of ``text``, ligatures apart, without case: what a faithful quote shares with it."""
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))

@@ -9,7 +9,7 @@ from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.memory.energy import Allotment
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.imaging.coordinates import holds_centre
-from vrag_ray.types import Box, Hit, Locator, PageText, PassageKind, Word
+from vrag_ray.types import Box, Hit, Locator, PageText, PassageKind, Word, joined
 
 LABELS = {
     PassageKind.PAGE: "Picture",
@@ -80,7 +80,7 @@ class Sighting:
     def text(self) -> str:
         """The words of the region where they are known, else the page's text, else the passage that matched."""
         if self.region is not None and self.page is not None and self.page.words:
-            return " ".join(word.text for word in self.words)
+            return joined(self.words)
         return self.page.text if self.page is not None and self.page.text.strip() else self.passage_text
 
     def same_place(self, other: Sighting) -> bool:

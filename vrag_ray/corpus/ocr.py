@@ -7,8 +7,10 @@ and twice the memory.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -18,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.corpus.model import DecodeError, TextLine, clean, letters_in
-from vrag_ray.types import Box, Word
+from vrag_ray.corpus.reading_order import arranged
+from vrag_ray.corpus.windows import CJK
+from vrag_ray.types import Box, Word, joined
 
 if TYPE_CHECKING:
     from rapidocr import RapidOCR
@@ -36,18 +40,30 @@ OCR_PIXELS = LONGEST_SIDE**2
 DETECTOR_SIDE = 1600
 TURNED_ASPECT = 1.5
 """RapidOCR turns a line that is this many times higher than wide by a quarter before it reads it."""
+SURE = 0.9
+"""Mean confidence of a picture that stands upright, at least; below it a sample of its lines is read upside down."""
+CLEARLY = 0.1
+LEAST_CONFIDENCE = 0.6
+"""Below it what OCR reads is nonsense: nobody should find or quote it."""
+SAMPLE = 6
+LEAST_LETTERS_FOR_SKEW = 8
+MOST_SKEW = 40
+_SPACELESS = re.compile(f"[{CJK}]")
 
 
 @dataclass(frozen=True, slots=True)
 class OcrText:
-    """The words of a picture in reading order, boxes in fractions of the picture.
+    """The words of a picture in reading order, boxes in fractions of the picture, and the text that they make.
 
-    The words are ``text.split()``, so that a quote of words stands in the text. A script without spaces has none
-    between its characters: a run of it is one word, as in a PDF's text layer.
+    A script without spaces has none between its characters: a run of it is one word, as in a PDF's text layer.
+    ``confidence`` is the recogniser's own, from 0 to 1, its mean over the characters; 1 where there are none.
+    ``notices`` say what could not be read.
     """
 
     text: str
     words: tuple[Word, ...]
+    confidence: float = 1.0
+    notices: tuple[str, ...] = ()
 
 
 ReadPicture = Callable[[Picture], OcrText]
@@ -63,6 +79,7 @@ class OcrLine:
     text: str
     quad: Quad
     glyphs: tuple[Quad, ...] = ()
+    confidence: float = 1.0
 
 
 class OcrEngine:
@@ -72,52 +89,159 @@ class OcrEngine:
         self._engine: RapidOCR | None = None
 
     def read(self, picture: Picture) -> OcrText:
-        """The text of ``picture``; empty where there is none."""
+        """The text of ``picture``, which may be turned by any quarter; empty where there is none.
+
+        A picture that reads badly is read again as it would stand upright, if a sample of its lines reads better so.
+        """
+        height, width = picture.shape[:2]
+        lines = self._lines(picture)
+        turn, is_read = self._turn(picture, lines)
+        if not is_read:
+            upright = np.ascontiguousarray(np.rot90(picture, turn // 90))
+            lines = [turned_line(line, turn, width, height) for line in self._lines(upright)]
+        if not lines:
+            return OcrText("", ())
+        confidence = _confidence(lines)
+        if confidence < LEAST_CONFIDENCE:
+            said = f"what stands in it could not be read (OCR trusts its reading to {confidence:.0%})"
+            return OcrText("", (), confidence, (said,))
+        return replace(assemble(lines, width, height, turn), confidence=confidence)
+
+    def _turn(self, picture: Picture, lines: Sequence[OcrLine]) -> tuple[int, bool]:
+        """By how many degrees clockwise the lines are turned, and whether they were read as that demands."""
+        if not lines:
+            return 0, True
+        quads = sorted((line.quad for line in lines), key=_length, reverse=True)[:SAMPLE]
+        tall = 2 * sum(_bottom(q) - _top(q) > TURNED_ASPECT * _width(q) for q in quads) > len(quads)
+        if _confidence(lines) >= SURE:
+            # RapidOCR reads tall lines downwards by itself, columns of Chinese and Japanese among them.
+            return (90 if tall else 0), True
+        if not tall:
+            here, over = (self._sample(picture, quads, turn) for turn in (0, 180))
+            return (180, False) if over > here + CLEARLY else (0, True)
+        if self._is_vertical(picture, quads):
+            return 90, True
+        down, up = (self._sample(picture, quads, turn) for turn in (90, 270))
+        return (90 if down >= up else 270), False
+
+    def _sample(self, picture: Picture, quads: Sequence[Quad], turn: int) -> float:
+        """How well the sampled lines read once they are turned back by ``turn``: mean confidence."""
+        pieces = [np.rot90(_cut_out(picture, quad), turn // 90) for quad in quads]
+        return sum(self._recognised(piece)[1] for piece in pieces) / len(pieces)
+
+    def _is_vertical(self, picture: Picture, quads: Sequence[Quad]) -> bool:
+        """Whether the first characters of the columns stand upright, as in vertical Chinese and Japanese."""
+        heads = []
+        for quad in quads:
+            piece = _cut_out(picture, quad)
+            heads.append(piece[: round(piece.shape[1] * 1.1)])
+        read = [self._recognised(head) for head in heads]
+        return 2 * sum(score > SURE and _SPACELESS.search(text) is not None for text, score in read) > len(read)
+
+    def _recognised(self, piece: Picture) -> tuple[str, float]:
         from rapidocr.utils.output import RapidOCROutput
 
+        result = self._loaded()(np.ascontiguousarray(piece[:, :, ::-1]), use_det=False, use_cls=False, use_rec=True)
+        texts, scores = getattr(result, "txts", None), getattr(result, "scores", None)
+        assert not isinstance(result, RapidOCROutput) or result.boxes is None
+        return (str(texts[0]), float(scores[0])) if texts and scores else ("", 0.0)
+
+    def _loaded(self) -> RapidOCR:
         if self._engine is None:
             self._engine = _load_engine()
-        result = self._engine(np.ascontiguousarray(picture[:, :, ::-1]))
+        return self._engine
+
+    def _lines(self, picture: Picture) -> list[OcrLine]:
+        from rapidocr.utils.output import RapidOCROutput
+
+        # Every step by name: a session keeps the steps of the call before.
+        reads = {"use_det": True, "use_cls": False, "use_rec": True}
+        result = self._loaded()(np.ascontiguousarray(picture[:, :, ::-1]), **reads)
         if not isinstance(result, RapidOCROutput) or result.txts is None or result.boxes is None:
-            return OcrText("", ())
+            return []
         texts, quads = [clean(text) for text in result.txts], result.boxes
+        scores = result.scores or [1.0] * len(texts)
         glyphs = result.word_results if len(result.word_results) == len(texts) else [()] * len(texts)
         lines = [
-            OcrLine(text, cast(Quad, quad.tolist()), glyph_quads(text, found))
-            for text, quad, found in zip(texts, quads, glyphs, strict=True)
+            OcrLine(text, cast(Quad, quad.tolist()), glyph_quads(text, found), float(score))
+            for text, quad, found, score in zip(texts, quads, glyphs, scores, strict=True)
         ]
-        return assemble(lines, width=picture.shape[1], height=picture.shape[0])
+        return [line for line in lines if line.text.strip()]
 
 
-def assemble(lines: Sequence[OcrLine], width: int, height: int) -> OcrText:
-    """Lines in reading order: rows from top to bottom, a row from left to right. One text line a row.
+def assemble(lines: Sequence[OcrLine], width: int, height: int, turn: int = 0) -> OcrText:
+    """Lines in reading order, a text line each row of a column.
 
-    ``width`` and ``height`` are the picture's, in pixels. A line that lies wholly outside it is left out.
+    ``width`` and ``height`` are the picture's, in pixels; ``turn`` is by how many degrees clockwise its lines are
+    turned, beside what they are askew. A line that lies wholly outside the picture is left out.
     """
-    rows = _rows([line for line in lines if line.text.strip() and _box(line.quad, width, height) is not None])
-    words = [word for row in rows for line in row for word in _words(line, width, height)]
-    return OcrText("\n".join(" ".join(line.text.strip() for line in row) for row in rows), tuple(words))
+    lines = [line for line in lines if line.text.strip() and _box(line.quad, width, height) is not None]
+    turn = (turn + _skew(lines, turn)) % 360
+    rows = sorted(lines, key=lambda line: (_top(line.quad), min(x for x, _ in line.quad)))
+    words = [word for line in rows for word in _words(line, width, height, _own_turn(line, turn))]
+    ordered, regions = arranged(words, width / height)
+    text = "\n".join(joined([word for row in region for word in row], "\n") for region in regions)
+    return OcrText(text, tuple(ordered))
+
+
+def turned_line(line: OcrLine, turn: int, width: int, height: int) -> OcrLine:
+    """A line that was read upright, as it stands in the picture of ``width`` by ``height`` turned by ``turn``."""
+
+    def back(quad: Quad) -> Quad:
+        if turn == 90:
+            return [(width - y, x) for x, y in quad]
+        if turn == 180:
+            return [(width - x, height - y) for x, y in quad]
+        return [(y, height - x) for x, y in quad]
+
+    return replace(line, quad=back(line.quad), glyphs=tuple(map(back, line.glyphs)))
+
+
+def _own_turn(line: OcrLine, turn: int) -> int:
+    """That of the page, but for a line that lies across it."""
+    is_tall = _bottom(line.quad) - _top(line.quad) >= TURNED_ASPECT * _width(line.quad)
+    is_wide = _width(line.quad) >= TURNED_ASPECT * (_bottom(line.quad) - _top(line.quad))
+    across = is_tall if abs((turn + 90) % 180 - 90) < MOST_SKEW else is_wide
+    if not across or len(line.text) < 2:
+        return turn
+    return 90 if is_tall else 0
+
+
+def _confidence(lines: Sequence[OcrLine]) -> float:
+    """Mean over the characters."""
+    return sum(line.confidence * len(line.text) for line in lines) / sum(len(line.text) for line in lines)
+
+
+def _skew(lines: Sequence[OcrLine], turn: int) -> int:
+    """Whole degrees by which long lines are askew; 0 where it is hardly any."""
+    angles = []
+    for line in lines:
+        (x0, y0), (x1, y1) = line.quad[0], line.quad[1]
+        if len(line.text) < LEAST_LETTERS_FOR_SKEW:
+            continue
+        angle = math.degrees(math.atan2(y1 - y0, x1 - x0)) - turn
+        angles.append((angle + 180) % 360 - 180)
+    skew = round(median(angles)) if angles else 0
+    return skew if 1 < abs(skew) < MOST_SKEW else 0
+
+
+def _cut_out(picture: Picture, quad: Quad) -> Picture:
+    left, right = (round(f(x for x, _ in quad)) for f in (min, max))
+    top, bottom = round(_top(quad)), round(_bottom(quad))
+    return picture[max(0, top) : max(top, bottom) + 1, max(0, left) : max(left, right) + 1]
+
+
+def _length(quad: Quad) -> float:
+    return max(_width(quad), _bottom(quad) - _top(quad))
+
+
+def _width(quad: Quad) -> float:
+    return max(x for x, _ in quad) - min(x for x, _ in quad)
 
 
 def lines_of_words(words: Sequence[Word]) -> tuple[TextLine, ...]:
     """Where OCR's text stands, a word at a time."""
     return tuple(TextLine(letters_in(word.text), word.box) for word in words)
-
-
-def _rows(lines: Sequence[OcrLine]) -> list[list[OcrLine]]:
-    if not lines:
-        return []
-    slack = median(_bottom(line.quad) - _top(line.quad) for line in lines) / 2
-    rows: list[list[OcrLine]] = []
-    anchor = 0.0
-    for line in sorted(lines, key=lambda line: _top(line.quad) + _bottom(line.quad)):
-        middle = (_top(line.quad) + _bottom(line.quad)) / 2
-        if rows and middle - anchor <= slack:
-            rows[-1].append(line)
-        else:
-            rows.append([line])
-            anchor = middle
-    return [sorted(row, key=lambda line: min(x for x, _ in line.quad)) for row in rows]
 
 
 def _top(quad: Quad) -> float:
@@ -128,7 +252,7 @@ def _bottom(quad: Quad) -> float:
     return max(y for _, y in quad)
 
 
-def _words(line: OcrLine, width: int, height: int) -> Iterator[Word]:
+def _words(line: OcrLine, width: int, height: int, turn: int) -> Iterator[Word]:
     """The line's text, cut at its spaces; a word's box is around its glyphs."""
     whole = _box(line.quad, width, height)
     quads = iter(line.glyphs or _proportional(line))
@@ -136,7 +260,7 @@ def _words(line: OcrLine, width: int, height: int) -> Iterator[Word]:
         corners = [corner for quad in islice(quads, len(text)) for corner in quad]
         # Glyphs are in whole pixels: a narrow one at the edge of the picture can have no area.
         if (box := _box(corners, width, height) or whole) is not None:
-            yield Word(text, box)
+            yield Word(text, box, turn)
 
 
 def _proportional(line: OcrLine) -> Iterator[Quad]:

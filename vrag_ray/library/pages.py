@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import CorpusConfig, ServingConfig
-from vrag_ray.types import Box, Document, Locator, PageText, Word
+from vrag_ray.types import Box, Document, Locator, PageText, Word, joined
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.sandbox.sandbox import Sandbox
@@ -87,7 +87,7 @@ class PageReader:
         text = replace(await self._run(read), doc_id=document.doc_id)
         if stored.ocr:
             # Ingest took them for the page's text: a text layer, if any, says less.
-            text = replace(text, words=stored.ocr, text=" ".join(word.text for word in stored.ocr))
+            text = replace(text, words=stored.ocr, text=joined(stored.ocr, "\n"))
         return text
 
     def close(self) -> None:

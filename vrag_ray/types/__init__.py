@@ -17,7 +17,7 @@ from vrag_ray.types.documents import (
     passage_id,
 )
 from vrag_ray.types.errors import NotFoundError, VragError
-from vrag_ray.types.geometry import FULL_PAGE, Box, Word, around
+from vrag_ray.types.geometry import FULL_PAGE, Box, Word, around, joined, upright
 from vrag_ray.types.models import Completion, FamilyName
 from vrag_ray.types.search import DENSE, HYBRID, LEXICAL, TEXT, Hit, Query, SearchAnswer
 
@@ -48,5 +48,7 @@ __all__ = [
     "Word",
     "around",
     "document_id",
+    "joined",
     "passage_id",
+    "upright",
 ]

@@ -7,6 +7,7 @@ down. So one box fits any resolution of the same page.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -59,17 +60,88 @@ FULL_PAGE = Box(0.0, 0.0, 1.0, 1.0)
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word and where it stands."""
+    """One word and where it stands.
+
+    ``turn`` is its direction of reading on the upright page, in whole degrees clockwise from left to right: 90 is read
+    downwards, 180 upside down, 270 upwards.
+    """
 
     text: str
     box: Box
+    turn: int = 0
 
-    def __reduce__(self) -> tuple[Callable[..., Word], tuple[str, float, float, float, float]]:
-        """Pickled by its five values. A page has hundreds of words, and a state as dataclasses write it takes as long
-        to read as an answer to find."""
+    def __reduce__(self) -> tuple[Callable[..., Word], tuple[str, float, float, float, float, int]]:
+        """Pickled by its values. A page has hundreds of words, and a state as dataclasses write it takes as long to
+        read as an answer to find."""
         box = self.box
-        return _word, (self.text, box.x0, box.y0, box.x1, box.y1)
+        return _word, (self.text, box.x0, box.y0, box.x1, box.y1, self.turn)
 
 
-def _word(text: str, x0: float, y0: float, x1: float, y1: float) -> Word:
-    return Word(text, Box(x0, y0, x1, y1))
+def _word(text: str, x0: float, y0: float, x1: float, y1: float, turn: int = 0) -> Word:
+    return Word(text, Box(x0, y0, x1, y1), turn)
+
+
+def upright(word: Word, aspect: float) -> tuple[float, float, float, float]:
+    """The word's box (u0, v0, u1, v1) once the page is turned so that the word reads from left to right.
+
+    ``aspect`` is the page's width over its height; the unit of ``u`` and ``v`` is the height of the page.
+    """
+    box = word.box
+    if word.turn == 0:
+        return box.x0 * aspect, box.y0, box.x1 * aspect, box.y1
+    angle = math.radians(word.turn)
+    cos, sin = math.cos(angle), math.sin(angle)
+    x, y = (box.x0 + box.x1) / 2 * aspect, (box.y0 + box.y1) / 2
+    wide, high = (box.x1 - box.x0) * aspect, box.y1 - box.y0
+    length, height = _turned_back(wide, high, abs(cos), abs(sin))
+    u, v = x * cos + y * sin, y * cos - x * sin
+    return u - length / 2, v - height / 2, u + length / 2, v + height / 2
+
+
+def _turned_back(wide: float, high: float, cos: float, sin: float) -> tuple[float, float]:
+    """Length and height of a rectangle whose surrounding box, once it is turned, measures ``wide`` by ``high``."""
+    spread = cos * cos - sin * sin
+    if abs(spread) < _DIAGONAL:
+        # Near 45 degrees the two cannot be told apart.
+        side = min(wide, high) / (cos + sin)
+        return side, side
+    length, height = (wide * cos - high * sin) / spread, (high * cos - wide * sin) / spread
+    least = min(wide, high) * _THINNEST
+    return max(length, least), max(height, least)
+
+
+def joined(words: Sequence[Word], line_end: str = " ") -> str:
+    """Words in reading order as text: blanks between them, ``line_end`` between lines.
+
+    The halves of a word that a line end divides are one word.
+    """
+    text: list[str] = []
+    before: Word | None = None
+    for word in words:
+        if before is None:
+            text.append(word.text)
+        elif _is_level(before, word):
+            text += " ", word.text
+        elif _ENDS_DIVIDED.search(before.text) and word.text[:1].islower():
+            text[-1] = text[-1][:-1] + word.text
+        elif _SPACELESS.match(before.text[-1:]) and _SPACELESS.match(word.text[:1]):
+            text[-1] += word.text
+        else:
+            text += line_end, word.text
+        before = word
+    return "".join(text)
+
+
+def _is_level(before: Word, word: Word) -> bool:
+    """Whether two words of one direction stand on one line, whatever the shape of the page."""
+    if before.turn != word.turn:
+        return False
+    _, top, _, bottom = upright(before, 1.0)
+    _, v0, _, v1 = upright(word, 1.0)
+    return abs(top + bottom - v0 - v1) < min(bottom - top, v1 - v0)
+
+
+_ENDS_DIVIDED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
+_SPACELESS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
+_DIAGONAL = 0.1
+_THINNEST = 0.02

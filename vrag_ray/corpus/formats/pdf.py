@@ -1,34 +1,24 @@
 """PDF pages through MuPDF: text layer, word boxes, outline, and renderings from the vector source.
 
-MuPDF gives word boxes on the unturned page and renders the turned one; everything that leaves this module is in
-fractions of the upright page. Measured: text of 900 pages/s on one core with the flags below (sorting by position
-would cost 48 pages/s).
+MuPDF gives boxes on the unturned page and renders the turned one; everything that leaves this module is in fractions of
+the upright page.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
-from operator import itemgetter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pymupdf
 
+from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, read_page
 from vrag_ray.corpus.formats.source import Opening, damage
-from vrag_ray.corpus.model import (
-    DecodedUnit,
-    DecodeError,
-    OutlineEntry,
-    Probe,
-    TextLine,
-    clean,
-    letters_in,
-    title_from_name,
-)
-from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, OutlineEntry, Probe, clean, title_from_name
+from vrag_ray.corpus.ocr import OCR_PIXELS
 from vrag_ray.corpus.png import fitting_scale, png_bytes
-from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
+from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText, Picture
@@ -36,13 +26,9 @@ if TYPE_CHECKING:
 POINTS_PER_INCH = 72.0
 LONGEST_OUTLINE = 10_000
 LONGEST_TITLE = 200
-# Ligatures come apart, blanks are normalised, text outside the page is dropped, hyphens at line ends are joined.
-WORD_FLAGS = pymupdf.TEXT_CLIP
-TEXT_FLAGS = pymupdf.TEXT_CLIP | pymupdf.TEXT_DEHYPHENATE
 _NO_TITLE = re.compile(
     r"untitled|^(microsoft )?(word|powerpoint) ?-|\.(dvi|tex|docx?|pptx?|indd|qxd|pdf)$", re.IGNORECASE
 )
-_UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
 
 
 _REPAIR = (
@@ -91,35 +77,22 @@ class PdfSource:
 
     def _unit(self, unit: int) -> DecodedUnit:
         page = self._page(unit)
-        layer = page.get_textpage(flags=TEXT_FLAGS)
-        text = clean(str(layer.extractText()))
-        meta: Meta = {}
-        if len(text) > self._limits.max_text_chars_per_page:
-            text = text[: self._limits.max_text_chars_per_page]
-            meta = {"text_cut": True}
-        if not text and not self._document.xref_get_keys(page.xref):
+        if not self._document.xref_get_keys(page.xref):
             raise DecodeError(_damaged(unit))
-        scanned = self._scanned(page, text)
-        if scanned is not None:
-            lines, words = lines_of_words(scanned.words), scanned.words
-            return DecodedUnit(unit, PassageKind.PAGE, Locator(page=unit + 1), scanned.text, lines, words, ocr=True)
-        return DecodedUnit(unit, PassageKind.PAGE, Locator(page=unit + 1), text, _lines(page, layer), meta=meta)
+        read, meta = self._read(page)
+        words = read.words if read.ocr else ()
+        locator = Locator(page=unit + 1)
+        return DecodedUnit(
+            unit, PassageKind.PAGE, locator, read.text, read.lines, words, read.ocr, notices=read.notices, meta=meta
+        )
 
     def page_text(self, locator: Locator) -> PageText:
-        """Text and words of the text layer, or of OCR where the page has none. Width and height in points."""
+        """The words that a person sees, in reading order. Width and height in points."""
         page = self._page_at(locator)
         with damage(_damaged(page.number)):
-            text = self._text(page)
-            scanned = self._scanned(page, text)
-            words = _words(page) if scanned is None else scanned.words
-        return PageText(
-            self._opening.path.name,
-            locator,
-            text[: self._limits.max_text_chars_per_page] if scanned is None else scanned.text,
-            words,
-            width=page.rect.width,
-            height=page.rect.height,
-        )
+            read, _ = self._read(page)
+        name = self._opening.path.name
+        return PageText(name, locator, read.text, read.words, width=page.rect.width, height=page.rect.height)
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:
         """PNG of the page, or of ``box`` of it, drawn anew; ``dpi`` is lowered where ``max_pixels`` demands it."""
@@ -157,18 +130,16 @@ class PdfSource:
             raise DecodeError(f"page {index + 1} has no area: its size in the file is wrong; {_REPAIR}")
         return page
 
-    def _text(self, page: pymupdf.Page) -> str:
-        return clean(str(page.get_text("text", flags=TEXT_FLAGS)))
-
-    def _scanned(self, page: pymupdf.Page, text: str) -> OcrText | None:
-        """What OCR reads where the text layer says too little; None where that serves or the page is blank."""
+    def _read(self, page: pymupdf.Page) -> tuple[PageRead, Meta]:
         options = self._opening.options
-        if not options.ocr or len(_UNREADABLE.sub("", text).strip()) >= options.ocr_min_chars:
-            return None
-        if not page.get_bboxlog():
-            return None
-        seen = self._opening.read(_draw(page, options.ocr_dpi, None, min(OCR_PIXELS, self._limits.max_pixels)))
-        return seen if len(seen.text) > len(text.strip()) or _UNREADABLE.search(text) else None
+
+        def ocr() -> OcrText:
+            return self._opening.read(_draw(page, options.ocr_dpi, None, min(OCR_PIXELS, self._limits.max_pixels)))
+
+        read = read_page(page, min_chars=options.ocr_min_chars, ocr=ocr if options.ocr else None)
+        if len(read.text) <= self._limits.max_text_chars_per_page:
+            return read, {}
+        return replace(read, text=read.text[: self._limits.max_text_chars_per_page]), {"text_cut": True}
 
     def _title(self) -> str:
         stated = self._metadata("title")
@@ -184,7 +155,7 @@ class PdfSource:
         """The first lines of page one that are set in its largest type, if that is larger than the rest."""
         lines = [
             (max(span["size"] for span in line["spans"]), "".join(span["text"] for span in line["spans"]))
-            for block in self._page(0).get_text("dict", flags=WORD_FLAGS)["blocks"]
+            for block in self._page(0).get_text("dict", flags=LAYER_FLAGS)["blocks"]
             for line in block["lines"]
         ]
         if not lines:
@@ -208,52 +179,6 @@ class PdfSource:
             for level, title, page in entries[:LONGEST_OUTLINE]
             if 1 <= page <= self._pages
         )
-
-
-class _Upright:
-    """Rectangles of a page as MuPDF gives them, unturned, to fractions of the upright page.
-
-    The page's matrix is read once: asking MuPDF for it at every rectangle took three quarters of decoding.
-    """
-
-    def __init__(self, page: pymupdf.Page) -> None:
-        turn = page.rotation_matrix
-        self._turn = (turn.a, turn.b, turn.c, turn.d, turn.e, turn.f)
-        self._width, self._height = page.rect.width, page.rect.height
-
-    def box(self, x0: float, y0: float, x1: float, y1: float) -> Box | None:
-        """None where nothing of the rectangle is on the page."""
-        a, b, c, d, e, f = self._turn
-        xs = (a * x0 + c * y0 + e) / self._width, (a * x1 + c * y1 + e) / self._width
-        ys = (b * x0 + d * y0 + f) / self._height, (b * x1 + d * y1 + f) / self._height
-        left, right = max(min(xs), 0.0), min(max(xs), 1.0)
-        top, bottom = max(min(ys), 0.0), min(max(ys), 1.0)
-        return Box(left, top, right, bottom) if left < right and top < bottom else None
-
-
-def _words(page: pymupdf.Page) -> tuple[Word, ...]:
-    """The words of the text layer in the order of its text, boxes in fractions of the upright page."""
-    upright = _Upright(page)
-    words = []
-    for x0, y0, x1, y1, text, *_ in page.get_text("words", flags=WORD_FLAGS):
-        box = upright.box(x0, y0, x1, y1)
-        if box is not None and (word := clean(text).strip()):
-            words.append(Word(word, box))
-    return tuple(words)
-
-
-def _lines(page: pymupdf.Page, layer: pymupdf.TextPage) -> tuple[TextLine, ...]:
-    """The lines of the text layer in the order of its text."""
-    upright = _Upright(page)
-    lines = []
-    for _, group in itertools.groupby(layer.extractWORDS(), key=itemgetter(5, 6)):
-        words = list(group)
-        left, top, right, bottom = words[0][:4]
-        for x0, y0, x1, y1, *_ in words[1:]:
-            left, top = (x0 if x0 < left else left), (y0 if y0 < top else top)
-            right, bottom = (x1 if x1 > right else right), (y1 if y1 > bottom else bottom)
-        lines.append(TextLine(letters_in("".join(word[4] for word in words)), upright.box(left, top, right, bottom)))
-    return tuple(lines)
 
 
 def _draw(page: pymupdf.Page, dpi: float, box: Box | None, max_pixels: int) -> Picture:

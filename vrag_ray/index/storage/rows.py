@@ -261,13 +261,16 @@ def meta_from_json(text: str) -> Meta:
 
 
 def _words_to_json(words: Sequence[Word]) -> str:
-    """``[[text, x0, y0, x1, y1], …]``."""
-    rounded = [[w.text, *w.box.rounded().as_tuple()] for w in words]
+    """``[[text, x0, y0, x1, y1], …]``, with the turn as the sixth value of a word that is not read left to right."""
+    rounded = [[w.text, *w.box.rounded().as_tuple(), *([w.turn] if w.turn else ())] for w in words]
     return json.dumps(rounded, ensure_ascii=False, separators=(",", ":"))
 
 
 def _words_from_json(text: str) -> tuple[Word, ...]:
-    return tuple(Word(str(w[0]), Box(float(w[1]), float(w[2]), float(w[3]), float(w[4]))) for w in json.loads(text))
+    return tuple(
+        Word(str(text), Box(float(x0), float(y0), float(x1), float(y1)), int(turn[0]) if turn else 0)
+        for text, x0, y0, x1, y1, *turn in json.loads(text)
+    )
 
 
 def _box_to_json(box: Box | None) -> str | None:

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from vrag_ray.corpus.reading_order import regions
 from vrag_ray.policies.extractive.lexicon import stems
-from vrag_ray.types import Box, PageText, Word, around
+from vrag_ray.types import Box, PageText, Word, around, joined, upright
 
 CELL_GAP = 0.9
 """Words further apart than this share of the row's height stand in different cells."""
 MAX_SENTENCE_WORDS = 60
-LEVEL_WORDS = 12
-"""How many of a row's words decide whether another one is level with them."""
 MAX_CELL_WORDS = 7
 """A longer cell is prose."""
 MAX_HEADING_WORDS = 10
@@ -93,29 +92,35 @@ def is_numeric(text: str) -> bool:
 
 
 def rows(page: PageText) -> list[Row]:
-    """Visual rows from top to bottom, cut into cells at wide gaps and between the figures of a tight table."""
-    clusters: list[_Cluster] = []
-    for word in sorted(page.words, key=lambda word: word.box.y0 + word.box.y1):
-        if not (clusters and clusters[-1].takes(word)):
-            clusters.append(_Cluster())
-        clusters[-1].add(word)
-    aspect = page.width / page.height if page.width > 0 and page.height > 0 else 1.0
-    return [Row(tuple(_cells(sorted(each.words, key=lambda word: word.box.x0), aspect))) for each in clusters]
+    """Visual rows in reading order, cut into cells at wide gaps and between the figures of a tight table.
+
+    A row lies in one column, along the direction in which its words are read.
+    """
+    aspect = _aspect(page)
+    found = [[page.words[place] for place in row] for region in regions(page.words, aspect) for row in region.rows]
+    return [Row(tuple(_cells(words, aspect))) for words in found]
 
 
 def sentences(page: PageText) -> list[Span]:
-    """Sentences and lines in reading order; a wide gap or a change of block or letter size ends one."""
+    """Sentences and lines in reading order; a wide gap, a change of column, block or letter size ends one."""
     if not page.words:
         return text_sentences(page.text)
+    aspect = _aspect(page)
     found: list[Span] = []
-    current: list[Word] = []
-    for word, following in zip(page.words, [*page.words[1:], None], strict=True):
-        current.append(word)
-        ends = word.text.rstrip(_CLOSING).endswith(_SENTENCE_ENDS) and not _ABBREVIATION.match(word.text)
-        if following is None or ends or len(current) >= MAX_SENTENCE_WORDS or _breaks(word, following, page):
-            found.append(_span(current))
-            current = []
+    for region in regions(page.words, aspect):
+        words = [page.words[place] for row in region.rows for place in row]
+        current: list[Word] = []
+        for word, following in zip(words, [*words[1:], None], strict=True):
+            current.append(word)
+            ends = word.text.rstrip(_CLOSING).endswith(_SENTENCE_ENDS) and not _ABBREVIATION.match(word.text)
+            if following is None or ends or len(current) >= MAX_SENTENCE_WORDS or _breaks(word, following, aspect):
+                found.append(_span(current))
+                current = []
     return found
+
+
+def _aspect(page: PageText) -> float:
+    return page.width / page.height if page.width > 0 and page.height > 0 else 1.0
 
 
 def text_sentences(text: str) -> list[Span]:
@@ -131,34 +136,18 @@ def text_sentences(text: str) -> list[Span]:
     return found
 
 
-class _Cluster:
-    """Words of one height, in the order in which they were added."""
-
-    def __init__(self) -> None:
-        self.words: list[Word] = []
-        self._middles: list[float] = []
-        self._heights: list[float] = []
-
-    def add(self, word: Word) -> None:
-        self.words.append(word)
-        self._middles.append(word.box.y0 + word.box.y1)
-        self._heights.append(word.box.y1 - word.box.y0)
-
-    def takes(self, word: Word) -> bool:
-        """Whether ``word`` is level with the last words of this row, of which there is at least one."""
-        middles, heights = self._middles[-LEVEL_WORDS:], self._heights[-LEVEL_WORDS:]
-        middle, height = sum(middles) / 2 / len(middles), sum(heights) / len(heights)
-        return abs((word.box.y0 + word.box.y1) / 2 - middle) < 0.5 * min(height, word.box.y1 - word.box.y0)
-
-
 def _cells(words: Sequence[Word], aspect: float) -> Iterable[Span]:
-    height = sum(word.box.y1 - word.box.y0 for word in words) / len(words)
+    boxes = [upright(word, aspect) for word in words]
+    height = sum(v1 - v0 for _, v0, _, v1 in boxes) / len(boxes)
     cell: list[Word] = []
-    for word in words:
-        if cell and (word.box.x0 - cell[-1].box.x1) * aspect > CELL_GAP * height:
+    before = boxes[0]
+    for word, box in zip(words, boxes, strict=True):
+        # Right-to-left scripts go on to the left.
+        if cell and max(box[0] - before[2], before[0] - box[2]) > CELL_GAP * height:
             yield from _figures_apart(cell)
             cell = []
         cell.append(word)
+        before = box
     yield from _figures_apart(cell)
 
 
@@ -177,16 +166,16 @@ def _figures_apart(cell: Sequence[Word]) -> Iterable[Span]:
         yield _span([word])
 
 
-def _breaks(word: Word, following: Word, page: PageText) -> bool:
-    height, other = word.box.y1 - word.box.y0, following.box.y1 - following.box.y0
-    same_line = following.box.y0 < word.box.y1 - height / 2 and following.box.y1 > word.box.y0 + height / 2
-    if same_line:
-        aspect = page.width / page.height if page.width > 0 and page.height > 0 else 1.0
-        return abs(following.box.x0 - word.box.x1) * aspect > 2 * CELL_GAP * height
-    if following.box.y1 <= word.box.y0 or following.box.y0 - word.box.y1 > 0.8 * height:
+def _breaks(word: Word, following: Word, aspect: float) -> bool:
+    u0, top, u1, bottom = upright(word, aspect)
+    next_u0, next_top, next_u1, next_bottom = upright(following, aspect)
+    height, other = bottom - top, next_bottom - next_top
+    if next_top < bottom - height / 2 and next_bottom > top + height / 2:
+        return max(next_u0 - u1, u0 - next_u1) > 2 * CELL_GAP * height
+    if next_bottom <= top or next_top - bottom > 0.8 * height:
         return True
     return max(height, other) > 1.3 * min(height, other) or following.text[:1] in "•–▪●*"  # noqa: RUF001
 
 
 def _span(words: Sequence[Word]) -> Span:
-    return Span(" ".join([word.text for word in words]), tuple(words))
+    return Span(joined(words), tuple(words))

@@ -1,0 +1,182 @@
+"""What of a page's text layer is believed: what a person sees, and what can be read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import numpy as np
+import pymupdf
+import pytest
+from PIL import Image
+
+from vrag_ray.corpus.formats.pdf_text import PageRead, read_page
+from vrag_ray.corpus.ocr import OcrText
+from vrag_ray.types import Box, Word
+
+SEEN = "The library holds 12,400 books."
+SECRET = "The vault code is 9182 today."
+Draw = Callable[[pymupdf.Page], None]
+
+
+def page_of(*draw: Draw, size: tuple[float, float] = (595, 842)) -> pymupdf.Page:
+    """A page with a line that is seen, and what ``draw`` adds; kept as a file would keep it."""
+    document = pymupdf.open()
+    page = document.new_page(width=size[0], height=size[1])
+    page.insert_text((72, 100), SEEN, fontsize=12)
+    for one in draw:
+        one(page)
+    return pymupdf.open(stream=document.tobytes(), filetype="pdf")[0]
+
+
+def read(page: pymupdf.Page, ocr: OcrText | None = None) -> PageRead:
+    return read_page(page, min_chars=8, ocr=None if ocr is None else lambda: ocr)
+
+
+def noise(width: int = 300, height: int = 60, seed: int = 1) -> bytes:
+    data = io.BytesIO()
+    pixels = np.random.default_rng(seed).integers(0, 255, (height, width, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(data, "PNG")
+    return data.getvalue()
+
+
+def secret(**style: object) -> Draw:
+    return lambda page: page.insert_text((72, 200), SECRET, **style)  # type: ignore[arg-type]
+
+
+def under(cover: Draw) -> Draw:
+    def draw(page: pymupdf.Page) -> None:
+        page.insert_text((72, 200), SECRET, fontsize=12)
+        cover(page)
+
+    return draw
+
+
+PLACE = pymupdf.Rect(60, 185, 400, 210)
+HIDDEN: dict[str, Draw] = {
+    "render mode 3": secret(render_mode=3),
+    "white": secret(color=(1, 1, 1)),
+    "nearly white": secret(color=(0.98, 0.99, 0.98)),
+    "no opacity": secret(fill_opacity=0),
+    "hardly any opacity": secret(fill_opacity=0.02),
+    "half a point": secret(fontsize=0.5),
+    "a black bar": under(lambda page: page.draw_rect(PLACE, color=(0, 0, 0), fill=(0, 0, 0))),
+    "a grey bar": under(lambda page: page.draw_rect(PLACE, color=(0.5, 0.5, 0.5), fill=(0.5, 0.5, 0.5))),
+    "a white sheet": under(lambda page: page.draw_rect(PLACE, color=(1, 1, 1), fill=(1, 1, 1))),
+    "a picture": under(lambda page: page.insert_image(PLACE, stream=noise(), keep_proportion=False)),
+    "black on black": lambda page: (
+        page.draw_rect(PLACE, color=(0, 0, 0), fill=(0, 0, 0)),
+        page.insert_text((72, 200), SECRET, fontsize=12),
+    )[0],
+}
+
+
+@pytest.mark.parametrize("how", HIDDEN)
+def test_what_nobody_sees_is_left_out_and_counted(how: str) -> None:
+    found = read(page_of(HIDDEN[how]))
+    assert found.text == SEEN
+    assert found.notices == ("6 words that are not visible on the page are left out",)
+
+
+SHOWN: dict[str, Draw] = {
+    "light grey": secret(color=(0.7, 0.7, 0.7)),
+    "four points": secret(fontsize=4),
+    "white on black": lambda page: (
+        page.draw_rect(PLACE, color=(0, 0, 0), fill=(0, 0, 0)),
+        page.insert_text((72, 200), SECRET, fontsize=12, color=(1, 1, 1)),
+    )[0],
+    "on a picture": lambda page: (
+        page.insert_image(PLACE, stream=noise(), keep_proportion=False),
+        page.insert_text((72, 200), SECRET, fontsize=12),
+    )[0],
+    "outlined": secret(render_mode=1, border_width=0.05),
+    "over a rule": lambda page: (secret()(page), page.draw_line((72, 202), (300, 202)))[0],
+}
+
+
+@pytest.mark.parametrize("how", SHOWN)
+def test_what_a_person_can_see_stays(how: str) -> None:
+    found = read(page_of(SHOWN[how]))
+    assert SECRET in found.text.splitlines()
+    assert found.notices == ()
+
+
+def test_the_text_of_a_scan_stays_where_its_pixels_show_words() -> None:
+    drawn = page_of(secret(fontsize=12)).get_pixmap(dpi=100).tobytes("png")
+    document = pymupdf.open()
+    page = document.new_page(width=595, height=842)
+    page.insert_image(page.rect, stream=drawn)
+    page.insert_text((72, 100), SEEN, fontsize=12, render_mode=3)
+    page.insert_text((72, 200), SECRET, fontsize=12, render_mode=3)
+    page.insert_text((72, 600), "Nothing is drawn here at all", fontsize=12, render_mode=3)
+    found = read(page)
+    assert found.text == f"{SEEN}\n{SECRET}"
+    assert found.notices == ("6 words that are not visible on the page are left out",)
+
+
+def ocr_of(text: str, x: float, y: float) -> OcrText:
+    words = []
+    for word in text.split():
+        width = len(word) * 0.007
+        words.append(Word(word, Box(x, y, x + width, y + 0.015)))
+        x += width + 0.008
+    return OcrText(text, tuple(words))
+
+
+def test_a_stamp_on_a_scan_does_not_stand_for_its_text() -> None:
+    page = page_of(lambda page: page.insert_image(pymupdf.Rect(0, 120, 595, 842), stream=noise(200, 240)))
+    found = read(page, ocr_of("The annual rent is 48,700 euros.", 0.2, 0.5))
+    assert found.text == f"{SEEN}\nThe annual rent is 48,700 euros."
+    assert found.ocr
+
+
+def test_a_picture_beside_a_page_of_text_is_not_read() -> None:
+    def fill(page: pymupdf.Page) -> None:
+        page.insert_image(pymupdf.Rect(0, 400, 595, 842), stream=noise(200, 160))
+        for line in range(20):
+            page.insert_text((72, 120 + 13 * line), f"Line {line} of a page that has a good deal of text to it.")
+
+    found = read(page_of(fill), ocr_of("never read", 0.2, 0.9))
+    assert not found.ocr and "never read" not in found.text
+
+
+def shifted(text: str) -> str:
+    return "".join(chr(ord(letter) - 29) if letter > " " else letter for letter in text)
+
+
+PROSE = "the tidal lock was last inspected on a day in may by the inspector of the northern harbour"
+
+
+def test_letters_that_spell_no_language_are_read_by_ocr_and_said_so() -> None:
+    page = page_of(lambda page: page.insert_text((72, 300), shifted(PROSE), fontsize=9))
+    for seen, lost in ((ocr_of(PROSE, 0.12, 0.345), True), (OcrText("", ()), False)):
+        found = read(page, seen)
+        assert (PROSE in " ".join(found.text.split())) is lost
+        assert SEEN in found.text or not lost
+        assert any("cannot be read" in notice for notice in found.notices) is lost
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Der Pegel stieg am Donnerstag auf 340 Zentimeter, sagte die Hafenmeisterin Frau Schultz zu den Schiffern.",
+        "Szczęście przyszło w czwartek, gdy wszyscy mieszkańcy Gdyni wyszli na nabrzeże, żeby zobaczyć statek.",
+        "Paní Dvořáková řekla, že čtvrtý přívoz odplul včera večer a že všichni námořníci už jsou doma.",
+        "const fileName = getUserId(request.userId); return fileName.toLowerCase(); // camelCase is everywhere here",
+        "MMX-4417 XRF-221 QZT-009 KLM-778 VBN-456 items were counted in the store rooms of the third harbour shed",
+    ],
+)
+def test_languages_and_codes_are_believed(text: str) -> None:
+    document = pymupdf.open()
+    page = document.new_page(width=900, height=300)
+    page.insert_htmlbox(pymupdf.Rect(20, 20, 880, 280), f"<p>{text}</p>")
+    found = read(page, OcrText("unasked", ()))
+    assert not found.notices and not found.ocr
+
+
+def test_a_page_turned_in_its_file_and_a_line_turned_on_it_are_both_read() -> None:
+    page = page_of(lambda page: page.insert_text((300, 400), "upwards we read", rotate=90))
+    assert {word.turn for word in read(page).words} == {0, 270}
+    page.set_rotation(90)
+    assert {word.turn for word in read(page).words} == {90, 0}
+    assert "upwards we read" in read(page).text.splitlines()

@@ -1,0 +1,164 @@
+"""Words of generated pages come in the order in which a person reads them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vrag_ray.corpus.reading_order import arranged, regions
+from vrag_ray.types import Box, Word, joined, upright
+
+ASPECT = 0.75
+LINE, HEIGHT, LETTER = 0.016, 0.011, 0.006
+"""Shares of the page's height: from line to line, of a word, and of the width of a letter."""
+
+
+def laid(text: str, x: float, y: float) -> list[Word]:
+    """The words of a line that begins at ``x`` (page widths) and ``y`` (page heights)."""
+    words = []
+    for word in text.split():
+        width = len(word) * LETTER / ASPECT
+        words.append(Word(word, Box(x, y, x + width, y + HEIGHT)))
+        x += width + 0.6 * LETTER / ASPECT
+    return words
+
+
+def prose(name: str, lines: int, width: float) -> list[str]:
+    """Lines of different words that fill a column of ``width`` page widths, the last one short."""
+    found, number = [], 0
+    for line in range(lines):
+        words: list[str] = []
+        room = width * (0.6 if line == lines - 1 else 1.0)
+        while sum(len(word) + 0.6 for word in words) * LETTER / ASPECT + 10 * LETTER / ASPECT < room:
+            words.append(f"{name}{'abcdefgh'[number % 8] * (number % 4)}{number}q")
+            number += 1
+        found.append(" ".join(words))
+    return found
+
+
+def interleaved(columns: list[list[list[Word]]]) -> list[Word]:
+    """The words of columns as a file that was written row by row gives them."""
+    lines = [line for column in columns for line in column]
+    return [
+        word for line in sorted(lines, key=lambda line: (round(line[0].box.y0, 3), line[0].box.x0)) for word in line
+    ]
+
+
+def texts(words: list[Word]) -> list[str]:
+    return [word.text for word in words]
+
+
+@given(
+    count=st.integers(1, 4),
+    lengths=st.lists(st.integers(4, 12), min_size=4, max_size=4),
+    shift=st.sampled_from([0.0, 0.3, 0.5, 0.9]),
+    heading=st.booleans(),
+    below=st.booleans(),
+)
+def test_columns_are_read_one_after_the_other(
+    count: int, lengths: list[int], shift: float, heading: bool, below: bool
+) -> None:
+    width, gutter = (0.84 - 0.03 * (count - 1)) / count, 0.03
+    columns = []
+    for number in range(count):
+        x, y = 0.08 + number * (width + gutter), 0.2 + number % 2 * shift * LINE
+        lines = prose("wxyz"[number], lengths[number], width)
+        columns.append([laid(text, x, y + row * LINE) for row, text in enumerate(lines)])
+    across = "stands across the whole width of all of the columns that are read in their order"
+    above = laid(f"A heading {across} below it", 0.1, 0.1) if heading else []
+    after = laid(f"What follows {across} above it", 0.1, 0.8) if below else []
+    page = [*above, *interleaved(columns), *after]
+    ordered, _ = arranged(page, ASPECT)
+    assert texts(ordered) == texts([*above, *(word for column in columns for line in column for word in line), *after])
+    # What was arranged once keeps its order.
+    assert texts(arranged(ordered, ASPECT)[0]) == texts(ordered)
+
+
+@given(rows=st.integers(3, 10), count=st.integers(2, 5), seed=st.integers(0, 9))
+def test_a_table_is_read_by_its_rows(rows: int, count: int, seed: int) -> None:
+    page = []
+    for row in range(rows):
+        page += laid(f"Harbour{row}", 0.1, 0.2 + row * LINE)
+        for column in range(count):
+            page += laid(str(1000 * row + column + seed), 0.35 + 0.1 * column, 0.2 + row * LINE)
+    ordered, found = arranged(list(reversed(page)), ASPECT)
+    assert len(found) == 1
+    assert texts(ordered) == texts(page)
+
+
+def test_a_side_note_is_read_apart_from_the_text_beside_it() -> None:
+    body = [laid(text, 0.08, 0.2 + row * LINE) for row, text in enumerate(prose("t", 9, 0.55))]
+    note = [
+        laid(text, 0.75, 0.2375 + row * LINE) for row, text in enumerate(("See also the", "older plans of", "the mole"))
+    ]
+    ordered, _ = arranged(interleaved([body, note]), ASPECT)
+    assert texts(ordered) == texts([word for line in [*body, *note] for word in line])
+
+
+def test_sides_that_the_file_holds_apart_stay_apart() -> None:
+    """Two boxes of a slide with short lines of one height: only the file's order tells them from a table."""
+    left = [word for row, text in enumerate(("Cranes", "Odin", "Thor")) for word in laid(text, 0.1, 0.3 + row * LINE)]
+    right = [
+        word for row, text in enumerate(("Ferries", "Senja", "Lofoten")) for word in laid(text, 0.6, 0.3 + row * LINE)
+    ]
+    assert texts(arranged([*left, *right], ASPECT)[0]) == texts([*left, *right])
+
+
+def turned(word: Word, turn: int) -> Word:
+    """``word`` on the page that is turned clockwise by ``turn`` quarters."""
+    box = word.box
+    for _ in range(turn // 90):
+        box = Box(1 - box.y1, box.x0, 1 - box.y0, box.x1)
+    return Word(word.text, box, turn)
+
+
+@pytest.mark.parametrize("turn", [90, 180, 270])
+def test_turned_lines_are_read_along_their_own_direction(turn: int) -> None:
+    columns = [
+        [laid(text, x, 0.3 + row * LINE) for row, text in enumerate(prose(name, 6, 0.4))]
+        for name, x in (("l", 0.08), ("r", 0.52))
+    ]
+    page = [turned(word, turn) for word in interleaved(columns)]
+    ordered, _ = arranged(page, ASPECT if turn == 180 else 1 / ASPECT)
+    assert texts(ordered) == texts([word for column in columns for line in column for word in line])
+
+
+def test_columns_of_vertical_characters_are_read_from_right_to_left() -> None:
+    page = [Word(text, Box(x, 0.1, x + 0.05, 0.8), 90) for text, x in (("三", 0.2), ("一", 0.6), ("二", 0.4))]
+    assert texts(arranged(page, ASPECT)[0]) == ["一", "二", "三"]
+
+
+def test_rows_of_a_right_to_left_script_are_read_from_the_right() -> None:
+    page = [Word(text, Box(x, 0.1, x + 0.08, 0.12)) for text, x in (("הנמל", 0.1), ("את", 0.3), ("עזבה", 0.5))]
+    assert texts(arranged(page, ASPECT)[0]) == ["עזבה", "את", "הנמל"]
+
+
+@given(
+    turn=st.integers(0, 359).filter(lambda turn: abs(turn % 90 - 45) > 10),
+    length=st.floats(0.05, 0.2),
+    height=st.floats(0.01, 0.04),
+)
+def test_a_turned_word_has_its_own_length_and_height(turn: int, length: float, height: float) -> None:
+    angle = math.radians(turn)
+    wide = length * abs(math.cos(angle)) + height * abs(math.sin(angle))
+    high = length * abs(math.sin(angle)) + height * abs(math.cos(angle))
+    word = Word("x", Box(0.5 - wide / 2, 0.5 - high / 2, 0.5 + wide / 2, 0.5 + high / 2), turn)
+    u0, v0, u1, v1 = upright(word, 1.0)
+    assert (u1 - u0, v1 - v0) == pytest.approx((length, height), abs=1e-9)
+
+
+def test_halves_of_a_divided_word_are_joined_over_a_line_end_only() -> None:
+    lines = [*laid("340 mil-", 0.1, 0.1), *laid("ligrams of well- known salt", 0.1, 0.12)]
+    assert joined(lines) == "340 milligrams of well- known salt"
+    assert joined(lines, "\n") == "340 milligrams of well- known salt"
+    assert joined([*laid("the North-", 0.1, 0.1), *laid("South line", 0.1, 0.12)], "\n") == "the North-\nSouth line"
+
+
+def test_nothing_is_lost_or_doubled() -> None:
+    page = [
+        Word(str(n), Box(n % 7 / 8, n % 11 / 12, n % 7 / 8 + 0.1, n % 11 / 12 + 0.05), n % 4 * 90) for n in range(77)
+    ]
+    assert sorted(place for region in regions(page, ASPECT) for row in region.rows for place in row) == list(range(77))

@@ -1,0 +1,415 @@
+"""The words of a PDF page that a person can see and read, in reading order: its text layer, OCR where that fails.
+
+A text layer is believed where the page's pixels bear it out. Words that are not drawn (render mode 3, white on white,
+no opacity, below 2 points, under a bar or a picture) are left out, unless they are the text of a scan beneath them.
+Lines whose letters mean nothing, as after a wrong ToUnicode table, and pictures that fill the page are read by OCR.
+Measured: 6 ms a page beside 3 for the text alone; drawing the page small in grey is most of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pymupdf
+from numpy.typing import NDArray
+
+from vrag_ray.corpus.model import TextLine, clean, letters_in
+from vrag_ray.corpus.reading_order import arranged
+from vrag_ray.types import Box, Word, around, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from vrag_ray.corpus.ocr import OcrText
+
+# Ligatures come apart, blanks are normalised, text outside the page is dropped.
+LAYER_FLAGS = pymupdf.TEXT_CLIP
+LOOK_DPI = 72.0
+MOST_LOOK_PIXELS = 2_000_000
+LEAST_INK = 12
+"""Grey levels by which ink differs from what is around it, at least."""
+LEAST_SHARE_OF_INK = 0.15
+"""The same, as a share of the difference between the word's colour and its ground: small type is drawn faintly."""
+LEAST_GROUND = 0.2
+"""Share of a word's box that must not have the colour of the word."""
+INK_OF_A_SCAN = 40
+OFF_THE_INK = 0.6
+"""Heights of a word by which the text of a scan may stand beside its ink."""
+EVEN = 40
+"""Grey levels within which pixels count as of one colour."""
+LEAST_SIZE = 2.0
+"""Points."""
+PICTURE_SHARE = 0.5
+"""A page of which pictures cover more is a scan where words cover less than ``LITTLE_TEXT``."""
+LITTLE_TEXT = 0.04
+BAD_LETTERS = 0.1
+"""Share of characters that say nothing (controls, U+FFFD, private use), from which on a line cannot be read."""
+LEAST_BAD = 5
+"""Such characters in a line of nothing else, at least."""
+BAD_SHARE = 0.03
+"""Share of a page's characters in lines that cannot be read, from which on the page is read by OCR."""
+LEAST_JUDGED = 40
+"""Latin letters that a page must have for their sequence to be judged."""
+LEAST_VOWELS, MOST_VOWELS = 0.22, 0.65
+MOST_MIXED = 0.3
+"""Share of words that mix letters with digits or signs, or small letters with capitals."""
+SAME = 0.5
+"""Likeness of a line of the layer to what OCR reads in its place, from which on the layer is believed."""
+
+_BAD = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
+_LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
+_VOWELS = frozenset("aeiouy")
+_MIXED = re.compile(
+    r"[a-z][A-Z]|[A-Za-z]\d+[A-Za-z]|\d[A-Z]{2}|[A-Za-z][!\"#$%*+:;<=>?\\^_`{|}~]+[A-Za-z]|^[!#%*+,.:;<=>?]+[A-Z]"
+)
+_PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufeff]")
+
+Grey = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class PageRead:
+    """``text`` holds ``words`` line by line, halves of divided words joined; ``lines`` says where each line stands.
+
+    ``ocr`` says that OCR read some of the words.
+    """
+
+    text: str
+    words: tuple[Word, ...]
+    lines: tuple[TextLine, ...]
+    ocr: bool = False
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Line:
+    """A line of the text layer: its words, and the raw characters that MuPDF gave for them."""
+
+    words: list[Word]
+    raw: str
+
+
+def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Callable[[], OcrText] | None) -> PageRead:
+    """``min_chars``: a page whose layer has fewer readable characters is read by ``ocr``, if anything is drawn on it.
+
+    ``ocr`` reads the drawn page; None where OCR is off.
+    """
+    lines, hidden = _seen_lines(page)
+    aspect = page.rect.width / page.rect.height
+    notices: list[str] = []
+    if hidden:
+        notices.append(f"{hidden} words that are not visible on the page are left out")
+    unreadable = [line for line in lines if _is_unreadable(line.raw)]
+    total, lost = (sum(len(line.raw) for line in some) for some in (lines, unreadable))
+    readable = sum(len(_BAD.sub("", line.raw)) for line in lines) - lost
+    if lost < BAD_SHARE * total:
+        unreadable = []
+    too_little = readable < min_chars and (bool(lines) or bool(page.get_bboxlog()))
+    doubtful = not _is_plausible(" ".join(word.text for line in lines for word in line.words))
+    if ocr is None:
+        if unreadable or doubtful:
+            notices.append("its text cannot be read as it stands in the file, and OCR is off")
+    elif too_little or unreadable or doubtful or _is_scan(page, lines):
+        seen = ocr()
+        kept = [line for line in lines if line not in unreadable]
+        if doubtful:
+            kept = [line for line in kept if _bears_out(seen.words, line)]
+        if dropped := len(lines) - len(kept):
+            # Nothing better was read: what there is stays.
+            if not seen.words:
+                kept, dropped = lines, 0
+                notices.append("its text cannot be read as it stands in the file, and OCR read nothing")
+            else:
+                notices.append(f"{dropped} lines cannot be read as they stand in the file: OCR read them")
+        notices.extend(seen.notices)
+        added = _beside(seen.words, [word for line in kept for word in line.words])
+        words = [*(word for line in kept for word in line.words), *added]
+        return composed(words, aspect, ocr=bool(added), notices=notices)
+    return composed([word for line in lines for word in line.words], aspect, notices=notices)
+
+
+def composed(words: Sequence[Word], aspect: float, *, ocr: bool = False, notices: Sequence[str] = ()) -> PageRead:
+    """``words`` in reading order, as text and as places."""
+    ordered, regions = arranged(words, aspect)
+    lines = [
+        TextLine(letters_in("".join(word.text for word in row)), around([word.box for word in row]))
+        for region in regions
+        for row in region
+    ]
+    text = "\n".join(joined([word for row in region for word in row], "\n") for region in regions)
+    return PageRead(text, tuple(ordered), tuple(lines), ocr, tuple(notices))
+
+
+def turn_of(direction: tuple[float, float]) -> int:
+    """Whole degrees clockwise of a line's direction, (1, 0) from left to right with y down; one degree is no turn."""
+    turn = round(math.degrees(math.atan2(direction[1], direction[0]))) % 360
+    return 0 if turn in (359, 0, 1) else turn
+
+
+def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
+    """The lines of the text layer that are drawn, and how many words are not."""
+    layer = page.get_textpage(flags=LAYER_FLAGS)
+    spans = {
+        (block["number"], number): line
+        for block in layer.extractDICT()["blocks"]
+        for number, line in enumerate(block.get("lines", ()))
+    }
+    upright = Upright(page)
+    lines: list[_Line] = []
+    looks: list[_Look] = []
+    for (block, number), group in itertools.groupby(layer.extractWORDS(), key=lambda word: (word[5], word[6])):
+        line = spans.get((block, number))
+        turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
+        found = _Line([], "")
+        for x0, y0, x1, y1, raw, *_ in group:
+            box = upright.box(x0, y0, x1, y1)
+            text = _readable_form(clean(raw)).strip()
+            if box is None or not text:
+                continue
+            word = Word(text, box, turn)
+            looks.append(_look(word, line["spans"] if line is not None else (), (x0 + x1) / 2, (y0 + y1) / 2))
+            found.words.append(word)
+            found.raw += f"{raw} "
+        if found.words:
+            lines.append(found)
+    if not looks:
+        return [], 0
+    hidden = _hidden(page, looks)
+    if not hidden:
+        return lines, 0
+    # An empty box of a form or an invisible dash is no word that anybody misses.
+    count = sum(any(map(str.isalnum, look.word.text)) for look in looks if id(look.word) in hidden)
+    for line in lines:
+        line.words = [word for word in line.words if id(word) not in hidden]
+    return [line for line in lines if line.words], count
+
+
+def _readable_form(text: str) -> str:
+    """Letters in place of the forms that Arabic and Hebrew letters take in print, which nobody types."""
+    return unicodedata.normalize("NFKC", text) if _PRESENTATION.search(text) else text
+
+
+class Upright:
+    """Rectangles of a page as MuPDF gives them, unturned, to fractions of the upright page.
+
+    The page's matrix is read once: asking MuPDF for it at every rectangle took three quarters of decoding.
+    """
+
+    def __init__(self, page: pymupdf.Page) -> None:
+        turn = page.rotation_matrix
+        self._turn = (turn.a, turn.b, turn.c, turn.d, turn.e, turn.f)
+        self._width, self._height = page.rect.width, page.rect.height
+
+    def box(self, x0: float, y0: float, x1: float, y1: float) -> Box | None:
+        """None where nothing of the rectangle is on the page."""
+        a, b, c, d, e, f = self._turn
+        xs = (a * x0 + c * y0 + e) / self._width, (a * x1 + c * y1 + e) / self._width
+        ys = (b * x0 + d * y0 + f) / self._height, (b * x1 + d * y1 + f) / self._height
+        left, right = max(min(xs), 0.0), min(max(xs), 1.0)
+        top, bottom = max(min(ys), 0.0), min(max(ys), 1.0)
+        return Box(left, top, right, bottom) if left < right and top < bottom else None
+
+
+# What is drawn ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """A word and how the file says it is drawn: ``grey`` from 0 (black) to 255, ``alpha`` likewise, ``size`` in points.
+
+    ``x`` and ``y`` are its middle on the unturned page, in points.
+    """
+
+    word: Word
+    grey: float
+    alpha: int
+    size: float
+    x: float
+    y: float
+
+
+def _look(word: Word, spans: Sequence[dict[str, object]], x: float, y: float) -> _Look:
+    span = next((one for one in spans if _holds(one["bbox"], x, y)), spans[0] if spans else None)
+    if span is None:
+        return _Look(word, 0.0, 255, 12.0, x, y)
+    colour = int(str(span["color"]))
+    grey = 0.299 * (colour >> 16 & 255) + 0.587 * (colour >> 8 & 255) + 0.114 * (colour & 255)
+    return _Look(word, grey, int(str(span["alpha"])), float(str(span["size"])), x, y)
+
+
+def _holds(bbox: object, x: float, y: float) -> bool:
+    assert isinstance(bbox, tuple)
+    return bool(bbox[0] <= x <= bbox[2] and bbox[1] <= y <= bbox[3])
+
+
+def _hidden(page: pymupdf.Page, looks: Sequence[_Look]) -> set[int]:
+    """The ids of the words that no reader of the page sees."""
+    grey = _grey(page)
+    drawn: list[_Look] = []
+    undrawn: list[_Look] = []
+    hidden: set[int] = set()
+    for look in looks:
+        if look.size < LEAST_SIZE:
+            hidden.add(id(look.word))
+        elif look.alpha == 0:
+            undrawn.append(look)
+        elif _shows(grey, look):
+            drawn.append(look)
+        else:
+            hidden.add(id(look.word))
+    hidden.update(id(look.word) for look in _under_pictures(page, drawn) if not _stands_out(grey, look))
+    # The text of a scan is not drawn itself: its pixels show the words, and no other words stand there.
+    taken = [look.word.box for look in drawn if id(look.word) not in hidden] if undrawn else []
+    for look in undrawn:
+        box = look.word.box
+        x, y = (box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2
+        # OCR of old scans puts words a little beside their ink.
+        slack = OFF_THE_INK * min(box.x1 - box.x0, box.y1 - box.y0)
+        pixels = _pixels(grey, box.padded(slack, slack))
+        has_ink = pixels.size and int(pixels.max()) - int(pixels.min()) >= INK_OF_A_SCAN
+        if not has_ink or any(b.x0 <= x <= b.x1 and b.y0 <= y <= b.y1 for b in taken):
+            hidden.add(id(look.word))
+    return hidden
+
+
+def _grey(page: pymupdf.Page) -> Grey:
+    scale = LOOK_DPI / 72.0
+    scale *= min(1.0, math.sqrt(MOST_LOOK_PIXELS / max(1.0, page.rect.width * page.rect.height * scale * scale)))
+    pixmap = page.get_pixmap(matrix=pymupdf.Matrix(scale, scale), colorspace=pymupdf.csGRAY, alpha=False)
+    return np.frombuffer(pixmap.samples, np.uint8).reshape(pixmap.height, pixmap.stride)[:, : pixmap.width]
+
+
+def _pixels(grey: Grey, box: Box) -> Grey:
+    height, width = grey.shape
+    top, bottom = int(box.y0 * height), math.ceil(box.y1 * height)
+    left, right = int(box.x0 * width), math.ceil(box.x1 * width)
+    return grey[top:bottom, left:right]
+
+
+def _shows(grey: Grey, look: _Look) -> bool:
+    """Whether the pixels of a word's box show ink of its colour on another ground."""
+    pixels = _pixels(grey, look.word.box)
+    if not pixels.size:
+        return False
+    low, high = int(pixels.min()), int(pixels.max())
+    if look.grey < 128 and high - low > 96 and look.grey - low > -96:
+        # The usual case, dark on light, at once.
+        return bool(np.count_nonzero(pixels > look.grey + LEAST_INK) >= LEAST_GROUND * pixels.size)
+    ground = float(np.median(pixels))
+    other = np.abs(pixels.astype(np.int16) - round(look.grey)) > LEAST_INK
+    if np.count_nonzero(other) < LEAST_GROUND * pixels.size:
+        return False
+    least = max(LEAST_INK, LEAST_SHARE_OF_INK * abs(look.grey - ground))
+    return max(high - ground, ground - low) >= least
+
+
+def _stands_out(grey: Grey, look: _Look) -> bool:
+    """Whether a word's box shows its colour on an even ground, as no picture over it would."""
+    pixels = _pixels(grey, look.word.box).astype(np.int16)
+    is_ink = np.abs(pixels - round(look.grey)) < EVEN
+    share = np.count_nonzero(is_ink) / pixels.size
+    return 0.04 < share < 0.7 and float(pixels[~is_ink].std()) < EVEN
+
+
+def _under_pictures(page: pymupdf.Page, looks: Sequence[_Look]) -> list[_Look]:
+    """Words over which a picture is drawn later that lets nothing through; not those of a scan that fills the page."""
+    if not page.get_images():
+        return []
+    log = page.get_bboxlog()
+    texts = [(place, bbox) for place, (kind, bbox) in enumerate(log) if kind in ("fill-text", "stroke-text")]
+    opaque = [info["bbox"] for info in page.get_image_info(xrefs=True) if not info["has-mask"]]
+    area = page.rect.width * page.rect.height
+    covered: list[_Look] = []
+    for place, (kind, bbox) in enumerate(log):
+        if kind != "fill-image" or _area(bbox) > PICTURE_SHARE * area:
+            continue
+        if not any(all(abs(a - b) < 1 for a, b in zip(bbox, info, strict=True)) for info in opaque):
+            continue
+        for look in looks:
+            if _holds(bbox, look.x, look.y):
+                drawn_at = [at for at, box in texts if _holds(box, look.x, look.y)]
+                if drawn_at and max(drawn_at) < place:
+                    covered.append(look)
+    return covered
+
+
+def _area(bbox: Sequence[float]) -> float:
+    return max(0.0, bbox[2] - bbox[0]) * max(0.0, bbox[3] - bbox[1])
+
+
+# What can be read --------------------------------------------------------------------------------------------------
+
+
+def _is_unreadable(raw: str) -> bool:
+    """Whether characters that say nothing stand among the letters of a line, or in place of all of them.
+
+    A bullet or a dotted line of such characters beside words that can be read is decoration.
+    """
+    words = raw.split()
+    mixed = sum(len(_BAD.findall(word)) for word in words if _BAD.sub("", word))
+    if mixed:
+        return mixed > 1 and mixed > BAD_LETTERS * len(raw)
+    return len(raw) >= LEAST_BAD and not _BAD.sub("", "".join(words))
+
+
+def _is_plausible(text: str) -> bool:
+    """False for letters that follow one another as in no language written in Latin script.
+
+    Other scripts are believed: OCR tells where letters of theirs are exchanged only if it is asked.
+    """
+    letters = _LATIN.findall(text)
+    if len(letters) < LEAST_JUDGED:
+        return True
+    plain = [unicodedata.normalize("NFD", letter)[0].lower() for letter in letters]
+    vowels = sum(letter in _VOWELS for letter in plain) / len(plain)
+    words = [word for word in text.split() if _LATIN.search(word)]
+    mixed = sum(_MIXED.search(word) is not None for word in words) / len(words)
+    accented = sum(ord(letter) > 127 for letter in letters) / len(letters)
+    return LEAST_VOWELS <= vowels <= MOST_VOWELS and mixed <= MOST_MIXED and accented <= 0.5
+
+
+def _is_scan(page: pymupdf.Page, lines: Sequence[_Line]) -> bool:
+    """Whether pictures cover most of the page and its words little of it, as a stamp or a page number on a scan."""
+    words = sum(_area(word.box.as_tuple()) for line in lines for word in line.words)
+    if words > LITTLE_TEXT or not page.get_images():
+        return False
+    area: float = page.rect.width * page.rect.height
+    pictures = sum(_area(info["bbox"]) for info in page.get_image_info())
+    return pictures > PICTURE_SHARE * area
+
+
+def _bears_out(seen: Sequence[Word], line: _Line) -> bool:
+    """Whether OCR reads in the line's place what the layer says there, or nothing."""
+    place = around([word.box for word in line.words])
+    assert place is not None
+    there = [word for word in seen if _overlap(word.box, place) > 0.5]
+    if not there:
+        return True
+    layer = "".join(word.text for word in line.words).casefold()
+    return SequenceMatcher(None, layer, "".join(word.text for word in there).casefold(), False).ratio() >= SAME
+
+
+def _beside(seen: Sequence[Word], kept: Sequence[Word]) -> list[Word]:
+    """The words that OCR saw where no word of the layer stands."""
+    boxes = list(map(attrgetter("box"), kept))
+    return [word for word in seen if not any(_stand_together(word.box, box) for box in boxes)]
+
+
+def _stand_together(box: Box, other: Box) -> bool:
+    return _overlap(box, other) > 0.3 or _overlap(other, box) > 0.5
+
+
+def _overlap(box: Box, other: Box) -> float:
+    """The share of ``box`` that lies in ``other``."""
+    wide = min(box.x1, other.x1) - max(box.x0, other.x0)
+    high = min(box.y1, other.y1) - max(box.y0, other.y0)
+    return max(0.0, wide) * max(0.0, high) / _area(box.as_tuple())
