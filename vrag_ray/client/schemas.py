@@ -237,6 +237,8 @@ class DocumentInfo(ResponseBody):
     size_bytes: int
     added_at: str
     error: str = ""
+    notices: list[str] = []
+    """What of it was left out or guessed; a notice is no error."""
     meta: dict[str, MetaValue] = {}
 
 
@@ -273,6 +275,13 @@ class FileProblem(ResponseBody):
     error: str
 
 
+class FileNotice(ResponseBody):
+    """What of a file was left out or guessed; a notice is no error."""
+
+    name: str
+    notice: str
+
+
 class FileState(ResponseBody):
     """How far one file of an upload is: pages that are read, of those that are to be (None until that is known)."""
 
@@ -301,6 +310,7 @@ class IngestJob(ResponseBody):
     documents: list[str] = []
     """Ids of the documents that are searchable now, in the order of the upload."""
     errors: list[FileProblem] = []
+    notices: list[FileNotice] = []
     error: str = ""
     collection_version: int | None = None
 

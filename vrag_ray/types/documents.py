@@ -120,6 +120,8 @@ class Document:
     """ISO 8601, UTC."""
     error: str = ""
     meta: Meta = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    """What of it was left out or guessed, in words; a notice is no error."""
 
     @property
     def uri(self) -> str:

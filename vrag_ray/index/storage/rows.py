@@ -48,6 +48,9 @@ PASSAGE_COLUMNS = (
 DOCUMENT_COLUMNS = (
     "doc_id", "uris", "title", "kind", "status", "units", "size_bytes", "embedder_id", "added_at", "error", "meta",
 )  # fmt: skip
+NOTICES_KEY = "vrag.notices"
+"""Under this name the notices of a document stand in its metadata column, as a list: a reader of plain values passes it
+over, so that older programs read newer collections."""
 SHARD_COLUMNS = ("id", "doc_id", "kind", "embedder_id", "meta", "vector")
 CONTENT_COLUMNS = tuple(c for c in PASSAGE_COLUMNS if c not in SHARD_COLUMNS or c == "id")
 HIT_COLUMNS = [*CONTENT_COLUMNS, "doc_id", "kind", "meta", "content_checksum"]
@@ -173,7 +176,7 @@ def _document_row(document: Document) -> dict[str, object]:
         "embedder_id": document.embedder_id,
         "added_at": document.added_at,
         "error": document.error,
-        "meta": meta_to_json(document.meta),
+        "meta": meta_to_json(document.meta, document.notices),
     }
     row["checksum"] = row_checksum(row, DOCUMENT_COLUMNS)
     return row
@@ -248,16 +251,24 @@ def document_from_row(row: Row) -> Document:
         added_at=_str(row["added_at"]),
         error=_str(row["error"]),
         meta=meta_from_json(_str(row["meta"])),
+        notices=_notices(_str(row["meta"])),
     )
 
 
-def meta_to_json(meta: Meta) -> str:
-    return json.dumps(dict(meta), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+def meta_to_json(meta: Meta, notices: Sequence[str] = ()) -> str:
+    values = {**meta, NOTICES_KEY: list(notices)} if notices else dict(meta)
+    return json.dumps(values, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def meta_from_json(text: str) -> Meta:
     value = json.loads(text)
     return {str(name): item for name, item in value.items() if isinstance(item, str | int | float | bool)}
+
+
+def _notices(meta: str) -> tuple[str, ...]:
+    # Most documents have none, and their metadata has been parsed once already.
+    value = json.loads(meta).get(NOTICES_KEY) if NOTICES_KEY in meta else None
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _words_to_json(words: Sequence[Word]) -> str:
