@@ -37,9 +37,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_pattern_takes_what_it_matches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [one.name for one in list_sources([f"{folder}/**/*.md"])[0]][-2:] == ["a.md", "b.md"]
+    assert [one.name for one in list_sources([f"{folder}/**/*.md"]).sources][-2:] == ["a.md", "b.md"]
     monkeypatch.chdir(folder)
-    [deep] = list_sources(["deep/*.md"])[0]
+    [deep] = list_sources(["deep/*.md"]).sources
     assert deep.uri == (folder / "deep" / "b.md").as_uri()
     with pytest.raises(VragError, match=r"no file matches .*\.pdf"):
         list_sources([f"{folder}/*.pdf"])
@@ -127,7 +127,7 @@ def test_a_name_that_is_not_utf8_is_percent_encoded(latin: Path) -> None:
     assert sources[0].uri.endswith("/b%FCcher/caf%E9.txt")
     assert ignored == ["photo%E9.exe"]
     # The uri that is shown names the file.
-    assert list_sources([sources[0].uri])[0] == sources[:1]
+    assert list_sources([sources[0].uri]).sources == sources[:1]
     with pytest.raises(VragError, match=r"b%FCcher/none does not exist"):
         list_sources([latin / "none"])
 

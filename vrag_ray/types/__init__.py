@@ -14,6 +14,7 @@ from vrag_ray.types.documents import (
     PassageKind,
     Region,
     document_id,
+    named_page,
     passage_id,
 )
 from vrag_ray.types.errors import NotFoundError, VragError
@@ -48,5 +49,6 @@ __all__ = [
     "Word",
     "around",
     "document_id",
+    "named_page",
     "passage_id",
 ]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from vrag_ray.corpus.passages import PAGE_COUNT, PAGE_LABEL
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import (
     Box,
@@ -188,6 +189,7 @@ def passage_from_row(row: Row) -> Passage:
         raise CorruptionError(
             f"passage {row['id']} is damaged on disk: run `vrag verify`, then ingest its document again"
         )
+    meta = meta_from_json(_str(row["meta"]))
     return Passage(
         id=_str(row["id"]),
         doc_id=_str(row["doc_id"]),
@@ -198,12 +200,14 @@ def passage_from_row(row: Row) -> Passage:
             t_end=_float_or_none(row["t_end"]),
             span_start=_int_or_none(row["span_start"]),
             span_end=_int_or_none(row["span_end"]),
+            label=_str(meta.get(PAGE_LABEL)),
+            pages=_int(meta.get(PAGE_COUNT)),
         ),
         window=_int(row["window"]),
         text=_str(row["text"]),
         box=_box_from_json(row["box"]),
         words=_words_from_json(_str(row["words"])),
-        meta=meta_from_json(_str(row["meta"])),
+        meta=meta,
     )
 
 
