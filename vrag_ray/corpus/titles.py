@@ -23,6 +23,8 @@ _NO_TITLES = (
     # Stamps and numbers of archives and offices: arXiv, EDGAR, DOI, and codes without a blank in them.
     r"arxiv ?: ?\S+(?: \[\S+\])?.*|(?:https?://|www\.|doi:? ?)\S*",
     r"(?:accession (?:no\.?|number):? ?)?\d{10}-\d{2}-\d{6}|\S*\d{4}\S*|[\w-]*_[\w-]*\d[\w-]*|form ?\d\d?-[a-z]{1,2}",
+    # The letterhead of the office, above the name of who reports to it.
+    r"(?:united states )?securities and exchange commission.*|united states",
     # Furniture: page numbers, a table of contents, dates.
     r"(?:table of )?contents|(?:page|p\.|seite|sheet) ?\S{1,6}(?: (?:of|von|/) ?\S{1,6})?|\d+ (?:of|/) \d+",
     rf"{_DATE}|\d{{1,4}}[-./]\d{{1,2}}[-./]\d{{1,4}}|(?:as of|date:?) .{{0,4}}{_DATE}",
@@ -36,6 +38,8 @@ def is_title(text: str) -> bool:
     return (
         SHORTEST_TITLE <= len(flat) <= LONGEST_TITLE
         and any(map(str.isalpha, flat))
+        # The end of a sentence in large type.
+        and not (flat[0].islower() and flat.endswith("."))
         and _NO_TITLE.fullmatch(flat) is None
     )
 
