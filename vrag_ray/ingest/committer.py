@@ -190,7 +190,9 @@ class Committer:
         self.flush()
         for uri, doc_id in sorted({(plan.uri, plan.doc_id) for plan in self._copies}):
             known = self._renamed.get(doc_id) or self._writer.documents.get(doc_id)
-            if known is not None and uri not in known.uris:
+            if known is not None and uri in known.uris:
+                self.outcome.skipped += 1
+            elif known is not None:
                 self._new_names.setdefault(doc_id, []).append(uri)
                 self._rename(uri, replace(known, uris=(*known.uris, uri)))
         renamed, self._renamed = self._renamed, {}
