@@ -31,8 +31,8 @@ MAX_NOTICES_IN_ROW = 20
 MOST_DUPLICATES_NAMED = 100
 """A data set may have any number of rows with the same picture."""
 NOTHING_TO_READ = "nothing to read: it is blank"
-NO_WORDS = "no words could be read in it: it is found by what it shows, in a vector space that sees"
-NAMED = ", and by its name"
+NO_WORDS = "nothing to read: no word could be found in it; a vector space that sees finds it by what it shows"
+NAMED = ", any search by its name"
 _UNIT_NAMES = {
     DocumentKind.PDF: "page",
     DocumentKind.IMAGE: "page",

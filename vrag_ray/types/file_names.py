@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+_UPLOAD = "upload:"
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
 
@@ -38,11 +39,11 @@ def listed_names(names: Sequence[str], most: int = 3) -> str:
 
 
 def _segments(uri: str) -> list[str]:
-    """The folders and the name in a URI; a row or a part of a file stays at its name."""
+    """The folders and the name in a URI; a row or a part of a file stays at its name. An upload has no folder."""
     base, mark, part = uri.partition("#")
     path = shown_name(path_in_uri(base)) if is_file_uri(base) else base
     *folders, name = path.split("/")
-    return [*folders, name + mark + part]
+    return [*([] if base.startswith(_UPLOAD) else folders), name + mark + part]
 
 
 def is_file_uri(place: str) -> bool:
