@@ -71,7 +71,7 @@ class ImageSource:
     def unit(self, unit: int) -> DecodedUnit:
         """The text OCR reads; where it reads none, the words of the file name, marked as such in the metadata.
 
-        A picture of one colour has no text at all, so that no search finds it.
+        A blank picture has no text at all, so that no search finds it.
         """
         if _is_blank(self._pixels()):
             return DecodedUnit(unit, PassageKind.IMAGE, self.locator(unit), meta={BLANK: True})
@@ -144,9 +144,9 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def _is_blank(image: Image.Image) -> bool:
-    """Whether no eye can tell two of its pixels apart."""
+    """Whether the picture is white, grey or black all over, to the eye: any other colour may be its subject."""
     pixels = np.asarray(image)
-    return int((pixels.max(axis=(0, 1)) - pixels.min(axis=(0, 1))).max()) <= INVISIBLE
+    return int(pixels.max()) - int(pixels.min()) <= INVISIBLE
 
 
 def rgb(image: Image.Image) -> Image.Image:
