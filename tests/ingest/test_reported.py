@@ -16,7 +16,7 @@ from vrag_ray.cli.commands.ingest import report_lines
 from vrag_ray.corpus.model import DecodedUnit
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.ingest import ingest, stages
+from vrag_ray.ingest import Source, ingest, stages
 from vrag_ray.ingest.report import IngestReport
 from vrag_ray.types import DocumentStatus, VragError
 from vrag_ray.types.file_names import names_of
@@ -135,6 +135,17 @@ def test_a_file_that_moved_to_another_folder_of_the_run_is_renamed(folder: Path,
         ((tmp_path / "archive" / "gauge.txt").as_uri(),),
         ((folder / "ferry_times.txt").as_uri(),),
     ]
+
+
+def test_what_is_a_part_of_a_renamed_file_is_renamed_with_it(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "part").write_text("a letter of the keeper")
+    part = Source(tmp_path / "part", f"{(folder / 'gauge.txt').as_uri()}#letter.txt", "letter.txt")
+    ingest([folder, part], settings_for(tmp_path / "c"))
+    (folder / "gauge.txt").rename(folder / "scale.txt")
+    assert run(folder).gone == ()
+    assert names(folder) == [["ferry_times.txt"], ["scale.txt"], ["scale.txt#letter.txt"]]
+    (folder / "scale.txt").unlink()
+    assert sorted(names_of([one.uri])[0] for one in run(folder).gone) == ["scale.txt", "scale.txt#letter.txt"]
 
 
 def test_a_copy_that_is_removed_leaves_the_other_name(folder: Path) -> None:

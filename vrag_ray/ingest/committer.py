@@ -317,16 +317,26 @@ class Committer:
                     self.outcome.notices.append(FileNotice(name, f"the same as {same}; both are one document"))
 
     def _drop_names(self, gone: Mapping[str, Gone]) -> None:
-        """Of documents that were met under another name: the names that lead nowhere, and a title made of such."""
+        """Of documents that were met under another name: the names that lead nowhere, and a title made of such. What
+        is a part of a file that was renamed is renamed with it."""
+        left = {
+            doc_id: tuple(uri for uri in self._writer.documents[doc_id].uris if uri not in lost.uris)
+            for doc_id, lost in gone.items()
+        }
+        met = {doc_id: next((uri for uri in uris if uri in self._met), "") for doc_id, uris in left.items()}
+        moved = {uri: met[doc_id] for doc_id, lost in gone.items() if met[doc_id] for uri in lost.uris}
         changed: list[Document] = []
         for doc_id, lost in gone.items():
-            document = self._writer.documents[doc_id]
-            left = tuple(uri for uri in document.uris if uri not in lost.uris)
-            if not any(uri in self._met for uri in left):
+            document, uris = self._writer.documents[doc_id], left[doc_id]
+            if met[doc_id]:
+                was_name = document.title in {title_from_name(name) for uri in lost.uris for name in names_of([uri])}
+                title = title_from_name(names_of(uris)[0]) if was_name else document.title
+                changed.append(replace(document, uris=uris, title=title))
                 continue
-            was_name = document.title in {title_from_name(name) for uri in lost.uris for name in names_of([uri])}
-            title = title_from_name(names_of(left)[0]) if was_name else document.title
-            changed.append(replace(document, uris=left, title=title))
+            bases = {uri: uri.partition("#") for uri in lost.uris}
+            parts = tuple(f"{moved[base]}#{part}" for base, _, part in bases.values() if part and base in moved)
+            if len(parts) == len(lost.uris):
+                changed.append(replace(document, uris=(*uris, *parts)))
         self._commit(changed)
 
     def _report_gone(self, gone: Mapping[str, Gone], listing: Listing, *, prune: bool) -> None:
