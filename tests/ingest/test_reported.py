@@ -64,7 +64,9 @@ def test_files_with_nothing_to_read_are_named_and_no_search_finds_them(tmp_path:
         assert document.notices == ("nothing to read: it is blank",)
     rows = collection.table("passages").to_table().to_pylist()
     assert [(row["text"], row["vector"]) for row in rows] == [("", None)] * 6
-    assert "notice: 5 files: blank.pdf, dots.md, mark.txt and 2 more: nothing to read: it is blank" in said(report)
+    assert "notice: 5 files: blank.pdf, dots.md, mark.txt, spaces.txt, white.png: nothing to read: it is blank" in said(
+        report
+    )
     again = run(root)
     assert all(one.known for one in again.file_notices)
     assert "5 unchanged files have notices from before" in said(again)

@@ -45,7 +45,7 @@ def documents(
         size = f"{document.size_bytes / 1024:,.0f} KiB"
         typer.echo(
             f"{document.doc_id[:12]}  {document.kind:5}  {document.status:7}  {document.units:5}  {size:>12}  "
-            f"{listed_names(names_of(document.uris), MOST_NAMES)}"
+            f"{listed_names(names_of(document.uris), MOST_NAMES)}{_title(document)}"
         )
         if document.error:
             typer.echo(f"              {document.error}")
@@ -112,6 +112,14 @@ def delete(
             typer.echo(json.dumps({"doc_id": document.doc_id, "collection_version": version}))
         else:
             typer.echo(f"{document.title or document.uri} is deleted; the collection is at version {version}")
+
+
+def _title(document: Document) -> str:
+    """The title, where it says more than the name of the file."""
+    from vrag_ray.corpus.model import title_from_name
+
+    named = {title_from_name(name) for name in names_of([document.uri])}
+    return f"  “{document.title}”" if document.title and document.title not in named else ""
 
 
 def _as_dict(document: Document) -> dict[str, object]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 MOST_NOTICE_LINES = 20
+MOST_FILES_NAMED = 10
 MOST_GONE_NAMED = 20
 
 
@@ -140,7 +141,7 @@ def file_notice_lines(notices: Sequence[FileNotice]) -> list[str]:
         if not one.known:
             files.setdefault(one.notice, []).append(one.uri)
     lines = [
-        f"{'' if len(uris) == 1 else f'{len(uris)} files: '}{listed_names(names_of(uris))}: {notice}"
+        f"{'' if len(uris) == 1 else f'{len(uris)} files: '}{listed_names(names_of(uris), MOST_FILES_NAMED)}: {notice}"
         for notice, uris in files.items()
     ]
     if len(lines) > MOST_NOTICE_LINES:
