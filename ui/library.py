@@ -125,6 +125,8 @@ def _job(job: IngestJob, names: Sequence[str]) -> None:
         # Most errors name their file already.
         said = problem.error if problem.name in problem.error else f"{problem.name}: {problem.error}"
         st.error(plain(said), icon=":material/error:")
+    for one in job.notices:
+        st.info(f"{plain(one.name)}: {plain(one.notice)}", icon=":material/info:")
 
 
 def _pages(file: FileState) -> str:
@@ -146,6 +148,8 @@ def _document(document: DocumentInfo, collection: str) -> None:
         facts.caption(f"{document.size_bytes / 1e6:.2f} MB · added {document.added_at[:10]}")
         if document.error:
             st.caption(f":material/error: {plain(document.error)}")
+        for notice in document.notices:
+            st.caption(f":material/info: {plain(notice)}")
         if button.button(
             "Delete", key=f"delete-{document.doc_id}", icon=":material/delete:", help=f"Delete {document.title}"
         ):

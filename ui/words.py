@@ -15,6 +15,7 @@ from vrag_ray.agent.events import (
     SearchEvent,
 )
 from vrag_ray.agent.memory.graph import MemoryItem
+from vrag_ray.types import named_page
 
 OUTCOMES = {
     RunStatus.ABSTAINED: "No answer: the evidence is too weak",
@@ -38,12 +39,13 @@ def size_in_words(size: int) -> str:
 
 def where(place: Place | Citation) -> str:
     """``page 4`` or ``1:00.0 to 1:12.5``."""
-    return _where(place.page, place.t_start, place.t_end)
+    return _where(place.page, place.t_start, place.t_end, named=(place.label, place.pages))
 
 
 def where_item(item: MemoryItem) -> str:
     moment = item.t_frame if item.t_frame is not None else item.locator.t_start
-    return _where(item.locator.page, moment, item.locator.t_end)
+    named = (item.locator.label, item.locator.pages)
+    return _where(item.locator.page, moment, item.locator.t_end, named=named)
 
 
 def step_title(events: tuple[Event, ...]) -> str:
@@ -71,9 +73,9 @@ def _title(event: Event) -> str:
     return title
 
 
-def _where(page: int | None, start: float | None, end: float | None) -> str:
+def _where(page: int | None, start: float | None, end: float | None, *, named: tuple[str, int]) -> str:
     if page is not None:
-        return f"page {page}"
+        return named_page(page, *named)
     if start is not None and end is not None and end > start:
         return f"{clock(start)} to {clock(end)}"
     return clock(start) if start is not None else "text"

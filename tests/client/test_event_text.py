@@ -8,6 +8,7 @@ from vrag_ray.client.event_text import shortened, where_text
 def test_where_text_names_page_time_or_characters():
     none = (None, None)
     assert where_text(3, None, None, none) == "page 3"
+    assert where_text(10, None, None, none, "viii", 254) == "page viii (10 of 254)"
     assert where_text(None, 60.0, 62.5, none) == "60.0-62.5 s"
     assert where_text(None, None, None, (10, 20)) == "characters 10-20"
     assert where_text(None, None, None, none) == "the text"

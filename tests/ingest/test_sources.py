@@ -18,7 +18,7 @@ from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import ingest
 from vrag_ray.ingest.manifest import read_manifest
-from vrag_ray.ingest.sources import list_sources
+from vrag_ray.ingest.sources import LeftOut, list_sources
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import public_uri
 
@@ -37,9 +37,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_pattern_takes_what_it_matches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [one.name for one in list_sources([f"{folder}/**/*.md"])[0]][-2:] == ["a.md", "b.md"]
+    assert [one.name for one in list_sources([f"{folder}/**/*.md"]).sources][-2:] == ["a.md", "b.md"]
     monkeypatch.chdir(folder)
-    [deep] = list_sources(["deep/*.md"])[0]
+    [deep] = list_sources(["deep/*.md"]).sources
     assert deep.uri == (folder / "deep" / "b.md").as_uri()
     with pytest.raises(VragError, match=r"no file matches .*\.pdf"):
         list_sources([f"{folder}/*.pdf"])
@@ -95,9 +95,12 @@ def test_a_folder_of_an_object_store_is_ingested_and_named_without_its_options(
     folder: Path, tmp_path: Path, bucket: Bucket
 ) -> None:
     where = bucket.upload(folder, "papers")
-    sources, ignored = list_sources([where])
-    assert [one.uri for one in sources] == [f"s3://{bucket.name}/papers/a.md", f"s3://{bucket.name}/papers/deep/b.md"]
-    assert ignored == ["tool.exe"]
+    listing = list_sources([where])
+    assert [one.uri for one in listing.sources] == [
+        f"s3://{bucket.name}/papers/a.md",
+        f"s3://{bucket.name}/papers/deep/b.md",
+    ]
+    assert listing.left_out == [(LeftOut.HIDDEN, ".hidden/c.md"), (LeftOut.KIND, "tool.exe")]
     report = ingest([where], settings_for(tmp_path / "c"))
     assert (report.added, report.failed) == (2, ())
     collection = Collection.open(tmp_path / "c")
@@ -122,12 +125,13 @@ def latin(tmp_path: Path) -> Path:
 
 
 def test_a_name_that_is_not_utf8_is_percent_encoded(latin: Path) -> None:
-    sources, ignored = list_sources([latin])
+    listing = list_sources([latin])
+    sources = listing.sources
     assert [one.name for one in sources] == ["caf%E9.txt", "two%0Alines.txt"]
     assert sources[0].uri.endswith("/b%FCcher/caf%E9.txt")
-    assert ignored == ["photo%E9.exe"]
+    assert listing.left_out == [(LeftOut.KIND, "photo%E9.exe")]
     # The uri that is shown names the file.
-    assert list_sources([sources[0].uri])[0] == sources[:1]
+    assert list_sources([sources[0].uri]).sources == sources[:1]
     with pytest.raises(VragError, match=r"b%FCcher/none does not exist"):
         list_sources([latin / "none"])
 
@@ -136,6 +140,26 @@ def test_what_is_neither_a_file_nor_a_folder_is_called_so(tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "pipe.txt")
     with pytest.raises(VragError, match=r"pipe\.txt is neither a file nor a folder"):
         list_sources([tmp_path / "pipe.txt"])
+
+
+def test_what_a_folder_holds_and_is_not_taken_is_named_with_the_reason(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (folder / "linked").symlink_to(tmp_path / "other")
+    (folder / "nowhere.md").symlink_to(tmp_path / "nothing.md")
+    os.mkfifo(folder / "pipe.md")
+    listing = list_sources([folder])
+    assert [one.name for one in listing.sources] == ["a.md", "b.md"]
+    assert {name: reason for reason, name in listing.left_out} == {
+        ".hidden": LeftOut.HIDDEN,
+        "tool.exe": LeftOut.KIND,
+        "linked": LeftOut.LINKED,
+        "nowhere.md": LeftOut.DANGLING,
+        "pipe.md": LeftOut.SPECIAL,
+    }
+    for number in range(5):
+        (folder / f"{number}.exe").write_bytes(b"MZ")
+    said = list_sources([folder]).notices()
+    assert "left out 0.exe, 1.exe, 2.exe and 3 more: each is of a kind that is not read" in said
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])

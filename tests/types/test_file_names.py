@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vrag_ray.types.file_names import path_of, shown_name
+from vrag_ray.types.file_names import names_of, path_of, shown_name
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,11 @@ def test_every_name_can_be_stored_and_printed_on_one_line(name: str) -> None:
 def test_a_uri_names_the_very_file(name: bytes) -> None:
     path = Path("/folder") / os.fsdecode(name)
     assert path_of(path.as_uri()) == path
+
+
+def test_names_have_as_many_folders_as_tell_them_apart() -> None:
+    assert names_of(["file:///a/b/x.txt", "file:///a/c/y.txt"]) == ["x.txt", "y.txt"]
+    assert names_of(["file:///a/b/x.txt", "file:///a/c/x.txt"]) == ["b/x.txt", "c/x.txt"]
+    assert names_of(["file:///a%20b/caf%E9.parquet#row=2"]) == ["caf%E9.parquet#row=2"]
+    assert names_of(["upload:1/x.txt", "upload:2/x.txt"]) == ["x.txt", "x.txt"]
+    assert names_of([]) == []

@@ -18,7 +18,8 @@ from vrag_ray.types import Box, PassageKind, Word
 class Citation(BaseModel):
     """One numbered source of an answer.
 
-    ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds of a video, from the moment that was kept to the end of
+    ``page`` is 1-based, and ``label`` is what the document calls it, of ``pages``, where that is another name;
+    ``t_start`` and ``t_end`` are seconds of a video, from the moment that was kept to the end of
     its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in
     fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of the
     search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
@@ -33,6 +34,8 @@ class Citation(BaseModel):
     uri: str
     kind: PassageKind
     page: int | None = None
+    label: str = ""
+    pages: int = 0
     t_start: float | None = None
     t_end: float | None = None
     span_start: int | None = None
@@ -53,6 +56,8 @@ class Citation(BaseModel):
             uri=item.uri,
             kind=item.kind,
             page=item.locator.page,
+            label=item.locator.label,
+            pages=item.locator.pages,
             t_start=item.t_frame if item.t_frame is not None else item.locator.t_start,
             t_end=item.locator.t_end,
             span_start=item.locator.span_start,

@@ -43,7 +43,10 @@ class _Event(BaseModel):
 
 
 class Place(BaseModel):
-    """Where something stands. ``bbox`` is in page fractions, None for the whole page."""
+    """Where something stands. ``bbox`` is in page fractions, None for the whole page.
+
+    ``label`` is what the document calls the page, of ``pages``, where that is not its number.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -52,6 +55,8 @@ class Place(BaseModel):
     title: str
     kind: PassageKind
     page: int | None = None
+    label: str = ""
+    pages: int = 0
     t_start: float | None = None
     t_end: float | None = None
     bbox: tuple[float, float, float, float] | None = None

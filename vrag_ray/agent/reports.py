@@ -19,6 +19,8 @@ class _PlaceFields(TypedDict):
     title: str
     kind: PassageKind
     page: int | None
+    label: str
+    pages: int
     t_start: float | None
     t_end: float | None
     bbox: tuple[float, float, float, float] | None
@@ -31,6 +33,8 @@ def _fields(sighting: Sighting) -> _PlaceFields:
         title=sighting.title,
         kind=sighting.kind,
         page=sighting.locator.page,
+        label=sighting.locator.label,
+        pages=sighting.locator.pages,
         t_start=sighting.locator.t_start,
         t_end=sighting.locator.t_end,
         bbox=sighting.region.as_tuple() if sighting.region is not None else None,

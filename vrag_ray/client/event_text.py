@@ -25,6 +25,7 @@ from vrag_ray.agent.events import (
     ThinkEvent,
 )
 from vrag_ray.client.schemas import SearchHit
+from vrag_ray.types import named_page
 
 QUOTE_CHARS = 160
 MOST_RESULTS = 5
@@ -86,15 +87,20 @@ def _ending_texts(event: Event) -> Iterator[str]:
 def place(where: Place | Citation | SearchHit) -> str:
     """``page 4, box 0.10 0.31 0.90 0.35`` or ``60.0-70.0 s``."""
     span = (where.span_start, where.span_end) if isinstance(where, Citation) else (None, None)
-    text = where_text(where.page, where.t_start, where.t_end, span)
+    text = where_text(where.page, where.t_start, where.t_end, span, where.label, where.pages)
     return f"{text}, box {box_text(where.bbox)}" if where.bbox is not None else text
 
 
 def where_text(
-    page: int | None, t_start: float | None, t_end: float | None, span: tuple[int | None, int | None]
+    page: int | None,
+    t_start: float | None,
+    t_end: float | None,
+    span: tuple[int | None, int | None],
+    label: str = "",
+    pages: int = 0,
 ) -> str:
     if page is not None:
-        return f"page {page}"
+        return named_page(page, label, pages)
     if t_start is not None and t_end is not None:
         return f"{t_start:.1f}-{t_end:.1f} s"
     if span[0] is not None and span[1] is not None:
@@ -170,4 +176,6 @@ def _titled(place: Place) -> str:
     """Title, and the page or the seconds."""
     if place.page is None and (place.t_start is None or place.t_end is None):
         return place.title
-    return f"{place.title}, {where_text(place.page, place.t_start, place.t_end, (None, None))}"
+    return (
+        f"{place.title}, {where_text(place.page, place.t_start, place.t_end, (None, None), place.label, place.pages)}"
+    )

@@ -84,7 +84,7 @@ class HttpEvidence:
 
 
 def _hit(hit: SearchHit) -> Hit:
-    locator = Locator(page=hit.page, t_start=hit.t_start, t_end=hit.t_end)
+    locator = Locator(page=hit.page, t_start=hit.t_start, t_end=hit.t_end, label=hit.label, pages=hit.pages)
     if hit.kind is PassageKind.TEXT:
         start, _, end = hit.passage_id.split(":")[1].removeprefix("s").partition("-")
         locator = Locator(span_start=int(start), span_end=int(end))

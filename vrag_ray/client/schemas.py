@@ -92,9 +92,11 @@ class SearchHit(ResponseBody):
 
     ``region`` is where on the page the query was seen, in the same fractions, as far as a leg of late interaction can
     tell. ``scores`` has each leg's own score. ``duplicate_of`` is the passage of an earlier result that looks the same.
-    ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds. ``image_url`` is a path of the same server and is
-    None where there is nothing to show (text files). ``score`` orders the results of one query and compares with no
-    other query's: that of the leg, see ``mode``, or a share in 0..1 (``hybrid``).
+    ``page`` is 1-based; ``label`` is what the document calls it, of ``pages``, where that is another name, and
+    ``section`` the titles of its outline that the page stands under. ``t_start`` and ``t_end`` are seconds.
+    ``image_url`` is a path of the same server and is None where there is nothing to show (text files). ``score`` orders
+    the results of one query and compares with no other query's: that of the leg, see ``mode``, or a share in 0..1
+    (``hybrid``).
     """
 
     passage_id: str
@@ -103,6 +105,9 @@ class SearchHit(ResponseBody):
     uri: str
     kind: PassageKind
     page: int | None = None
+    label: str = ""
+    pages: int = 0
+    section: str = ""
     t_start: float | None = None
     t_end: float | None = None
     score: float
@@ -237,6 +242,8 @@ class DocumentInfo(ResponseBody):
     size_bytes: int
     added_at: str
     error: str = ""
+    notices: list[str] = []
+    """What of it was left out or guessed; a notice is no error."""
     meta: dict[str, MetaValue] = {}
 
 
@@ -273,6 +280,13 @@ class FileProblem(ResponseBody):
     error: str
 
 
+class FileNotice(ResponseBody):
+    """What of a file was left out or guessed; a notice is no error."""
+
+    name: str
+    notice: str
+
+
 class FileState(ResponseBody):
     """How far one file of an upload is: pages that are read, of those that are to be (None until that is known)."""
 
@@ -301,6 +315,7 @@ class IngestJob(ResponseBody):
     documents: list[str] = []
     """Ids of the documents that are searchable now, in the order of the upload."""
     errors: list[FileProblem] = []
+    notices: list[FileNotice] = []
     error: str = ""
     collection_version: int | None = None
 

@@ -66,5 +66,7 @@ class IngestConfig(Section):
     retry_errors: bool = False
     """Decode documents again that an earlier run could not read, or not wholly."""
     strict: bool = False
+    prune: bool = False
+    """Remove the documents whose files are no longer in the folders that are ingested."""
     content_column: str | None = None
     """Of Parquet files whose rows are documents: the column that holds them. None: told by name and type."""

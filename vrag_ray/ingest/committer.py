@@ -8,13 +8,18 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from vrag_ray.corpus.model import title_from_name
+from vrag_ray.corpus.passages import Holds
 from vrag_ray.index.storage.errors import StorageError, StorageFailure
 from vrag_ray.index.storage.rows import StoredPassage, passage_from_json
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc
+from vrag_ray.ingest.gone import Gone, gone_names
 from vrag_ray.ingest.plan import DocumentPlan
-from vrag_ray.ingest.report import FileError
+from vrag_ray.ingest.report import FileError, FileNotice, GoneFile
+from vrag_ray.ingest.sources import Listing
 from vrag_ray.ingest.stages import NO_UNIT
-from vrag_ray.types import Document, DocumentStatus
+from vrag_ray.types import Document, DocumentKind, DocumentStatus
+from vrag_ray.types.file_names import names_of
 
 COMMIT_EVERY_S = 10.0
 """What a killed run has read and not committed is read again."""
@@ -22,6 +27,18 @@ PUBLISH_EVERY_S = 30.0
 MOST_TIME_PUBLISHING = 0.1
 """Publishing brings the index of all passages up to date: the more there are, the seldomer it is done."""
 MAX_ERRORS_IN_ROW = 20
+MAX_NOTICES_IN_ROW = 20
+MOST_DUPLICATES_NAMED = 100
+"""A data set may have any number of rows with the same picture."""
+NOTHING_TO_READ = "nothing to read: it is blank"
+NO_WORDS = "nothing to read: no word could be found in it; a vector space that sees finds it by what it shows"
+NAMED = ", any search by its name"
+_UNIT_NAMES = {
+    DocumentKind.PDF: "page",
+    DocumentKind.IMAGE: "page",
+    DocumentKind.VIDEO: "clip",
+    DocumentKind.TEXT: "piece",
+}
 READ_AGAIN = "(being read again)"
 """In the row of a document in place of an embedder's id, until all of its units have come: the next run decodes those
 that the collection lacks."""
@@ -38,6 +55,9 @@ class _Open:
     """Whether the next run is to decode a unit again, because the machine was the reason that it could not be read."""
     unembedded: dict[int, str] = field(default_factory=dict)
     """Why a unit that was read has a text without a vector."""
+    notices: dict[int, list[str]] = field(default_factory=dict)
+    holds: set[Holds] = field(default_factory=set)
+    """What its units hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +67,8 @@ class _Unit:
     error: str
     unembedded: str
     transient: bool
+    notices: list[str]
+    holds: Holds
 
 
 @dataclass
@@ -55,6 +77,8 @@ class Outcome:
 
     added: int = 0
     skipped: int = 0
+    duplicates: int = 0
+    renamed: int = 0
     replaced: int = 0
     failed: list[FileError] = field(default_factory=list)
     known_faulty: int = 0
@@ -62,6 +86,8 @@ class Outcome:
     pages: int = 0
     windows: int = 0
     doc_ids: list[str] = field(default_factory=list)
+    notices: list[FileNotice] = field(default_factory=list)
+    gone: list[GoneFile] = field(default_factory=list)
 
 
 class Committer:
@@ -79,6 +105,10 @@ class Committer:
         self._renamed: dict[str, Document] = {}
         self._taken: dict[str, str] = {}
         """Document by uri, where the uri was another document's before this run."""
+        self._met: set[str] = set()
+        """The uris of this run."""
+        self._new_names: dict[str, list[str]] = {}
+        """By the id of a document that the collection, or this run, had under another name: its further names."""
         self._reopened: list[Document] = []
         self._whole: set[str] = set()
         """Documents of the collection all of whose units come again, so that the old ones go together."""
@@ -98,6 +128,7 @@ class Committer:
             plan = DocumentPlan.from_json(str(row["plan"]))
             if plan.fault is not None:
                 raise StorageError(StorageFailure.from_dict(plan.fault))
+            self._met.add(plan.uri)
             if plan.doc_id and self._owners.setdefault(plan.doc_id, plan.uri) != plan.uri:
                 # The same bytes under a second name in one run: its units are already coming under the first.
                 self._copies.append(plan)
@@ -135,6 +166,9 @@ class Committer:
             document.transient |= unit.transient
             if unit.error:
                 document.errors[unit.number] = unit.error
+            if unit.notices:
+                document.notices[unit.number] = unit.notices
+            document.holds.add(unit.holds)
             if unit.unembedded:
                 reason = f"unit {unit.number + 1} is found by its words only: {unit.unembedded}"
                 document.unembedded[unit.number] = reason
@@ -147,16 +181,26 @@ class Committer:
         if not self._is_published and time.monotonic() - self._published_at > self._publish_every_s:
             self.publish("ingest (running)")
 
-    def close(self) -> None:
-        """Commit the rest, give documents the names that they were found under, and publish."""
+    def close(self, listing: Listing, *, prune: bool = False) -> None:
+        """Commit the rest, give documents the names that they were found under, and publish.
+
+        Names in the folders of ``listing`` that lead nowhere any more are dropped where the same bytes were met under
+        another; documents without another are reported, and removed where ``prune`` says so.
+        """
         self.flush()
         for uri, doc_id in sorted({(plan.uri, plan.doc_id) for plan in self._copies}):
             known = self._renamed.get(doc_id) or self._writer.documents.get(doc_id)
-            if known is not None and uri not in known.uris:
+            if known is not None and uri in known.uris:
                 self.outcome.skipped += 1
+            elif known is not None:
+                self._new_names.setdefault(doc_id, []).append(uri)
                 self._rename(uri, replace(known, uris=(*known.uris, uri)))
         renamed, self._renamed = self._renamed, {}
         self._commit([self._with_own_names(document) for document in renamed.values()])
+        gone = gone_names(self._writer.documents.values(), listing, self._met)
+        self._name_duplicates(gone)
+        self._drop_names(gone)
+        self._report_gone(gone, listing, prune=prune)
         self.publish("ingest")
 
     def stop(self) -> None:
@@ -191,8 +235,9 @@ class Committer:
                 if known.embedder_id == self._embedder_id:
                     self._reopened.append(known)
             self._open[plan.doc_id] = _Open(plan, plan.pending, _prior_errors(plan))
-        error, unembedded = str(row["error"]), str(row["unembedded"])
-        self._units.append(_Unit(plan.doc_id, unit, error, unembedded, bool(row["transient"])))
+        error, unembedded, transient = str(row["error"]), str(row["unembedded"]), bool(row["transient"])
+        notices, holds = json.loads(str(row["notices"])), Holds(str(row["holds"]))
+        self._units.append(_Unit(plan.doc_id, unit, error, unembedded, transient, notices, holds))
 
     def _finished(self, document: _Open) -> Document | None:
         """Counts a document whose last unit has come; the row that it gets now, if it needs another one."""
@@ -204,19 +249,22 @@ class Committer:
         self.outcome.doc_ids.append(plan.doc_id)
         known = self._writer.documents.get(plan.doc_id)
         if plan.skipped and known is not None:
-            self.outcome.skipped += 1
+            self.outcome.notices += [FileNotice(plan.uri, notice, known=True) for notice in known.notices]
             if known.error:
                 self.outcome.known_faulty += 1
                 self.outcome.failed.append(FileError(plan.uri, known.error))
             if plan.uri in known.uris:
+                self.outcome.skipped += 1
                 return None
+            self._new_names.setdefault(plan.doc_id, []).append(plan.uri)
             return self._if_free(plan.uri, replace(known, uris=(*known.uris, plan.uri)))
         if plan.transient and known is not None:
             # What an earlier run has read of it stays, and so does what its row says.
             return None
         told = [error for _, error in sorted([*errors.items(), *document.unembedded.items()])]
         self.outcome.failed += [FileError(plan.uri, error) for error in told]
-        row = self._document(plan, len(errors), told, known)
+        row = replace(self._document(plan, len(errors), told, known), notices=self._notices(document))
+        self.outcome.notices += [FileNotice(plan.uri, notice) for notice in row.notices]
         if document.transient:
             row = replace(row, embedder_id=READ_AGAIN)
         if row.status is not DocumentStatus.ERROR:
@@ -227,6 +275,86 @@ class Committer:
             # Read again without another result: no reason for a new version.
             return None
         return self._if_free(plan.uri, row)
+
+    def _notices(self, document: _Open) -> tuple[str, ...]:
+        """What is said of the whole document: its own notices, those of its units with their numbers, and that there
+        is nothing to read."""
+        plan, by_unit, holds = document.plan, document.notices, document.holds
+        if plan.error:
+            return ()
+        if plan.pending < plan.units:
+            # The others were committed by an earlier run, which was interrupted, or could not read these.
+            by_unit, holds = self._writer.unit_notices(plan.doc_id)
+        notices = list(plan.notices)
+        if Holds.WORDS not in holds and not document.errors:
+            named = NAMED if plan.kind in (DocumentKind.IMAGE, DocumentKind.VIDEO) else ""
+            notices.append(f"{NO_WORDS}{named}" if Holds.PICTURE in holds else NOTHING_TO_READ)
+        units: dict[str, list[int]] = {}
+        for number, said in sorted(by_unit.items()):
+            for notice in said:
+                units.setdefault(notice, []).append(number + 1)
+        for notice, numbers in units.items():
+            notices.append(notice if plan.units == 1 else f"{_counted(_UNIT_NAMES[plan.kind], numbers)}: {notice}")
+        if len(notices) > MAX_NOTICES_IN_ROW:
+            notices[MAX_NOTICES_IN_ROW:] = [f"and {len(notices) - MAX_NOTICES_IN_ROW} more"]
+        return tuple(notices)
+
+    def _name_duplicates(self, gone: Mapping[str, Gone]) -> None:
+        """Count files with the bytes of another, and say of which."""
+        for doc_id, names in self._new_names.items():
+            document = self._writer.documents.get(doc_id)
+            further, lost = names, gone[doc_id].uris if doc_id in gone else ()
+            first = next((uri for uri in document.uris if uri not in (*names, *lost)), "") if document else ""
+            if not first:
+                # Under its former names it is not there any more: the first new name is no second file.
+                first, *further = names
+                self.outcome.renamed += 1
+            for name in further:
+                self.outcome.duplicates += 1
+                if self.outcome.duplicates <= MOST_DUPLICATES_NAMED:
+                    _, other = shown = names_of([name, first])
+                    same = other if len(set(shown)) > 1 else "an earlier file of this name"
+                    self.outcome.notices.append(FileNotice(name, f"the same as {same}; both are one document"))
+
+    def _drop_names(self, gone: Mapping[str, Gone]) -> None:
+        """Of documents that were met under another name: the names that lead nowhere, and a title made of such. What
+        is a part of a file that was renamed is renamed with it."""
+        left = {
+            doc_id: tuple(uri for uri in self._writer.documents[doc_id].uris if uri not in lost.uris)
+            for doc_id, lost in gone.items()
+        }
+        met = {doc_id: next((uri for uri in uris if uri in self._met), "") for doc_id, uris in left.items()}
+        moved = {uri: met[doc_id] for doc_id, lost in gone.items() if met[doc_id] for uri in lost.uris}
+        changed: list[Document] = []
+        for doc_id, lost in gone.items():
+            document, uris = self._writer.documents[doc_id], left[doc_id]
+            if met[doc_id]:
+                was_name = document.title in {title_from_name(name) for uri in lost.uris for name in names_of([uri])}
+                title = title_from_name(names_of(uris)[0]) if was_name else document.title
+                changed.append(replace(document, uris=uris, title=title))
+                continue
+            bases = {uri: uri.partition("#") for uri in lost.uris}
+            parts = tuple(f"{moved[base]}#{part}" for base, _, part in bases.values() if part and base in moved)
+            if len(parts) == len(lost.uris):
+                changed.append(replace(document, uris=(*uris, *parts)))
+        self._commit(changed)
+
+    def _report_gone(self, gone: Mapping[str, Gone], listing: Listing, *, prune: bool) -> None:
+        """The documents all of whose names are gone. Of a folder in which nothing is any more, none is removed."""
+        lost = {
+            doc_id: names
+            for doc_id, names in gone.items()
+            if doc_id in self._writer.documents and set(self._writer.documents[doc_id].uris) <= set(names.uris)
+        }
+        empty = {folder.uri: folder.shown for folder in listing.folders if folder.is_empty}
+        removed = [doc_id for doc_id, names in lost.items() if prune and names.folder.uri not in empty]
+        self.outcome.gone = [
+            GoneFile(names.uris[0], doc_id, doc_id in removed, empty.get(names.folder.uri, ""))
+            for doc_id, names in lost.items()
+        ]
+        if removed:
+            self._writer.delete(*removed)
+            self._is_published = False
 
     def _if_free(self, uri: str, document: Document) -> Document | None:
         """``document``, unless its name is still another's: then it gets its row in the end.
@@ -277,6 +405,13 @@ class Committer:
             error=plan.error or "; ".join(shown),
             meta=plan.meta,
         )
+
+
+def _counted(name: str, numbers: Sequence[int], most: int = 5) -> str:
+    """``page 3`` or ``pages 1, 2, 4 and 12 more``."""
+    shown = ", ".join(map(str, numbers[:most]))
+    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return f"{name if len(numbers) == 1 else f'{name}s'} {shown}{more}"
 
 
 def _prior_errors(plan: DocumentPlan) -> dict[int, str]:

@@ -18,9 +18,11 @@ from pathlib import Path
 from vrag_ray.config import Settings
 from vrag_ray.embedding.base import Modality
 from vrag_ray.embedding.registry import load_embedder
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.committer import READ_AGAIN, Committer
+from vrag_ray.ingest.gone import documents_in
 from vrag_ray.ingest.graph import Job, embedded_sources
 from vrag_ray.ingest.plan import Committed
 from vrag_ray.ingest.progress import (
@@ -33,7 +35,7 @@ from vrag_ray.ingest.progress import (
 )
 from vrag_ray.ingest.report import IngestReport, Progress
 from vrag_ray.ingest.small_jobs import embedded_few, is_small
-from vrag_ray.ingest.sources import Source, list_sources
+from vrag_ray.ingest.sources import Listing, Source, list_sources, nothing_in
 from vrag_ray.ingest.spaces.embed import embed_into
 from vrag_ray.placement import Cards, Part, Placement, asked_share, place, ray_cards
 from vrag_ray.signals import word_for
@@ -57,7 +59,10 @@ def ingest(
     KeyboardInterrupt, and Terminated of ``vrag_ray.signals``, say it too.
     """
     began, began_at = time.monotonic(), time.time()
-    sources, ignored = list_sources(paths, settings.ingest.content_column)
+    listing = list_sources(paths, settings.ingest.content_column)
+    sources = listing.sources
+    if not sources and not _has_documents_of(listing, settings.collection):
+        raise nothing_in(paths)
     documents = sum(source.documents for source in sources)
     cards = ray_cards(settings.gpus)
     settings, placement = placed_texts(settings, cards)
@@ -89,7 +94,7 @@ def ingest(
             except BaseException:
                 committer.stop()
                 raise
-            committer.close()
+            committer.close(listing, prune=settings.ingest.prune)
         counts = board.read()
         bottleneck = counts.bottleneck(time.monotonic() - began)
         spaces = embed_into(
@@ -119,8 +124,7 @@ def ingest(
             f"{count} not read again: an earlier run found the errors below; --retry-errors (ingest.retry_errors) "
             "reads what has errors again"
         )
-    if ignored:
-        notices.append(f"{len(ignored)} files of other kinds were left out, the first is {ignored[0]}")
+    notices += listing.notices()
     return IngestReport(
         added=outcome.added,
         skipped=outcome.skipped,
@@ -135,6 +139,10 @@ def ingest(
         notices=tuple(notices),
         bottleneck=bottleneck,
         spaces=tuple(one for one in spaces if not one.skipped),
+        duplicates=outcome.duplicates,
+        renamed=outcome.renamed,
+        file_notices=tuple(outcome.notices),
+        gone=tuple(outcome.gone),
     )
 
 
@@ -170,6 +178,16 @@ def placed_texts(settings: Settings, cards: Cards) -> tuple[Settings, Placement]
         embedder = embedder.model_copy(update={"device": "cpu"})
     update = {"ingest": config.model_copy(update=changes), "embedder": embedder}
     return settings.model_copy(update=update), placement
+
+
+def _has_documents_of(listing: Listing, root: str) -> bool:
+    """Whether the collection has documents from the folders that were walked: then it is worth saying that they are
+    gone."""
+    try:
+        documents = Collection.open(root).documents() if listing.folders else []
+    except VragError:
+        return False
+    return any(True for folder in listing.folders for _ in documents_in(folder, documents))
 
 
 @contextmanager

@@ -38,6 +38,8 @@ class DocumentPlan:
     skipped: bool = False
     error: str = ""
     transient: bool = False
+    notices: list[str] = field(default_factory=list)
+    """What of the whole document is left out or was guessed: those of single units travel with them."""
     fault: dict[str, str | int | bool | None] | None = None
     """A ``StorageFailure`` in JSON: not the file is at fault, and the run ends with it."""
 

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from vrag_ray.config import Settings
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.passages import LONGEST_NOTICE
 from vrag_ray.corpus.sandbox.isolate import with_remedy
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
@@ -133,7 +134,8 @@ class Register:
         except DecodeError as error:
             return replace(plan, error=with_remedy(error), transient=error.transient)
         meta = {**probe.meta, **plan.meta}
-        return replace(plan, kind=probe.kind, units=probe.units, title=plan.title or probe.title, meta=meta)
+        title, notices = plan.title or probe.title, [notice[:LONGEST_NOTICE] for notice in probe.notices]
+        return replace(plan, kind=probe.kind, units=probe.units, title=title, meta=meta, notices=notices)
 
     def _refusal(self, size: int) -> str:
         limit_mb = self._settings.corpus.limits.max_file_mb

@@ -51,6 +51,32 @@ class FileError:
 
 
 @dataclass(frozen=True, slots=True)
+class FileNotice:
+    """What of a file was left out or was guessed. ``uri`` names the file; a notice is no error.
+
+    ``known``: an earlier run has reported it, and the file has not changed since.
+    """
+
+    uri: str
+    notice: str
+    known: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GoneFile:
+    """A document of the collection whose file is in none of the folders that it was in. ``removed``: by this run.
+
+    ``folder`` is set where all documents of that folder are gone at once, as where a disk is not mounted: no run
+    removes such.
+    """
+
+    uri: str
+    doc_id: str
+    removed: bool = False
+    folder: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SpaceReport:
     """``embedded`` passages of this run; ``failed`` names those of this run that could not be embedded, and why.
 
@@ -73,6 +99,9 @@ class SpaceReport:
 class IngestReport:
     """The outcome. A document of which nothing could be read is only in ``failed``, also when an earlier run met it.
 
+    ``skipped`` counts files that the collection had under their names, ``duplicates`` those of the same bytes as
+    another file, which share its document, and ``renamed`` documents whose only file has another name now.
+
     ``pages`` counts pages, pictures, clips and text pieces decoded in this run.
 
     ``startup_s`` is the part of ``seconds`` before the embedding actors were ready.
@@ -92,6 +121,10 @@ class IngestReport:
     notices: tuple[str, ...] = ()
     bottleneck: str = ""
     """The stage that was busy for the largest part of the time, in words."""
+    duplicates: int = 0
+    renamed: int = 0
+    file_notices: tuple[FileNotice, ...] = ()
+    gone: tuple[GoneFile, ...] = ()
     spaces: tuple[SpaceReport, ...] = ()
     """What was added to the vector spaces beside that of the texts."""
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
 from vrag_ray.corpus.sniff import SUFFIXES
 from vrag_ray.ingest.object_store import is_remote, listed
 from vrag_ray.ingest.parquet.layout import ROWS_TOGETHER, SUFFIX, RowRange, row_ranges
 from vrag_ray.types import Meta, VragError
-from vrag_ray.types.file_names import path_of, shown_name
+from vrag_ray.types.file_names import listed_names, path_of, shown_name
 
 MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
@@ -40,38 +42,84 @@ class Source:
         return 1 if self.rows is None else self.rows.count
 
 
-def list_sources(
-    paths: Sequence[str | Path | Source], content_column: str | None = None
-) -> tuple[list[Source], list[str]]:
-    """The files to ingest, folders walked in sorted order, and the names of files left out for their suffix.
+class LeftOut(StrEnum):
+    """Why something in a folder is not ingested: the end of a sentence that counts and names such."""
+
+    KIND = "of a kind that is not read"
+    HIDDEN = "hidden"
+    LINKED = "a link to a folder, which is not followed: name it to take in what is there"
+    DANGLING = "a link to nothing"
+    SPECIAL = "no regular file (a pipe, a socket or a device)"
+    CLOSED = "a folder that cannot be opened"
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder that was walked. ``uri`` ends in a slash; ``shown`` is as it was given.
+
+    ``present`` has the URIs of all its files where they are objects of a store; of a folder of this machine it is
+    None, and each file is looked for. ``is_empty``: nothing at all is in it.
+    """
+
+    uri: str
+    shown: str
+    is_empty: bool
+    present: frozenset[str] | None = None
+
+
+@dataclass
+class Listing:
+    """What was found: the files to ingest, the folders that were walked, and what is left out of them, by reason."""
+
+    sources: list[Source] = field(default_factory=list)
+    folders: list[Folder] = field(default_factory=list)
+    left_out: list[tuple[LeftOut, str]] = field(default_factory=list)
+
+    def notices(self) -> list[str]:
+        """What is left out, in words: each reason with how many and the first few names."""
+        found = ((reason, [name for why, name in self.left_out if why is reason]) for reason in LeftOut)
+        return [
+            f"left out {listed_names(names)}: {'it is' if len(names) == 1 else 'each is'} {reason}"
+            for reason, names in found
+            if names
+        ]
+
+
+def list_sources(paths: Sequence[str | Path | Source], content_column: str | None = None) -> Listing:
+    """The files to ingest, folders walked in sorted order, and what of the folders is left out.
 
     A path may be a file, a folder, a pattern (``papers/**/*.pdf``), a ``file:`` URI, or a URI of an object store
     (``s3://bucket/folder``). Names that are not UTF-8 are percent-encoded, as in the URIs.
     Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. A Parquet file
     is taken by its rows, whose documents are in ``content_column``, or in one told by name and type; a ``Source`` is
-    taken as it is. Raises VragError for a path that does not exist and when nothing is left.
+    taken as it is. Raises VragError for a path that does not exist and where no given file can be read. Folders may
+    hold nothing to ingest: see ``nothing_in``.
     """
+    listing = Listing()
     sources: dict[str, Source] = {}
     tables: dict[str, Source] = {}
-    ignored: list[str] = []
     for item in paths:
         if isinstance(item, Source):
-            found, others = [item], list[str]()
+            found = [item]
         elif isinstance(item, str) and is_remote(item):
-            found, others = _remote(item)
+            found = _remote(item, listing)
         else:
-            found, others = _local(path_of(str(item)))
-        ignored += others
+            found = _local(path_of(str(item)), listing)
         sources.update((source.uri, source) for source in found)
         if not isinstance(item, Source):
             tables.update((source.uri, source) for source in found if _suffix(source.name) == SUFFIX)
-    sources_by_rows = list(_by_rows(sources, tables, content_column))
-    problems = [source.error for source in sources_by_rows]
-    if all(problems):
-        given = shown_name(", ".join(str(path) for path in paths))
-        reason = problems[0] if problems else f"known are {' '.join(sorted((*SUFFIXES, SUFFIX)))}"
-        raise VragError(f"nothing to ingest in {given}: {reason}")
-    return sources_by_rows, ignored
+    listing.sources = list(_by_rows(sources, tables, content_column))
+    problems = [source.error for source in listing.sources]
+    if problems and all(problems):
+        raise nothing_in(paths, problems[0])
+    return listing
+
+
+def nothing_in(paths: Sequence[str | Path | Source], reason: str = "") -> VragError:
+    """That ``paths`` have nothing to ingest, and why: no known kind, unless ``reason`` is given."""
+    given = shown_name(", ".join(str(path) for path in paths))
+    known = " ".join(sorted((*SUFFIXES, SUFFIX)))
+    return VragError(f"nothing to ingest in {given}: {reason or f'known are {known}'}")
 
 
 def is_missing(path: str) -> bool:
@@ -116,28 +164,66 @@ def _by_rows(sources: dict[str, Source], tables: dict[str, Source], content_colu
         yield from found.get(uri, [source])
 
 
-def _local(path: Path) -> tuple[list[Source], list[str]]:
+def _local(path: Path, listing: Listing) -> list[Source]:
     if path.is_file():
-        return [file_source(path)], []
+        return [file_source(path)]
     if path.is_dir():
-        files = [p for p in sorted(path.rglob("*")) if p.is_file() and not _is_hidden(p.relative_to(path))]
-        others = [shown_name(p.name) for p in files if not _is_known(p.name)]
-        return [file_source(p) for p in files if _is_known(p.name)], others
+        return [file_source(file) for file in _walked(path, listing)]
     if _PATTERN & set(str(path)):
         matching = sorted(p for p in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if p.is_file())
         if matching:
-            return [file_source(p) for p in matching], []
+            return [file_source(p) for p in matching]
         raise VragError(f"no file matches {shown_name(str(path))}")
     if path.exists():
         raise VragError(f"{shown_name(str(path))} is neither a file nor a folder: give files or folders to ingest")
     raise VragError(f"{shown_name(str(path))} does not exist: give files or folders to ingest")
 
 
-def _remote(uri: str) -> tuple[list[Source], list[str]]:
+def _walked(root: Path, listing: Listing) -> list[Path]:
+    """The files below ``root`` that are of a known kind, sorted; what else is there goes to ``listing``."""
+    files: list[Path] = []
+    is_empty, left_out = True, list[tuple[LeftOut, Path]]()
+
+    def closed(error: OSError) -> None:
+        left_out.append((LeftOut.CLOSED, path_of(str(error.filename))))
+
+    for place, folders, names in os.walk(root, onerror=closed):
+        for name in (*folders, *names):
+            path = Path(place, name)
+            is_folder = path.is_dir()
+            if name.startswith("."):
+                left_out.append((LeftOut.HIDDEN, path))
+            elif is_folder and path.is_symlink():
+                left_out.append((LeftOut.LINKED, path))
+            elif path.is_file():
+                if _is_known(name):
+                    files.append(path)
+                else:
+                    left_out.append((LeftOut.KIND, path))
+            elif not is_folder:
+                left_out.append((LeftOut.DANGLING if path.is_symlink() else LeftOut.SPECIAL, path))
+            is_empty &= is_folder and not path.is_symlink()
+        folders[:] = [name for name in folders if not name.startswith(".")]
+    listing.left_out += [(reason, shown_name(str(path.relative_to(root)))) for reason, path in sorted(left_out)]
+    listing.folders.append(Folder(f"{root.absolute().as_uri()}/", shown_name(str(root)), is_empty))
+    return sorted(files)
+
+
+def _remote(uri: str, listing: Listing) -> list[Source]:
     found, is_file = listed(uri)
-    files = [one for one in found if is_file or not _is_hidden(PurePosixPath(one.below))]
-    sources = [Source(one.location, one.uri, one.name) for one in files if is_file or _is_known(one.name)]
-    return sources, [one.name for one in files if not is_file and not _is_known(one.name)]
+    if is_file:
+        return [Source(one.location, one.uri, one.name) for one in found]
+    taken: list[Source] = []
+    for one in found:
+        if _is_hidden(PurePosixPath(one.below)):
+            listing.left_out.append((LeftOut.HIDDEN, one.below))
+        elif not _is_known(one.name):
+            listing.left_out.append((LeftOut.KIND, one.below))
+        else:
+            taken.append(Source(one.location, one.uri, one.name))
+    folder = f"{uri.partition('?')[0].rstrip('/')}/"
+    listing.folders.append(Folder(folder, uri, not found, frozenset(one.uri for one in found)))
+    return taken
 
 
 def _suffix(name: str) -> str:
@@ -148,5 +234,5 @@ def _is_known(name: str) -> bool:
     return _suffix(name) in SUFFIXES or _suffix(name) == SUFFIX
 
 
-def _is_hidden(below: PurePosixPath | Path) -> bool:
+def _is_hidden(below: PurePosixPath) -> bool:
     return any(part.startswith(".") for part in below.parts)

@@ -2,8 +2,8 @@
 
 What travels between them, heavy columns dropped where they were last used:
 ``Register``: a group of sources → rows of one decode ``task`` (JSON) each; file bytes never travel.
-``Decode``: a task → one row a unit: ``plan``, ``unit``, ``error``, ``transient``, ``passages`` (JSON without text) and
-``texts``. A unit that the next run decodes again has no passages.
+``Decode``: a task → one row a unit: ``plan``, ``unit``, ``error``, ``notices`` (a JSON list), ``transient``,
+``holds``, ``passages`` (JSON without text) and ``texts``. A unit that the next run decodes again has no passages.
 ``Embed``: the same plus ``vectors``, one fp16 byte string a window, empty where the window has no vector.
 """
 
@@ -21,7 +21,7 @@ import numpy as np
 
 from vrag_ray.config import Settings
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkItem
-from vrag_ray.corpus.passages import passages_of
+from vrag_ray.corpus.passages import holds_of, passages_of, unit_notices
 from vrag_ray.corpus.sandbox.isolate import NEXT_RUN, decode_isolating, failed_unit
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.embedding.base import Content, EmbedError
@@ -70,7 +70,7 @@ class Decode:
             text = plan.to_json()
             for unit in units:
                 passages = () if unit.transient else passages_of(plan.doc_id, unit, self._config, plan.meta)
-                yield _row(text, unit.unit, unit.error, passages, transient=unit.transient)
+                yield _row(text, unit.unit, unit, passages)
         if pages:
             self._board.add("decode", self._worker, sum(pages.values()), time.perf_counter() - began, pages)
 
@@ -102,13 +102,15 @@ class Decode:
 
 
 def _row(
-    plan: str, unit: int, error: str = "", passages: Sequence[Passage] = (), *, transient: bool = False
+    plan: str, number: int, unit: DecodedUnit | None = None, passages: Sequence[Passage] = ()
 ) -> dict[str, object]:
     return {
         "plan": plan,
-        "unit": unit,
-        "error": error,
-        "transient": transient,
+        "unit": number,
+        "error": unit.error if unit is not None else "",
+        "notices": json.dumps(unit_notices(unit) if unit is not None else []),
+        "transient": unit is not None and unit.transient,
+        "holds": str(holds_of(unit.kind, unit.text, unit.meta)) if unit is not None else "",
         "passages": json.dumps([passage_to_json(passage) for passage in passages]),
         "texts": [passage.text for passage in passages],
     }

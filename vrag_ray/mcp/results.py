@@ -26,6 +26,7 @@ class Evidence(_Result):
     doc_id: str
     kind: PassageKind
     page: int | None = Field(default=None, description="Page, from 1.")
+    label: str = Field(default="", description="What the document calls the page, where that is not its number.")
     t_start: float | None = Field(default=None, description="Seconds from the start of the video.")
     t_end: float | None = Field(default=None, description="Seconds from the start of the video.")
     bbox: Corners | None = Field(

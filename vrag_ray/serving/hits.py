@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vrag_ray.client.schemas import SearchHit
+from vrag_ray.corpus.passages import SECTION
 from vrag_ray.types import Hit, PassageKind
 from vrag_ray.types.redaction import public_uri
 
@@ -17,6 +18,9 @@ def search_hit(hit: Hit) -> SearchHit:
         uri=public_uri(hit.uri),
         kind=passage.kind,
         page=passage.locator.page,
+        label=passage.locator.label,
+        pages=passage.locator.pages,
+        section=str(passage.meta.get(SECTION, "")),
         t_start=passage.locator.t_start,
         t_end=passage.locator.t_end,
         score=hit.score,

@@ -14,6 +14,7 @@ from vrag_ray.types.documents import (
     PassageKind,
     Region,
     document_id,
+    named_page,
     passage_id,
 )
 from vrag_ray.types.errors import NotFoundError, VragError
@@ -49,6 +50,7 @@ __all__ = [
     "around",
     "document_id",
     "joined",
+    "named_page",
     "passage_id",
     "upright",
 ]

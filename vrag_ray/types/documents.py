@@ -46,6 +46,8 @@ class Locator:
 
     A page of a PDF has ``page``; a whole image has ``page=1``; a clip has ``t_start`` and ``t_end``;
     a piece of a text file has ``span_start`` and ``span_end`` (character offsets into the decoded text).
+    ``label`` is what the document itself calls the page (``viii``), of ``pages``, where that is not its number; a page
+    is the same page with and without it.
     """
 
     page: int | None = None
@@ -53,6 +55,8 @@ class Locator:
     t_end: float | None = None
     span_start: int | None = None
     span_end: int | None = None
+    label: str = field(default="", compare=False)
+    pages: int = field(default=0, compare=False)
 
     @property
     def key(self) -> str:
@@ -67,10 +71,17 @@ class Locator:
 
     def __str__(self) -> str:
         if self.page is not None:
-            return f"page {self.page}"
+            return named_page(self.page, self.label, self.pages)
         if self.t_start is not None and self.t_end is not None:
             return f"{self.t_start:.1f}-{self.t_end:.1f} s"
         return f"characters {self.span_start}-{self.span_end}"
+
+
+def named_page(page: int, label: str = "", pages: int = 0) -> str:
+    """``page 10``, or ``page viii (10 of 254)`` where the document calls it so."""
+    if not label:
+        return f"page {page}"
+    return f"page {label} ({page} of {pages})" if pages else f"page {label} ({page})"
 
 
 def document_id(data: bytes) -> str:
@@ -120,6 +131,8 @@ class Document:
     """ISO 8601, UTC."""
     error: str = ""
     meta: Meta = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    """What of it was left out or guessed, in words; a notice is no error."""
 
     @property
     def uri(self) -> str:

@@ -79,6 +79,13 @@ def test_text_in_a_picture_is_read_with_boxes(sandbox, put, options):
     assert "1250" in decoded(sandbox, again, item("crop.png"), options)[0].text
 
 
+@pytest.mark.parametrize("colour", ["white", "gray", "black"])
+def test_a_blank_picture_has_no_text_not_even_its_name(sandbox, put, options, colour):
+    path = put("harbour_at-night.png", image_bytes(Image.new("RGB", (200, 100), colour), "PNG"))
+    (unit,) = decoded(sandbox, path, item("harbour_at-night.png"), options)
+    assert (unit.text, unit.meta, unit.words) == ("", {"blank": True}, ())
+
+
 def test_a_picture_without_text_is_found_by_its_name_and_says_so(sandbox, put, options):
     path = put("harbour_at-night.png", image_bytes(Image.new("RGB", (200, 100), "navy"), "PNG"))
     (unit,) = decoded(sandbox, path, item("harbour_at-night.png"), options)

@@ -46,6 +46,64 @@ def test_a_page_without_stated_title_is_titled_by_its_largest_type(sandbox, put)
     assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Grand Title"
 
 
+def test_what_is_filled_into_a_form_is_no_title(sandbox, put):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((72, 100), "Request for a berth", fontsize=16)
+    page.insert_text((72, 150), "Name of the boat:")
+    field = pymupdf.Widget()
+    field.field_type, field.field_name, field.field_value = pymupdf.PDF_WIDGET_TYPE_TEXT, "boat", "Havfrue Nine"
+    field.rect, field.text_fontsize = pymupdf.Rect(200, 130, 500, 170), 30
+    page.add_widget(field)
+    page.add_freetext_annot(pymupdf.Rect(72, 300, 500, 350), "Checked twice", fontsize=32)
+    assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Request for a berth"
+
+
+def test_a_stamp_along_the_margin_is_no_title_and_the_next_largest_line_is(sandbox, put):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((30, 600), "arXiv:2401.00017v1 [cs.IR] 5 Jan 2024", fontsize=20, rotate=90)
+    page.insert_text((100, 80), "Page 1 of 12", fontsize=18)
+    page.insert_text((100, 120), "Finding Ferries", fontsize=15)
+    page.insert_text((100, 160), "We find ferries by their timetables.\nThey leave at nine.", fontsize=9)
+    assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Finding Ferries"
+
+
+def test_pages_are_called_what_the_document_calls_them_and_stand_in_its_sections(sandbox, put, options):
+    import pymupdf
+
+    document = pymupdf.open()
+    for number in range(5):
+        document.new_page().insert_text((72, 72), f"words of page {number}")
+    document.set_toc([[1, "Preface", 1], [1, "Tides", 3], [2, "Neap", 3], [2, "Spring", 5], [1, "Index", 5]])
+    document.set_page_labels(
+        [
+            {"startpage": 0, "prefix": "", "style": "r", "firstpagenum": 1},
+            {"startpage": 2, "prefix": "", "style": "D", "firstpagenum": 3},
+            {"startpage": 4, "prefix": "A-", "style": "D", "firstpagenum": 1},
+        ]
+    )
+    units = decoded(sandbox, put("x", document.tobytes()), item(0, 5), options)
+    assert [(unit.meta.get("page_label"), unit.meta.get("page_count")) for unit in units] == [
+        ("i", 5),
+        ("ii", 5),
+        (None, None),
+        (None, None),
+        ("A-1", 5),
+    ]
+    assert [unit.meta["section"] for unit in units] == [
+        "Preface",
+        "Preface",
+        "Tides > Neap",
+        "Tides > Neap",
+        "Tides > Spring",
+    ]
+
+
 def test_hyphens_at_line_ends_are_joined_and_ligatures_come_apart(sandbox, put, options):
     import pymupdf
 
@@ -175,7 +233,7 @@ def test_text_of_a_page_is_cut_at_the_limit_and_says_so(put, options):
     path = put("long.pdf", text_pdf(["a rather long line of text"]))
     with Sandbox(DecodeLimits(max_text_chars_per_page=10)) as small:
         (unit,) = decoded(small, path, item(0, 1), options)
-    assert (unit.text, unit.meta) == ("a rather l", {"text_cut": True})
+    assert (unit.text, unit.meta["text_cut"]) == ("a rather l", True)
 
 
 def test_more_pages_than_allowed_are_refused_with_the_setting_to_change(put):

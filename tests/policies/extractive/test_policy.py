@@ -34,6 +34,22 @@ def ask(question: str, source: Shelf | None = None, **settings: float) -> RunRec
 
 
 @pytest.mark.parametrize(
+    "question",
+    [
+        "Delivery of a boat takes 14 weeks on average.",
+        "delivery of a boat takes 14 weeks on average",
+        'Where does it say "Delivery of a boat takes 14 weeks on average."?',
+        '"Delivery of a boat takes 14 weeks"',
+    ],
+)
+def test_a_sentence_that_stands_in_a_document_is_quoted_and_cited(question: str) -> None:
+    record = ask(question)
+    assert record.status is RunStatus.ANSWERED
+    assert record.answer.splitlines()[0] == "“Delivery of a boat takes 14 weeks on average.” [1]"
+    assert [citation.title for citation in record.citations] == ["Annual report"]
+
+
+@pytest.mark.parametrize(
     ("question", "answer", "title"),
     [
         ("What was North in 2022?", "15: “North 12 15 18” [1]", "Annual report"),

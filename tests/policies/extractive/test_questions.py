@@ -93,3 +93,26 @@ def test_words_meet_in_their_light_stem() -> None:
 def test_any_text_has_at_least_one_part(question: str, limit: int) -> None:
     found = parts(question, limit=limit)
     assert 1 <= len(found) <= max(limit, 1)
+
+
+@pytest.mark.parametrize(
+    ("question", "query"),
+    [
+        ("The siren sounds at noon and the winch lifts 45 tonnes.", ""),
+        ("Where does it say “the winch lifts 45 tonnes”?", "the winch lifts 45 tonnes"),
+        ("On which page is it written that 'the winch lifts 45 tonnes'?", "the winch lifts 45 tonnes"),
+        ("„the winch lifts 45 tonnes“", "the winch lifts 45 tonnes"),
+    ],
+)
+def test_a_sentence_and_a_quotation_are_looked_for_whole(question: str, query: str) -> None:
+    (part,) = parts(question, limit=3)
+    assert part.wants_passage
+    assert part.query == (query or question)
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["What lifts 45 tonnes?", 'What does "search and rescue" mean?', "Compare the winch and the crane.", "max_steps"],
+)
+def test_a_question_about_a_thing_wants_more_than_its_own_words(question: str) -> None:
+    assert not any(part.wants_passage for part in parts(question, limit=3))

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.options import CollectionOption, ConfigOption, JsonFlag, load
+from vrag_ray.types.file_names import listed_names, names_of
 
 if TYPE_CHECKING:
     from vrag_ray.types import Document
 
 RootArgument = Annotated[str, typer.Argument(metavar="DIR", help="Folder of the collection.")]
+MOST_NAMES = 10
+"""Of one document: rows of a data set may share a picture a thousand times."""
 VersionOption = Annotated[int | None, typer.Option("--version", min=1, help="As it was at this version.")]
 
 
@@ -42,10 +45,12 @@ def documents(
         size = f"{document.size_bytes / 1024:,.0f} KiB"
         typer.echo(
             f"{document.doc_id[:12]}  {document.kind:5}  {document.status:7}  {document.units:5}  {size:>12}  "
-            f"{document.uri.rsplit('/', 1)[-1]}"
+            f"{listed_names(names_of(document.uris), MOST_NAMES)}{_title(document)}"
         )
         if document.error:
             typer.echo(f"              {document.error}")
+        for notice in document.notices:
+            typer.echo(f"              notice: {notice}")
     typer.echo(f"{len(found)} documents")
 
 
@@ -85,24 +90,36 @@ def verify(root: RootArgument, as_json: JsonFlag = False) -> None:
 
 
 def delete(
-    doc: Annotated[str, typer.Argument(metavar="DOC", help="Id of the document, or its first 8 or more digits.")],
+    docs: Annotated[
+        list[str], typer.Argument(metavar="DOC...", help="Ids of documents, or their first 8 or more digits.")
+    ],
     collection: CollectionOption = None,
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Remove a document from a collection: no later search finds it, older versions keep it."""
+    """Remove documents from a collection: no later search finds them, older versions keep them."""
     from vrag_ray.index.storage.collection import Collection
     from vrag_ray.index.storage.writer import CollectionWriter
 
     root = load(config, collection).collection
-    document = Collection.open(root).document(doc)
+    collection_now = Collection.open(root)
+    found = {document.doc_id: document for document in map(collection_now.document, docs)}
     with CollectionWriter(root) as writer:
-        writer.delete(document.doc_id)
+        writer.delete(*found)
         version = writer.publish("delete")
-    if as_json:
-        typer.echo(json.dumps({"doc_id": document.doc_id, "collection_version": version}))
-    else:
-        typer.echo(f"{document.title or document.uri} is deleted; the collection is at version {version}")
+    for document in found.values():
+        if as_json:
+            typer.echo(json.dumps({"doc_id": document.doc_id, "collection_version": version}))
+        else:
+            typer.echo(f"{document.title or document.uri} is deleted; the collection is at version {version}")
+
+
+def _title(document: Document) -> str:
+    """The title, where it says more than the name of the file."""
+    from vrag_ray.corpus.model import title_from_name
+
+    named = {title_from_name(name) for name in names_of([document.uri])}
+    return f"  “{document.title}”" if document.title and document.title not in named else ""
 
 
 def _as_dict(document: Document) -> dict[str, object]:

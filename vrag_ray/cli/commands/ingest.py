@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,10 +22,16 @@ from vrag_ray.cli.options import (
     parse_meta,
     with_gpus,
 )
-from vrag_ray.types.file_names import shown_name
+from vrag_ray.types.file_names import listed_names, names_of, shown_name
 
 if TYPE_CHECKING:
     from vrag_ray.ingest import IngestReport, Source, SpaceReport
+    from vrag_ray.ingest.report import FileNotice, GoneFile
+
+
+MOST_NOTICE_LINES = 20
+MOST_FILES_NAMED = 10
+MOST_GONE_NAMED = 20
 
 
 def ingest(
@@ -57,6 +65,9 @@ def ingest(
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 1 when a file cannot be read.")] = False,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Read broken files again.")] = False,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Remove documents whose files are no longer in the folders given.")
+    ] = False,
     concurrency: Annotated[
         int | None, typer.Option("--concurrency", min=1, help="Embedding workers.  [default: one a CPU]")
     ] = None,
@@ -70,6 +81,7 @@ def ingest(
     typed = {
         "strict": strict or None,
         "retry_errors": retry_errors or None,
+        "prune": prune or None,
         "concurrency": concurrency,
         "content_column": content_column,
     }
@@ -105,8 +117,10 @@ def ingest(
 
 
 def report_lines(report: IngestReport, collection: str) -> list[str]:
+    seldom = ((report.duplicates, "the same as another"), (report.renamed, "renamed"))
+    others = "".join(f"{count} {what}, " for count, what in seldom if count)
     lines = [
-        f"{collection}: {report.added} added, {report.replaced} replaced, {report.skipped} unchanged, "
+        f"{collection}: {report.added} added, {report.replaced} replaced, {report.skipped} unchanged, {others}"
         f"{len(report.failed)} with errors; {report.pages} pages in {report.seconds:.1f} s; version {report.version}"
     ]
     if report.bottleneck and report.pages:
@@ -114,8 +128,51 @@ def report_lines(report: IngestReport, collection: str) -> list[str]:
     for space in report.spaces:
         lines += space_lines(space)
     lines += [f"notice: {notice}" for notice in report.notices]
+    lines += [f"notice: {notice}" for notice in file_notice_lines(report.file_notices)]
+    lines += gone_lines(report.gone, collection)
     lines += [f"error: {problem.error}" for problem in report.failed]
     return lines
+
+
+def file_notice_lines(notices: Sequence[FileNotice]) -> list[str]:
+    """A line a notice with the files that it is about; those of unchanged files are counted."""
+    files: dict[str, list[str]] = {}
+    for one in notices:
+        if not one.known:
+            files.setdefault(one.notice, []).append(one.uri)
+    lines = [
+        f"{'' if len(uris) == 1 else f'{len(uris)} files: '}{listed_names(names_of(uris), MOST_FILES_NAMED)}: {notice}"
+        for notice, uris in files.items()
+    ]
+    if len(lines) > MOST_NOTICE_LINES:
+        lines[MOST_NOTICE_LINES:] = [f"and {len(lines) - MOST_NOTICE_LINES} more: `vrag documents` has them"]
+    if known := len({one.uri for one in notices if one.known}):
+        count = "1 unchanged file has" if known == 1 else f"{known} unchanged files have"
+        lines.append(f"{count} notices from before: `vrag documents` shows them")
+    return lines
+
+
+def gone_lines(gone: Sequence[GoneFile], collection: str) -> list[str]:
+    """Which files are not there any more, and what removes their documents."""
+    lines: list[str] = []
+    if removed := [one.uri for one in gone if one.removed]:
+        lines.append(f"removed: {listed_names(names_of(removed), MOST_GONE_NAMED)}, no longer in the folder")
+    left = [one for one in gone if not one.removed]
+    if not left:
+        return lines
+    names = listed_names(names_of([one.uri for one in left]), MOST_GONE_NAMED)
+    are = "is gone from its folder and is still searched" if len(left) == 1 else "are gone and are still searched"
+    lines.append(f"gone: {names} {are}")
+    ids = " ".join(one.doc_id[:12] for one in left[:MOST_GONE_NAMED])
+    remedy = f"`vrag delete {ids} -c {shlex.quote(collection)}` removes {'it' if len(left) == 1 else 'them'}"
+    emptied = sorted({one.folder for one in left if one.folder})
+    if emptied:
+        remedy += (
+            f". Nothing at all is in {', '.join(emptied)}: is it mounted? --prune removes nothing of such a folder"
+        )
+    else:
+        remedy += ", and so does `vrag ingest --prune` with the same folders"
+    return [*lines, f"      {remedy}"]
 
 
 def space_lines(space: SpaceReport) -> list[str]:

@@ -10,6 +10,7 @@ from PIL import Image, ImageOps
 from vrag_ray.corpus.formats.source import Opening, damage, is_memory_error
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name, words_from_name
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
+from vrag_ray.corpus.passages import BLANK, TEXT_FROM_NAME
 from vrag_ray.corpus.png import crop_png, fitting_scale, resized
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText
 
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF")
+INVISIBLE = 4
+"""Of 256 levels of a colour: a difference that nobody sees."""
 SMALL_SIDE = 1000
 """A picture whose longer side is shorter is read at double size: the detector misses type of a few pixels."""
 _ORIENTATION, _DATE_TIME, _SIDEWAYS = 0x0112, 0x0132, (5, 6, 7, 8)
@@ -66,7 +69,12 @@ class ImageSource:
         return Locator(page=unit + 1)
 
     def unit(self, unit: int) -> DecodedUnit:
-        """The text OCR reads; where it reads none, the words of the file name, marked as such in the metadata."""
+        """The text OCR reads; where it reads none, the words of the file name, marked as such in the metadata.
+
+        A blank picture has no text at all, so that no search finds it.
+        """
+        if _is_blank(self._pixels()):
+            return DecodedUnit(unit, PassageKind.IMAGE, self.locator(unit), meta={BLANK: True})
         seen = self._ocr()
         if seen is not None and len(seen.text) >= self._opening.options.ocr_min_chars:
             lines = lines_of_words(seen.words)
@@ -79,7 +87,7 @@ class ImageSource:
             "\n".join(part for part in parts if part),
             words=() if seen is None else seen.words,
             ocr=seen is not None,
-            meta={"text_from_name": True},
+            meta={TEXT_FROM_NAME: True},
         )
 
     def page_text(self, locator: Locator) -> PageText:
@@ -133,6 +141,12 @@ def _upright(image: Image.Image) -> Image.Image:
         if is_memory_error(error):
             raise
         return image
+
+
+def _is_blank(image: Image.Image) -> bool:
+    """Whether the picture is white, grey or black all over, to the eye: any other colour may be its subject."""
+    pixels = np.asarray(image)
+    return int(pixels.max()) - int(pixels.min()) <= INVISIBLE
 
 
 def rgb(image: Image.Image) -> Image.Image:

@@ -6,8 +6,10 @@ the upright page.
 
 from __future__ import annotations
 
-import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +17,11 @@ import pymupdf
 
 from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, read_page
 from vrag_ray.corpus.formats.source import Opening, damage
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, OutlineEntry, Probe, clean, title_from_name
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, OutlineEntry, Probe, clean, letters_in, title_from_name
 from vrag_ray.corpus.ocr import OCR_PIXELS
+from vrag_ray.corpus.passages import BLANK, PAGE_COUNT, PAGE_LABEL, SECTION
 from vrag_ray.corpus.png import fitting_scale, png_bytes
+from vrag_ray.corpus.titles import LONGEST_TITLE, headline, is_title
 from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind
 
 if TYPE_CHECKING:
@@ -25,10 +29,8 @@ if TYPE_CHECKING:
 
 POINTS_PER_INCH = 72.0
 LONGEST_OUTLINE = 10_000
-LONGEST_TITLE = 200
-_NO_TITLE = re.compile(
-    r"untitled|^(microsoft )?(word|powerpoint) ?-|\.(dvi|tex|docx?|pptx?|indd|qxd|pdf)$", re.IGNORECASE
-)
+LONGEST_LABEL = 40
+SECTION_MARK = " > "
 
 
 _REPAIR = (
@@ -73,7 +75,41 @@ class PdfSource:
 
     def unit(self, unit: int) -> DecodedUnit:
         with damage(_damaged(unit)):
-            return self._unit(unit)
+            decoded = self._unit(unit)
+            return replace(decoded, meta={**self._place(unit), **self._blankness(decoded), **decoded.meta})
+
+    def _place(self, unit: int) -> Meta:
+        """What the document calls a page, and the section that it is in, where it says so."""
+        label, section = self._label(unit), self._sections.get(unit, "")
+        named: Meta = {PAGE_LABEL: label, PAGE_COUNT: self._pages} if label else {}
+        return {**named, SECTION: section} if section else named
+
+    def _blankness(self, decoded: DecodedUnit) -> Meta:
+        blank = not decoded.text.strip() and not self._page(decoded.unit).get_bboxlog()
+        return {BLANK: True} if blank else {}
+
+    @cached_property
+    def _has_labels(self) -> bool:
+        try:
+            return bool(self._document.get_page_labels())
+        except (RuntimeError, ValueError, IndexError, TypeError, KeyError):
+            # Broken labels cost the reader a name of the page, never the page.
+            return False
+
+    def _label(self, unit: int) -> str:
+        """What the document calls a page; "" where that is its number, or nothing."""
+        if not self._has_labels:
+            return ""
+        try:
+            label = " ".join(clean(str(self._page(unit).get_label())).split())[:LONGEST_LABEL]
+        except (RuntimeError, ValueError, IndexError, TypeError, KeyError):
+            return ""
+        return "" if label == str(unit + 1) else label
+
+    @cached_property
+    def _sections(self) -> Mapping[int, str]:
+        """By unit the titles of its section: the innermost that begins before it, or the first that begins on it."""
+        return sections(self._outline(), self._pages)
 
     def _unit(self, unit: int) -> DecodedUnit:
         page = self._page(unit)
@@ -143,30 +179,31 @@ class PdfSource:
 
     def _title(self) -> str:
         stated = self._metadata("title")
-        if stated and not _NO_TITLE.search(stated):
+        if is_title(stated):
             return stated
-        return (None if self._opening.cautious else self._largest_line()) or title_from_name(self._opening.name)
+        return (None if self._opening.cautious else self._headline()) or title_from_name(self._opening.name)
 
     def _metadata(self, field: str) -> str:
         value = (self._document.metadata or {}).get(field)
         return " ".join(clean(value).split())[:LONGEST_TITLE] if isinstance(value, str) else ""
 
-    def _largest_line(self) -> str | None:
-        """The first lines of page one that are set in its largest type, if that is larger than the rest."""
+    def _headline(self) -> str | None:
+        """The first lines of page one that are set in its largest type, if that is larger than the rest and a title;
+        else those in the next larger than the text. What is filled into a form, notes, and turned lines are left out.
+        """
+        # A display list without annotations: the page itself would give the words of filled fields too.
+        layer = pymupdf.TextPage(self._page(0).get_displaylist(annots=0).get_textpage(LAYER_FLAGS))
         lines = [
-            (max(span["size"] for span in line["spans"]), "".join(span["text"] for span in line["spans"]))
-            for block in self._page(0).get_text("dict", flags=LAYER_FLAGS)["blocks"]
-            for line in block["lines"]
+            (max(span["size"] for span in line["spans"]), line["dir"], "".join(span["text"] for span in line["spans"]))
+            for block in layer.extractDICT()["blocks"]
+            for line in block.get("lines", ())
+            if line["spans"]
         ]
-        if not lines:
-            return None
-        largest = max(size for size, _ in lines)
-        is_large = [size > 0.95 * largest for size, _ in lines]
-        first = is_large.index(True)
-        length = next((n for n, large in enumerate(is_large[first:]) if not large), len(lines) - first)
-        headline = [text for _, text in lines[first : first + length]]
-        title = " ".join(clean(" ".join(headline)).split())
-        return title if len(headline) < len(lines) and 3 <= len(title) <= LONGEST_TITLE else None
+        letters: Counter[tuple[float, float]] = Counter()
+        for _, direction, text in lines:
+            letters[direction] += letters_in(text)
+        upright = [(size, text) for size, direction, text in lines if direction == letters.most_common(1)[0][0]]
+        return headline(upright)
 
     def _outline(self) -> tuple[OutlineEntry, ...]:
         try:
@@ -179,6 +216,28 @@ class PdfSource:
             for level, title, page in entries[:LONGEST_OUTLINE]
             if 1 <= page <= self._pages
         )
+
+
+def sections(outline: Sequence[OutlineEntry], pages: int) -> dict[int, str]:
+    """By unit the path of titles that stand over its page: ``Results > Tides``.
+
+    A page belongs to the section that goes on there; where sections begin on it, to the first, and to the first of that
+    one's own, and so on, as far down as they follow each other.
+    """
+    beginning: dict[int, list[OutlineEntry]] = {}
+    for entry in outline:
+        beginning.setdefault(entry.page, []).append(entry)
+    found: dict[int, str] = {}
+    path: list[OutlineEntry] = []
+    for page in range(1, pages + 1 if outline else 1):
+        shown, goes_down = path, True
+        for number, entry in enumerate(beginning.get(page, ())):
+            goes_down = goes_down and (number == 0 or entry.level > path[-1].level)
+            path = [*(one for one in path if one.level < entry.level), entry]
+            shown = path if goes_down else shown
+        if shown:
+            found[page - 1] = SECTION_MARK.join(one.title for one in shown)[:LONGEST_TITLE]
+    return found
 
 
 def _draw(page: pymupdf.Page, dpi: float, box: Box | None, max_pixels: int) -> Picture:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
+from vrag_ray.corpus.passages import PAGE_COUNT, PAGE_LABEL
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import (
     Box,
@@ -48,6 +49,9 @@ PASSAGE_COLUMNS = (
 DOCUMENT_COLUMNS = (
     "doc_id", "uris", "title", "kind", "status", "units", "size_bytes", "embedder_id", "added_at", "error", "meta",
 )  # fmt: skip
+NOTICES_KEY = "vrag.notices"
+"""Under this name the notices of a document stand in its metadata column, as a list: a reader of plain values passes it
+over, so that older programs read newer collections."""
 SHARD_COLUMNS = ("id", "doc_id", "kind", "embedder_id", "meta", "vector")
 CONTENT_COLUMNS = tuple(c for c in PASSAGE_COLUMNS if c not in SHARD_COLUMNS or c == "id")
 HIT_COLUMNS = [*CONTENT_COLUMNS, "doc_id", "kind", "meta", "content_checksum"]
@@ -173,7 +177,7 @@ def _document_row(document: Document) -> dict[str, object]:
         "embedder_id": document.embedder_id,
         "added_at": document.added_at,
         "error": document.error,
-        "meta": meta_to_json(document.meta),
+        "meta": meta_to_json(document.meta, document.notices),
     }
     row["checksum"] = row_checksum(row, DOCUMENT_COLUMNS)
     return row
@@ -185,6 +189,7 @@ def passage_from_row(row: Row) -> Passage:
         raise CorruptionError(
             f"passage {row['id']} is damaged on disk: run `vrag verify`, then ingest its document again"
         )
+    meta = meta_from_json(_str(row["meta"]))
     return Passage(
         id=_str(row["id"]),
         doc_id=_str(row["doc_id"]),
@@ -195,12 +200,14 @@ def passage_from_row(row: Row) -> Passage:
             t_end=_float_or_none(row["t_end"]),
             span_start=_int_or_none(row["span_start"]),
             span_end=_int_or_none(row["span_end"]),
+            label=_str(meta.get(PAGE_LABEL)),
+            pages=_int(meta.get(PAGE_COUNT)),
         ),
         window=_int(row["window"]),
         text=_str(row["text"]),
         box=_box_from_json(row["box"]),
         words=_words_from_json(_str(row["words"])),
-        meta=meta_from_json(_str(row["meta"])),
+        meta=meta,
     )
 
 
@@ -248,16 +255,24 @@ def document_from_row(row: Row) -> Document:
         added_at=_str(row["added_at"]),
         error=_str(row["error"]),
         meta=meta_from_json(_str(row["meta"])),
+        notices=_notices(_str(row["meta"])),
     )
 
 
-def meta_to_json(meta: Meta) -> str:
-    return json.dumps(dict(meta), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+def meta_to_json(meta: Meta, notices: Sequence[str] = ()) -> str:
+    values = {**meta, NOTICES_KEY: list(notices)} if notices else dict(meta)
+    return json.dumps(values, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def meta_from_json(text: str) -> Meta:
     value = json.loads(text)
     return {str(name): item for name, item in value.items() if isinstance(item, str | int | float | bool)}
+
+
+def _notices(meta: str) -> tuple[str, ...]:
+    # Most documents have none, and their metadata has been parsed once already.
+    value = json.loads(meta).get(NOTICES_KEY) if NOTICES_KEY in meta else None
+    return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
 def _words_to_json(words: Sequence[Word]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
 
-from vrag_ray.corpus.passages import UNIT_ERROR
+from vrag_ray.corpus.passages import UNIT_ERROR, UNIT_NOTICES, Holds, holds_of
 from vrag_ray.index.object_store.claim import ClaimedError, LostClaimError, WriterClaim
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.document_list import read_documents
@@ -35,7 +35,7 @@ from vrag_ray.index.storage.rows import (
 )
 from vrag_ray.index.storage.space_writer import SpaceWriter
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, write_version
-from vrag_ray.types import Document, VragError
+from vrag_ray.types import Document, PassageKind, VragError
 
 if TYPE_CHECKING:
     import lance
@@ -216,9 +216,21 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 self._rows.put(document)
             self._sealer.seal("documents.lance")
 
-    def delete(self, doc_id: str) -> None:
-        """Remove a document and its passages. Its blob stays for older versions."""
-        self._delete([doc_id])
+    def delete(self, *doc_ids: str) -> None:
+        """Remove documents and their passages. Their blobs stay for older versions."""
+        self._delete(doc_ids)
+
+    def unit_notices(self, doc_id: str) -> tuple[dict[int, list[str]], set[Holds]]:
+        """By unit what the stored passages of a document say was left out of it, and what its units hold."""
+        notices: dict[int, list[str]] = {}
+        holds: set[Holds] = set()
+        columns = ["unit", "kind", "meta", "text"]
+        for row in self._passages.to_table(columns=columns, filter=f"doc_id = '{doc_id}'").to_pylist():
+            meta = meta_from_json(row["meta"])
+            holds.add(holds_of(PassageKind(row["kind"]), row["text"], meta))
+            if UNIT_NOTICES in meta:
+                notices[row["unit"]] = str(meta[UNIT_NOTICES]).splitlines()
+        return notices, holds
 
     def publish(self, note: str) -> int:
         """Bring the indexes up to date and make everything committed so far the newest version; its number."""

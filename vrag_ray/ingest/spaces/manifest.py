@@ -6,7 +6,9 @@ from collections.abc import Collection as AbstractCollection
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from vrag_ray.corpus.passages import BLANK
 from vrag_ray.embedding.base import Modality
+from vrag_ray.index.storage.rows import meta_from_json
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.spaces.material import Material, material_of, place_to_json
 from vrag_ray.types import PassageKind
@@ -34,6 +36,8 @@ def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollectio
             for row in batch.to_pylist():
                 material = material_of(PassageKind(row["kind"]), row["window"], modalities)
                 if material is None or (material is Material.TEXT and not row["text"].strip()):
+                    continue
+                if material is not Material.TEXT and meta_from_json(row["meta"]).get(BLANK):
                     continue
                 key = (row["id"], material)
                 if key not in rows:

@@ -11,6 +11,8 @@ from enum import StrEnum
 from vrag_ray.embedding.base import Embedder, Modality, PictureSpec
 from vrag_ray.types import Locator, PassageKind
 
+PLACE_COLUMNS = ("page", "t_start", "t_end", "span_start", "span_end")
+
 
 class Material(StrEnum):
     """How a passage is turned into contents."""
@@ -68,7 +70,7 @@ def material_of(kind: PassageKind, window: int, modalities: AbstractCollection[M
 
 def place_to_json(row: Mapping[str, object]) -> str:
     """The locator of a row of ``passages.lance``."""
-    return json.dumps({name: row[name] for name in asdict(Locator())})
+    return json.dumps({name: row[name] for name in PLACE_COLUMNS})
 
 
 def place_from_json(text: str) -> Locator:

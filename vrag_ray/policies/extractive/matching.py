@@ -125,7 +125,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
     for place in sorted(set().union(*page.in_spans.values())):
         span, heading = spans[place], headings[place]
         caption = captions[place] if place < len(captions) else None
-        if _LEADERS.search(span.text) or not (caption or _says_more(span.text, part)):
+        if _LEADERS.search(span.text) or not (caption or _may_answer(span, part)):
             continue
         own = {stem: held.get(place, 0.0) for stem, held in page.in_spans.items()}
         presence: dict[str, float] = {}
@@ -167,7 +167,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
         own = {stem: held.get(place, 0.0) for stem, held in page.in_rows.items()}
         if not any(own.values()):
             continue
-        if _LEADERS.search(row.text) or not _says_more(row.text, part):
+        if _LEADERS.search(row.text) or not _may_answer(Span(row.text), part):
             continue
         titled = _titled(page, place)
         span = Span(row.text)
@@ -221,6 +221,13 @@ def _titled(page: _Page, place: int) -> dict[str, float]:
         )
         for stem, held in page.in_rows.items()
     }
+
+
+def _may_answer(span: Span, part: Part) -> bool:
+    """Whether ``span`` holds what the question does not say already, or is the passage that is looked for."""
+    if part.wants_passage or _says_more(span.text, part):
+        return True
+    return bool(part.sentence) and not span.is_heading and part.sentence in " ".join(tokens(span.text))
 
 
 def _says_more(text: str, part: Part) -> bool:

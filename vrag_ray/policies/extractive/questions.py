@@ -21,16 +21,24 @@ class AnswerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing asked. ``text`` reads as a question of its own; ``phrases`` stood in quotation marks."""
+    """One thing asked. ``text`` reads as a question of its own; ``phrases`` stood in quotation marks.
+
+    ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
+    quotation and where it is said. ``sentence`` has the words of a part that asks nothing, in a row, "" for others.
+    """
 
     text: str
     kind: AnswerKind
     terms: tuple[Term, ...]
     phrases: tuple[str, ...] = ()
+    wants_passage: bool = False
+    sentence: str = ""
 
     @property
     def query(self) -> str:
-        """What to search for: the question without its leading question words."""
+        """What to search for: the question without its leading question words; a quoted phrase that is looked for."""
+        if self.wants_passage:
+            return " ".join(self.phrases) or self.text
         return _LEAD.sub("", self.text).strip(" ?.!") or self.text
 
     @property
@@ -90,9 +98,49 @@ _QUANTITY = re.compile(
 )
 
 
+_QUESTION = re.compile(rf"^\W*(?:and\s+)?(?:{_ASK}|should|could|would|will|may|might|has|have|had)\b", re.IGNORECASE)
+_REQUEST = re.compile(
+    r"^\W*(?:please|tell|show|give|find|list|compare|name|explain|describe|summari[sz]e|quote|cite|state|identify|write|"
+    r"calculate|compute|determine|provide|count|answer)\b",
+    re.IGNORECASE,
+)
+_MARKS = '"\u201c\u201d\u201e\u00ab\u00bb'
+_QUOTED = re.compile(rf"[{_MARKS}]([^{_MARKS}]{{2,600}})[{_MARKS}]|(?<!\w)'([^']{{8,600}})'(?!\w)")
+_WHERE_SAID = re.compile(
+    r"^\W*(?:please\s+)?(?:where|on (?:what|which) page|"
+    r"(?:what|which) (?:page|document|file|passage|sentence|source)s?|find|show me|quote|cite|locate)\b"
+    r"(?=.*\b(?:says?|said|stat(?:e|es|ed|ement)|stands?|writes?|written|mention(?:s|ed)?|reads?|claim(?:s|ed)?|"
+    r"quoted?|appears?|occurs?|finds?|found|contains?|passage|sentence|phrase|words)\b)",
+    re.IGNORECASE,
+)
+_LEAST_WORDS_OF_A_SENTENCE = 4
+
+
+def _quotations(question: str) -> tuple[str, ...]:
+    """What stands in quotation marks, up to whole sentences."""
+    return tuple(" ".join((double or single).split()) for double, single in _QUOTED.findall(question))
+
+
+def _is_statement(question: str) -> bool:
+    """Whether nothing is asked for: no question mark, question word or request."""
+    asked = any(mark in question for mark in "?\uff1f\u061f")
+    return not (asked or _QUESTION.search(question) or _REQUEST.search(question))
+
+
+def _wants_passage(question: str) -> bool:
+    """Whether the place of a sentence or a quotation is looked for, rather than something about a thing."""
+    rest = _QUOTED.sub(" ", question)
+    if rest != question:
+        return not any(map(str.isalnum, rest)) or _WHERE_SAID.search(rest) is not None
+    return _is_statement(question) and question.rstrip(" )").endswith((".", "!", "\u3002"))
+
+
 def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     """The sub-questions of ``question``, in order, at most ``limit``; the question itself where it has one part."""
     whole = " ".join(question.split())
+    if _wants_passage(whole):
+        quoted = _quotations(whole)
+        return (Part(whole, AnswerKind.STATEMENT, terms(" ".join(quoted) or whole), quoted, wants_passage=True),)
     texts: list[str] = []
     for sentence in _SENTENCES.split(question):
         for clause in _CLAUSES.split(sentence):
@@ -102,10 +150,22 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
         texts = [whole]
     moment = bool(_MOMENT.search(whole))
     found = [
-        Part(text, _kind(text, in_moment=moment), terms(_ASKED_UNIT.sub("", text)), phrases(text)) for text in texts
+        Part(
+            text,
+            _kind(text, in_moment=moment),
+            terms(_ASKED_UNIT.sub("", text)),
+            phrases(text),
+            sentence=_sentence(text),
+        )
+        for text in texts
     ]
     distinct = {part.other_query: part for part in reversed(found)}
     return tuple(reversed(distinct.values()))
+
+
+def _sentence(text: str) -> str:
+    words = tokens(text) if _is_statement(text) else []
+    return " ".join(words) if len(words) >= _LEAST_WORDS_OF_A_SENTENCE else ""
 
 
 def asks_for_a_cell(part: Part) -> bool:

@@ -143,6 +143,7 @@ def document_info(document: Document) -> DocumentInfo:
         size_bytes=document.size_bytes,
         added_at=document.added_at,
         error=scrub(document.error),
+        notices=[scrub(notice) for notice in document.notices],
         meta=dict(document.meta),
     )
 

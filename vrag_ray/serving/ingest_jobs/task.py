@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from vrag_ray.client.schemas import FileProblem, FileState, IngestJob, JobState
+from vrag_ray.client.schemas import FileNotice, FileProblem, FileState, IngestJob, JobState
 from vrag_ray.config import Settings
 from vrag_ray.serving.ray_faults import unwrapped
 from vrag_ray.types import DocumentStatus, Meta, VragError
@@ -59,6 +59,10 @@ async def run_job(
             "errors": [
                 FileProblem(name=names.get(failed.uri, scrub(failed.uri)), error=scrub(failed.error))
                 for failed in outcome.failed
+            ],
+            "notices": [
+                FileNotice(name=names.get(one.uri, scrub(one.uri)), notice=scrub(one.notice))
+                for one in outcome.file_notices
             ],
             "collection_version": version,
         }

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vrag_ray.agent.citations import Citation
 from vrag_ray.serving.openai.responses import Annotation, Evidence, UrlCitation
-from vrag_ray.types import PassageKind
+from vrag_ray.types import PassageKind, named_page
 
 _MARK = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
 
@@ -67,7 +67,7 @@ def url_of(citation: Citation, base_url: str) -> str:
 
 def _titled(citation: Citation) -> str:
     if citation.page is not None and citation.kind is PassageKind.PAGE:
-        return f"{citation.title}, page {citation.page}"
+        return f"{citation.title}, {named_page(citation.page, citation.label, citation.pages)}"
     if citation.t_start is not None:
         return f"{citation.title}, {citation.t_start:.1f} s"
     return citation.title

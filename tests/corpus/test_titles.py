@@ -1,0 +1,50 @@
+"""A title names a document; stamps, numbers, dates and page furniture do not."""
+
+from __future__ import annotations
+
+import pytest
+
+from vrag_ray.corpus.titles import headline, is_title
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "arXiv:2401.00017v1 [cs.IR] 5 Jan 2024",
+        "0000912345-24-000017",
+        "d812345d10k.htm",
+        "report_final_3",
+        "Microsoft Word - draft",
+        "Untitled 2",
+        "Contents",
+        "Table of Contents",
+        "Page 1 of 9",
+        "3 / 12",
+        "2024",
+        "5 January 2024",
+        "March 2023",
+        "12/31/2023",
+        "As of December 31, 2023",
+        "UNITED STATES SECURITIES AND EXCHANGE COMMISSION",
+        "which is required by the rules of this part.",
+        "§",
+    ],
+)
+def test_what_names_no_document_is_no_title(text: str) -> None:
+    assert not is_title(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Annual Report 2023", "March of the Penguins", "1984 in review", "COVID-19", "AlphaFold2", "Contents of the sea"],
+)
+def test_words_with_numbers_and_months_in_them_are_titles(text: str) -> None:
+    assert is_title(text)
+
+
+def test_the_headline_is_the_first_title_from_the_largest_type_down_to_that_of_the_text() -> None:
+    text = [(10.0, "The ferry leaves at nine and returns at noon.")] * 3
+    assert headline([(24.0, "Contents"), (18.0, "Ferries of"), (18.0, "the Sound"), *text]) == "Ferries of the Sound"
+    assert headline([(24.0, "2024"), *text]) is None
+    assert headline([(24.0, "Everything is large")]) is None
+    assert headline([]) is None

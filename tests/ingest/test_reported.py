@@ -1,0 +1,198 @@
+"""What the report of an ingest says of files: nothing in them, the same as another, renamed, gone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pymupdf
+import pytest
+from PIL import Image
+
+from tests.support.ingest_material import make_pdf, settings_for
+from vrag_ray.cli.commands.ingest import report_lines
+from vrag_ray.corpus.model import DecodedUnit
+from vrag_ray.index.search.lexical import lexical_search
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.ingest import Source, ingest, stages
+from vrag_ray.ingest.report import IngestReport
+from vrag_ray.types import DocumentStatus, VragError
+from vrag_ray.types.file_names import names_of
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "ferry_times.txt").write_text("the ferry leaves at nine")
+    (root / "gauge.txt").write_text("the gauge reads seventeen")
+    return root
+
+
+def run(folder: Path, *others: Path, prune: bool = False) -> IngestReport:
+    return ingest([folder, *others], settings_for(folder.parent / "c", prune=prune))
+
+
+def names(folder: Path) -> list[list[str]]:
+    """The names of each document."""
+    documents = Collection.open(folder.parent / "c").documents()
+    return sorted(sorted(names_of([uri])[0] for uri in document.uris) for document in documents)
+
+
+def said(report: IngestReport) -> str:
+    return "\n".join(report_lines(report, "c"))
+
+
+def test_files_with_nothing_to_read_are_named_and_no_search_finds_them(tmp_path: Path) -> None:
+    root = tmp_path / "in"
+    root.mkdir()
+    (root / "spaces.txt").write_text(" \n\t\u200b\u3000")
+    (root / "mark.txt").write_bytes(b"\xef\xbb\xbf")
+    (root / "dots.md").write_text("?! ... ---\n")
+    Image.new("RGB", (40, 30), "white").save(root / "white.png")
+    with pymupdf.open() as document:
+        document.new_page()
+        document.new_page()
+        document.save(root / "blank.pdf")
+    report = run(root)
+    assert (report.added, report.failed) == (5, ())
+    collection = Collection.open(tmp_path / "c")
+    for document in collection.documents():
+        assert document.status is DocumentStatus.READY
+        assert document.notices == ("nothing to read: it is blank",)
+    rows = collection.table("passages").to_table().to_pylist()
+    assert [(row["text"], row["vector"]) for row in rows] == [("", None)] * 6
+    assert "notice: 5 files: blank.pdf, dots.md, mark.txt, spaces.txt, white.png: nothing to read: it is blank" in said(
+        report
+    )
+    again = run(root)
+    assert all(one.known for one in again.file_notices)
+    assert "5 unchanged files have notices from before" in said(again)
+
+
+def test_a_document_with_some_blank_pages_has_no_notice(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    make_pdf(tmp_path / "in" / "whales.pdf", 1, "whale")
+    with pymupdf.open(tmp_path / "in" / "whales.pdf") as document:
+        document.new_page()
+        document.saveIncr()
+    assert run(tmp_path / "in").file_notices == ()
+
+
+def test_what_is_said_of_pages_is_said_of_the_document_with_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decode = stages.decode_isolating
+
+    def noticing(*arguments: object, **options: object) -> list[DecodedUnit]:
+        units = decode(*arguments, **options)  # type: ignore[arg-type]
+        return [replace(unit, notices=("hidden words",) if unit.unit % 2 else ()) for unit in units]
+
+    monkeypatch.setattr(stages, "decode_isolating", noticing)
+    (tmp_path / "in").mkdir()
+    make_pdf(tmp_path / "in" / "whales.pdf", 6, "whale")
+    report = run(tmp_path / "in")
+    assert [one.notice for one in report.file_notices] == ["pages 2, 4, 6: hidden words"]
+    [document] = Collection.open(tmp_path / "c").documents()
+    assert (document.status, document.notices) == (DocumentStatus.READY, ("pages 2, 4, 6: hidden words",))
+    assert "vrag.notices" not in document.meta
+
+
+def test_a_file_that_is_the_same_as_another_is_named_with_it(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    for copy in ("sub/gauge.txt", "copy.txt"):
+        (folder / copy).write_text("the gauge reads seventeen")
+    report = run(folder)
+    assert (report.added, report.skipped, report.duplicates) == (2, 0, 2)
+    assert sorted(one.notice.split(";")[0] for one in report.file_notices) == [
+        "the same as copy.txt",
+        "the same as copy.txt",
+    ]
+    assert names(folder) == [["copy.txt", "gauge.txt", "gauge.txt"], ["ferry_times.txt"]]
+    assert run(folder).skipped == 4
+
+
+def test_a_renamed_file_has_its_new_name_and_title_and_not_the_old(folder: Path) -> None:
+    run(folder)
+    (folder / "ferry_times.txt").rename(folder / "summer_table.txt")
+    report = run(folder)
+    assert (report.added, report.renamed, report.duplicates, report.gone) == (0, 1, 0, ())
+    assert names(folder) == [["gauge.txt"], ["summer_table.txt"]]
+    collection = Collection.open(folder.parent / "c")
+    [hit] = lexical_search(collection, "ferry", 5, None)
+    assert collection.document(collection.passage(hit.id).doc_id).title == "summer table"
+
+
+def test_a_file_that_moved_to_another_folder_of_the_run_is_renamed(folder: Path, tmp_path: Path) -> None:
+    run(folder)
+    (tmp_path / "archive").mkdir()
+    (folder / "gauge.txt").rename(tmp_path / "archive" / "gauge.txt")
+    # Of a folder that is not named, nobody can say that its files are to go.
+    assert ingest([tmp_path / "archive"], settings_for(tmp_path / "c")).renamed == 0
+    run(folder, tmp_path / "archive")
+    documents = Collection.open(tmp_path / "c").documents()
+    assert sorted(document.uris for document in documents) == [
+        ((tmp_path / "archive" / "gauge.txt").as_uri(),),
+        ((folder / "ferry_times.txt").as_uri(),),
+    ]
+
+
+def test_what_is_a_part_of_a_renamed_file_is_renamed_with_it(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "part").write_text("a letter of the keeper")
+    part = Source(tmp_path / "part", f"{(folder / 'gauge.txt').as_uri()}#letter.txt", "letter.txt")
+    ingest([folder, part], settings_for(tmp_path / "c"))
+    (folder / "gauge.txt").rename(folder / "scale.txt")
+    assert run(folder).gone == ()
+    assert names(folder) == [["ferry_times.txt"], ["scale.txt"], ["scale.txt#letter.txt"]]
+    (folder / "scale.txt").unlink()
+    assert sorted(names_of([one.uri])[0] for one in run(folder).gone) == ["scale.txt", "scale.txt#letter.txt"]
+
+
+def test_a_copy_that_is_removed_leaves_the_other_name(folder: Path) -> None:
+    (folder / "copy.txt").write_text("the gauge reads seventeen")
+    run(folder)
+    (folder / "gauge.txt").unlink()
+    report = run(folder, prune=True)
+    assert (report.gone, report.renamed) == ((), 0)
+    assert names(folder) == [["copy.txt"], ["ferry_times.txt"]]
+
+
+def test_a_removed_file_is_reported_and_removed_only_on_request(folder: Path) -> None:
+    run(folder)
+    (folder / "gauge.txt").unlink()
+    report = run(folder)
+    [gone] = report.gone
+    assert (names_of([gone.uri]), gone.removed) == (["gauge.txt"], False)
+    assert f"`vrag delete {gone.doc_id[:12]} -c c` removes it" in said(report)
+    assert len(names(folder)) == 2
+    pruned = run(folder, prune=True)
+    assert [one.removed for one in pruned.gone] == [True]
+    assert "removed: gauge.txt" in said(pruned)
+    assert names(folder) == [["ferry_times.txt"]]
+    assert lexical_search(Collection.open(folder.parent / "c"), "gauge", 5, None) == []
+
+
+def test_a_folder_that_is_empty_of_a_sudden_is_never_pruned(folder: Path, tmp_path: Path) -> None:
+    run(folder)
+    for file in folder.iterdir():
+        file.unlink()
+    report = run(folder, prune=True)
+    assert [one.removed for one in report.gone] == [False, False]
+    assert "is it mounted?" in said(report)
+    assert len(names(folder)) == 2
+    (tmp_path / "new").mkdir()
+    with pytest.raises(VragError, match="nothing to ingest in"):
+        ingest([tmp_path / "new"], settings_for(tmp_path / "c"))
+
+
+def test_a_row_that_its_file_has_no_longer_is_gone(tmp_path: Path) -> None:
+    root = tmp_path / "in"
+    root.mkdir()
+    rows = [{"id": name, "content": f"the {name} is white"} for name in ("mole", "pier", "quay")]
+    pq.write_table(pa.Table.from_pylist(rows), root / "notes.parquet")
+    run(root)
+    pq.write_table(pa.Table.from_pylist(rows[:2]), root / "notes.parquet")
+    assert [names_of([one.uri]) for one in run(root, prune=True).gone] == [["notes.parquet#quay"]]
+    assert names(root) == [["notes.parquet#mole"], ["notes.parquet#pier"]]

@@ -1,0 +1,72 @@
+"""What can be the title of a document, and which lines of its first page are one. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from vrag_ray.corpus.model import clean, letters_in
+
+LONGEST_TITLE = 200
+SHORTEST_TITLE = 3
+MOST_SIZES = 6
+"""How many sizes of type, from the largest down, are tried for a headline."""
+LARGER = 1.05
+"""A headline below the largest type is set this much larger than most of the page."""
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?,?)?(?:,? \d{{4}})?"
+_NO_TITLES = (
+    # What programs put there: the file's name, or that there is none.
+    r".*untitled.*|(?:microsoft )?(?:word|powerpoint|excel) ?-.*|(?:slide|page|document|presentation) ?\d*",
+    r".*\.(?:dvi|tex|docx?|pptx?|xlsx?|odt|rtf|indd|qxd|pdf|ps|html?|txt)",
+    # Stamps and numbers of archives and offices: arXiv, EDGAR, DOI, and codes without a blank in them.
+    r"arxiv ?: ?\S+(?: \[\S+\])?.*|(?:https?://|www\.|doi:? ?)\S*",
+    r"(?:accession (?:no\.?|number):? ?)?\d{10}-\d{2}-\d{6}|\S*\d{4}\S*|[\w-]*_[\w-]*\d[\w-]*|form ?\d\d?-[a-z]{1,2}",
+    # The letterhead of the office, above the name of who reports to it.
+    r"(?:united states )?securities and exchange commission.*|united states",
+    # Furniture: page numbers, a table of contents, dates.
+    r"(?:table of )?contents|(?:page|p\.|seite|sheet) ?\S{1,6}(?: (?:of|von|/) ?\S{1,6})?|\d+ (?:of|/) \d+",
+    rf"{_DATE}|\d{{1,4}}[-./]\d{{1,2}}[-./]\d{{1,4}}|(?:as of|date:?) .{{0,4}}{_DATE}",
+)
+_NO_TITLE = re.compile("|".join(f"(?:{one})" for one in _NO_TITLES), re.IGNORECASE)
+
+
+def is_title(text: str) -> bool:
+    """Whether ``text`` can name a document: no file's name, stamp, number, date or page furniture."""
+    flat = " ".join(text.split())
+    return (
+        SHORTEST_TITLE <= len(flat) <= LONGEST_TITLE
+        and any(map(str.isalpha, flat))
+        # The end of a sentence in large type.
+        and not (flat[0].islower() and flat.endswith("."))
+        and _NO_TITLE.fullmatch(flat) is None
+    )
+
+
+def headline(lines: Sequence[tuple[float, str]]) -> str | None:
+    """The first run of ``lines`` (size of type, text) in the largest type that is a title; None where none is.
+
+    Type below the largest counts where it is larger than that of most of the page.
+    """
+    letters: Counter[float] = Counter()
+    for size, text in lines:
+        letters[round(size, 1)] += letters_in(text)
+    sizes = sorted({size for size, text in lines if text.strip()}, reverse=True)
+    common = letters.most_common(1)[0][0] if letters else 0.0
+    tried: list[float] = []
+    for largest in sizes:
+        if tried and (largest > 0.95 * tried[-1] or len(tried) == MOST_SIZES):
+            continue
+        if tried and largest < LARGER * common:
+            break
+        upper = 0.95 * tried[-1] if tried else float("inf")
+        tried.append(largest)
+        is_large = [0.95 * largest < size <= upper for size, _ in lines]
+        first = is_large.index(True)
+        length = next((n for n, large in enumerate(is_large[first:]) if not large), len(lines) - first)
+        run = [text for _, text in lines[first : first + length]]
+        title = " ".join(clean(" ".join(run)).split())
+        if len(run) < len(lines) and is_title(title):
+            return title
+    return None
