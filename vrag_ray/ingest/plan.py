@@ -38,6 +38,8 @@ class DocumentPlan:
     skipped: bool = False
     error: str = ""
     transient: bool = False
+    notices: list[str] = field(default_factory=list)
+    """What of the whole document is left out or was guessed: those of single units travel with them."""
     fault: dict[str, str | int | bool | None] | None = None
     """A ``StorageFailure`` in JSON: not the file is at fault, and the run ends with it."""
 
@@ -59,6 +61,9 @@ class Committed:
     """Of unfinished documents: error (or "") by unit that need not be decoded again, for the embedder in use."""
     counted: dict[str, int]
     """Of unfinished documents that have a row: how many units it counts."""
+
+    containers: frozenset[str] = frozenset()
+    """Finished documents that hold others, which may be missing: a run may have ended between the two."""
 
     def done(self, doc_id: str, units: int) -> dict[int, str]:
         """Error (or "") by unit that is committed, of a document that has ``units`` now.

@@ -1,4 +1,6 @@
-"""PDF pages through MuPDF: text layer, word boxes, outline, and renderings from the vector source.
+"""Pages through MuPDF: text layer, word boxes, outline, and renderings from the vector source.
+
+Of a PDF they are its own; office, web and e-book formats are laid out as pages (see ``laid_out``).
 
 MuPDF gives word boxes on the unturned page and renders the turned one; everything that leaves this module is in
 fractions of the upright page. Measured: text of 900 pages/s on one core with the flags below (sorting by position
@@ -9,13 +11,16 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pymupdf
 
-from vrag_ray.corpus.formats.source import Opening, damage
+from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
     DecodedUnit,
     DecodeError,
@@ -26,8 +31,10 @@ from vrag_ray.corpus.model import (
     letters_in,
     title_from_name,
 )
+from vrag_ray.corpus.formats.laid_out import Part, laid_out
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
 from vrag_ray.corpus.png import fitting_scale, png_bytes
+from vrag_ray.corpus.sniff import REFLOWED, Format, page_format
 from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
 
 if TYPE_CHECKING:
@@ -36,6 +43,8 @@ if TYPE_CHECKING:
 POINTS_PER_INCH = 72.0
 LONGEST_OUTLINE = 10_000
 LONGEST_TITLE = 200
+MOST_PAGES_OF_NOTES = 5_000
+"""Pages of a document that are looked through for attached files."""
 # Ligatures come apart, blanks are normalised, text outside the page is dropped, hyphens at line ends are joined.
 WORD_FLAGS = pymupdf.TEXT_CLIP
 TEXT_FLAGS = pymupdf.TEXT_CLIP | pymupdf.TEXT_DEHYPHENATE
@@ -45,8 +54,14 @@ _NO_TITLE = re.compile(
 _UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
 
 
+PART_NAMES = defaultdict(lambda: "part", {Format.PPTX: "slide", Format.XLSX: "sheet"})
+"""The metadata name under which a page says of which slide or sheet it is."""
 _REPAIR = (
     "get the whole file again, or repair it, for example with `qpdf in.pdf out.pdf` or by printing it to a new PDF"
+)
+UNREADABLE_OTHER = (
+    "cannot be opened: it is damaged, locked by a password or empty; open it in the program that it was made with, and "
+    "export it as PDF"
 )
 UNREADABLE = f"is no readable PDF: it is damaged or cut short; {_REPAIR}"
 
@@ -56,15 +71,26 @@ def _damaged(index: int) -> str:
 
 
 class PdfSource:
-    """An open PDF."""
+    """An open PDF, or a document of another format that MuPDF draws page by page."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
         self._limits = opening.limits
         pymupdf.TOOLS.mupdf_display_errors(False)
         pymupdf.TOOLS.mupdf_display_warnings(False)
-        with damage(UNREADABLE):
-            self._document = pymupdf.open(opening.path, filetype="pdf")
+        # From the content alone: who draws a page knows no file name.
+        self._format = page_format(opening.path)
+        self._parts: list[Part] = []
+        self._starts: list[int] = []
+        self._notices: list[str] = []
+        with damage(UNREADABLE if self._format is Format.PDF else UNREADABLE_OTHER):
+            if self._format is Format.PDF:
+                self._document = pymupdf.open(opening.path, filetype="pdf")
+            else:
+                self._parts, self._notices = laid_out(opening.path, self._format)
+                self._starts = list(itertools.accumulate((part.pages for part in self._parts), initial=0))
+                self._document = self._parts[0].open()
+            self._part = 0
             locked = self._document.needs_pass and not self._document.authenticate("")
         if locked:
             raise DecodeError(
@@ -74,13 +100,48 @@ class PdfSource:
         self._pages = self._count_pages()
 
     def probe(self) -> Probe:
-        meta: dict[str, MetaValue] = {"repaired": True} if self._document.is_repaired else {}
+        meta: dict[str, MetaValue] = {"repaired": True} if self._document.is_pdf and self._document.is_repaired else {}
+        notices = list(self._notices)
+        if self._format is not Format.PDF:
+            meta["format"] = str(self._format)
+        if self._format in REFLOWED:
+            meta["reflowed"] = True
+            notices.append(f"reflowed: its pages are laid out anew, not as a program for {self._format} shows them")
         for field in ("author", "subject", "keywords"):
             if value := self._metadata(field):
                 meta[field] = value
         with damage(UNREADABLE):
             title = self._title()
-        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta)
+        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta, notices=tuple(notices))
+
+    def attachments(self) -> Iterator[Attachment]:
+        """The embedded files, then those that notes on the pages hold."""
+        if not self._document.is_pdf:
+            return
+        for number in range(self._document.embfile_count()):
+            try:
+                info = self._document.embfile_info(number)
+                name, data = info.get("ufilename") or info.get("filename") or "", self._document.embfile_get(number)
+            except Exception as error:
+                # A damaged attachment costs itself alone.
+                if is_memory_error(error):
+                    raise
+                name, data = "", b""
+            yield Attachment(_file_name(name, number), data)
+        count = self._document.embfile_count()
+        for index in range(min(self._pages, MOST_PAGES_OF_NOTES)):
+            for xref, kind, _ in self._document.page_annot_xrefs(index):
+                if kind != pymupdf.PDF_ANNOT_FILE_ATTACHMENT:
+                    continue
+                try:
+                    note = self._page(index).load_annot(xref)
+                    name, data = note.file_info.get("filename") or "", note.get_file()
+                except Exception as error:
+                    if is_memory_error(error):
+                        raise
+                    name, data = "", b""
+                yield Attachment(_file_name(name, count), data)
+                count += 1
 
     def locator(self, unit: int) -> Locator:
         return Locator(page=unit + 1)
@@ -97,18 +158,26 @@ class PdfSource:
         if len(text) > self._limits.max_text_chars_per_page:
             text = text[: self._limits.max_text_chars_per_page]
             meta = {"text_cut": True}
-        if not text and not self._document.xref_get_keys(page.xref):
+        if not text and self._document.is_pdf and not self._document.xref_get_keys(page.xref):
             raise DecodeError(_damaged(unit))
         scanned = self._scanned(page, text)
         if scanned is not None:
             lines, words = lines_of_words(scanned.words), scanned.words
             return DecodedUnit(unit, PassageKind.PAGE, Locator(page=unit + 1), scanned.text, lines, words, ocr=True)
-        return DecodedUnit(unit, PassageKind.PAGE, Locator(page=unit + 1), text, _lines(page, layer), meta=meta)
+        lines = _lines(page, layer)
+        if self._parts:
+            part = self._parts[self._part_of(unit)]
+            meta = {**meta, **({PART_NAMES[self._format]: part.name} if part.name else {})}
+            if part.notes and unit == self._starts[self._part_of(unit)]:
+                # On no page: a place that a reader could look at does not exist.
+                notes = f"Notes: {clean(part.notes)}"
+                text, lines = f"{text}\n{notes}", (*lines, TextLine(letters_in(notes), None))
+        return DecodedUnit(unit, PassageKind.PAGE, Locator(page=unit + 1), text, lines, meta=meta)
 
     def page_text(self, locator: Locator) -> PageText:
         """Text and words of the text layer, or of OCR where the page has none. Width and height in points."""
         page = self._page_at(locator)
-        with damage(_damaged(page.number)):
+        with damage(_damaged((locator.page or 1) - 1)):
             text = self._text(page)
             scanned = self._scanned(page, text)
             words = _words(page) if scanned is None else scanned.words
@@ -126,7 +195,7 @@ class PdfSource:
         from PIL import Image
 
         page = self._page_at(locator)
-        with damage(_damaged(page.number)):
+        with damage(_damaged((locator.page or 1) - 1)):
             return png_bytes(Image.fromarray(_draw(page, dpi, box, max_pixels)))
 
     def close(self) -> None:
@@ -134,7 +203,7 @@ class PdfSource:
 
     def _count_pages(self) -> int:
         with damage(UNREADABLE):
-            pages = int(self._document.page_count)
+            pages = self._starts[-1] if self._parts else int(self._document.page_count)
         if pages == 0:
             raise DecodeError(f"has no readable page: it is damaged or cut short; {_REPAIR}")
         if pages > self._limits.max_pages:
@@ -151,11 +220,25 @@ class PdfSource:
 
     def _page(self, index: int) -> pymupdf.Page:
         with damage(_damaged(index)):
-            page: pymupdf.Page = self._document.load_page(index)
+            if self._parts:
+                page: pymupdf.Page = self._turned_to(self._part_of(index)).load_page(
+                    index - self._starts[self._part_of(index)]
+                )
+            else:
+                page = self._document.load_page(index)
             has_area = not (page.rect.is_empty or page.rect.is_infinite)
         if not has_area:
             raise DecodeError(f"page {index + 1} has no area: its size in the file is wrong; {_REPAIR}")
         return page
+
+    def _part_of(self, index: int) -> int:
+        return bisect_right(self._starts, index) - 1
+
+    def _turned_to(self, part: int) -> pymupdf.Document:
+        if part != self._part:
+            self._document.close()
+            self._document, self._part = self._parts[part].open(), part
+        return self._document
 
     def _text(self, page: pymupdf.Page) -> str:
         return clean(str(page.get_text("text", flags=TEXT_FLAGS)))
@@ -198,6 +281,11 @@ class PdfSource:
         return title if len(headline) < len(lines) and 3 <= len(title) <= LONGEST_TITLE else None
 
     def _outline(self) -> tuple[OutlineEntry, ...]:
+        if len(self._parts) > 1:
+            return tuple(
+                OutlineEntry(1, " ".join(clean(part.name).split())[:LONGEST_TITLE], start + 1)
+                for part, start in zip(self._parts, self._starts, strict=False)
+            )
         try:
             entries = self._document.get_toc(simple=True)
         except (RuntimeError, ValueError, IndexError, TypeError):
@@ -208,6 +296,11 @@ class PdfSource:
             for level, title, page in entries[:LONGEST_OUTLINE]
             if 1 <= page <= self._pages
         )
+
+
+def _file_name(name: str, number: int) -> str:
+    """The name of an attachment without folders."""
+    return " ".join(clean(name).replace("\\", "/").rpartition("/")[2].split()) or f"attachment {number + 1}"
 
 
 class _Upright:

@@ -1,0 +1,180 @@
+"""Documents without pages of their own (office, web, e-books) as MuPDF lays them out, part by part.
+
+MuPDF runs the slides of a presentation and the sheets of a workbook together, without their names. Here each is a
+document of its own, made of the same archive with the list of slides or sheets cut down to the one, so that it begins
+a page and its number or name is known.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pymupdf
+
+from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.model import DecodeError
+from vrag_ray.corpus.sniff import REFLOWED, Format
+
+PORTRAIT, LANDSCAPE, WIDE = (595, 842), (842, 595), (1684, 1190)
+"""Points: A4 for texts, A4 across for slides, a sheet of A2 for workbooks, whose tables are broad."""
+TYPE_SIZE = 11
+MOST_PARTS = 2_000
+MOST_PART_BYTES = 64 * 2**20
+"""Of XML that is read here, unpacked."""
+_SIZES = {Format.PPTX: LANDSCAPE, Format.XLSX: WIDE}
+_FILE_TYPES = {Format.HTML: "html", Format.FB2: "fb2"}
+_RECORDINGS = (".mp4", ".m4v", ".mov", ".avi", ".wmv", ".mpg", ".mpeg", ".mp3", ".m4a", ".wav", ".wma")
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_STRICT_RELATION = "{http://purl.oclc.org/ooxml/officeDocument/relationships}id"
+_CHARSET = re.compile(rb"(charset\s*=\s*[\"']?)[\w-]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A slide, a sheet or a whole document: how MuPDF opens it, its pages, its name, and the notes of a slide.
+
+    Not open: hundreds of slides with their pictures would not fit into the memory of the child.
+    """
+
+    open: Callable[[], pymupdf.Document]
+    pages: int
+    name: str = ""
+    notes: str = ""
+
+
+def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
+    """The parts of the document at ``path``, and notices of what was guessed or left out of it.
+
+    Raises whatever MuPDF raises for what it cannot read.
+    """
+    if format_ in (Format.PPTX, Format.XLSX):
+        parts = list(_office_parts(path, format_))
+        if parts:
+            left_out = [f"only its first {MOST_PARTS} parts are read"] if len(parts) > MOST_PARTS else []
+            return parts[:MOST_PARTS], left_out
+    if format_ is Format.HTML:
+        decoded = decode_text(path.read_bytes())
+        # In UTF-8, and nothing in it says otherwise: MuPDF knows few encodings.
+        data = _CHARSET.sub(rb"\1utf-8", decoded.text.encode("utf-8", "replace"))
+        return [_part(partial(_open, data, format_))], [decoded.notice] if decoded.notice else []
+    return [_part(partial(_open, path, format_))], []
+
+
+def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "") -> Part:
+    with opened() as document:
+        return Part(opened, int(document.page_count), name, notes)
+
+
+def _open(content: Path | bytes, format_: Format) -> pymupdf.Document:
+    width, height = _SIZES.get(format_, PORTRAIT)
+    size = {"width": width, "height": height, "fontsize": TYPE_SIZE} if format_ in REFLOWED else {}
+    type_ = _FILE_TYPES.get(format_, format_.value.lower())
+    if isinstance(content, Path):
+        return pymupdf.open(content, filetype=type_, **size)
+    return pymupdf.open(stream=content, filetype=type_, **size)
+
+
+def _office_parts(path: Path, format_: Format) -> Iterator[Part]:
+    """The slides or sheets of an archive in their order; none where its parts are not where they belong."""
+    main = "ppt/presentation.xml" if format_ is Format.PPTX else "xl/workbook.xml"
+    tag = b"sldId" if format_ is Format.PPTX else b"sheet"
+    with zipfile.ZipFile(path) as archive:
+        names = frozenset(archive.namelist())
+        if main not in names:
+            return
+        xml = _xml(archive, main)
+        relations = _relations(archive, main, names)
+        entries = [
+            entry for entry in ElementTree.fromstring(xml).iter() if entry.tag.rpartition("}")[2].encode() == tag
+        ]
+        # Cut out as it is written: MuPDF goes by the prefixes, which a parser would write anew.
+        element = rb"<(?:\w+:)?%b\b[^>]*?(?:/>|>.*?</(?:\w+:)?%b>)" % (tag, tag)
+        written = list(re.finditer(element, xml, re.DOTALL))
+        if len(written) != len(entries):
+            return
+        targets = [relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "") for entry in entries]
+        for number, (entry, target) in enumerate(zip(entries[: MOST_PARTS + 1], targets, strict=False), 1):
+            if target not in names:
+                continue
+            cut = xml[: written[0].start()] + written[number - 1][0] + xml[written[-1].end() :]
+            opened = partial(_open_cut, path, format_, main, cut, frozenset(targets) - {target})
+            name = entry.get("name") or f"slide {number}"
+            notes = _notes(archive, target, names) if format_ is Format.PPTX else ""
+            yield _part(opened, name, notes)
+
+
+def _open_cut(path: Path, format_: Format, main: str, cut: bytes, others: frozenset[str]) -> pymupdf.Document:
+    """The archive with ``cut`` in place of its file ``main``, without ``others`` and what belongs to them alone."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
+        for name in sorted(_reached(archive, frozenset(archive.namelist()), others)):
+            if name == main:
+                out.writestr(name, cut)
+            elif not name.lower().endswith(_RECORDINGS):
+                out.writestr(name, archive.read(name))
+    return _open(buffer.getvalue(), format_)
+
+
+def _reached(archive: zipfile.ZipFile, names: frozenset[str], others: frozenset[str]) -> set[str]:
+    """Every file that relations lead to from the root of the archive, not through ``others``."""
+    reached = {"[Content_Types].xml", "_rels/.rels"} & names
+    waiting = [""]
+    while waiting:
+        source = waiting.pop()
+        for target in _relations(archive, source, names).values():
+            if target in names and target not in others and target not in reached:
+                reached.add(target)
+                waiting.append(target)
+                if (relations := _relations_file(target)) in names:
+                    reached.add(relations)
+    return reached
+
+
+def _relations_file(name: str) -> str:
+    folder, file = posixpath.split(name)
+    return posixpath.join(folder, "_rels", f"{file}.rels")
+
+
+def _relations(archive: zipfile.ZipFile, name: str, names: frozenset[str]) -> dict[str, str]:
+    """The files that one of an archive refers to, by the id of the relation."""
+    file = _relations_file(name)
+    if file not in names:
+        return {}
+    folder = posixpath.dirname(name)
+    return {
+        relation.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, relation.get("Target", "")))[1:]
+        for relation in ElementTree.fromstring(_xml(archive, file))
+        if relation.get("TargetMode") != "External"
+    }
+
+
+def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
+    """The speaker's notes of a slide, a line a paragraph; its own number, which stands in them too, is left out."""
+    for target in _relations(archive, slide, names).values():
+        if "/notesSlides/" in f"/{target}" and target in names:
+            root = ElementTree.fromstring(_xml(archive, target))
+            paragraphs = (element for element in root.iter() if element.tag.endswith("}p"))
+            lines = (
+                "".join(run.text or "" for run in paragraph.iter() if run.tag.endswith("}t"))
+                for paragraph in paragraphs
+            )
+            return "\n".join(line for line in lines if line.strip() and not line.strip().isdigit())
+    return ""
+
+
+def _xml(archive: zipfile.ZipFile, name: str) -> bytes:
+    if archive.getinfo(name).file_size > MOST_PART_BYTES:
+        raise DecodeError(f"holds {name} of more than {MOST_PART_BYTES >> 20} MB: export it as PDF")
+    data = archive.read(name)
+    if b"<!DOCTYPE" in data[:1000] or b"<!ENTITY" in data:
+        # No office program writes one, and an entity can grow without end.
+        raise DecodeError(f"holds a definition of its own in {name}: save it anew with an office program")
+    return data
