@@ -59,8 +59,9 @@ class OutlineEntry:
 class Probe:
     """What a document is, found out without decoding its content.
 
-    ``units`` counts pages (of an image the frames that are shown, mostly 1), clips of a video, pieces of a text (rows of a .jsonl).
-    ``duration`` is in seconds and only a video has one. ``notices`` say what of the document is left out or was guessed.
+    ``units`` counts pages (of an image the frames that are shown, mostly 1), clips of a video, pieces of a text (rows
+    of a .jsonl). ``duration`` is in seconds and only a video has one. ``notices`` say what of the document is left out
+    or was guessed.
     """
 
     kind: DocumentKind

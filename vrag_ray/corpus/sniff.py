@@ -95,8 +95,8 @@ SUFFIXES = {suffix: format_ for format_, suffixes in _SUFFIXES_OF.items() for su
 
 SUPPORTED = (
     "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); MP4/MOV/MKV/WebM/AVI video; "
-    "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; CSV and TSV; e-mail (EML, MSG); .txt, .md, .json, .jsonl, .log, "
-    ".rst, .yaml, .xml, .ini, .toml and other plain text"
+    "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; CSV and TSV; e-mail (EML, MSG); .txt, .md, .json, .jsonl, "
+    ".log, .rst, .yaml, .xml, .ini, .toml and other plain text"
 )
 _REMEDIES = {
     ".doc": "save it as DOCX or PDF in Word or LibreOffice",
@@ -237,12 +237,9 @@ def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
     suffix = PurePath(name).suffix.lower()
     claimed = SUFFIXES.get(suffix)
     try:
-        if is_text:
-            found = Format.TEXT
-        else:
-            # Of a zip archive the head alone does not say what it is, and a name that claims one is believed.
-            found = None if head.startswith(b"PK") else _by_content(io.BytesIO(head), head, claimed, suffix)
-            found = found or claimed or Format.TEXT
+        # Of a zip archive the head alone does not say what it is, and a name that claims one is believed.
+        shown = None if is_text or head.startswith(b"PK") else _by_content(io.BytesIO(head), head, claimed, suffix)
+        found = Format.TEXT if is_text else shown or claimed or Format.TEXT
     except DecodeError:
         # ``sniff`` will say so, of the document.
         return name
@@ -251,7 +248,9 @@ def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
     return (PurePath(name).stem if claimed else name) + _SUFFIXES_OF[found].split()[0]
 
 
-def _by_content(file: BinaryIO, head: bytes, claimed: Format | None, suffix: str) -> Format | None:
+def _by_content(  # noqa: PLR0911, PLR0912
+    file: BinaryIO, head: bytes, claimed: Format | None, suffix: str
+) -> Format | None:
     if head.startswith(b"PAR1"):
         raise DecodeError(
             "is a Parquet file: its rows become documents where `vrag ingest` is given the file, its folder or its "

@@ -17,6 +17,8 @@ from vrag_ray.corpus.model import DecodeError
 
 LOOKED_AT = 50_000
 """Bytes of a file that decide its encoding."""
+SCORED = 2_000
+"""Characters beyond ASCII that are scored: more would not change the result."""
 MOST_STRAY = 0.02
 """Share of the characters beyond ASCII that may be damaged in a text that is UTF-8 otherwise."""
 MOST_CONTROL = 0.01
@@ -36,7 +38,8 @@ _MARKS = (
 )
 _JAPANESE_ESCAPE = re.compile(rb"\x1b\$[@B]")
 _WESTERN = (
-    "äöüß", "àâæçèéêëîïôœùûüÿ", "áéíñóúü¿¡", "áâãàçéêíóôõú", "àèéìíòóùú", "åäöæøé", "éëïèöüó", "áéíúýþæöð", "àçèéíïòóúü",
+    "äöüß", "àâæçèéêëîïôœùûüÿ", "áéíñóúü¿¡", "áâãàçéêíóôõú", "àèéìíòóùú", "åäöæøé", "éëïèöüó", "áéíúýþæöð",
+    "àçèéíïòóúü",
 )  # fmt: skip
 _CENTRAL = ("ąćęłńóśźż", "áčďéěíĺľňóôŕřšťúůýžä", "áéíóöőúüű", "ăâîșțşţ", "čćđšž", "äöüß")
 _CYRILLIC = ("абвгдежзийклмнопрстуфхцчшщъыьэюяё", "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя", "абвгдђежзијклљмнњопрстћуфхцчџш")
@@ -46,6 +49,7 @@ _GREEK = ("αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋ�
 _HEBREW = ("אבגדהוזחטיךכלםמןנסעףפץצקרשת",)
 _ARABIC = ("ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژگ،؛؟",)
 _MARKS_OF_TYPE = frozenset("“”‘’„‚–—…«»‹›•·§°€£©®™№ ½¼¾")
+_INSIDE_WORDS = frozenset("’–—·")
 _SUPERSCRIPTS = frozenset("²³¹ªº´`µ×")
 _FREQUENT_HANGUL = frozenset("이다는에을의가고하지은로를도어서한사니기자습까있그해대인일나")
 _FREQUENT_HANZI = frozenset(
@@ -135,7 +139,7 @@ def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
     for candidate in _CANDIDATES:
         # A head may end inside a character.
         text = head.decode(candidate.name, "ignore" if len(head) == LOOKED_AT else "replace")
-        if "\ufffd" in text or _CONTROL.search(text) and len(_CONTROL.findall(text)) > MOST_CONTROL * len(text):
+        if "\ufffd" in text or (_CONTROL.search(text) and len(_CONTROL.findall(text)) > MOST_CONTROL * len(text)):
             continue
         scored.append((candidate.score(text) * candidate.prior, candidate.name))
     best, name = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
@@ -229,7 +233,7 @@ def _by_alphabets(alphabets: tuple[str, ...], *, is_latin: bool) -> Callable[[st
     sets = [frozenset(alphabet) for alphabet in alphabets]
 
     def score(text: str) -> float:
-        places = [index for index, char in enumerate(text) if not char.isascii()]
+        places = [index for index, char in enumerate(text) if not char.isascii()][:SCORED]
         return max(
             sum(_letter(text, index, letters, is_latin=is_latin) for index in places) / max(1, len(places))
             for letters in sets
@@ -238,18 +242,21 @@ def _by_alphabets(alphabets: tuple[str, ...], *, is_latin: bool) -> Callable[[st
     return score
 
 
-def _letter(text: str, index: int, letters: frozenset[str], *, is_latin: bool) -> float:
+def _letter(  # noqa: PLR0911
+    text: str, index: int, letters: frozenset[str], *, is_latin: bool
+) -> float:
+    """The score of one character beyond ASCII by its neighbours, from -1 to 1."""
     char, before = text[index], text[index - 1] if index else " "
     after = text[index + 1] if index + 1 < len(text) else " "
     if char in _MARKS_OF_TYPE:
-        return 0.0 if before.isalpha() and after.isalpha() and char not in "’–—·" else 0.95
+        return 0.0 if before.isalpha() and after.isalpha() and char not in _INSIDE_WORDS else 0.95
     if char in _SUPERSCRIPTS:
         return 0.0 if after.isalpha() else 0.5
     if char.lower() not in letters:
         return 0.0
     if char != char.lower() and before.islower():
         return -0.5
-    if not is_latin and (before.isascii() and before.isalpha() or after.isascii() and after.isalpha()):
+    if not is_latin and ((before.isascii() and before.isalpha()) or (after.isascii() and after.isalpha())):
         return -1.0
     if is_latin:
         return 1.0 if before.isascii() or after.isascii() else 0.3
@@ -264,7 +271,7 @@ def _by_levels(encoding: str, first: int, last: int, *, kana: bool, frequent: fr
     """Scores a text by the share of characters whose first byte is one of the common characters' rows."""
 
     def score(text: str) -> float:
-        chars = [char for char in text if not char.isascii()]
+        chars = [char for char in text if not char.isascii()][:SCORED]
         good = often = has_kana = 0
         for char in chars:
             is_kana = 0x3041 <= ord(char) <= 0x30FE

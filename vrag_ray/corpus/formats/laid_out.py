@@ -20,6 +20,7 @@ from xml.etree import ElementTree
 import pymupdf
 
 from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import REFLOWED, Format
 
@@ -29,6 +30,7 @@ TYPE_SIZE = 11
 MOST_PARTS = 2_000
 MOST_PART_BYTES = 64 * 2**20
 """Of XML that is read here, unpacked."""
+MOST_EMBEDDED_BYTES = 256 * 2**20
 _SIZES = {Format.PPTX: LANDSCAPE, Format.XLSX: WIDE}
 _FILE_TYPES = {Format.HTML: "html", Format.FB2: "fb2"}
 _RECORDINGS = (".mp4", ".m4v", ".mov", ".avi", ".wmv", ".mpg", ".mpeg", ".mp3", ".m4a", ".wav", ".wma")
@@ -68,6 +70,18 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
     return [_part(partial(_open, path, format_))], []
 
 
+def embedded_files(path: Path, format_: Format) -> Iterator[Attachment]:
+    """The pictures and files in an office archive: MuPDF draws none of them."""
+    folder = {Format.DOCX: "word/", Format.PPTX: "ppt/", Format.XLSX: "xl/"}.get(format_)
+    if folder is None:
+        return
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.filename.startswith((f"{folder}media/", f"{folder}embeddings/")) and not info.is_dir():
+                is_large = info.file_size > MOST_EMBEDDED_BYTES
+                yield Attachment(posixpath.basename(info.filename), b"" if is_large else archive.read(info))
+
+
 def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "") -> Part:
     with opened() as document:
         return Part(opened, int(document.page_count), name, notes)
@@ -92,9 +106,7 @@ def _office_parts(path: Path, format_: Format) -> Iterator[Part]:
             return
         xml = _xml(archive, main)
         relations = _relations(archive, main, names)
-        entries = [
-            entry for entry in ElementTree.fromstring(xml).iter() if entry.tag.rpartition("}")[2].encode() == tag
-        ]
+        entries = [entry for entry in _tree(xml).iter() if entry.tag.rpartition("}")[2].encode() == tag]
         # Cut out as it is written: MuPDF goes by the prefixes, which a parser would write anew.
         element = rb"<(?:\w+:)?%b\b[^>]*?(?:/>|>.*?</(?:\w+:)?%b>)" % (tag, tag)
         written = list(re.finditer(element, xml, re.DOTALL))
@@ -151,7 +163,7 @@ def _relations(archive: zipfile.ZipFile, name: str, names: frozenset[str]) -> di
     folder = posixpath.dirname(name)
     return {
         relation.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, relation.get("Target", "")))[1:]
-        for relation in ElementTree.fromstring(_xml(archive, file))
+        for relation in _tree(_xml(archive, file))
         if relation.get("TargetMode") != "External"
     }
 
@@ -160,7 +172,7 @@ def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
     """The speaker's notes of a slide, a line a paragraph; its own number, which stands in them too, is left out."""
     for target in _relations(archive, slide, names).values():
         if "/notesSlides/" in f"/{target}" and target in names:
-            root = ElementTree.fromstring(_xml(archive, target))
+            root = _tree(_xml(archive, target))
             paragraphs = (element for element in root.iter() if element.tag.endswith("}p"))
             lines = (
                 "".join(run.text or "" for run in paragraph.iter() if run.tag.endswith("}t"))
@@ -170,11 +182,15 @@ def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
     return ""
 
 
+def _tree(xml: bytes) -> ElementTree.Element:
+    return ElementTree.fromstring(xml)  # noqa: S314 - ``_xml`` takes none with a definition; this process is limited.
+
+
 def _xml(archive: zipfile.ZipFile, name: str) -> bytes:
     if archive.getinfo(name).file_size > MOST_PART_BYTES:
         raise DecodeError(f"holds {name} of more than {MOST_PART_BYTES >> 20} MB: export it as PDF")
     data = archive.read(name)
-    if b"<!DOCTYPE" in data[:1000] or b"<!ENTITY" in data:
+    if b"<!DOCTYPE" in data[:1000] or b"<!ENTITY" in data or b"\0" in data[:4]:
         # No office program writes one, and an entity can grow without end.
         raise DecodeError(f"holds a definition of its own in {name}: save it anew with an office program")
     return data

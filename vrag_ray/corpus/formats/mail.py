@@ -1,4 +1,4 @@
-"""E-mail (EML by the standard library, Outlook's MSG by olefile): sender, date and body as a text, and what is attached.
+"""E-mail (EML by the standard library, Outlook's MSG by olefile): head and body as a text, and what is attached.
 
 An attached message is attached as a file of its own, so that its own attachments are found too.
 """
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 UNREADABLE = "is a damaged or cut short e-mail: get the whole file again, or save the message anew"
 _HEADERS = ("Subject", "From", "To", "Cc", "Date")
-_BLOCKS = frozenset(
-    "address article aside blockquote br caption dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav "
-    "ol p pre section table tr ul".split()
-)
+_BLOCK_TAGS = """
+address article aside blockquote br caption dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p
+pre section table tr ul
+"""
+_BLOCKS = frozenset(_BLOCK_TAGS.split())
 _UNSEEN = frozenset(("head", "script", "style", "title", "template"))
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "0C1F", "0E04", "0E03", "1000", "1013"
 _LONG_NAME, _SHORT_NAME, _DATA, _EMBEDDED = "3707", "3704", "3701", "3701000D"
@@ -109,7 +110,7 @@ def read_eml(data: bytes) -> Mail:
     body = _text_of(plain) if isinstance(plain, EmailMessage) else ""
     if not body.strip() and isinstance(html, EmailMessage):
         body = text_of_html(_text_of(html))
-    attached = []
+    attached: list[Attachment] = []
     for part in _leaves(message):
         if part is plain or part is html:
             continue
@@ -224,7 +225,7 @@ def _property(file: OleFileIO, folder: str, tag: str) -> str:
     """A text property: in UTF-16, or in an encoding of eight bits in older messages."""
     name = f"{folder}__substg1.0_{tag}"
     if file.exists(f"{name}001F"):
-        return file.openstream(f"{name}001F").read().decode("utf-16-le", "replace").rstrip("\0")
+        return str(file.openstream(f"{name}001F").read(), "utf-16-le", "replace").rstrip("\0")
     if file.exists(f"{name}001E"):
         return decode_text(file.openstream(f"{name}001E").read().rstrip(b"\0")).text
     return ""

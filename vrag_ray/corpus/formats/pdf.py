@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymupdf
 
+from vrag_ray.corpus.formats.laid_out import Part, embedded_files, laid_out
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
     DecodedUnit,
@@ -31,7 +32,6 @@ from vrag_ray.corpus.model import (
     letters_in,
     title_from_name,
 )
-from vrag_ray.corpus.formats.laid_out import Part, laid_out
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
 from vrag_ray.corpus.png import fitting_scale, png_bytes
 from vrag_ray.corpus.sniff import REFLOWED, Format, page_format
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 POINTS_PER_INCH = 72.0
 LONGEST_OUTLINE = 10_000
 LONGEST_TITLE = 200
+_FILE_NOTE = 17
+"""MuPDF's number for a note that holds a file."""
 MOST_PAGES_OF_NOTES = 5_000
 """Pages of a document that are looked through for attached files."""
 # Ligatures come apart, blanks are normalised, text outside the page is dropped, hyphens at line ends are joined.
@@ -115,8 +117,9 @@ class PdfSource:
         return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta, notices=tuple(notices))
 
     def attachments(self) -> Iterator[Attachment]:
-        """The embedded files, then those that notes on the pages hold."""
+        """Embedded files, then those that notes on the pages hold; of an office file, what its pages do not show."""
         if not self._document.is_pdf:
+            yield from embedded_files(self._opening.path, self._format)
             return
         for number in range(self._document.embfile_count()):
             try:
@@ -131,10 +134,12 @@ class PdfSource:
         count = self._document.embfile_count()
         for index in range(min(self._pages, MOST_PAGES_OF_NOTES)):
             for xref, kind, _ in self._document.page_annot_xrefs(index):
-                if kind != pymupdf.PDF_ANNOT_FILE_ATTACHMENT:
+                if kind != _FILE_NOTE:
                     continue
                 try:
-                    note = self._page(index).load_annot(xref)
+                    # A note is only as long there as the page is held.
+                    page = self._page(index)
+                    note = page.load_annot(xref)
                     name, data = note.file_info.get("filename") or "", note.get_file()
                 except Exception as error:
                     if is_memory_error(error):
