@@ -1,8 +1,7 @@
 """Documents without pages of their own (office, web, e-books) as MuPDF lays them out, part by part.
 
-MuPDF runs the slides of a presentation and the sheets of a workbook together, without their names. Here each is a
-document of its own, made of the same archive with the list of slides or sheets cut down to the one, so that it begins
-a page and its number or name is known.
+MuPDF runs the slides of a presentation together, without their numbers. Here each is a document of its own, made of the
+same archive with its list of slides cut down to this one; and so is each sheet of a workbook, see ``workbook``.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import pymupdf
 
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.source import Attachment
+from vrag_ray.corpus.formats.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import REFLOWED, Format
 
@@ -31,7 +31,8 @@ MOST_PARTS = 2_000
 MOST_PART_BYTES = 64 * 2**20
 """Of XML that is read here, unpacked."""
 MOST_EMBEDDED_BYTES = 256 * 2**20
-_SIZES = {Format.PPTX: LANDSCAPE, Format.XLSX: WIDE}
+MOST_SHEET_BYTES = 100 * 2**20
+"""Of web pages made of the sheets of one workbook."""
 _FILE_TYPES = {Format.HTML: "html", Format.FB2: "fb2"}
 _RECORDINGS = (".mp4", ".m4v", ".mov", ".avi", ".wmv", ".mpg", ".mpeg", ".mp3", ".m4a", ".wav", ".wma")
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
@@ -57,11 +58,13 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
 
     Raises whatever MuPDF raises for what it cannot read.
     """
-    if format_ in (Format.PPTX, Format.XLSX):
-        parts = list(_office_parts(path, format_))
-        if parts:
-            left_out = [f"only its first {MOST_PARTS} parts are read"] if len(parts) > MOST_PARTS else []
-            return parts[:MOST_PARTS], left_out
+    if format_ is Format.PPTX and (slides := list(_slides(path))):
+        left_out = [f"only its first {MOST_PARTS} slides are read"] if len(slides) > MOST_PARTS else []
+        return slides[:MOST_PARTS], left_out
+    if format_ is Format.XLSX:
+        sheets, notices = _sheets(path)
+        if sheets:
+            return sheets, notices
     if format_ is Format.HTML:
         decoded = decode_text(path.read_bytes())
         # In UTF-8, and nothing in it says otherwise: MuPDF knows few encodings.
@@ -87,19 +90,49 @@ def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "
         return Part(opened, int(document.page_count), name, notes)
 
 
-def _open(content: Path | bytes, format_: Format) -> pymupdf.Document:
-    width, height = _SIZES.get(format_, PORTRAIT)
-    size = {"width": width, "height": height, "fontsize": TYPE_SIZE} if format_ in REFLOWED else {}
+def _open(content: Path | bytes, format_: Format, paper: tuple[int, int] = PORTRAIT) -> pymupdf.Document:
+    size = {"width": paper[0], "height": paper[1], "fontsize": TYPE_SIZE} if format_ in REFLOWED else {}
     type_ = _FILE_TYPES.get(format_, format_.value.lower())
     if isinstance(content, Path):
         return pymupdf.open(content, filetype=type_, **size)
     return pymupdf.open(stream=content, filetype=type_, **size)
 
 
-def _office_parts(path: Path, format_: Format) -> Iterator[Part]:
-    """The slides or sheets of an archive in their order; none where its parts are not where they belong."""
-    main = "ppt/presentation.xml" if format_ is Format.PPTX else "xl/workbook.xml"
-    tag = b"sldId" if format_ is Format.PPTX else b"sheet"
+def _sheets(path: Path) -> tuple[list[Part], list[str]]:
+    """The sheets of a workbook in their order, and notices; none where its parts are not where they belong."""
+    main, sheets, notices, size = "xl/workbook.xml", list[Part](), list[str](), 0
+    with zipfile.ZipFile(path) as archive:
+        names = frozenset(archive.namelist())
+        if main not in names:
+            return [], []
+        workbook, relations = _tree(_xml(archive, main)), _relations(archive, main, names)
+        shared, styled = ("xl/sharedStrings.xml", "xl/styles.xml")
+        strings = strings_of(_tree(_xml(archive, shared)) if shared in names else None)
+        from_1904 = any(
+            one.get("date1904") in ("1", "true") for one in workbook.iter() if one.tag.endswith("}workbookPr")
+        )
+        styles = styles_of(_tree(_xml(archive, styled)) if styled in names else None, from_1904=from_1904)
+        for entry in (element for element in workbook.iter() if element.tag.endswith("}sheet")):
+            target = relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "")
+            name = " ".join(entry.get("name", "").split())
+            if target not in names or "/worksheets/" not in target:
+                notices.append(f"the sheet {name} is left out: it holds no cells")
+                continue
+            if size > MOST_SHEET_BYTES or len(sheets) == MOST_PARTS:
+                notices.append(f"the sheet {name} and those behind it are left out: the workbook is too large")
+                break
+            page, whole = sheet_page(_xml(archive, target), name, strings, styles)
+            if not whole:
+                notices.append(f"of the sheet {name} only the first {MOST_CELLS} cells are read: save it as CSV")
+            data = page.encode("utf-8", "replace")
+            size += len(data)
+            sheets.append(_part(partial(_open, data, Format.HTML, WIDE), name))
+    return sheets, notices
+
+
+def _slides(path: Path) -> Iterator[Part]:
+    """The slides of a presentation in their order; none where its parts are not where they belong."""
+    main, tag = "ppt/presentation.xml", b"sldId"
     with zipfile.ZipFile(path) as archive:
         names = frozenset(archive.namelist())
         if main not in names:
@@ -113,17 +146,15 @@ def _office_parts(path: Path, format_: Format) -> Iterator[Part]:
         if len(written) != len(entries):
             return
         targets = [relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "") for entry in entries]
-        for number, (entry, target) in enumerate(zip(entries[: MOST_PARTS + 1], targets, strict=False), 1):
+        for number, target in enumerate(targets[: MOST_PARTS + 1], 1):
             if target not in names:
                 continue
             cut = xml[: written[0].start()] + written[number - 1][0] + xml[written[-1].end() :]
-            opened = partial(_open_cut, path, format_, main, cut, frozenset(targets) - {target})
-            name = entry.get("name") or f"slide {number}"
-            notes = _notes(archive, target, names) if format_ is Format.PPTX else ""
-            yield _part(opened, name, notes)
+            opened = partial(_open_cut, path, main, cut, frozenset(targets) - {target})
+            yield _part(opened, f"slide {number}", _notes(archive, target, names))
 
 
-def _open_cut(path: Path, format_: Format, main: str, cut: bytes, others: frozenset[str]) -> pymupdf.Document:
+def _open_cut(path: Path, main: str, cut: bytes, others: frozenset[str]) -> pymupdf.Document:
     """The archive with ``cut`` in place of its file ``main``, without ``others`` and what belongs to them alone."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
@@ -132,7 +163,7 @@ def _open_cut(path: Path, format_: Format, main: str, cut: bytes, others: frozen
                 out.writestr(name, cut)
             elif not name.lower().endswith(_RECORDINGS):
                 out.writestr(name, archive.read(name))
-    return _open(buffer.getvalue(), format_)
+    return _open(buffer.getvalue(), Format.PPTX, LANDSCAPE)
 
 
 def _reached(archive: zipfile.ZipFile, names: frozenset[str], others: frozenset[str]) -> set[str]:

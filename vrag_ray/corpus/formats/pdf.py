@@ -51,7 +51,8 @@ MOST_PAGES_OF_NOTES = 5_000
 WORD_FLAGS = pymupdf.TEXT_CLIP
 TEXT_FLAGS = pymupdf.TEXT_CLIP | pymupdf.TEXT_DEHYPHENATE
 _NO_TITLE = re.compile(
-    r"untitled|^(microsoft )?(word|powerpoint) ?-|\.(dvi|tex|docx?|pptx?|indd|qxd|pdf)$", re.IGNORECASE
+    r"untitled|^(microsoft )?(word|powerpoint) ?-|^powerpoint presentation$|^slide \d+$|\.(dvi|tex|docx?|pptx?|indd|qxd|pdf)$",
+    re.IGNORECASE,
 )
 _UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
 
@@ -262,7 +263,9 @@ class PdfSource:
         stated = self._metadata("title")
         if stated and not _NO_TITLE.search(stated):
             return stated
-        return (None if self._opening.cautious else self._largest_line()) or title_from_name(self._opening.name)
+        # A workbook's largest line is the name of its first sheet.
+        no_line = self._opening.cautious or self._format is Format.XLSX
+        return (None if no_line else self._largest_line()) or title_from_name(self._opening.name)
 
     def _metadata(self, field: str) -> str:
         value = (self._document.metadata or {}).get(field)
