@@ -126,6 +126,8 @@ _SIGNATURES = (
     (b"\x1aE\xdf\xa3", 0, Format.VIDEO),
     (b"BOOKMOBI", 60, Format.MOBI),
 )
+_PDF_BODY = re.compile(rb"%PDF-|\b\d+ \d+ obj\b")
+"""Also one that has lost its header, which MuPDF repairs."""
 _BITMAP = re.compile(rb"BM.{4}\0\0\0\0", re.DOTALL)
 _NETPBM = re.compile(rb"P[1-6]\s+(?:#[^\n]*\n\s*)*\d+\s+(?:#[^\n]*\n\s*)*\d+\s")
 _QUICKTIME_ATOMS = frozenset({b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"})
@@ -211,7 +213,7 @@ def page_format(path: Path) -> Format:
     """The format of a document of pages, from its content alone: what is of no other is a web page."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-        if b"%PDF-" in head:
+        if _PDF_BODY.search(head):
             return Format.PDF
         found = _by_content(file, head, None, ".cbz")
         return Format.HTML if found is None or kind_of(found) is not DocumentKind.PDF else found

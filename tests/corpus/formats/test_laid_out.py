@@ -133,8 +133,8 @@ def test_cells_are_shown_as_an_office_program_shows_them():
     styles = styles_of(
         ElementTree.fromstring(
             '<s xmlns="x"><numFmts><numFmt numFmtId="170" formatCode="0.0%"/><numFmt numFmtId="171" '
-            'formatCode="&quot;days&quot; 0"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="170"/>'
-            '<xf numFmtId="22"/><xf numFmtId="171"/></cellXfs></s>'
+            'formatCode="&quot;days&quot; 0"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/>'
+            '<xf numFmtId="170"/><xf numFmtId="22"/><xf numFmtId="171"/></cellXfs></s>'
         ),
         from_1904=False,
     )

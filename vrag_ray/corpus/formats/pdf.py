@@ -51,7 +51,8 @@ MOST_PAGES_OF_NOTES = 5_000
 WORD_FLAGS = pymupdf.TEXT_CLIP
 TEXT_FLAGS = pymupdf.TEXT_CLIP | pymupdf.TEXT_DEHYPHENATE
 _NO_TITLE = re.compile(
-    r"untitled|^(microsoft )?(word|powerpoint) ?-|^powerpoint presentation$|^slide \d+$|\.(dvi|tex|docx?|pptx?|indd|qxd|pdf)$",
+    r"untitled|^(microsoft )?(word|powerpoint) ?-|^powerpoint presentation$|^slide \d+$|"
+    r"\.(dvi|tex|docx?|pptx?|indd|qxd|pdf)$",
     re.IGNORECASE,
 )
 _UNREADABLE = re.compile("[\ufffd\ue000-\uf8ff]")
@@ -83,6 +84,8 @@ class PdfSource:
         pymupdf.TOOLS.mupdf_display_warnings(False)
         # From the content alone: who draws a page knows no file name.
         self._format = page_format(opening.path)
+        if opening.format is Format.PDF and self._format is not Format.PDF:
+            raise DecodeError(UNREADABLE)
         self._parts: list[Part] = []
         self._starts: list[int] = []
         self._notices: list[str] = []
