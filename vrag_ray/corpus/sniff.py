@@ -138,6 +138,7 @@ _PICTURE_BRANDS = {
 }  # fmt: skip
 _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """How the files of older office programs begin, those of newer ones that are locked by a password, and messages."""
+_MOST_OF_A_COMPOUND = 256 * 2**20
 _COMPOUND_STREAMS = (
     ("__properties_version1.0", "msg"),
     ("EncryptedPackage", "locked"),
@@ -312,7 +313,7 @@ def _of_archive(file: BinaryIO, suffix: str) -> Format:
 def _of_compound(file: BinaryIO) -> Format:
     """What a compound file of Microsoft's holds, by the names in it; they stand in it as UTF-16."""
     file.seek(0)
-    data = file.read()
+    data = file.read(_MOST_OF_A_COMPOUND)
     streams = (what for name, what in _COMPOUND_STREAMS if name.encode("utf-16-le") in data)
     match next(streams, ""):
         case "msg":

@@ -166,6 +166,16 @@ def test_a_web_page_is_read_in_its_encoding_whatever_it_says(sandbox, put, no_oc
     assert unit.text.strip() == "Größe: 9 m"
 
 
+def test_the_encoding_that_a_page_states_is_believed_where_the_bytes_fit_it(sandbox, put, no_ocr):
+    html = '<html><head><meta charset="koi8-r"></head><body><p>№ 7 склад</p></body></html>'
+    path = put("a.html", html.replace("№", "N").encode("koi8-r"))
+    assert sandbox.probe(path, "a.html").notices[0].startswith("reflowed")
+    assert units(sandbox, path, "a.html", no_ocr, 1)[0].text.strip() == "N 7 склад"
+    book = "<FictionBook><body><section><p>Кран</p></section></body></FictionBook>"
+    path = put("b.fb2", f'<?xml version="1.0" encoding="windows-1251"?>{book}'.encode("cp1251"))
+    assert "Кран" in units(sandbox, path, "b.fb2", no_ocr, 1)[0].text
+
+
 def test_a_fragment_of_a_web_page_and_a_drawing_are_known_by_name_and_content(sandbox, put, no_ocr):
     fragment = put("c.html", b"<p>The pier is <b>9</b> m wide</p>")
     assert units(sandbox, fragment, "c.html", no_ocr, 1)[0].text.strip() == "The pier is 9 m wide"

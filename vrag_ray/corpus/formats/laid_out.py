@@ -22,7 +22,7 @@ from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError
-from vrag_ray.corpus.sniff import REFLOWED, Format
+from vrag_ray.corpus.sniff import HEAD_BYTES, REFLOWED, Format
 
 PORTRAIT, LANDSCAPE, WIDE = (595, 842), (842, 595), (1684, 1190)
 """Points: A4 for texts, A4 across for slides, a sheet of A2 for workbooks, whose tables are broad."""
@@ -37,7 +37,8 @@ _FILE_TYPES = {Format.HTML: "html", Format.FB2: "fb2"}
 _RECORDINGS = (".mp4", ".m4v", ".mov", ".avi", ".wmv", ".mpg", ".mpeg", ".mp3", ".m4a", ".wav", ".wma")
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _STRICT_RELATION = "{http://purl.oclc.org/ooxml/officeDocument/relationships}id"
-_CHARSET = re.compile(rb"(charset\s*=\s*[\"']?)[\w-]+", re.IGNORECASE)
+_ENCODING = re.compile(rb"(?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+_CHARSET = re.compile(rb"((?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?)[\w-]+", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,9 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         sheets, notices = _sheets(path)
         if sheets:
             return sheets, notices
-    if format_ is Format.HTML:
-        decoded = decode_text(path.read_bytes())
-        # In UTF-8, and nothing in it says otherwise: MuPDF knows few encodings.
-        data = _CHARSET.sub(rb"\1utf-8", decoded.text.encode("utf-8", "replace"))
-        return [_part(partial(_open, data, format_))], [decoded.notice] if decoded.notice else []
+    if format_ in (Format.HTML, Format.FB2, Format.SVG):
+        data, notice = _in_utf8(path.read_bytes())
+        return [_part(partial(_open, data, format_))], [notice] if notice else []
     return [_part(partial(_open, path, format_))], []
 
 
@@ -96,6 +95,29 @@ def _open(content: Path | bytes, format_: Format, paper: tuple[int, int] = PORTR
     if isinstance(content, Path):
         return pymupdf.open(content, filetype=type_, **size)
     return pymupdf.open(stream=content, filetype=type_, **size)
+
+
+def _in_utf8(data: bytes) -> tuple[bytes, str]:
+    """Markup in UTF-8, with nothing in it that says otherwise, since MuPDF knows few encodings; and a notice.
+
+    Where the bytes are not UTF-8, the encoding that the markup states is believed if they fit it, or else detected.
+    """
+    text, notice = "", ""
+    stated = _ENCODING.search(data[:HEAD_BYTES])
+    name = stated[1].decode("ascii").lower() if stated else ""
+    # What calls itself Latin-1 is written in its extension by Windows, and every byte is a character of either.
+    name = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": ""}.get(name, name)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        try:
+            text = data.decode(name) if name and not name.startswith("utf") else ""
+        except (UnicodeDecodeError, LookupError):
+            text = ""
+    if not text or "\0" in text:
+        decoded = decode_text(data)
+        text, notice = decoded.text, decoded.notice
+    return _CHARSET.sub(rb"\1utf-8", text.encode("utf-8", "replace")), notice
 
 
 def _sheets(path: Path) -> tuple[list[Part], list[str]]:

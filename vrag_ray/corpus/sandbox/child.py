@@ -75,7 +75,9 @@ class Child:
             case DecodeRequest():
                 self._decode(request)
             case PageTextRequest():
-                source = self._source(request.kind, request.path, "", request.options, _format(request.format))
+                # Of others the content says it, and a drawing of the page is to find the same document open.
+                format_ = _format(request.format) if request.kind is DocumentKind.TEXT else None
+                source = self._source(request.kind, request.path, "", request.options, format_)
                 self._reply(PageTextReply(page_text=source.page_text(request.locator)))
             case RenderRequest():
                 png = self._source(request.kind, request.path, "", request.options).render(
