@@ -17,7 +17,11 @@ from vrag_ray.types import DocumentStatus, VragError
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
-SUFFIXES = ["pdf", "png", "jpg", "jpeg", "webp", "tiff", "bmp", "gif", "mp4", "mkv", "webm", "mov", "txt", "md"]
+_KINDS = """
+pdf docx pptx xlsx html htm epub mobi fb2 xps cbz svg png jpg jpeg webp tif tiff bmp gif jp2 heic avif
+mp4 mkv webm mov avi txt md json jsonl log rst yaml xml csv tsv eml msg
+"""
+SUFFIXES = _KINDS.split()
 LOOK_EVERY_S = 0.5
 UNITS = {"pdf": "page", "image": "picture", "video": "clip", "text": "piece"}
 _STATUS = {

@@ -78,7 +78,8 @@ def corpus_records(collection: Collection, config: CorpusConfig, page_folder: Pa
             blob = collection.blob_path(passage.doc_id)
             path, content = _original(document, blob), None
             if passage.kind is PassageKind.TEXT:
-                content = sandbox.page_text(blob, document.kind, passage.locator, options).text
+                format_ = str(document.meta.get("format", ""))
+                content = sandbox.page_text(blob, document.kind, passage.locator, options, format_=format_).text
             elif document.kind is DocumentKind.PDF and passage.locator.page is not None:
                 name = page_name(public_uri(document.uri).rpartition("/")[2], passage.locator.page)
                 path = page_folder.absolute() / document.doc_id[:16] / name

@@ -59,8 +59,9 @@ class OutlineEntry:
 class Probe:
     """What a document is, found out without decoding its content.
 
-    ``units`` counts PDF pages, 1 for an image, clips of a video, pieces of a text (rows of a .jsonl).
-    ``duration`` is in seconds and only a video has one. ``notices`` say what of the document was left out or guessed.
+    ``units`` counts pages (of an image the frames that are shown, mostly 1), clips of a video, pieces of a text (rows
+    of a .jsonl). ``duration`` is in seconds and only a video has one. ``notices`` say what of the document was left out
+    or guessed.
     """
 
     kind: DocumentKind
@@ -190,9 +191,19 @@ def letters_in(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
-_UNSTORABLE = dict.fromkeys((*range(9), 11, 12, *range(14, 32), 127, 173)) | {0xA0: " "}
+_BLANKS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160), 0xA0), " ")
+"""What parts two words: form feeds, other control characters, and blanks that do not break."""
+_STYLE = re.compile(r"\x1b\[[0-9;:]*m")
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+_STRUCK_OVER = re.compile(r"[^\n]\x08")
 
 
 def clean(text: str) -> str:
-    """``text`` without what no reader sees and no store takes: control characters, soft hyphens, lone surrogates."""
-    return text.translate(_UNSTORABLE).encode("utf-8", "replace").decode()
+    """``text`` without what no reader sees and no store takes: escape sequences of terminals, soft hyphens, lone
+    surrogates. Control characters are blanks."""
+    if "\x1b" in text:
+        text = _ESCAPE.sub(" ", _STYLE.sub("", text))
+    if "\x08" in text:
+        # Bold and underlined as printers did: a character, a step back, the character again.
+        text = _STRUCK_OVER.sub("", text)
+    return text.translate(_BLANKS).replace("\xad", "").encode("utf-8", "replace").decode()

@@ -25,6 +25,8 @@ PAGE_COUNT = "page_count"
 """The metadata name, beside a label, of how many pages there are."""
 SECTION = "section"
 """The metadata name of the titles of a document's outline under which a page stands, outermost first."""
+OCR_CONFIDENCE = "ocr_confidence"
+"""The metadata name of how far OCR trusts what it read of a page, from 0 to 1."""
 BLANK = "blank"
 """The metadata name by which a page or picture says that nothing at all is on it: no space has a vector of it."""
 MOST_UNIT_NOTICES = 8

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import re
+import zipfile
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path, PurePath
+from typing import BinaryIO
 
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.types import DocumentKind
@@ -13,7 +17,7 @@ HEAD_BYTES = 1024
 
 
 class Format(StrEnum):
-    """The formats told apart. Text formats have no signature: the name tells them."""
+    """The formats that are read. Text formats have no signature: the name tells them."""
 
     PDF = "PDF"
     JPEG = "JPEG"
@@ -21,34 +25,90 @@ class Format(StrEnum):
     WEBP = "WebP"
     TIFF = "TIFF"
     GIF = "GIF"
+    BMP = "BMP"
+    PPM = "PPM"
+    JPEG2000 = "JPEG 2000"
+    HEIF = "HEIF"
+    AVIF = "AVIF"
     VIDEO = "video"
     TEXT = "text"
+    TABLE = "table"
+    MAIL = "e-mail"
+    MSG = "Outlook message"
+    HTML = "web page"
+    DOCX = "DOCX"
+    PPTX = "PPTX"
+    XLSX = "XLSX"
+    EPUB = "EPUB"
+    XPS = "XPS"
+    CBZ = "CBZ"
+    MOBI = "MOBI"
+    FB2 = "FB2"
+    SVG = "SVG"
 
 
-SUFFIXES: dict[str, Format] = {
-    ".pdf": Format.PDF,
-    ".jpg": Format.JPEG,
-    ".jpeg": Format.JPEG,
-    ".png": Format.PNG,
-    ".webp": Format.WEBP,
-    ".tif": Format.TIFF,
-    ".tiff": Format.TIFF,
-    ".gif": Format.GIF,
-    ".mp4": Format.VIDEO,
-    ".m4v": Format.VIDEO,
-    ".mov": Format.VIDEO,
-    ".mkv": Format.VIDEO,
-    ".webm": Format.VIDEO,
-    ".avi": Format.VIDEO,
-    ".txt": Format.TEXT,
-    ".md": Format.TEXT,
-    ".json": Format.TEXT,
-    ".jsonl": Format.TEXT,
+PICTURES = frozenset(
+    (
+        Format.JPEG, Format.PNG, Format.WEBP, Format.TIFF, Format.GIF, Format.BMP, Format.PPM, Format.JPEG2000,
+        Format.HEIF, Format.AVIF,
+    )
+)  # fmt: skip
+TEXTS = frozenset((Format.TEXT, Format.TABLE, Format.MAIL, Format.MSG))
+REFLOWED = frozenset(
+    (Format.HTML, Format.DOCX, Format.PPTX, Format.XLSX, Format.EPUB, Format.MOBI, Format.FB2)
+)  # fmt: skip
+"""Formats that have no pages of their own: they are laid out as pages here, not as the program that wrote them does."""
+
+_SUFFIXES_OF: dict[Format, str] = {
+    Format.PDF: ".pdf",
+    Format.JPEG: ".jpg .jpeg",
+    Format.PNG: ".png .apng",
+    Format.WEBP: ".webp",
+    Format.TIFF: ".tif .tiff",
+    Format.GIF: ".gif",
+    Format.BMP: ".bmp .dib",
+    Format.PPM: ".ppm .pgm .pbm .pnm",
+    Format.JPEG2000: ".jp2 .j2k .jpx",
+    Format.HEIF: ".heic .heif",
+    Format.AVIF: ".avif",
+    Format.VIDEO: ".mp4 .m4v .mov .mkv .webm .avi",
+    Format.TEXT: (
+        ".txt .md .markdown .json .jsonl .log .rst .adoc .org .text .yaml .yml .xml .ini .cfg .conf .toml "
+        ".properties .tex .bib"
+    ),
+    Format.TABLE: ".csv .tsv .tab .psv",
+    Format.MAIL: ".eml",
+    Format.MSG: ".msg",
+    Format.HTML: ".html .htm .xhtml",
+    Format.DOCX: ".docx .docm",
+    Format.PPTX: ".pptx .pptm .ppsx",
+    Format.XLSX: ".xlsx .xlsm",
+    Format.EPUB: ".epub",
+    Format.XPS: ".xps .oxps",
+    Format.CBZ: ".cbz",
+    Format.MOBI: ".mobi",
+    Format.FB2: ".fb2",
+    Format.SVG: ".svg",
 }
+SUFFIXES = {suffix: format_ for format_, suffixes in _SUFFIXES_OF.items() for suffix in suffixes.split()}
 """Every suffix that ingest takes from a folder, and what it promises."""
 
-SUPPORTED = "PDF, JPEG, PNG, WebP, TIFF, GIF, MP4/MOV/MKV/WebM/AVI video, .txt, .md, .json and .jsonl"
-_KINDS = {Format.PDF: DocumentKind.PDF, Format.VIDEO: DocumentKind.VIDEO, Format.TEXT: DocumentKind.TEXT}
+SUPPORTED = (
+    "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); MP4/MOV/MKV/WebM/AVI video; "
+    "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; CSV and TSV; e-mail (EML, MSG); .txt, .md, .json, .jsonl, "
+    ".log, .rst, .yaml, .xml, .ini, .toml and other plain text"
+)
+_REMEDIES = {
+    ".doc": "save it as DOCX or PDF in Word or LibreOffice",
+    ".ppt": "save it as PPTX or PDF in PowerPoint or LibreOffice",
+    ".xls": "save it as XLSX or CSV in Excel or LibreOffice",
+    ".odt": "save it as DOCX or PDF in LibreOffice",
+    ".odp": "save it as PPTX or PDF in LibreOffice",
+    ".ods": "save it as XLSX or PDF in LibreOffice",
+    ".rtf": "save it as DOCX or PDF in Word or LibreOffice",
+    ".zip": "unpack it, and ingest what is in it",
+}
+"""What to do with well-known formats that are not read."""
 _SIGNATURES = (
     (b"%PDF-", 0, Format.PDF),
     (b"\xff\xd8\xff", 0, Format.JPEG),
@@ -57,13 +117,45 @@ _SIGNATURES = (
     (b"GIF89a", 0, Format.GIF),
     (b"II*\x00", 0, Format.TIFF),
     (b"MM\x00*", 0, Format.TIFF),
+    (b"II+\x00", 0, Format.TIFF),
+    (b"MM\x00+", 0, Format.TIFF),
     (b"WEBP", 8, Format.WEBP),
+    (b"\x00\x00\x00\x0cjP  ", 0, Format.JPEG2000),
+    (b"\xff\x4f\xff\x51", 0, Format.JPEG2000),
     (b"AVI ", 8, Format.VIDEO),
     (b"\x1aE\xdf\xa3", 0, Format.VIDEO),
+    (b"BOOKMOBI", 60, Format.MOBI),
 )
+_PDF_BODY = re.compile(rb"%PDF-|\b\d+ \d+ obj\b")
+"""Also one that has lost its header, which MuPDF repairs."""
+_BITMAP = re.compile(rb"BM.{4}\0\0\0\0", re.DOTALL)
+_NETPBM = re.compile(rb"P[1-6]\s+(?:#[^\n]*\n\s*)*\d+\s+(?:#[^\n]*\n\s*)*\d+\s")
 _QUICKTIME_ATOMS = frozenset({b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"})
 """How a QuickTime file older than ``ftyp`` may begin."""
-_STILL_PICTURE_BRANDS = frozenset({b"avif", b"avis", b"heic", b"heix", b"heif", b"mif1", b"msf1"})
+_PICTURE_BRANDS = {
+    b"avif": Format.AVIF, b"avis": Format.AVIF, b"heic": Format.HEIF, b"heix": Format.HEIF, b"heim": Format.HEIF,
+    b"heis": Format.HEIF, b"hevc": Format.HEIF, b"heif": Format.HEIF, b"mif1": Format.HEIF, b"msf1": Format.HEIF,
+}  # fmt: skip
+_COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+"""How the files of older office programs begin, those of newer ones that are locked by a password, and messages."""
+_MOST_OF_A_COMPOUND = 256 * 2**20
+_COMPOUND_STREAMS = (
+    ("__properties_version1.0", "msg"),
+    ("EncryptedPackage", "locked"),
+    ("WordDocument", ".doc"),
+    ("PowerPoint Document", ".ppt"),
+    ("Workbook", ".xls"),
+    ("Book", ".xls"),
+)
+_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL)
+_SVG = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*|<!DOCTYPE[^>\[]*(?:\[.*?\])?>\s*)*<svg[\s>]", re.I | re.DOTALL
+)
+_FB2 = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<FictionBook[\s>]", re.I)
+_MAIL = re.compile(
+    rb"(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*(?:From|Received|Return-Path|Message-ID|MIME-Version|Delivered-To):", re.I
+)
+_MARKUP = frozenset((Format.HTML, Format.SVG, Format.FB2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,33 +171,64 @@ def sniff(path: Path, name: str) -> Sniffed:
         DecodeError: empty, of no supported format, or of another supported format than the name says.
     """
     with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
+        return sniff_stream(file, name)
+
+
+def sniff_bytes(data: bytes, name: str) -> Sniffed:
+    """The same for bytes in memory."""
+    return sniff_stream(io.BytesIO(data), name)
+
+
+def sniff_stream(file: BinaryIO, name: str) -> Sniffed:
+    """The same for an open file."""
+    head = file.read(HEAD_BYTES)
     if not head:
         raise DecodeError("is empty: get it again, or leave it out")
     suffix = PurePath(name).suffix.lower()
     claimed = SUFFIXES.get(suffix)
-    found = _by_content(head, claimed)
+    found = _by_content(file, head, claimed, suffix)
     if found is not None and claimed is not None and found is not claimed:
         raise DecodeError(f"is a {found} although it is named {suffix}: rename it")
-    is_page = _is_web_page(head)
-    if found is None and (claimed not in (None, Format.PDF, Format.TEXT) or (claimed is Format.PDF and is_page)):
+    is_page = _HTML.match(head) is not None
+    if found is None and (claimed not in (None, Format.PDF, *_BY_NAME) or (claimed is Format.PDF and is_page)):
         # A video is never taken at its name: FFmpeg would follow a playlist under it to other files.
         seems = "it is a web page" if is_page else "it is something else, or its beginning is lost"
         raise DecodeError(f"is named {suffix} but holds no {claimed}: {seems}; get it again, or name it by what it is")
-    format_ = found or claimed
-    if format_ is None:
-        if suffix or b"\x00" in head:
-            raise DecodeError(
-                f"is of no supported kind: export it as PDF, or rename it to .txt if it is plain text; supported are "
-                f"{SUPPORTED}"
-            )
-        format_ = Format.TEXT
-    return Sniffed(_KINDS.get(format_, DocumentKind.IMAGE), format_)
+    return Sniffed(kind_of(format_ := found or claimed or _unnamed(head, suffix)), format_)
 
 
-def _is_web_page(head: bytes) -> bool:
-    """As servers send in place of a file: a page that asks for a login, or says that there is no such file."""
-    return head.lstrip().lower().startswith((b"<!doctype html", b"<html"))
+_BY_NAME = frozenset((Format.TEXT, Format.TABLE, Format.MAIL, Format.HTML))
+"""Formats whose content need not show what it is."""
+
+
+def kind_of(format_: Format) -> DocumentKind:
+    """``DocumentKind.PDF`` is every format that MuPDF draws page by page."""
+    if format_ in PICTURES:
+        return DocumentKind.IMAGE
+    if format_ in TEXTS:
+        return DocumentKind.TEXT
+    return DocumentKind.VIDEO if format_ is Format.VIDEO else DocumentKind.PDF
+
+
+def page_format(path: Path) -> Format:
+    """The format of a document of pages, from its content alone: what is of no other is a web page."""
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        if _PDF_BODY.search(head):
+            return Format.PDF
+        found = _by_content(file, head, None, ".cbz")
+        return Format.HTML if found is None or kind_of(found) is not DocumentKind.PDF else found
+
+
+def _unnamed(head: bytes, suffix: str) -> Format:
+    """A file whose name says nothing is a text where its beginning holds no control characters."""
+    if remedy := _REMEDIES.get(suffix):
+        raise DecodeError(f"is of a kind that is not read: {remedy}")
+    if b"\x00" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
+        raise DecodeError(f"is of no supported kind: export it as PDF, or leave it out; supported are {SUPPORTED}")
+    if _MAIL.match(head):
+        return Format.MAIL
+    return Format.TEXT
 
 
 def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
@@ -114,19 +237,23 @@ def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
     For contents that come without a file of their own: what names them there need not be a file name, and who is told
     that a picture has the wrong suffix could not rename it. ``is_text`` says that no look at the content is needed.
     """
-    claimed = SUFFIXES.get(PurePath(name).suffix.lower())
+    suffix = PurePath(name).suffix.lower()
+    claimed = SUFFIXES.get(suffix)
     try:
-        found = Format.TEXT if is_text else _by_content(head, claimed) or claimed or Format.TEXT
+        # Of a zip archive the head alone does not say what it is, and a name that claims one is believed.
+        shown = None if is_text or head.startswith(b"PK") else _by_content(io.BytesIO(head), head, claimed, suffix)
+        found = Format.TEXT if is_text else shown or claimed or Format.TEXT
     except DecodeError:
         # ``sniff`` will say so, of the document.
         return name
     if found is claimed:
         return name
-    suffix = next(suffix for suffix, format_ in SUFFIXES.items() if format_ is found)
-    return (PurePath(name).stem if claimed else name) + suffix
+    return (PurePath(name).stem if claimed else name) + _SUFFIXES_OF[found].split()[0]
 
 
-def _by_content(head: bytes, claimed: Format | None) -> Format | None:
+def _by_content(  # noqa: PLR0911, PLR0912
+    file: BinaryIO, head: bytes, claimed: Format | None, suffix: str
+) -> Format | None:
     if head.startswith(b"PAR1"):
         raise DecodeError(
             "is a Parquet file: its rows become documents where `vrag ingest` is given the file, its folder or its "
@@ -136,10 +263,64 @@ def _by_content(head: bytes, claimed: Format | None) -> Format | None:
         if head.startswith(signature, offset):
             return format_
     if head[4:8] == b"ftyp":
-        if head[8:12] in _STILL_PICTURE_BRANDS:
-            raise DecodeError("is a HEIF or AVIF picture, which is not supported: save it as JPEG or PNG")
-        return Format.VIDEO
+        return _PICTURE_BRANDS.get(head[8:12], Format.VIDEO)
     if claimed is Format.VIDEO and head[4:8] in _QUICKTIME_ATOMS:
         return Format.VIDEO
+    if head.startswith(b"PK\x03\x04"):
+        return _of_archive(file, suffix)
+    if head.startswith(_COMPOUND):
+        return _of_compound(file)
+    if head.startswith(b"{\\rtf"):
+        raise DecodeError(f"is an RTF file, which is not read: {_REMEDIES['.rtf']}")
+    if _BITMAP.match(head):
+        return Format.BMP
+    if _NETPBM.match(head):
+        return Format.PPM
+    if claimed in (None, *_MARKUP):
+        # A text that shows markup, or XML under its own name, stays a text.
+        for pattern, format_ in ((_SVG, Format.SVG), (_FB2, Format.FB2), (_HTML, Format.HTML)):
+            if pattern.match(head):
+                return format_
     # Junk before the header is common in the wild; only a name that says PDF makes it one.
     return Format.PDF if claimed is Format.PDF and b"%PDF-" in head else None
+
+
+def _of_archive(file: BinaryIO, suffix: str) -> Format:
+    """What a zip archive holds, by the names in it."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+            mimetype = archive.read("mimetype")[:100].decode("ascii", "replace") if "mimetype" in names else ""
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
+        raise DecodeError("is a damaged or cut short archive: get the whole file again") from error
+    if mimetype.startswith("application/epub"):
+        return Format.EPUB
+    for start, ending in (("text", ".odt"), ("presentation", ".odp"), ("spreadsheet", ".ods")):
+        if mimetype.startswith(f"application/vnd.oasis.opendocument.{start}"):
+            raise DecodeError(f"is an OpenDocument file ({ending}), which is not read: {_REMEDIES[ending]}")
+    if "xl/workbook.bin" in names:
+        raise DecodeError("is a binary workbook (XLSB), which is not read: save it as XLSX")
+    for folder, format_ in (("word/", Format.DOCX), ("ppt/", Format.PPTX), ("xl/", Format.XLSX)):
+        if any(entry.startswith(folder) for entry in names):
+            return format_
+    if any(entry.endswith((".fdseq", ".fdoc", ".fpage")) for entry in names):
+        return Format.XPS
+    if suffix == ".cbz":
+        return Format.CBZ
+    raise DecodeError(f"is a zip archive: {_REMEDIES['.zip']}")
+
+
+def _of_compound(file: BinaryIO) -> Format:
+    """What a compound file of Microsoft's holds, by the names in it; they stand in it as UTF-16."""
+    file.seek(0)
+    data = file.read(_MOST_OF_A_COMPOUND)
+    streams = (what for name, what in _COMPOUND_STREAMS if name.encode("utf-16-le") in data)
+    match next(streams, ""):
+        case "msg":
+            return Format.MSG
+        case "locked":
+            raise DecodeError("is locked by a password: remove it in the program that it was made with, and save it")
+        case "":
+            raise DecodeError(f"is an older office file: export it as PDF; supported are {SUPPORTED}")
+        case suffix:
+            raise DecodeError(f"is an older office file ({suffix}), which is not read: {_REMEDIES[suffix]}")

@@ -16,6 +16,7 @@ from itertools import groupby
 from pathlib import Path
 
 from vrag_ray.config import Settings
+from vrag_ray.corpus.formats.attachments import ATTACHMENTS
 from vrag_ray.embedding.base import Modality
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.collection import Collection
@@ -245,4 +246,5 @@ def _committed(writer: CollectionWriter, settings: Settings, embedder_id: str) -
             for doc_id, document in documents.items()
             if doc_id in again or document.embedder_id == READ_AGAIN
         },
+        containers=frozenset(doc_id for doc_id, document in documents.items() if ATTACHMENTS in document.meta),
     )

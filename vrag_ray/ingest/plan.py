@@ -62,6 +62,9 @@ class Committed:
     counted: dict[str, int]
     """Of unfinished documents that have a row: how many units it counts."""
 
+    containers: frozenset[str] = frozenset()
+    """Finished documents that hold others, which may be missing: a run may have ended between the two."""
+
     def done(self, doc_id: str, units: int) -> dict[int, str]:
         """Error (or "") by unit that is committed, of a document that has ``units`` now.
 

@@ -192,6 +192,8 @@ def ingest_progress(counts: Counts, committed: int, total_files: int, elapsed_s:
 
     While files are still being registered, the pages of the rest are taken to be like those known so far.
     """
+    # What is attached to files is only found on the way.
+    total_files = max(total_files, counts.files)
     total = counts.stages["register"].pages
     embedded = counts.stages["embed"].pages
     rate = embedded / elapsed_s if elapsed_s else 0.0

@@ -6,19 +6,23 @@ import json
 import logging
 import tempfile
 import time
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import TypedDict
+from urllib.parse import quote
 from uuid import uuid4
 
 from vrag_ray.config import Settings
+from vrag_ray.corpus.formats.attachments import ATTACHMENTS
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import LONGEST_NOTICE
 from vrag_ray.corpus.sandbox.isolate import with_remedy
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
+from vrag_ray.corpus.sniff import HEAD_BYTES, fitting_name
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.ingest.object_store import is_remote, local_copy, size_of
@@ -31,6 +35,13 @@ from vrag_ray.ingest.sources import MOST_FILES_OF_A_GROUP, Source
 from vrag_ray.types import Meta, MetaValue
 
 log = logging.getLogger("vrag_ray.ingest")
+
+DEEPEST = 3
+"""A message in a message in a message: what is attached to that is left out, with a notice."""
+MOST_ATTACHED = 1000
+"""Documents inside one file."""
+ATTACHED_TO = "attached_to"
+"""The metadata name under which a document says in which other one it was found."""
 
 Original = str | bytes | OSError
 """Where a document's file is (a path, or a URI of an object store), or its bytes, or why there are none."""
@@ -79,7 +90,12 @@ class Register:
         A row group of a Parquet file may have any number of documents: their tasks leave as they are made.
         """
         sources: list[SourceRow] = json.loads(str(batch["sources"][0]))
-        planned = (self._planned(plan, original) for source in sources for plan, original in _documents(source))
+        planned = (
+            planned
+            for source in sources
+            for plan, original in _documents(source)
+            for planned in self._with_attached(plan, original)
+        )
         while True:
             began = time.perf_counter()
             together = list(islice(planned, MOST_FILES_OF_A_GROUP))
@@ -93,6 +109,51 @@ class Register:
     def close(self) -> None:
         """End the decoding child. In an actor, the actor's end does that."""
         self._sandbox.close()
+
+    def _with_attached(self, plan: DocumentPlan, original: Original) -> Iterator[tuple[DocumentPlan, list[WorkItem]]]:
+        """A document and all that is attached to it, or to that: each is planned as a file of its own."""
+        said, count = plan.meta, 0
+        waiting: deque[tuple[DocumentPlan, Original, int]] = deque([(plan, original, 0)])
+        with ExitStack() as stack:
+            folder: Path | None = None
+            while waiting:
+                plan, original, depth = waiting.popleft()
+                plan, items = self._planned(plan, original)
+                holds = plan.doc_id in self._committed.containers if plan.skipped else ATTACHMENTS in plan.meta
+                if not holds or plan.error or plan.fault:
+                    yield plan, items
+                    continue
+                if depth == DEEPEST or count >= MOST_ATTACHED:
+                    reason = "it is nested too deeply" if depth == DEEPEST else f"more than {MOST_ATTACHED} in one file"
+                    yield replace(plan, notices=[*plan.notices, f"its attachments are left out: {reason}"]), items
+                    continue
+                yield plan, items
+                # In files: a message may hold more than this process has memory for.
+                folder = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vrag-")))
+                for inner, content in self._attached(plan, said, folder):
+                    waiting.append((inner, content, depth + 1))
+                    count += 1
+
+    def _attached(self, plan: DocumentPlan, said: Meta, folder: Path) -> Iterator[tuple[DocumentPlan, Original]]:
+        """What is attached to a document, written into ``folder``; ``said`` is what the user said of the document."""
+        path = self._files.local_path(f"blobs/{plan.doc_id}")
+        names: Counter[str] = Counter()
+        try:
+            for name, content in self._sandbox.attachments(path, plan.name, self._options):
+                names[name] += 1
+                place = quote(name, safe="") + (f"&{names[name]}" if names[name] > 1 else "")
+                inner = DocumentPlan(
+                    f"{plan.uri}{'/' if '#' in plan.uri else '#'}attachment={place}",
+                    fitting_name(name, content[:HEAD_BYTES], is_text=False),
+                    title=f"{name} (attached to {plan.name})",
+                    meta={**said, ATTACHED_TO: plan.name},
+                )
+                file = folder / uuid4().hex
+                file.write_bytes(content)
+                yield inner, str(file)
+        except DecodeError as error:
+            # The document itself has been read: this is the loss of what is attached to it.
+            yield DocumentPlan(f"{plan.uri}#attachments", plan.name, error=with_remedy(error)), b""
 
     def _planned(self, plan: DocumentPlan, original: Original) -> tuple[DocumentPlan, list[WorkItem]]:
         try:

@@ -96,9 +96,8 @@ class Library:
             raise NotFoundError(f"document {doc_id} is a video: ask for frames/{{seconds}}.png")
         if document.kind is DocumentKind.TEXT:
             raise NotFoundError(f"document {doc_id} is plain text and has no page pictures: ask for original")
-        pages = document.units if document.kind is DocumentKind.PDF else 1
-        if page > pages:
-            raise NotFoundError(f"document {doc_id} has {pages} pages, there is no page {page}")
+        if page > document.units:
+            raise NotFoundError(f"document {doc_id} has {document.units} pages, there is no page {page}")
         return await self._png(collection, document, Locator(page=page), dpi, box)
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:

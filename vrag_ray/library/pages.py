@@ -82,7 +82,8 @@ class PageReader:
             from vrag_ray.corpus.model import DecodeOptions
 
             options = replace(DecodeOptions.from_config(self._corpus), ocr=self._corpus.ocr and not stored.ocr)
-            return sandbox.page_text(stored.path, document.kind, locator, options)
+            format_ = str(document.meta.get("format", ""))
+            return sandbox.page_text(stored.path, document.kind, locator, options, format_=format_)
 
         text = replace(await self._run(read), doc_id=document.doc_id)
         if stored.ocr:

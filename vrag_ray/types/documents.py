@@ -44,10 +44,10 @@ class DocumentStatus(StrEnum):
 class Locator:
     """Where in a document a passage is: a page (1-based), a time range (seconds) or a character span.
 
-    A page of a PDF has ``page``; a whole image has ``page=1``; a clip has ``t_start`` and ``t_end``;
-    a piece of a text file has ``span_start`` and ``span_end`` (character offsets into the decoded text).
-    ``label`` is what the document itself calls the page (``viii``), of ``pages``, where that is not its number; a page
-    is the same page with and without it.
+    A page of a PDF has ``page``; so has a picture, ``page=1`` unless its file holds several; a clip has
+    ``t_start`` and ``t_end``; a piece of a text file has ``span_start`` and ``span_end`` (character offsets into the
+    decoded text, of an e-mail into its head and body). ``label`` is what the document itself calls the page
+    (``viii``), of ``pages``, where that is not its number; a page is the same page with and without it.
     """
 
     page: int | None = None

@@ -18,9 +18,24 @@ def item(name: str) -> WorkItem:
 
 
 @pytest.mark.parametrize(
-    ("format_", "suffix"), [("JPEG", "jpg"), ("PNG", "png"), ("WEBP", "webp"), ("TIFF", "tif"), ("GIF", "gif")]
+    ("format_", "suffix"),
+    [
+        ("JPEG", "jpg"),
+        ("PNG", "png"),
+        ("WEBP", "webp"),
+        ("TIFF", "tif"),
+        ("GIF", "gif"),
+        ("BMP", "bmp"),
+        ("PPM", "ppm"),
+        ("JPEG2000", "jp2"),
+        ("AVIF", "avif"),
+        ("HEIF", "heic"),
+    ],
 )
 def test_every_picture_format_is_probed_and_rendered(sandbox, put, format_, suffix):
+    from pillow_heif import register_heif_opener
+
+    register_heif_opener()
     name = f"blue-sky.{suffix}"
     path = put(name, image_bytes(Image.new("RGB", (60, 40), "blue"), format_))
     probe = sandbox.probe(path, name)
@@ -31,16 +46,51 @@ def test_every_picture_format_is_probed_and_rendered(sandbox, put, format_, suff
     assert image.convert("RGB").getpixel((30, 20)) == pytest.approx((0, 0, 255), abs=8)
 
 
-def test_a_gif_shows_its_first_frame_and_says_how_many_it_has(sandbox, put):
-    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "lime", "blue")]
-    import io
-
+def frames_in(format_: str, frames: list[Image.Image]) -> bytes:
     buffer = io.BytesIO()
-    frames[0].save(buffer, "GIF", save_all=True, append_images=frames[1:])
-    path = put("a.gif", buffer.getvalue())
-    assert sandbox.probe(path, "a.gif").meta["frames"] == 3
-    image = open_png(sandbox.render(path, IMAGE, PAGE, dpi=150, box=None, max_pixels=LOTS))
-    assert image.convert("RGB").getpixel((5, 5)) == (255, 0, 0)
+    frames[0].save(buffer, format_, save_all=True, append_images=frames[1:])
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("format_", ["TIFF", "GIF", "WEBP", "PNG"])
+def test_every_frame_is_a_page(sandbox, put, no_ocr, format_):
+    frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "lime", "blue")]
+    path = put("a.x", frames_in(format_, frames))
+    name = f"a.{format_.lower()}"
+    probe = sandbox.probe(path, name)
+    assert (probe.units, probe.meta["frames"], probe.notices) == (3, 3, ())
+    units = decoded(sandbox, path, WorkItem("doc", IMAGE, 0, 3, name), no_ocr)
+    assert [unit.locator for unit in units] == [Locator(page=1), Locator(page=2), Locator(page=3)]
+    for page, colour in ((3, (0, 0, 255)), (1, (255, 0, 0))):
+        image = open_png(sandbox.render(path, IMAGE, Locator(page=page), dpi=150, box=None, max_pixels=LOTS))
+        assert image.convert("RGB").getpixel((5, 5)) == pytest.approx(colour, abs=8)
+    with pytest.raises(DecodeError, match="has 3 pages and no page 4"):
+        sandbox.page_text(path, IMAGE, Locator(page=4), no_ocr)
+
+
+def test_each_page_of_a_fax_is_read(sandbox, put, options):
+    ships = ("Alma", "Berta")
+    path = put("fax.tif", frames_in("TIFF", [picture_of([f"The dredger {ship} left."]) for ship in ships]))
+    units = decoded(sandbox, path, WorkItem("doc", IMAGE, 0, 2, "fax.tif"), options)
+    assert [unit.text for unit in units] == ["The dredger Alma left.", "The dredger Berta left."]
+
+
+def test_of_an_animation_only_frames_that_differ_are_pages_and_not_too_many(sandbox, put):
+    still, other = Image.new("RGB", (40, 40), "white"), Image.new("RGB", (40, 40), "navy")
+    speck = still.copy()
+    speck.putpixel((3, 3), (240, 240, 240))
+    assert sandbox.probe(put("a", frames_in("GIF", [still, speck, other])), "a.gif").units == 2
+    grey = [Image.new("RGB", (8, 8), (0, 0, 0) if n % 2 else (255, 255, 255)) for n in range(60)]
+    probe = sandbox.probe(put("b", frames_in("WEBP", grey)), "b.webp")
+    assert (probe.units, probe.notices) == (40, ("20 of its 60 frames are left out: 40 of those that differ are read",))
+
+
+def test_a_preview_in_a_tiff_is_no_page(sandbox, put):
+    buffer, page = io.BytesIO(), Image.new("L", (40, 40), 90)
+    small = page.resize((8, 8))
+    small.encoderinfo = {"tiffinfo": {254: 1}}
+    page.save(buffer, "TIFF", save_all=True, append_images=[small])
+    assert sandbox.probe(put("a", buffer.getvalue()), "a.tif").units == 1
 
 
 def test_exif_orientation_is_applied_to_size_pixels_and_boxes(sandbox, put, no_ocr):

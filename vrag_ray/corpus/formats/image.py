@@ -1,28 +1,42 @@
-"""Pictures through Pillow: first frame, upright by EXIF, RGB on white."""
+"""Pictures through Pillow, upright by EXIF, RGB on white. Each page of a TIFF, each still of an animation is a page."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image, ImageOps
+from PIL.TiffImagePlugin import TiffImageFile
 
 from vrag_ray.corpus.formats.source import Opening, damage, is_memory_error
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name, words_from_name
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
-from vrag_ray.corpus.passages import BLANK, TEXT_FROM_NAME
+from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, TEXT_FROM_NAME
 from vrag_ray.corpus.png import crop_png, fitting_scale, resized
-from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
+from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText
 
-FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF")
 INVISIBLE = 4
 """Of 256 levels of a colour: a difference that nobody sees."""
+FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "DIB", "PPM", "JPEG2000", "AVIF", "HEIF")
+PAGED = frozenset(("TIFF", "HEIF"))
+"""Formats whose frames are pages of their own; those of others are an animation."""
+MOST_FRAMES_LOOKED_AT = 1000
+MOST_STILLS = 40
+"""Pages that an animation becomes."""
+LOOKED_AT_PIXELS = 256 * 256
+"""An animation is compared with itself at this size."""
+VISIBLE = 48
+"""Of 256 levels of a colour: a difference that a pixel shows."""
+MOST_SAME = 0.001
+"""Share of pixels that may differ visibly between two frames of one page."""
 SMALL_SIDE = 1000
 """A picture whose longer side is shorter is read at double size: the detector misses type of a few pixels."""
 _ORIENTATION, _DATE_TIME, _SIDEWAYS = 0x0112, 0x0132, (5, 6, 7, 8)
+_SUBFILE_TYPE, _REDUCED = 254, 1
 _AGAIN = "get the whole file again, or open it in a picture program and save it anew, as PNG for example"
 UNREADABLE = f"is no readable picture: its header is damaged, or of a kind that the decoder does not know; {_AGAIN}"
 DAMAGED = f"is a damaged or cut short picture, or compressed in a way that the decoder does not know; {_AGAIN}"
@@ -36,15 +50,15 @@ class ImageSource:
         # The check below replaces Pillow's, which only warns up to twice its limit.
         Image.MAX_IMAGE_PIXELS = None
         with damage(UNREADABLE):
+            _add_heif(opening.path)
             self._image = Image.open(opening.path, formats=FORMATS)
-        width, height = self._image.size
-        if width * height > opening.limits.max_pixels:
+        try:
+            self._check_size()
+        except DecodeError:
             self._image.close()
-            raise DecodeError(
-                f"has {width} x {height} = {width * height / 1e6:.1f} million pixels, more than the limit of "
-                f"{opening.limits.max_pixels / 1e6:g}: scale it down or raise corpus.limits.max_pixels"
-            )
-        self._rgb: Image.Image | None = None
+            raise
+        self._shown: tuple[int, Image.Image] | None = None
+        self._stills: tuple[list[int], int] | None = None
 
     def probe(self) -> Probe:
         width, height = self._image.size
@@ -60,10 +74,17 @@ class ImageSource:
         meta |= {"width": height if sideways else width, "height": width if sideways else height}
         if isinstance(taken, str) and taken.isascii() and taken.isprintable():
             meta["taken"] = taken
-        with damage(DAMAGED):
-            if (frames := getattr(self._image, "n_frames", 1)) > 1:
-                meta["frames"] = int(frames)
-        return Probe(DocumentKind.IMAGE, 1, title_from_name(self._opening.name), meta=meta)
+        frames, notices = self._frames(), list[str]()
+        if frames > 1:
+            meta["frames"] = frames
+        pages, left_out = self._pages()
+        if left_out:
+            notices.append(
+                f"{left_out} of its {frames} frames are left out: {len(pages)} of those that differ are read"
+            )
+        return Probe(
+            DocumentKind.IMAGE, len(pages), title_from_name(self._opening.name), meta=meta, notices=tuple(notices)
+        )
 
     def locator(self, unit: int) -> Locator:
         return Locator(page=unit + 1)
@@ -73,12 +94,15 @@ class ImageSource:
 
         A blank picture has no text at all, so that no search finds it.
         """
-        if _is_blank(self._pixels()):
+        if _is_blank(self._pixels(unit + 1)):
             return DecodedUnit(unit, PassageKind.IMAGE, self.locator(unit), meta={BLANK: True})
-        seen = self._ocr()
+        seen = self._ocr(unit + 1)
         if seen is not None and len(seen.text) >= self._opening.options.ocr_min_chars:
             lines = lines_of_words(seen.words)
-            return DecodedUnit(unit, PassageKind.IMAGE, self.locator(unit), seen.text, lines, seen.words, ocr=True)
+            meta: Meta = {OCR_CONFIDENCE: round(seen.confidence, 2)}
+            return DecodedUnit(
+                unit, PassageKind.IMAGE, self.locator(unit), seen.text, lines, seen.words, ocr=True, meta=meta
+            )
         parts = (words_from_name(self._opening.name), "" if seen is None else seen.text)
         return DecodedUnit(
             unit,
@@ -87,14 +111,15 @@ class ImageSource:
             "\n".join(part for part in parts if part),
             words=() if seen is None else seen.words,
             ocr=seen is not None,
+            notices=() if seen is None else seen.notices,
             meta={TEXT_FROM_NAME: True},
         )
 
     def page_text(self, locator: Locator) -> PageText:
         """What OCR reads, empty where OCR is off. Width and height in pixels of the upright picture."""
-        self._check(locator)
-        seen = self._ocr()
-        width, height = self._pixels().size
+        page = self._checked(locator)
+        seen = self._ocr(page)
+        width, height = self._pixels(page).size
         return PageText(
             self._opening.path.name,
             locator,
@@ -106,18 +131,84 @@ class ImageSource:
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:
         """PNG of the picture or of ``box`` of it, scaled by ``dpi / 150`` but never above its own pixels."""
-        self._check(locator)
-        return crop_png(self._pixels(), dpi=dpi, box=box, max_pixels=max_pixels)
+        return crop_png(self._pixels(self._checked(locator)), dpi=dpi, box=box, max_pixels=max_pixels)
 
     def close(self) -> None:
         self._image.close()
 
-    def _check(self, locator: Locator) -> None:
-        if locator.page != 1:
-            raise DecodeError(f"is a single picture and has no {locator}")
+    def _check_size(self) -> None:
+        width, height = self._image.size
+        limit = self._opening.limits.max_pixels
+        if width * height > limit:
+            raise DecodeError(
+                f"has {width} x {height} = {width * height / 1e6:.1f} million pixels, more than the limit of "
+                f"{limit / 1e6:g}: scale it down or raise corpus.limits.max_pixels"
+            )
 
-    def _ocr(self) -> OcrText | None:
-        image = self._pixels()
+    def _checked(self, locator: Locator) -> int:
+        """The page that ``locator`` names. Raises DecodeError where there is none."""
+        # The first page is there without a look at all others.
+        if locator.page == 1 or (locator.page is not None and 1 <= locator.page <= len(self._pages()[0])):
+            return locator.page
+        count = len(self._pages()[0])
+        has = "is a single picture" if count == 1 else f"has {count} pages"
+        raise DecodeError(f"{has} and has no {locator}" if count == 1 else f"{has} and no {locator}")
+
+    def _frames(self) -> int:
+        with damage(DAMAGED):
+            return int(getattr(self._image, "n_frames", 1))
+
+    def _pages(self) -> tuple[list[int], int]:
+        """The frame (from 0) of each page, and how many frames that should be pages are not."""
+        if self._stills is None:
+            frames = self._frames()
+            if frames == 1 or self._image.format == "MPO":
+                # The further pictures of a camera's JPEG are its preview, or the view of the other eye.
+                self._stills = [0], 0
+            elif self._image.format in PAGED:
+                pages = [frame for frame in range(frames) if not self._is_preview(frame)] or [0]
+                most = self._opening.limits.max_pages
+                self._stills = pages[:most], max(0, len(pages) - most)
+            else:
+                self._stills = self._differing(frames)
+        return self._stills
+
+    def _is_preview(self, frame: int) -> bool:
+        """Whether a frame of a TIFF says that it is another one in small."""
+        if not isinstance(self._image, TiffImageFile):
+            return False
+        with damage(DAMAGED):
+            self._image.seek(frame)
+            return bool(int(self._image.tag_v2.get(_SUBFILE_TYPE, 0)) & _REDUCED)
+
+    def _differing(self, frames: int) -> tuple[list[int], int]:
+        """The frames of an animation that differ visibly from the page before, at most ``MOST_STILLS``, evenly."""
+        stills: list[int] = []
+        before: np.ndarray | None = None
+        looked_at = min(frames, MOST_FRAMES_LOOKED_AT)
+        for frame in range(looked_at):
+            try:
+                self._image.seek(frame)
+                scale = min(1.0, (LOOKED_AT_PIXELS / (self._image.width * self._image.height)) ** 0.5)
+                size = (max(1, round(self._image.width * scale)), max(1, round(self._image.height * scale)))
+                now = np.asarray(rgb(self._image).resize(size, Image.Resampling.BOX), dtype=np.int16)
+            except Exception as error:
+                if is_memory_error(error):
+                    raise
+                # A file that ends early shows what it has.
+                looked_at = frame
+                break
+            if before is None or (np.abs(now - before).max(axis=2) > VISIBLE).mean() > MOST_SAME:
+                stills.append(frame)
+                before = now
+        unseen = frames - looked_at
+        if len(stills) <= MOST_STILLS:
+            return stills or [0], unseen
+        even = [stills[number * len(stills) // MOST_STILLS] for number in range(MOST_STILLS)]
+        return even, unseen + len(stills) - MOST_STILLS
+
+    def _ocr(self, page: int) -> OcrText | None:
+        image = self._pixels(page)
         if not self._opening.options.ocr:
             return None
         wanted = 2.0 if max(image.size) < SMALL_SIDE else 1.0
@@ -125,12 +216,30 @@ class ImageSource:
         size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
         return self._opening.read(np.asarray(resized(image, size, (0, 0, *image.size))))
 
-    def _pixels(self) -> Image.Image:
-        if self._rgb is None:
+    def _pixels(self, page: int) -> Image.Image:
+        """The upright picture of a page; the last one is held, since text and pixels are mostly asked for together."""
+        if self._shown is None or self._shown[0] != page:
+            frame = 0 if page == 1 else self._pages()[0][page - 1]
             with damage(DAMAGED):
+                if frame or self._image_is_elsewhere(frame):
+                    self._image.seek(frame)
+                    self._check_size()
                 self._image.load()
-                self._rgb = rgb(_upright(self._image))
-        return self._rgb
+                self._shown = (page, rgb(_upright(self._image)))
+        return self._shown[1]
+
+    def _image_is_elsewhere(self, frame: int) -> bool:
+        return bool(getattr(self._image, "tell", int)() != frame)
+
+
+def _add_heif(path: Path) -> None:
+    """Teach Pillow to read HEIC, where that is what it is going to see."""
+    with path.open("rb") as file:
+        if file.read(8)[4:] != b"ftyp":
+            return
+    from pillow_heif import register_heif_opener
+
+    register_heif_opener(thumbnails=False)
 
 
 def _upright(image: Image.Image) -> Image.Image:

@@ -1,4 +1,6 @@
-"""PDF pages through MuPDF: text layer, word boxes, outline, and renderings from the vector source.
+"""Pages through MuPDF: text layer, word boxes, outline, and renderings from the vector source.
+
+Of a PDF they are its own; office, web and e-book formats are laid out as pages (see ``laid_out``).
 
 MuPDF gives boxes on the unturned page and renders the turned one; everything that leaves this module is in fractions of
 the upright page.
@@ -6,8 +8,10 @@ the upright page.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import itertools
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -15,12 +19,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymupdf
 
+from vrag_ray.corpus.formats.laid_out import Part, embedded_files, laid_out
 from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, read_page
-from vrag_ray.corpus.formats.source import Opening, damage
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, OutlineEntry, Probe, clean, letters_in, title_from_name
+from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
+from vrag_ray.corpus.model import (
+    DecodedUnit,
+    DecodeError,
+    OutlineEntry,
+    Probe,
+    TextLine,
+    clean,
+    letters_in,
+    title_from_name,
+)
 from vrag_ray.corpus.ocr import OCR_PIXELS
-from vrag_ray.corpus.passages import BLANK, PAGE_COUNT, PAGE_LABEL, SECTION
+from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, PAGE_COUNT, PAGE_LABEL, SECTION
 from vrag_ray.corpus.png import fitting_scale, png_bytes
+from vrag_ray.corpus.sniff import REFLOWED, Format, page_format
 from vrag_ray.corpus.titles import LONGEST_TITLE, headline, is_title
 from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind
 
@@ -31,10 +46,20 @@ POINTS_PER_INCH = 72.0
 LONGEST_OUTLINE = 10_000
 LONGEST_LABEL = 40
 SECTION_MARK = " > "
+_FILE_NOTE = 17
+"""MuPDF's number for a note that holds a file."""
+MOST_PAGES_OF_NOTES = 5_000
+"""Pages of a document that are looked through for attached files."""
 
 
+PART_NAMES = defaultdict(lambda: "part", {Format.PPTX: "slide", Format.XLSX: "sheet"})
+"""The metadata name under which a page says of which slide or sheet it is."""
 _REPAIR = (
     "get the whole file again, or repair it, for example with `qpdf in.pdf out.pdf` or by printing it to a new PDF"
+)
+UNREADABLE_OTHER = (
+    "cannot be opened: it is damaged, locked by a password or empty; open it in the program that it was made with, and "
+    "export it as PDF"
 )
 UNREADABLE = f"is no readable PDF: it is damaged or cut short; {_REPAIR}"
 
@@ -44,15 +69,28 @@ def _damaged(index: int) -> str:
 
 
 class PdfSource:
-    """An open PDF."""
+    """An open PDF, or a document of another format that MuPDF draws page by page."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
         self._limits = opening.limits
         pymupdf.TOOLS.mupdf_display_errors(False)
         pymupdf.TOOLS.mupdf_display_warnings(False)
-        with damage(UNREADABLE):
-            self._document = pymupdf.open(opening.path, filetype="pdf")
+        # From the content alone: who draws a page knows no file name.
+        self._format = page_format(opening.path)
+        if opening.format is Format.PDF and self._format is not Format.PDF:
+            raise DecodeError(UNREADABLE)
+        self._parts: list[Part] = []
+        self._starts: list[int] = []
+        self._notices: list[str] = []
+        with damage(UNREADABLE if self._format is Format.PDF else UNREADABLE_OTHER):
+            if self._format is Format.PDF:
+                self._document = pymupdf.open(opening.path, filetype="pdf")
+            else:
+                self._parts, self._notices = laid_out(opening.path, self._format)
+                self._starts = list(itertools.accumulate((part.pages for part in self._parts), initial=0))
+                self._document = self._parts[0].open()
+            self._part = 0
             locked = self._document.needs_pass and not self._document.authenticate("")
         if locked:
             raise DecodeError(
@@ -62,13 +100,51 @@ class PdfSource:
         self._pages = self._count_pages()
 
     def probe(self) -> Probe:
-        meta: dict[str, MetaValue] = {"repaired": True} if self._document.is_repaired else {}
+        meta: dict[str, MetaValue] = {"repaired": True} if self._document.is_pdf and self._document.is_repaired else {}
+        notices = list(self._notices)
+        if self._format is not Format.PDF:
+            meta["format"] = str(self._format)
+        if self._format in REFLOWED:
+            meta["reflowed"] = True
+            notices.append(f"reflowed: its pages are laid out anew, not as a program for {self._format} shows them")
         for field in ("author", "subject", "keywords"):
             if value := self._metadata(field):
                 meta[field] = value
         with damage(UNREADABLE):
             title = self._title()
-        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta)
+        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta, notices=tuple(notices))
+
+    def attachments(self) -> Iterator[Attachment]:
+        """Embedded files, then those that notes on the pages hold; of an office file, what its pages do not show."""
+        if not self._document.is_pdf:
+            yield from embedded_files(self._opening.path, self._format)
+            return
+        for number in range(self._document.embfile_count()):
+            try:
+                info = self._document.embfile_info(number)
+                name, data = info.get("ufilename") or info.get("filename") or "", self._document.embfile_get(number)
+            except Exception as error:
+                # A damaged attachment costs itself alone.
+                if is_memory_error(error):
+                    raise
+                name, data = "", b""
+            yield Attachment(_file_name(name, number), data)
+        count = self._document.embfile_count()
+        for index in range(min(self._pages, MOST_PAGES_OF_NOTES)):
+            for xref, kind, _ in self._document.page_annot_xrefs(index):
+                if kind != _FILE_NOTE:
+                    continue
+                try:
+                    # A note is only as long there as the page is held.
+                    page = self._page(index)
+                    note = page.load_annot(xref)
+                    name, data = note.file_info.get("filename") or "", note.get_file()
+                except Exception as error:
+                    if is_memory_error(error):
+                        raise
+                    name, data = "", b""
+                yield Attachment(_file_name(name, count), data)
+                count += 1
 
     def locator(self, unit: int) -> Locator:
         return Locator(page=unit + 1)
@@ -113,19 +189,25 @@ class PdfSource:
 
     def _unit(self, unit: int) -> DecodedUnit:
         page = self._page(unit)
-        if not self._document.xref_get_keys(page.xref):
+        if self._document.is_pdf and not self._document.xref_get_keys(page.xref):
             raise DecodeError(_damaged(unit))
         read, meta = self._read(page)
+        text, lines = read.text, read.lines
         words = read.words if read.ocr else ()
-        locator = Locator(page=unit + 1)
-        return DecodedUnit(
-            unit, PassageKind.PAGE, locator, read.text, read.lines, words, read.ocr, notices=read.notices, meta=meta
-        )
+        if self._parts:
+            part = self._parts[self._part_of(unit)]
+            meta = {**meta, **({PART_NAMES[self._format]: part.name} if part.name else {})}
+            if part.notes and unit == self._starts[self._part_of(unit)]:
+                # On no page: a place that a reader could look at does not exist.
+                notes = f"Notes: {clean(part.notes)}"
+                text, lines = f"{text}\n{notes}", (*lines, TextLine(letters_in(notes), None))
+        place = Locator(page=unit + 1)
+        return DecodedUnit(unit, PassageKind.PAGE, place, text, lines, words, read.ocr, notices=read.notices, meta=meta)
 
     def page_text(self, locator: Locator) -> PageText:
         """The words that a person sees, in reading order. Width and height in points."""
         page = self._page_at(locator)
-        with damage(_damaged(page.number)):
+        with damage(_damaged((locator.page or 1) - 1)):
             read, _ = self._read(page)
         name = self._opening.path.name
         return PageText(name, locator, read.text, read.words, width=page.rect.width, height=page.rect.height)
@@ -135,7 +217,7 @@ class PdfSource:
         from PIL import Image
 
         page = self._page_at(locator)
-        with damage(_damaged(page.number)):
+        with damage(_damaged((locator.page or 1) - 1)):
             return png_bytes(Image.fromarray(_draw(page, dpi, box, max_pixels)))
 
     def close(self) -> None:
@@ -143,7 +225,7 @@ class PdfSource:
 
     def _count_pages(self) -> int:
         with damage(UNREADABLE):
-            pages = int(self._document.page_count)
+            pages = self._starts[-1] if self._parts else int(self._document.page_count)
         if pages == 0:
             raise DecodeError(f"has no readable page: it is damaged or cut short; {_REPAIR}")
         if pages > self._limits.max_pages:
@@ -160,11 +242,25 @@ class PdfSource:
 
     def _page(self, index: int) -> pymupdf.Page:
         with damage(_damaged(index)):
-            page: pymupdf.Page = self._document.load_page(index)
+            if self._parts:
+                page: pymupdf.Page = self._turned_to(self._part_of(index)).load_page(
+                    index - self._starts[self._part_of(index)]
+                )
+            else:
+                page = self._document.load_page(index)
             has_area = not (page.rect.is_empty or page.rect.is_infinite)
         if not has_area:
             raise DecodeError(f"page {index + 1} has no area: its size in the file is wrong; {_REPAIR}")
         return page
+
+    def _part_of(self, index: int) -> int:
+        return bisect_right(self._starts, index) - 1
+
+    def _turned_to(self, part: int) -> pymupdf.Document:
+        if part != self._part:
+            self._document.close()
+            self._document, self._part = self._parts[part].open(), part
+        return self._document
 
     def _read(self, page: pymupdf.Page) -> tuple[PageRead, Meta]:
         options = self._opening.options
@@ -173,15 +269,18 @@ class PdfSource:
             return self._opening.read(_draw(page, options.ocr_dpi, None, min(OCR_PIXELS, self._limits.max_pixels)))
 
         read = read_page(page, min_chars=options.ocr_min_chars, ocr=ocr if options.ocr else None)
+        meta: Meta = {OCR_CONFIDENCE: round(read.confidence, 2)} if read.ocr else {}
         if len(read.text) <= self._limits.max_text_chars_per_page:
-            return read, {}
-        return replace(read, text=read.text[: self._limits.max_text_chars_per_page]), {"text_cut": True}
+            return read, meta
+        return replace(read, text=read.text[: self._limits.max_text_chars_per_page]), {**meta, "text_cut": True}
 
     def _title(self) -> str:
         stated = self._metadata("title")
         if is_title(stated):
             return stated
-        return (None if self._opening.cautious else self._headline()) or title_from_name(self._opening.name)
+        # A workbook's largest line is the name of its first sheet.
+        no_line = self._opening.cautious or self._format is Format.XLSX
+        return (None if no_line else self._headline()) or title_from_name(self._opening.name)
 
     def _metadata(self, field: str) -> str:
         value = (self._document.metadata or {}).get(field)
@@ -206,6 +305,11 @@ class PdfSource:
         return headline(upright)
 
     def _outline(self) -> tuple[OutlineEntry, ...]:
+        if len(self._parts) > 1:
+            return tuple(
+                OutlineEntry(1, " ".join(clean(part.name).split())[:LONGEST_TITLE], start + 1)
+                for part, start in zip(self._parts, self._starts, strict=False)
+            )
         try:
             entries = self._document.get_toc(simple=True)
         except (RuntimeError, ValueError, IndexError, TypeError):
@@ -216,6 +320,11 @@ class PdfSource:
             for level, title, page in entries[:LONGEST_OUTLINE]
             if 1 <= page <= self._pages
         )
+
+
+def _file_name(name: str, number: int) -> str:
+    """The name of an attachment without folders."""
+    return " ".join(clean(name).replace("\\", "/").rpartition("/")[2].split()) or f"attachment {number + 1}"
 
 
 def sections(outline: Sequence[OutlineEntry], pages: int) -> dict[int, str]:

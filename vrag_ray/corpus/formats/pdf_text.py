@@ -13,7 +13,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -80,7 +80,7 @@ Grey = NDArray[np.uint8]
 class PageRead:
     """``text`` holds ``words`` line by line, halves of divided words joined; ``lines`` says where each line stands.
 
-    ``ocr`` says that OCR read some of the words.
+    ``ocr`` says that OCR read some of the words, with ``confidence`` from 0 to 1.
     """
 
     text: str
@@ -88,6 +88,7 @@ class PageRead:
     lines: tuple[TextLine, ...]
     ocr: bool = False
     notices: tuple[str, ...] = ()
+    confidence: float = 1.0
 
 
 @dataclass(slots=True)
@@ -133,7 +134,7 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Callable[[], OcrText] 
         notices.extend(seen.notices)
         added = _beside(seen.words, [word for line in kept for word in line.words])
         words = [*(word for line in kept for word in line.words), *added]
-        return composed(words, aspect, ocr=bool(added), notices=notices)
+        return replace(composed(words, aspect, ocr=bool(added), notices=notices), confidence=seen.confidence)
     return composed([word for line in lines for word in line.words], aspect, notices=notices)
 
 

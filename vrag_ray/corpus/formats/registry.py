@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vrag_ray.corpus.formats.source import OpenDocument, Opening, OpenVideo
+from vrag_ray.corpus.model import DecodeError
+from vrag_ray.corpus.sniff import Format, sniff
 from vrag_ray.types import DocumentKind
 
 
@@ -32,9 +34,27 @@ def _open_image(opening: Opening) -> OpenDocument:
 
 
 def _open_text(opening: Opening) -> OpenDocument:
-    from vrag_ray.corpus.formats.text import TextSource
+    match opening.format or _text_format(opening):
+        case Format.TABLE:
+            from vrag_ray.corpus.formats.table import TableSource
 
-    return TextSource(opening)
+            return TableSource(opening)
+        case Format.MAIL | Format.MSG as format_:
+            from vrag_ray.corpus.formats.mail import MailSource
+
+            return MailSource(opening, format_)
+        case _:
+            from vrag_ray.corpus.formats.text import TextSource
+
+            return TextSource(opening)
+
+
+def _text_format(opening: Opening) -> Format:
+    try:
+        return sniff(opening.path, opening.name).format
+    except DecodeError:
+        # A text that was taken in under another name than it has now.
+        return Format.TEXT
 
 
 _OPENERS: dict[DocumentKind, Callable[[Opening], OpenDocument]] = {

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Frame, Probe
+from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, Locator, PageText
 
 if TYPE_CHECKING:
@@ -53,6 +54,8 @@ class Opening:
     read: ReadPicture
     cautious: bool = False
     """Leave content alone: set after a child was killed by looking for a title."""
+    format: Format | None = None
+    """What a text is written as, where that is known; its name decides otherwise."""
 
 
 class OpenDocument(Protocol):
@@ -69,6 +72,21 @@ class OpenDocument(Protocol):
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes: ...
 
     def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file inside a document; empty where it is there but cannot be taken out."""
+
+    name: str
+    data: bytes
+
+
+@runtime_checkable
+class OpenContainer(Protocol):
+    """An open document that may hold files. Every call gives them in the same order."""
+
+    def attachments(self) -> Iterator[Attachment]: ...
 
 
 class OpenVideo(OpenDocument, Protocol):

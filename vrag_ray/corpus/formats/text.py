@@ -1,4 +1,4 @@
-"""Plain text, Markdown and JSON in pieces of about 900 words; JSON Lines with a piece a row."""
+"""Plain text, Markdown, JSON and the like in pieces of about 900 words; JSON Lines with a piece a row."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 from itertools import islice
 from pathlib import PurePath
 
+from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.source import Opening
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.windows import WORD
@@ -22,7 +23,6 @@ Span = tuple[int, int]
 
 _PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t\r]*\n|\Z)", re.DOTALL)
 _HEADING = re.compile(r"^#\s+(\S.*?)\s*#*\s*$", re.MULTILINE)
-_BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def split_pieces(text: str, words: int = PIECE_WORDS) -> list[Span]:
@@ -49,69 +49,13 @@ def split_pieces(text: str, words: int = PIECE_WORDS) -> list[Span]:
     return pieces or [(0, len(text))]
 
 
-def decode_text(data: bytes) -> str:
-    """The text of a UTF-8 file, with or without a byte order mark, or of a UTF-16 or UTF-32 file with one.
-
-    Raises:
-        DecodeError: another encoding, or binary data.
-    """
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8-sig")
-    try:
-        text = data.decode(encoding)
-    except UnicodeDecodeError as error:
-        name = encoding.removesuffix("-sig").upper()
-        raise DecodeError(f"is not {name} from byte {error.start} on: {_conversion(data, encoding)}") from error
-    if found := _BINARY.search(text):
-        if wide := _without_mark(data):
-            raise DecodeError(f"is {wide} without a byte order mark: convert it with `iconv -f {wide} -t UTF-8`")
+def check_size(opening: Opening) -> None:
+    """Raises DecodeError for a text that is too large to be read whole."""
+    if (size := opening.path.stat().st_size) > opening.limits.max_text_mb * 2**20:
         raise DecodeError(
-            f"holds binary data (character {ord(found[0])} at {found.start()}) and is no text: name it by what it is, "
-            "or leave it out"
+            f"is a text of {size >> 20} MB, more than the limit of {opening.limits.max_text_mb} MB: split it, for "
+            "example with `split -C 100M`, or raise corpus.limits.max_text_mb"
         )
-    return text
-
-
-_MARKS = (
-    (b"\xff\xfe\0\0", "utf-32"),
-    (b"\0\0\xfe\xff", "utf-32"),
-    (b"\xff\xfe", "utf-16"),
-    (b"\xfe\xff", "utf-16"),
-)
-_COMMON = {"SHIFT_JIS": "Japanese", "GB18030": "Chinese", "EUC-KR": "Korean", "CP1252": "Western European"}
-"""Encodings that texts are still written in: names that both Python and iconv know, and who writes them."""
-_LOOKED_AT = 100_000
-
-
-def _conversion(data: bytes, encoding: str) -> str:
-    """What to do with bytes that are not of the ``encoding``."""
-    if encoding != "utf-8-sig":
-        return "it is damaged or cut short; get the whole file again"
-    if wide := _without_mark(data):
-        return f"it seems to be {wide}; convert it with `iconv -f {wide} -t UTF-8`"
-    fitting = [f"{name} ({whose})" for name, whose in _COMMON.items() if _reads_as(data, name)]
-    if not fitting:
-        return "it is damaged, or no text; get the whole file again"
-    return (
-        f"convert it with `iconv -f ENCODING -t UTF-8`, where ENCODING is what it was written in; its bytes fit "
-        f"{', '.join(fitting)}"
-    )
-
-
-def _without_mark(data: bytes) -> str:
-    """Whether the zero bytes stand as in Latin text of two bytes a character; "" where they do not."""
-    head = data[:_LOOKED_AT] if len(data) > _LOOKED_AT else data
-    even, odd = head[::2].count(0), head[1::2].count(0)
-    if max(even, odd) < len(head) / 8 or min(even, odd) > max(even, odd) / 8:
-        return ""
-    wide = "UTF-16BE" if even > odd else "UTF-16LE"
-    return wide if _reads_as(head, wide) else ""
-
-
-def _reads_as(data: bytes, encoding: str) -> bool:
-    try:
-        return _BINARY.search(data.decode(encoding)) is None
-    except UnicodeDecodeError:
-        return False
 
 
 class TextSource:
@@ -121,19 +65,16 @@ class TextSource:
         self._opening = opening
         self._suffix = PurePath(opening.name).suffix.lower()
         self._is_rows = self._suffix == ".jsonl"
-        if (size := opening.path.stat().st_size) > opening.limits.max_text_mb * 2**20:
-            raise DecodeError(
-                f"is a text of {size >> 20} MB, more than the limit of {opening.limits.max_text_mb} MB: split it, for "
-                "example with `split -C 100M`, or raise corpus.limits.max_text_mb"
-            )
-        self._text = decode_text(opening.path.read_bytes())
+        check_size(opening)
+        decoded = decode_text(opening.path.read_bytes())
+        self._text, self._notice = decoded.text, decoded.notice
         self._lines: list[int] = []
         self._spans = self._rows() if self._is_rows else split_pieces(self._text)
 
     def probe(self) -> Probe:
-        heading = _HEADING.search(self._text) if self._suffix == ".md" else None
+        heading = _HEADING.search(self._text) if self._suffix in (".md", ".markdown") else None
         title = clean(heading[1])[:TITLE_CHARS] if heading else title_from_name(self._opening.name)
-        return Probe(DocumentKind.TEXT, len(self._spans), title)
+        return Probe(DocumentKind.TEXT, len(self._spans), title, notices=(self._notice,) if self._notice else ())
 
     def locator(self, unit: int) -> Locator:
         return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])

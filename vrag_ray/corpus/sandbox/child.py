@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, BinaryIO, assert_never
 from pydantic import BaseModel
 
 from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.formats.attachments import readable, with_attachments
 from vrag_ray.corpus.formats.registry import open_source, open_video
-from vrag_ray.corpus.formats.source import OpenDocument, Opening, is_memory_error
+from vrag_ray.corpus.formats.source import OpenContainer, OpenDocument, Opening, is_memory_error
 from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions
 from vrag_ray.corpus.sandbox.wire import (
+    AttachmentReply,
+    AttachmentsRequest,
     DecodeRequest,
     DoneReply,
     ErrorReply,
@@ -40,6 +43,7 @@ from vrag_ray.corpus.sandbox.wire import (
     read_request,
     read_start,
 )
+from vrag_ray.corpus.sniff import Format, sniff
 from vrag_ray.types import DocumentKind, VragError
 
 if TYPE_CHECKING:
@@ -60,7 +64,7 @@ class Child:
         self._limits = limits
         self._send = send
         self._ocr: OcrEngine | None = None
-        self._open: tuple[tuple[DocumentKind, Path, str, DecodeOptions], OpenDocument] | None = None
+        self._open: tuple[tuple[DocumentKind, Path, str, DecodeOptions, Format | None], OpenDocument] | None = None
 
     def answer(self, request: Request) -> None:
         """Send every reply to ``request``, the last one Done or Error."""
@@ -71,8 +75,10 @@ class Child:
             case DecodeRequest():
                 self._decode(request)
             case PageTextRequest():
-                text = self._source(request.kind, request.path, "", request.options).page_text(request.locator)
-                self._reply(PageTextReply(page_text=text))
+                # Of others the content says it, and a drawing of the page is to find the same document open.
+                format_ = _format(request.format) if request.kind is DocumentKind.TEXT else None
+                source = self._source(request.kind, request.path, "", request.options, format_)
+                self._reply(PageTextReply(page_text=source.page_text(request.locator)))
             case RenderRequest():
                 png = self._source(request.kind, request.path, "", request.options).render(
                     request.locator, dpi=request.dpi, box=request.box, max_pixels=request.max_pixels
@@ -80,18 +86,31 @@ class Child:
                 self._reply(PictureReply(), png)
             case FramesRequest():
                 self._frames(request)
+            case AttachmentsRequest():
+                self._attachments(request)
             case _:
                 assert_never(request)
         self._reply(DoneReply())
 
     def _probe(self, request: ProbeRequest) -> None:
-        from vrag_ray.corpus.sniff import sniff
-
-        kind = sniff(request.path, request.name).kind
+        found = sniff(request.path, request.name)
         # Opened apart from the kept document: a cautious opening must not serve other requests.
-        opening = Opening(request.path, request.name, request.options, self._limits, self._read, request.cautious)
-        with closing(open_source(kind, opening)) as source:
-            self._reply(ProbeReply(probe=source.probe()))
+        opening = Opening(
+            request.path, request.name, request.options, self._limits, self._read, request.cautious, found.format
+        )
+        with closing(open_source(found.kind, opening)) as source:
+            probe = source.probe()
+            if isinstance(source, OpenContainer) and not request.cautious:
+                probe = with_attachments(probe, source, self._limits)
+            self._reply(ProbeReply(probe=probe))
+
+    def _attachments(self, request: AttachmentsRequest) -> None:
+        found = sniff(request.path, request.name)
+        opening = Opening(request.path, request.name, request.options, self._limits, self._read, format=found.format)
+        with closing(open_source(found.kind, opening)) as source:
+            if isinstance(source, OpenContainer):
+                for attachment in readable(source, self._limits):
+                    self._reply(AttachmentReply(name=attachment.name), attachment.data)
 
     def _decode(self, request: DecodeRequest) -> None:
         item = request.item
@@ -114,14 +133,16 @@ class Child:
             for frame in source.frames(request.locator, request.max_pixels):
                 self._reply(PictureReply(t=frame.t), frame.png)
 
-    def _source(self, kind: DocumentKind, path: Path, name: str, options: DecodeOptions) -> OpenDocument:
-        key = (kind, path, name, options)
+    def _source(
+        self, kind: DocumentKind, path: Path, name: str, options: DecodeOptions, format_: Format | None = None
+    ) -> OpenDocument:
+        key = (kind, path, name, options, format_)
         if self._open is not None and self._open[0] == key:
             return self._open[1]
         if self._open is not None:
             self._open[1].close()
             self._open = None
-        source = open_source(kind, Opening(path, name, options, self._limits, self._read))
+        source = open_source(kind, Opening(path, name, options, self._limits, self._read, format=format_))
         self._open = (key, source)
         return source
 
@@ -142,6 +163,11 @@ class Child:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(usage.ru_utime + usage.ru_stime) + seconds, hard))
+
+
+def _format(name: str) -> Format | None:
+    """What a document's metadata calls its format; None for a text without, or for what a user wrote there."""
+    return Format(name) if name in frozenset(Format) else None
 
 
 def describe(error: Exception) -> tuple[str, str]:

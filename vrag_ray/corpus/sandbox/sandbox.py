@@ -29,6 +29,8 @@ from vrag_ray.corpus.model import (
 )
 from vrag_ray.corpus.sandbox.process import ChildProcess
 from vrag_ray.corpus.sandbox.wire import (
+    AttachmentReply,
+    AttachmentsRequest,
     ChildReply,
     DecodeRequest,
     DoneReply,
@@ -114,9 +116,28 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 yield replace(reply.unit, error=unit_error)
             self._expect_end(replies, name)
 
-    def page_text(self, path: Path, kind: DocumentKind, locator: Locator, options: DecodeOptions) -> PageText:
-        """Text and words of one page, picture, clip or piece. ``doc_id`` of the answer is the name of ``path``."""
-        request = PageTextRequest(path=path, kind=kind, locator=locator, options=options)
+    def attachments(self, path: Path, name: str, options: DecodeOptions | None = None) -> Iterator[tuple[str, bytes]]:
+        """Name and content of each file that is attached to a document and of a kind that is read.
+
+        ``Probe.meta`` counts them as ``attachments``, and its notices name those that are left out.
+        """
+        name = shown_name(name)
+        request = AttachmentsRequest(path=path, name=name, options=options or self._default_options)
+        with closing(self._exchange(path, name, request)) as replies:
+            for reply, body in replies:
+                if not isinstance(reply, AttachmentReply):
+                    self._discard()
+                    raise DecodeError(f"{name}: the decoder answered out of turn")
+                yield shown_name(reply.name), body
+
+    def page_text(
+        self, path: Path, kind: DocumentKind, locator: Locator, options: DecodeOptions, *, format_: str = ""
+    ) -> PageText:
+        """Text and words of one page, picture, clip or piece. ``doc_id`` of the answer is the name of ``path``.
+
+        ``format_`` is ``format`` in the document's metadata, which says how a text is written.
+        """
+        request = PageTextRequest(path=path, kind=kind, locator=locator, options=options, format=format_)
         return self._one(path, shown_name(path.name), request, PageTextReply)[0].page_text
 
     def render(

@@ -54,7 +54,10 @@ class DecodeRequest(_Message):
 
 
 class PageTextRequest(_Message):
+    """``format`` is what the document's metadata says of it: "" for one without."""
+
     op: Literal["page_text"] = "page_text"
+    format: str = ""
     path: AbsolutePath
     kind: DocumentKind
     locator: Locator
@@ -80,8 +83,16 @@ class FramesRequest(_Message):
     max_pixels: int
 
 
+class AttachmentsRequest(_Message):
+    op: Literal["attachments"] = "attachments"
+    path: AbsolutePath
+    name: str
+    options: DecodeOptions
+
+
 Request = Annotated[
-    ProbeRequest | DecodeRequest | PageTextRequest | RenderRequest | FramesRequest, Field(discriminator="op")
+    ProbeRequest | DecodeRequest | PageTextRequest | RenderRequest | FramesRequest | AttachmentsRequest,
+    Field(discriminator="op"),
 ]
 
 
@@ -116,6 +127,13 @@ class PictureReply(_Message):
     t: float | None = None
 
 
+class AttachmentReply(_Message):
+    """The attachment of the frame is the content of a file that is attached to the document."""
+
+    reply: Literal["attachment"] = "attachment"
+    name: str
+
+
 class DoneReply(_Message):
     reply: Literal["done"] = "done"
 
@@ -133,7 +151,7 @@ class ErrorReply(_Message):
 
 
 ChildReply = Annotated[
-    ProbeReply | UnitReply | OcrNotice | PageTextReply | PictureReply | DoneReply | ErrorReply,
+    ProbeReply | UnitReply | OcrNotice | PageTextReply | PictureReply | AttachmentReply | DoneReply | ErrorReply,
     Field(discriminator="reply"),
 ]
 

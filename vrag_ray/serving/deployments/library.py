@@ -95,7 +95,8 @@ class LibraryService(Library):
     async def original(self, doc_id: str) -> Original:
         document = await self.document(doc_id)
         name = public_uri(document.uri).rpartition("/")[2] or document.doc_id
-        return Original(document.doc_id, name, media_type(document.kind, name), document.size_bytes)
+        type_ = media_type(document.kind, name, str(document.meta.get("format", "")))
+        return Original(document.doc_id, name, type_, document.size_bytes)
 
     async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = "") -> IngestJob:
         name = self._name(collection)
@@ -148,8 +149,14 @@ def document_info(document: Document) -> DocumentInfo:
     )
 
 
-def media_type(kind: DocumentKind, name: str) -> str:
-    """A type that a browser cannot be led to run: told by what the bytes are, by the name only within that kind."""
+def media_type(kind: DocumentKind, name: str, format_: str = "") -> str:
+    """A type that a browser cannot be led to run: told by what the bytes are, by the name only within that kind.
+
+    ``format_`` is the document's ``format``: what is drawn as pages but is no PDF, an office file or a web page, is
+    nothing for a browser.
+    """
+    if (kind is DocumentKind.PDF and format_) or format_ == "Outlook message":
+        return "application/octet-stream"
     if kind in _SAFE_TYPES:
         return _SAFE_TYPES[kind]
     guessed = mimetypes.guess_type(name)[0] or ""

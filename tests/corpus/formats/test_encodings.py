@@ -1,0 +1,86 @@
+import gzip
+import random
+
+import pytest
+
+from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.model import DecodeError, clean
+
+GERMAN = "Die Straßenbrücke kostete 4,2 Millionen, Größe 42 m."
+FRENCH = "L'été, le bateau a quitté le port à midi."
+POLISH = "Żuraw portowy podnosi czterdzieści ton ładunku."
+CZECH = "Přístavní jeřáb zvedne čtyřicet tun nákladu."
+TURKISH = "Limanın vinci kırk ton kaldırır, şimdi ağır yük yok."
+RUSSIAN = "Портовый кран поднимает сорок тонн груза."
+GREEK = "Το λιμάνι έχει δύο γερανούς."
+HEBREW = "המנוף מרים ארבעים טון"
+CHINESE = "起重机可以吊起四十吨的货物。"
+TRADITIONAL = "港口的倉庫在哪裡"
+JAPANESE = "クレーンは四十トンを持ち上げる。"
+KOREAN = "항구의 창고는 어디에 있습니까"
+
+
+@pytest.mark.parametrize(
+    ("text", "encodings"),
+    [
+        (GERMAN, "cp1252 latin-1 cp850 mac_roman utf-16-le utf-16-be utf-32-le utf-32-be"),
+        (FRENCH, "cp1252"),
+        (POLISH, "cp1250 iso8859-2"),
+        (CZECH, "cp1250 iso8859-2"),
+        (TURKISH, "cp1254"),
+        (RUSSIAN, "cp1251 koi8-r cp866 iso8859-5 utf-16-le utf-16-be"),
+        (GREEK, "cp1253 iso8859-7"),
+        (HEBREW, "cp1255"),
+        (CHINESE, "gb18030 utf-16-le utf-16-be"),
+        (TRADITIONAL, "big5"),
+        (JAPANESE, "shift_jis euc-jp iso2022_jp utf-16-le utf-16-be"),
+        (KOREAN, "euc-kr utf-16-le utf-16-be"),
+        ("He said “hello” to me – it’s 20 °C and 5 € each", "cp1252"),
+        ("Plain text with a single café in it. " * 2000, "cp1252"),
+    ],
+)
+def test_a_sentence_in_another_encoding_is_read_right_and_said_to_be(text, encodings):
+    for encoding in encodings.split():
+        decoded = decode_text(text.encode(encoding))
+        assert decoded.text == text, encoding
+        assert "it is not UTF-8" in decoded.notice, encoding
+
+
+def test_the_notice_names_the_encoding():
+    assert decode_text(GERMAN.encode("cp1252")).notice == "read as CP1252: it is not UTF-8"
+
+
+@pytest.mark.parametrize("text", [GERMAN, RUSSIAN, JAPANESE, "plain", ""])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_unicode_that_says_what_it_is_has_no_notice(text, encoding):
+    decoded = decode_text(text.encode(encoding))
+    assert (decoded.text, decoded.notice) == (text, "")
+
+
+def test_a_few_damaged_bytes_do_not_make_utf8_another_encoding():
+    data = (RUSSIAN * 20).encode() + b"\xd0" + RUSSIAN.encode()
+    decoded = decode_text(data)
+    assert decoded.text.startswith(RUSSIAN)
+    assert decoded.notice == "1 of its characters are damaged: it is not UTF-8 throughout"
+
+
+def test_binary_data_is_refused_in_every_length():
+    source = random.Random(7)
+    blobs = [source.randbytes(size) for size in (40, 400, 4000)] + [gzip.compress(b"text " * 500, mtime=0)]
+    for blob in [*blobs, b"abc\x00\x01", b"\x7fELF" + bytes(60)]:
+        with pytest.raises(DecodeError, match=r"binary data|could not be detected"):
+            decode_text(blob)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one\ftwo\vthree\x02four", "one two three four"),
+        ("\x1b[31mred\x1b[0m, \x1b[1;32mgreen", "red, green"),
+        ("down\x1b[2Kup\x1b]0;title\x07.", "down up ."),
+        ("N\x08NA\x08AM\x08ME\x08E", "NAME"),
+        ("so\u00adft\tand\nnew", "soft\tand\nnew"),
+    ],
+)
+def test_control_characters_part_words_and_escapes_leave_no_letters(text, shown):
+    assert clean(text) == shown

@@ -1,0 +1,204 @@
+import io
+import re
+import zipfile
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.support.documents import decoded, image_bytes, open_png, picture_of
+from vrag_ray.corpus.formats.workbook import sheet_page, strings_of, styles_of
+from vrag_ray.corpus.model import DecodeError, WorkItem
+from vrag_ray.types import DocumentKind, Locator
+
+PDF = DocumentKind.PDF
+_RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
+_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>'
+_P = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
+_A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
+_R = f'xmlns:r="{_OFFICE}"'
+
+
+def archive(files: dict[str, str | bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as out:
+        for name, content in files.items():
+            out.writestr(name, content)
+    return buffer.getvalue()
+
+
+def relations(**targets: str) -> str:
+    kinds = {"r": "officeDocument", "s": "slide", "w": "worksheet", "n": "notesSlide"}
+    rows = (
+        f'<Relationship Id="{id_}" Type="{_OFFICE}/{kinds[id_[0]]}" Target="{target}"/>'
+        for id_, target in targets.items()
+    )
+    return f'<Relationships xmlns="{_RELATIONS}">{"".join(rows)}</Relationships>'
+
+
+def docx(*paragraphs: str, **media: bytes) -> bytes:
+    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    return archive(
+        {
+            "[Content_Types].xml": _TYPES,
+            "_rels/.rels": relations(r1="word/document.xml"),
+            "word/_rels/document.xml.rels": relations(),
+            "word/document.xml": f"<w:document {word}><w:body>{body}</w:body></w:document>",
+            **{f"word/media/{name}.png": data for name, data in media.items()},
+        }
+    )
+
+
+def pptx(*slides: str, notes: str = "") -> bytes:
+    def shapes(root: str, text: str) -> str:
+        shape = f"<p:sp><p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+        return f"<p:{root} {_P}{_A}{_R}><p:cSld><p:spTree>{shape}</p:spTree></p:cSld></p:{root}>"
+
+    numbers = range(1, len(slides) + 1)
+    listed = "".join(f'<p:sldId id="{255 + n}" r:id="s{n}"/>' for n in numbers)
+    files = {
+        "[Content_Types].xml": _TYPES,
+        "_rels/.rels": relations(r1="ppt/presentation.xml"),
+        "ppt/presentation.xml": f"<p:presentation {_P}{_R}><p:sldIdLst>{listed}</p:sldIdLst></p:presentation>",
+        "ppt/_rels/presentation.xml.rels": relations(**{f"s{n}": f"slides/slide{n}.xml" for n in numbers}),
+        **{f"ppt/slides/slide{n}.xml": shapes("sld", text) for n, text in zip(numbers, slides, strict=True)},
+    }
+    if notes:
+        files["ppt/slides/_rels/slide1.xml.rels"] = relations(n1="../notesSlides/notesSlide1.xml")
+        files["ppt/notesSlides/notesSlide1.xml"] = shapes("notes", notes)
+    return archive(files)
+
+
+def xlsx(**sheets: list[list[str]]) -> bytes:
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    files = {"[Content_Types].xml": _TYPES, "_rels/.rels": relations(r1="xl/workbook.xml")}
+    listed = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="w{n}"/>' for n, name in enumerate(sheets, 1))
+    files["xl/workbook.xml"] = f"<workbook {main} {_R}><sheets>{listed}</sheets></workbook>"
+    files["xl/sharedStrings.xml"] = f"<sst {main}/>"
+    files["xl/_rels/workbook.xml.rels"] = relations(
+        **{f"w{n + 1}": f"worksheets/sheet{n + 1}.xml" for n in range(len(sheets))}
+    )
+    for n, rows in enumerate(sheets.values(), 1):
+        cells = "".join(
+            f'<row r="{y}">'
+            + "".join(f'<c r="{"ABC"[x]}{y}" t="inlineStr"><is><t>{cell}</t></is></c>' for x, cell in enumerate(row))
+            + "</row>"
+            for y, row in enumerate(rows, 1)
+        )
+        files[f"xl/worksheets/sheet{n}.xml"] = f"<worksheet {main}><sheetData>{cells}</sheetData></worksheet>"
+    return archive(files)
+
+
+def units(sandbox, path, name, options, stop):
+    return decoded(sandbox, path, WorkItem("d", PDF, 0, stop, name), options)
+
+
+def test_a_text_document_has_pages_with_words_that_can_be_drawn_and_says_that_they_are_not_its_own(
+    sandbox, put, no_ocr
+):
+    path = put("report.docx", docx("The pier is nine metres wide.", "It was built in 1911."))
+    probe = sandbox.probe(path, "report.docx")
+    assert (probe.kind, probe.units, probe.title) == (PDF, 1, "report")
+    assert probe.meta == {"format": "DOCX", "reflowed": True}
+    assert probe.notices == ("reflowed: its pages are laid out anew, not as a program for DOCX shows them",)
+    (unit,) = units(sandbox, path, "report.docx", no_ocr, 1)
+    assert unit.text.split() == ["The", "pier", "is", "nine", "metres", "wide.", "It", "was", "built", "in", "1911."]
+    page = sandbox.page_text(path, PDF, Locator(page=1), no_ocr)
+    box = next(word.box for word in page.words if word.text == "1911.")
+    image = open_png(sandbox.render(path, PDF, Locator(page=1), dpi=100, box=box, max_pixels=10**7))
+    assert image.convert("L").getextrema()[0] < 100
+
+
+def test_each_slide_is_a_page_with_its_number_and_its_notes(sandbox, put, no_ocr):
+    path = put("talk.pptx", pptx("Cranes lift", "Barges float", "Locks open", notes="Say that Odin is old."))
+    probe = sandbox.probe(path, "talk.pptx")
+    assert probe.units == 3
+    assert [(entry.title, entry.page) for entry in probe.outline] == [("slide 1", 1), ("slide 2", 2), ("slide 3", 3)]
+    first, second, third = units(sandbox, path, "talk.pptx", no_ocr, 3)
+    assert first.text.split("\n") == ["Cranes lift", "", "Notes: Say that Odin is old."]
+    assert (second.text.strip(), second.meta["slide"]) == ("Barges float", "slide 2")
+    assert sandbox.page_text(path, PDF, third.locator, no_ocr).text.strip() == "Locks open"
+
+
+def test_each_sheet_begins_a_page_and_has_its_name(sandbox, put, no_ocr):
+    path = put("book.xlsx", xlsx(Cranes=[["crane", "tonnes"], ["Odin", "73"]], Barges=[["barge"], ["Alma"]]))
+    assert [(one.title, one.page) for one in sandbox.probe(path, "book.xlsx").outline] == [("Cranes", 1), ("Barges", 2)]
+    cranes, barges = units(sandbox, path, "book.xlsx", no_ocr, 2)
+    assert (cranes.meta["sheet"], cranes.text.split()) == ("Cranes", ["Cranes", "crane", "tonnes", "Odin", "73"])
+    assert (barges.meta["sheet"], barges.text.split()) == ("Barges", ["Barges", "barge", "Alma"])
+
+
+def test_cells_are_shown_as_an_office_program_shows_them():
+    styles = styles_of(
+        ElementTree.fromstring(
+            '<s xmlns="x"><numFmts><numFmt numFmtId="170" formatCode="0.0%"/><numFmt numFmtId="171" '
+            'formatCode="&quot;days&quot; 0"/></numFmts><cellXfs><xf numFmtId="0"/><xf numFmtId="14"/>'
+            '<xf numFmtId="170"/><xf numFmtId="22"/><xf numFmtId="171"/></cellXfs></s>'
+        ),
+        from_1904=False,
+    )
+    strings = strings_of(ElementTree.fromstring("<s><si><r><t>Od</t></r><r><t>in</t></r><rPh><t>no</t></rPh></si></s>"))
+    cells = (
+        '<c t="s"><v>0</v></c><c><v>0.30000000000000004</v></c><c s="1"><v>44927</v></c><c s="2"><v>0.125</v></c>'
+        '<c s="3"><v>44927.5</v></c><c t="b"><v>1</v></c><c r="J1" t="str"><v>a &lt; b</v></c><c s="4"><v>7</v></c>'
+    )
+    page, whole = sheet_page(f'<w xmlns="x"><row r="1">{cells}</row><row r="2"/></w>'.encode(), "S", strings, styles)
+    shown = ["Odin", "0.3", "2023-01-01", "12.5%", "2023-01-01 12:00:00", "TRUE", "a &lt; b", "7"]
+    assert whole
+    assert re.findall(r"<td>(.*?)</td>", page) == shown
+
+
+def test_pictures_of_an_office_file_are_attachments_because_its_pages_do_not_show_them(sandbox, put):
+    picture = image_bytes(picture_of(["Odin"]), "PNG")
+    path = put("a.docx", docx("words", image1=picture))
+    assert sandbox.probe(path, "a.docx").meta["attachments"] == 1
+    assert list(sandbox.attachments(path, "a.docx")) == [("image1.png", picture)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+def test_a_web_page_is_read_in_its_encoding_whatever_it_says(sandbox, put, no_ocr, encoding):
+    html = '<html><head><meta charset="ascii"><title>Brücke</title></head><body><p>Größe: <b>9</b> m</p></body></html>'
+    path = put("a.html", html.encode(encoding))
+    probe = sandbox.probe(path, "a.html")
+    assert (probe.title, probe.meta["format"]) == ("Brücke", "web page")
+    (unit,) = units(sandbox, path, "a.html", no_ocr, 1)
+    assert unit.text.strip() == "Größe: 9 m"
+
+
+def test_the_encoding_that_a_page_states_is_believed_where_the_bytes_fit_it(sandbox, put, no_ocr):
+    html = '<html><head><meta charset="koi8-r"></head><body><p>№ 7 склад</p></body></html>'
+    path = put("a.html", html.replace("№", "N").encode("koi8-r"))
+    assert sandbox.probe(path, "a.html").notices[0].startswith("reflowed")
+    assert units(sandbox, path, "a.html", no_ocr, 1)[0].text.strip() == "N 7 склад"
+    book = "<FictionBook><body><section><p>Кран</p></section></body></FictionBook>"
+    path = put("b.fb2", f'<?xml version="1.0" encoding="windows-1251"?>{book}'.encode("cp1251"))
+    assert "Кран" in units(sandbox, path, "b.fb2", no_ocr, 1)[0].text
+
+
+def test_a_fragment_of_a_web_page_and_a_drawing_are_known_by_name_and_content(sandbox, put, no_ocr):
+    fragment = put("c.html", b"<p>The pier is <b>9</b> m wide</p>")
+    assert units(sandbox, fragment, "c.html", no_ocr, 1)[0].text.strip() == "The pier is 9 m wide"
+    svg = put(
+        "d.svg", b'<svg xmlns="http://www.w3.org/2000/svg" width="200" height="100"><text y="50">Odin</text></svg>'
+    )
+    assert sandbox.probe(svg, "d.svg").meta == {"format": "SVG"}
+    assert units(sandbox, svg, "d.svg", no_ocr, 1)[0].text.strip() == "Odin"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "remedy"),
+    [
+        ("a.rtf", rb"{\rtf1 words}", "save it as DOCX or PDF"),
+        ("a.odt", archive({"mimetype": "application/vnd.oasis.opendocument.text"}), "save it as DOCX or PDF"),
+        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument".encode("utf-16-le"), "save it as DOCX or PDF"),
+        ("a.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"), "remove it"),
+        ("a.zip", archive({"x.txt": "x"}), "unpack it"),
+        ("a.docx", b"PK\x03\x04 cut short", "get the whole file again"),
+        ("a.pptx", docx("words"), "is a DOCX although it is named .pptx: rename it"),
+        ("a.docx", archive({"word/document.xml": "<broken"}), "export it as PDF"),
+    ],
+)
+def test_what_cannot_be_laid_out_is_refused_with_a_remedy(sandbox, put, name, data, remedy):
+    with pytest.raises(DecodeError, match=remedy):
+        sandbox.probe(put(name, data), name)

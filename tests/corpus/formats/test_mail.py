@@ -1,0 +1,81 @@
+from email.message import EmailMessage
+
+import pymupdf
+import pytest
+
+from tests.support.documents import decoded
+from vrag_ray.corpus.formats.mail import read_eml, text_of_html
+from vrag_ray.corpus.model import WorkItem
+from vrag_ray.types import DocumentKind
+
+
+def message(body: str = "The barge is late.", *, html: str = "", charset: str = "utf-8") -> EmailMessage:
+    mail = EmailMessage()
+    mail["Subject"], mail["From"], mail["To"] = "Größe der Schleuse", "Ida <ida@example.org>", "kai@example.org"
+    mail["Date"] = "Fri, 16 Dec 2022 17:04:16 +0000"
+    if body:
+        mail.set_content(body, charset=charset)
+    if html:
+        mail.add_alternative(html, subtype="html") if body else mail.set_content(html, subtype="html")
+    return mail
+
+
+def test_a_message_is_a_text_with_its_head_and_is_titled_by_its_subject(sandbox, put, options):
+    path = put("a.eml", message().as_bytes())
+    probe = sandbox.probe(path, "a.eml")
+    assert (probe.kind, probe.title, probe.meta["format"]) == (DocumentKind.TEXT, "Größe der Schleuse", "e-mail")
+    assert (probe.meta["sender"], probe.meta["recipients"]) == ("Ida <ida@example.org>", "kai@example.org")
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.eml"), options)
+    assert unit.text.startswith(
+        "Subject: Größe der Schleuse\nFrom: Ida <ida@example.org>\nTo: kai@example.org\nDate: Fri"
+    )
+    assert unit.text.endswith("The barge is late.")
+    page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="e-mail")
+    assert page.text == unit.text
+
+
+def test_the_html_body_serves_where_there_is_no_other():
+    html = "<style>p {}</style><p>The quay is <b>9</b>&nbsp;m wide</p><table><tr><td>a</td><td>b</td></tr></table>"
+    assert read_eml(message("", html=html).as_bytes()).body == "The quay is 9 m wide\na b"
+    both = read_eml(message("plain words", html=html).as_bytes())
+    assert (both.body, both.attachments) == ("plain words", ())
+
+
+def test_a_body_whose_charset_is_wrong_is_detected():
+    data = b"Subject: x\nFrom: a@b\nContent-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n"
+    assert read_eml(data + "Die Größe der Brücke".encode("cp1252")).body == "Die Größe der Brücke"
+
+
+def test_what_a_reader_does_not_see_of_a_page_is_left_out():
+    assert text_of_html("<head><title>t</title></head><script>x()</script><h1>A</h1>b<br>c &amp; d") == "A\nb\nc & d"
+
+
+def test_attachments_are_given_with_their_names_and_others_are_named_in_a_notice(sandbox, put):
+    mail, inner = message(), message("The inner words.")
+    mail.add_attachment(b"Tariff: 6 percent.", maintype="text", subtype="plain", filename="../tariff.txt")
+    mail.add_attachment(b"MZ\0\0\1\2", maintype="application", subtype="octet-stream", filename="setup.exe")
+    mail.add_attachment(inner)
+    path = put("a.eml", mail.as_bytes())
+    probe = sandbox.probe(path, "a.eml")
+    assert probe.meta["attachments"] == 2
+    assert probe.notices == ("attachments left out: setup.exe (is of no supported kind)",)
+    attached = dict(sandbox.attachments(path, "a.eml"))
+    assert list(attached) == ["tariff.txt", "Größe der Schleuse.eml"]
+    assert attached["tariff.txt"] == b"Tariff: 6 percent."
+    assert read_eml(attached["Größe der Schleuse.eml"]).body == "The inner words."
+
+
+@pytest.fixture
+def portfolio(put):
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((72, 100), "Cover of the portfolio")
+    page.add_file_annot((50, 50), b"Words in a note.", "note.txt")
+    document.embfile_add("inner.txt", b"Herring: 6 percent.", filename="inner.txt")
+    return put("portfolio.pdf", document.tobytes())
+
+
+def test_files_in_a_pdf_and_in_notes_on_its_pages_are_attachments(sandbox, portfolio):
+    assert sandbox.probe(portfolio, "portfolio.pdf").meta["attachments"] == 2
+    attached = list(sandbox.attachments(portfolio, "portfolio.pdf"))
+    assert attached == [("inner.txt", b"Herring: 6 percent."), ("note.txt", b"Words in a note.")]

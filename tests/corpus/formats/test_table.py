@@ -1,0 +1,68 @@
+import pytest
+
+from tests.support.documents import decoded
+from vrag_ray.corpus.formats.table import dialect_of, labelled, rows_of
+from vrag_ray.corpus.model import DecodeError, WorkItem
+from vrag_ray.types import DocumentKind
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_rows_repeat_the_names_of_their_columns_whatever_parts_the_cells(delimiter):
+    text = "\n".join(delimiter.join(row) for row in (["crane", "tonnes"], ["Odin", "73"], ["Thor", "88"]))
+    dialect = dialect_of(text)
+    assert dialect is not None
+    assert (dialect.delimiter, dialect.header) == (delimiter, ("crane", "tonnes"))
+    rows = list(rows_of(text, dialect.delimiter))[dialect.body :]
+    assert [labelled(row.cells, dialect.header) for row in rows] == [
+        "crane: Odin, tonnes: 73",
+        "crane: Thor, tonnes: 88",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "header"),
+    [
+        ("region,2021,2022\nNorth,3,4\n", ("region", "2021", "2022")),
+        ("Yearbook,,\ncrane,tonnes,port\nOdin,73,Kiel\nThor,88,Kiel\n", ("crane", "tonnes", "port")),
+        ("1,2\n3,4\n", ()),
+        ("Ann,Kiel\nBob,Kiel\n", ()),
+    ],
+)
+def test_the_header_is_the_row_that_names_columns(text, header):
+    dialect = dialect_of(text)
+    assert dialect is not None
+    assert dialect.header == header
+
+
+def test_prose_is_no_table():
+    assert dialect_of("Text, with commas,\nof any number.\nHere, and, here.\nNone at all.\n") is None
+
+
+def test_pieces_end_at_rows_and_are_read_again_as_they_were_indexed(sandbox, put, options):
+    rows = "".join(f'"crane {number}",{number},"a remark\non two lines"\n' for number in range(200))
+    path = put("cranes.csv", ("Yearbook,,\nname,tonnes,remark\n" + rows).encode())
+    probe = sandbox.probe(path, "cranes.csv")
+    assert (probe.kind, probe.meta["format"], probe.notices) == (DocumentKind.TEXT, "table", ())
+    assert probe.units > 5
+    units = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, probe.units, "cranes.csv"), options)
+    lines = [line for unit in units for line in unit.text.splitlines()]
+    assert lines[:2] == ["Yearbook", "name tonnes remark"]
+    assert lines[2:] == [f"name: crane {n}, tonnes: {n}, remark: a remark on two lines" for n in range(200)]
+    for unit in (units[0], units[3]):
+        page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="table")
+        assert page.text == unit.text
+
+
+def test_a_table_without_columns_is_read_as_text_and_says_so(sandbox, put, options):
+    path = put("notes.csv", b"only\nlines\n")
+    probe = sandbox.probe(path, "notes.csv")
+    assert probe.notices == ("read as plain text: no table is seen in it",)
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "notes.csv"), options)
+    assert unit.text == "only\nlines"
+
+
+def test_a_table_has_no_picture(sandbox, put, options):
+    path = put("a.csv", b"a,b\n1,2\n")
+    locator = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.csv"), options)[0].locator
+    with pytest.raises(DecodeError, match="has no picture"):
+        sandbox.render(path, DocumentKind.TEXT, locator, dpi=72, box=None, max_pixels=100)

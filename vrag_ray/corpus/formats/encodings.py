@@ -1,0 +1,320 @@
+"""Which encoding a text file is in: UTF-8 and marked Unicode are read as they say, any other is detected.
+
+A detector is only as good as its idea of what a text looks like. Here that is the alphabet of a language: decoded by
+the right encoding, the letters beyond ASCII are all of one language, small where they stand inside a word, and Chinese,
+Japanese and Korean characters are common ones. That holds from a handful of letters on, where statistics of byte pairs
+(charset-normalizer) guess: that library is called for what no alphabet here explains.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from vrag_ray.corpus.model import DecodeError
+
+LOOKED_AT = 50_000
+"""Bytes of a file that decide its encoding."""
+SCORED = 2_000
+"""Characters beyond ASCII that are scored: more would not change the result."""
+MOST_STRAY = 0.02
+"""Share of the characters beyond ASCII that may be damaged in a text that is UTF-8 otherwise."""
+MOST_CONTROL = 0.01
+"""Share of control characters above which a file is no text."""
+PLAUSIBLE = 0.6
+"""Mean score of the characters beyond ASCII below which an encoding is not believed."""
+
+SHORTEST_UNMARKED = 16
+"""Bytes of Chinese or Japanese in UTF-16 that are told from other encodings without a mark and without a line end."""
+
+_CONTROL = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
+_MARKS = (
+    (b"\xff\xfe\0\0", "utf-32"),
+    (b"\0\0\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+_JAPANESE_ESCAPE = re.compile(rb"\x1b\$[@B]")
+_WESTERN = (
+    "äöüß", "àâæçèéêëîïôœùûüÿ", "áéíñóúü¿¡", "áâãàçéêíóôõú", "àèéìíòóùú", "åäöæøé", "éëïèöüó", "áéíúýþæöð",
+    "àçèéíïòóúü",
+)  # fmt: skip
+_CENTRAL = ("ąćęłńóśźż", "áčďéěíĺľňóôŕřšťúůýžä", "áéíóöőúüű", "ăâîșțşţ", "čćđšž", "äöüß")
+_CYRILLIC = ("абвгдежзийклмнопрстуфхцчшщъыьэюяё", "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя", "абвгдђежзијклљмнњопрстћуфхцчџш")
+_FREQUENT = frozenset("оеаинтсрвлкмαοιετνσςηρπκיוהלארתבמשנاليمنورتبعد")
+"""The commonest letters of the alphabets that are not Latin."""
+_GREEK = ("αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ",)
+_HEBREW = ("אבגדהוזחטיךכלםמןנסעףפץצקרשת",)
+_ARABIC = ("ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژگ،؛؟",)
+_MARKS_OF_TYPE = frozenset("“”‘’„‚–—…«»‹›•·§°€£©®™№ ½¼¾")
+_INSIDE_WORDS = frozenset("’–—·")
+_SUPERSCRIPTS = frozenset("²³¹ªº´`µ×")
+_FREQUENT_HANGUL = frozenset("이다는에을의가고하지은로를도어서한사니기자습까있그해대인일나")
+_FREQUENT_HANZI = frozenset(
+    "的一是不了在有人我他这個个们中来來上大为為和国國地到以说說时時要就出会會可也你对對生能而子那得于著着下自之年发發后後里裡"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedText:
+    """The text of a file, and what was guessed to read it ("" where nothing was)."""
+
+    text: str
+    notice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An encoding, how the characters it gives are scored (0 to 1 a text), and how much less likely it is at best."""
+
+    name: str
+    score: Callable[[str], float]
+    prior: float = 1.0
+
+
+def decode_text(data: bytes) -> DecodedText:
+    """The text of a file in UTF-8, or in an encoding that is detected, with a notice.
+
+    Raises:
+        DecodeError: binary data, damaged text, or an encoding that cannot be detected.
+    """
+    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), "")
+    if encoding:
+        try:
+            return _as_text(data.decode(encoding))
+        except UnicodeDecodeError as error:
+            raise DecodeError(
+                f"is not {encoding.upper()} from byte {error.start} on: it is damaged or cut short; get the whole "
+                "file again"
+            ) from error
+    head = data[:LOOKED_AT]
+    if wide := _unmarked_unicode(head):
+        return _read_as(data, wide)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        return _nearly_utf8(data) or _detected(data, head, error.start)
+    if _JAPANESE_ESCAPE.search(data) and _fits(head, "iso2022_jp"):
+        return _read_as(data, "iso2022_jp")
+    return _as_text(text)
+
+
+def _as_text(text: str, notice: str = "") -> DecodedText:
+    """``text``, unless it holds more control characters than any text does."""
+    first = _CONTROL.search(text)
+    if first is not None and len(_CONTROL.findall(text)) > MOST_CONTROL * len(text):
+        raise DecodeError(
+            f"holds binary data (character {ord(first[0])} at {first.start()}) and is no text: name it by what it is, "
+            "or leave it out"
+        )
+    return DecodedText(text, notice)
+
+
+def _read_as(data: bytes, encoding: str) -> DecodedText:
+    text = data.decode(encoding, "replace")
+    notice = f"read as {shown(encoding)}: it is not UTF-8"
+    if lost := text.count("\ufffd"):
+        notice += f", and {lost} of its characters are damaged"
+    return _as_text(text, notice)
+
+
+def shown(encoding: str) -> str:
+    """The name of an encoding as people and ``iconv`` write it."""
+    return encoding.upper().replace("_", "-")
+
+
+def _nearly_utf8(data: bytes) -> DecodedText | None:
+    """UTF-8 with a few damaged characters; None where the bytes are of another encoding."""
+    text = data.decode("utf-8-sig", "replace")
+    stray = text.count("\ufffd")
+    if stray > MOST_STRAY * sum(not char.isascii() for char in text[: LOOKED_AT * 10]):
+        return None
+    return _as_text(text, f"{stray} of its characters are damaged: it is not UTF-8 throughout")
+
+
+def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
+    scored = []
+    for candidate in _CANDIDATES:
+        # A head may end inside a character.
+        text = head.decode(candidate.name, "ignore" if len(head) == LOOKED_AT else "replace")
+        if "\ufffd" in text or (_CONTROL.search(text) and len(_CONTROL.findall(text)) > MOST_CONTROL * len(text)):
+            continue
+        scored.append((candidate.score(text) * candidate.prior, candidate.name))
+    best, name = max(scored, key=lambda pair: pair[0], default=(0.0, ""))
+    if best < PLAUSIBLE:
+        # Binary data has control characters in every encoding.
+        _as_text(head.decode("latin-1"))
+        name = _guessed(head)
+    if not name:
+        raise DecodeError(
+            f"is not UTF-8 from byte {start} on, and its encoding could not be detected: it is damaged, or convert it "
+            "with `iconv -f ENCODING -t UTF-8`, where ENCODING is what it was written in"
+        )
+    return _read_as(data, name)
+
+
+def _guessed(head: bytes) -> str:
+    """What charset-normalizer takes it for, "" where it has no idea."""
+    from charset_normalizer import from_bytes
+
+    match = from_bytes(head).best()
+    return "" if match is None or match.encoding in ("ascii", "utf_8") else match.encoding
+
+
+def _unmarked_unicode(head: bytes) -> str:
+    """UTF-16 or UTF-32 without a byte order mark; "" where the bytes are neither."""
+    for name, width in (("utf-32-le", 4), ("utf-32-be", 4), ("utf-16-le", 2), ("utf-16-be", 2)):
+        if len(head) < 2 * width or (len(head) < LOOKED_AT and len(head) % width):
+            continue
+        even, odd = head[: len(head) - len(head) % width : 2].count(0), head[1::2].count(0)
+        if width == 2 and not (even or odd) and len(head) >= SHORTEST_UNMARKED and not _is_utf8(head):
+            # Without a single zero byte there is no blank, line or digit: only scripts that need none.
+            if _common_share(_cut(head, name)) > 0.95 > _best_multibyte(head):
+                return name
+            continue
+        if even or odd:
+            text = _cut(head, name)
+            if text and "\ufffd" not in text and not _CONTROL.search(text) and _common_share(text) > 0.9:
+                return name
+    return ""
+
+
+def _cut(head: bytes, encoding: str) -> str:
+    width = 4 if "32" in encoding else 2
+    return head[: len(head) - len(head) % width].decode(encoding, "replace")
+
+
+def _is_utf8(head: bytes) -> bool:
+    try:
+        head.decode()
+    except UnicodeDecodeError as error:
+        return len(head) == LOOKED_AT and error.start > len(head) - 4
+    return True
+
+
+def _fits(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _best_multibyte(head: bytes) -> float:
+    texts = ((candidate, head.decode(candidate.name, "replace")) for candidate in _CANDIDATES[:5])
+    return max((candidate.score(text) for candidate, text in texts if "\ufffd" not in text), default=0.0)
+
+
+@lru_cache(maxsize=4096)
+def _is_common(char: str) -> bool:
+    """Whether a character is one that texts of today are written in; two thirds of all Chinese ones are not."""
+    code = ord(char)
+    if code < 0x250 or 0x370 <= code < 0x700 or 0x2010 <= code < 0x2040 or 0x3000 <= code < 0x3100:
+        return code < 0x7F or code >= 0xA0
+    return any(_fits_char(char, encoding) for encoding in ("gb2312", "shift_jis", "big5", "euc-kr"))
+
+
+def _fits_char(char: str, encoding: str) -> bool:
+    try:
+        char.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _common_share(text: str) -> float:
+    return sum(map(_is_common, text)) / max(1, len(text))
+
+
+def _by_alphabets(alphabets: tuple[str, ...], *, is_latin: bool) -> Callable[[str], float]:
+    """Scores a text by the language among ``alphabets`` that explains its letters best."""
+    sets = [frozenset(alphabet) for alphabet in alphabets]
+
+    def score(text: str) -> float:
+        places = [index for index, char in enumerate(text) if not char.isascii()][:SCORED]
+        return max(
+            sum(_letter(text, index, letters, is_latin=is_latin) for index in places) / max(1, len(places))
+            for letters in sets
+        )
+
+    return score
+
+
+def _letter(  # noqa: PLR0911
+    text: str, index: int, letters: frozenset[str], *, is_latin: bool
+) -> float:
+    """The score of one character beyond ASCII by its neighbours, from -1 to 1."""
+    char, before = text[index], text[index - 1] if index else " "
+    after = text[index + 1] if index + 1 < len(text) else " "
+    if char in _MARKS_OF_TYPE:
+        return 0.0 if before.isalpha() and after.isalpha() and char not in _INSIDE_WORDS else 0.95
+    if char in _SUPERSCRIPTS:
+        return 0.0 if after.isalpha() else 0.5
+    if char.lower() not in letters:
+        return 0.0
+    if char != char.lower() and before.islower():
+        return -0.5
+    if not is_latin and ((before.isascii() and before.isalpha()) or (after.isascii() and after.isalpha())):
+        return -1.0
+    if is_latin:
+        return 1.0 if before.isascii() or after.isascii() else 0.3
+    if not (before.isalpha() or after.isalpha()):
+        return 0.5
+    if char != char.lower() and before.isupper():
+        return 0.8
+    return 1.0 if char.lower() in _FREQUENT else 0.6
+
+
+def _by_levels(encoding: str, first: int, last: int, *, kana: bool, frequent: frozenset[str]) -> Callable[[str], float]:
+    """Scores a text by the share of characters whose first byte is one of the common characters' rows."""
+
+    def score(text: str) -> float:
+        chars = [char for char in text if not char.isascii()][:SCORED]
+        good = often = has_kana = 0
+        for char in chars:
+            is_kana = 0x3041 <= ord(char) <= 0x30FE
+            has_kana += is_kana
+            if is_kana:
+                good += kana
+            elif 0x3000 <= ord(char) < 0x3020 or 0xFF01 <= ord(char) <= 0xFF5E or char in _MARKS_OF_TYPE:
+                good += 1
+            else:
+                good += _fits_char(char, encoding) and first <= char.encode(encoding)[0] <= last
+            often += char in frequent
+        if kana and not has_kana:
+            return 0.0 if encoding == "euc-jp" else 0.9 * good / max(1, len(chars))
+        if len(chars) < 2:
+            return 0.0
+        return (good + min(often, 0.3 * len(chars))) / (1.3 * len(chars)) if frequent else good / len(chars)
+
+    return score
+
+
+_LATIN = _by_alphabets(_WESTERN, is_latin=True)
+_CYR = _by_alphabets(_CYRILLIC, is_latin=False)
+_CANDIDATES = (
+    _Candidate("shift_jis", _by_levels("shift_jis", 0x88, 0x98, kana=True, frequent=frozenset())),
+    _Candidate("euc-jp", _by_levels("euc-jp", 0xB0, 0xCF, kana=True, frequent=frozenset())),
+    _Candidate("euc-kr", _by_levels("euc-kr", 0xB0, 0xC8, kana=False, frequent=_FREQUENT_HANGUL)),
+    _Candidate("gb18030", _by_levels("gb2312", 0xB0, 0xD7, kana=False, frequent=_FREQUENT_HANZI)),
+    _Candidate("big5", _by_levels("big5", 0xA4, 0xC6, kana=False, frequent=_FREQUENT_HANZI)),
+    _Candidate("cp1252", _LATIN),
+    _Candidate("cp1250", _by_alphabets(_CENTRAL, is_latin=True), 0.98),
+    _Candidate("iso8859-2", _by_alphabets(_CENTRAL, is_latin=True), 0.97),
+    _Candidate("cp1254", _by_alphabets(("çğıöşüâîİ",), is_latin=True), 0.97),
+    _Candidate("cp1257", _by_alphabets(("ąčęėįšųūž", "āčēģīķļņšūž", "äöõüšž"), is_latin=True), 0.96),
+    _Candidate("cp1251", _CYR),
+    _Candidate("koi8-r", _CYR, 0.99),
+    _Candidate("koi8-u", _CYR, 0.98),
+    _Candidate("cp866", _CYR, 0.97),
+    _Candidate("iso8859-5", _CYR, 0.96),
+    _Candidate("cp1253", _by_alphabets(_GREEK, is_latin=False), 0.98),
+    _Candidate("iso8859-7", _by_alphabets(_GREEK, is_latin=False), 0.97),
+    _Candidate("cp1255", _by_alphabets(_HEBREW, is_latin=False), 0.97),
+    _Candidate("cp1256", _by_alphabets(_ARABIC, is_latin=False), 0.97),
+    _Candidate("cp850", _LATIN, 0.85),
+    _Candidate("mac_roman", _LATIN, 0.84),
+)
+"""Those for several bytes a character first."""

@@ -1,0 +1,249 @@
+"""Documents without pages of their own (office, web, e-books) as MuPDF lays them out, part by part.
+
+MuPDF runs the slides of a presentation together, without their numbers. Here each is a document of its own, made of the
+same archive with its list of slides cut down to this one; and so is each sheet of a workbook, see ``workbook``.
+"""
+
+from __future__ import annotations
+
+import io
+import posixpath
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pymupdf
+
+from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.source import Attachment
+from vrag_ray.corpus.formats.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
+from vrag_ray.corpus.model import DecodeError
+from vrag_ray.corpus.sniff import HEAD_BYTES, REFLOWED, Format
+
+PORTRAIT, LANDSCAPE, WIDE = (595, 842), (842, 595), (1684, 1190)
+"""Points: A4 for texts, A4 across for slides, a sheet of A2 for workbooks, whose tables are broad."""
+TYPE_SIZE = 11
+MOST_PARTS = 2_000
+MOST_PART_BYTES = 64 * 2**20
+"""Of XML that is read here, unpacked."""
+MOST_EMBEDDED_BYTES = 256 * 2**20
+MOST_SHEET_BYTES = 100 * 2**20
+"""Of web pages made of the sheets of one workbook."""
+_FILE_TYPES = {Format.HTML: "html", Format.FB2: "fb2"}
+_RECORDINGS = (".mp4", ".m4v", ".mov", ".avi", ".wmv", ".mpg", ".mpeg", ".mp3", ".m4a", ".wav", ".wma")
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_STRICT_RELATION = "{http://purl.oclc.org/ooxml/officeDocument/relationships}id"
+_ENCODING = re.compile(rb"(?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+_CHARSET = re.compile(rb"((?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?)[\w-]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A slide, a sheet or a whole document: how MuPDF opens it, its pages, its name, and the notes of a slide.
+
+    Not open: hundreds of slides with their pictures would not fit into the memory of the child.
+    """
+
+    open: Callable[[], pymupdf.Document]
+    pages: int
+    name: str = ""
+    notes: str = ""
+
+
+def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
+    """The parts of the document at ``path``, and notices of what was guessed or left out of it.
+
+    Raises whatever MuPDF raises for what it cannot read.
+    """
+    if format_ is Format.PPTX and (slides := list(_slides(path))):
+        left_out = [f"only its first {MOST_PARTS} slides are read"] if len(slides) > MOST_PARTS else []
+        return slides[:MOST_PARTS], left_out
+    if format_ is Format.XLSX:
+        sheets, notices = _sheets(path)
+        if sheets:
+            return sheets, notices
+    if format_ in (Format.HTML, Format.FB2, Format.SVG):
+        data, notice = _in_utf8(path.read_bytes())
+        return [_part(partial(_open, data, format_))], [notice] if notice else []
+    return [_part(partial(_open, path, format_))], []
+
+
+def embedded_files(path: Path, format_: Format) -> Iterator[Attachment]:
+    """The pictures and files in an office archive: MuPDF draws none of them."""
+    folder = {Format.DOCX: "word/", Format.PPTX: "ppt/", Format.XLSX: "xl/"}.get(format_)
+    if folder is None:
+        return
+    with zipfile.ZipFile(path) as archive:
+        for info in archive.infolist():
+            if info.filename.startswith((f"{folder}media/", f"{folder}embeddings/")) and not info.is_dir():
+                is_large = info.file_size > MOST_EMBEDDED_BYTES
+                yield Attachment(posixpath.basename(info.filename), b"" if is_large else archive.read(info))
+
+
+def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "") -> Part:
+    with opened() as document:
+        return Part(opened, int(document.page_count), name, notes)
+
+
+def _open(content: Path | bytes, format_: Format, paper: tuple[int, int] = PORTRAIT) -> pymupdf.Document:
+    size = {"width": paper[0], "height": paper[1], "fontsize": TYPE_SIZE} if format_ in REFLOWED else {}
+    type_ = _FILE_TYPES.get(format_, format_.value.lower())
+    if isinstance(content, Path):
+        return pymupdf.open(content, filetype=type_, **size)
+    return pymupdf.open(stream=content, filetype=type_, **size)
+
+
+def _in_utf8(data: bytes) -> tuple[bytes, str]:
+    """Markup in UTF-8, with nothing in it that says otherwise, since MuPDF knows few encodings; and a notice.
+
+    Where the bytes are not UTF-8, the encoding that the markup states is believed if they fit it, or else detected.
+    """
+    text, notice = "", ""
+    stated = _ENCODING.search(data[:HEAD_BYTES])
+    name = stated[1].decode("ascii").lower() if stated else ""
+    # What calls itself Latin-1 is written in its extension by Windows, and every byte is a character of either.
+    name = {"iso-8859-1": "cp1252", "latin1": "cp1252", "us-ascii": ""}.get(name, name)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        try:
+            text = data.decode(name) if name and not name.startswith("utf") else ""
+        except (UnicodeDecodeError, LookupError):
+            text = ""
+    if not text or "\0" in text:
+        decoded = decode_text(data)
+        text, notice = decoded.text, decoded.notice
+    return _CHARSET.sub(rb"\1utf-8", text.encode("utf-8", "replace")), notice
+
+
+def _sheets(path: Path) -> tuple[list[Part], list[str]]:
+    """The sheets of a workbook in their order, and notices; none where its parts are not where they belong."""
+    main, sheets, notices, size = "xl/workbook.xml", list[Part](), list[str](), 0
+    with zipfile.ZipFile(path) as archive:
+        names = frozenset(archive.namelist())
+        if main not in names:
+            return [], []
+        workbook, relations = _tree(_xml(archive, main)), _relations(archive, main, names)
+        shared, styled = ("xl/sharedStrings.xml", "xl/styles.xml")
+        strings = strings_of(_tree(_xml(archive, shared)) if shared in names else None)
+        from_1904 = any(
+            one.get("date1904") in ("1", "true") for one in workbook.iter() if one.tag.endswith("}workbookPr")
+        )
+        styles = styles_of(_tree(_xml(archive, styled)) if styled in names else None, from_1904=from_1904)
+        for entry in (element for element in workbook.iter() if element.tag.endswith("}sheet")):
+            target = relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "")
+            name = " ".join(entry.get("name", "").split())
+            if target not in names or "/worksheets/" not in target:
+                notices.append(f"the sheet {name} is left out: it holds no cells")
+                continue
+            if size > MOST_SHEET_BYTES or len(sheets) == MOST_PARTS:
+                notices.append(f"the sheet {name} and those behind it are left out: the workbook is too large")
+                break
+            page, whole = sheet_page(_xml(archive, target), name, strings, styles)
+            if not whole:
+                notices.append(f"of the sheet {name} only the first {MOST_CELLS} cells are read: save it as CSV")
+            data = page.encode("utf-8", "replace")
+            size += len(data)
+            sheets.append(_part(partial(_open, data, Format.HTML, WIDE), name))
+    return sheets, notices
+
+
+def _slides(path: Path) -> Iterator[Part]:
+    """The slides of a presentation in their order; none where its parts are not where they belong."""
+    main, tag = "ppt/presentation.xml", b"sldId"
+    with zipfile.ZipFile(path) as archive:
+        names = frozenset(archive.namelist())
+        if main not in names:
+            return
+        xml = _xml(archive, main)
+        relations = _relations(archive, main, names)
+        entries = [entry for entry in _tree(xml).iter() if entry.tag.rpartition("}")[2].encode() == tag]
+        # Cut out as it is written: MuPDF goes by the prefixes, which a parser would write anew.
+        element = rb"<(?:\w+:)?%b\b[^>]*?(?:/>|>.*?</(?:\w+:)?%b>)" % (tag, tag)
+        written = list(re.finditer(element, xml, re.DOTALL))
+        if len(written) != len(entries):
+            return
+        targets = [relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "") for entry in entries]
+        for number, target in enumerate(targets[: MOST_PARTS + 1], 1):
+            if target not in names:
+                continue
+            cut = xml[: written[0].start()] + written[number - 1][0] + xml[written[-1].end() :]
+            opened = partial(_open_cut, path, main, cut, frozenset(targets) - {target})
+            yield _part(opened, f"slide {number}", _notes(archive, target, names))
+
+
+def _open_cut(path: Path, main: str, cut: bytes, others: frozenset[str]) -> pymupdf.Document:
+    """The archive with ``cut`` in place of its file ``main``, without ``others`` and what belongs to them alone."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
+        for name in sorted(_reached(archive, frozenset(archive.namelist()), others)):
+            if name == main:
+                out.writestr(name, cut)
+            elif not name.lower().endswith(_RECORDINGS):
+                out.writestr(name, archive.read(name))
+    return _open(buffer.getvalue(), Format.PPTX, LANDSCAPE)
+
+
+def _reached(archive: zipfile.ZipFile, names: frozenset[str], others: frozenset[str]) -> set[str]:
+    """Every file that relations lead to from the root of the archive, not through ``others``."""
+    reached = {"[Content_Types].xml", "_rels/.rels"} & names
+    waiting = [""]
+    while waiting:
+        source = waiting.pop()
+        for target in _relations(archive, source, names).values():
+            if target in names and target not in others and target not in reached:
+                reached.add(target)
+                waiting.append(target)
+                if (relations := _relations_file(target)) in names:
+                    reached.add(relations)
+    return reached
+
+
+def _relations_file(name: str) -> str:
+    folder, file = posixpath.split(name)
+    return posixpath.join(folder, "_rels", f"{file}.rels")
+
+
+def _relations(archive: zipfile.ZipFile, name: str, names: frozenset[str]) -> dict[str, str]:
+    """The files that one of an archive refers to, by the id of the relation."""
+    file = _relations_file(name)
+    if file not in names:
+        return {}
+    folder = posixpath.dirname(name)
+    return {
+        relation.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, relation.get("Target", "")))[1:]
+        for relation in _tree(_xml(archive, file))
+        if relation.get("TargetMode") != "External"
+    }
+
+
+def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
+    """The speaker's notes of a slide, a line a paragraph; its own number, which stands in them too, is left out."""
+    for target in _relations(archive, slide, names).values():
+        if "/notesSlides/" in f"/{target}" and target in names:
+            root = _tree(_xml(archive, target))
+            paragraphs = (element for element in root.iter() if element.tag.endswith("}p"))
+            lines = (
+                "".join(run.text or "" for run in paragraph.iter() if run.tag.endswith("}t"))
+                for paragraph in paragraphs
+            )
+            return "\n".join(line for line in lines if line.strip() and not line.strip().isdigit())
+    return ""
+
+
+def _tree(xml: bytes) -> ElementTree.Element:
+    return ElementTree.fromstring(xml)  # noqa: S314 - ``_xml`` takes none with a definition; this process is limited.
+
+
+def _xml(archive: zipfile.ZipFile, name: str) -> bytes:
+    if archive.getinfo(name).file_size > MOST_PART_BYTES:
+        raise DecodeError(f"holds {name} of more than {MOST_PART_BYTES >> 20} MB: export it as PDF")
+    data = archive.read(name)
+    if b"<!DOCTYPE" in data[:1000] or b"<!ENTITY" in data or b"\0" in data[:4]:
+        # No office program writes one, and an entity can grow without end.
+        raise DecodeError(f"holds a definition of its own in {name}: save it anew with an office program")
+    return data

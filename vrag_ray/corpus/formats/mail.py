@@ -1,0 +1,249 @@
+"""E-mail (EML by the standard library, Outlook's MSG by olefile): head and body as a text, and what is attached.
+
+An attached message is attached as a file of its own, so that its own attachments are found too.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email import policy
+from email.message import EmailMessage
+from email.parser import BytesParser
+from html.parser import HTMLParser
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.source import Attachment, Opening, damage
+from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, split_pieces
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
+from vrag_ray.corpus.sniff import Format
+from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
+
+if TYPE_CHECKING:
+    from olefile import OleFileIO
+
+UNREADABLE = "is a damaged or cut short e-mail: get the whole file again, or save the message anew"
+_HEADERS = ("Subject", "From", "To", "Cc", "Date")
+_BLOCK_TAGS = """
+address article aside blockquote br caption dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr li main nav ol p
+pre section table tr ul
+"""
+_BLOCKS = frozenset(_BLOCK_TAGS.split())
+_UNSEEN = frozenset(("head", "script", "style", "title", "template"))
+_SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "0C1F", "0E04", "0E03", "1000", "1013"
+_LONG_NAME, _SHORT_NAME, _DATA, _EMBEDDED = "3707", "3704", "3701", "3701000D"
+_SENT, _RECEIVED = 0x00390040, 0x0E060040
+_EPOCH_OF_WINDOWS = datetime(1601, 1, 1, tzinfo=UTC)
+_ROOT_PROPERTIES = 32
+"""Bytes of a message's property stream before its first property; each then takes sixteen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A message: its headers by name, in the order they are shown, its body, and what is attached."""
+
+    headers: dict[str, str]
+    body: str
+    attachments: tuple[Attachment, ...]
+
+    @property
+    def text(self) -> str:
+        lines = [f"{name}: {self.headers[name]}" for name in _HEADERS if self.headers.get(name)]
+        return "\n".join(lines) + ("\n\n" if self.body else "") + self.body
+
+
+class MailSource:
+    """An open message: a text document, whose spans count the characters of what is shown here."""
+
+    def __init__(self, opening: Opening, format_: Format) -> None:
+        self._opening = opening
+        check_size(opening)
+        with damage(UNREADABLE):
+            data = opening.path.read_bytes()
+            self._mail = read_msg(data) if format_ is Format.MSG else read_eml(data)
+        self._text = clean(self._mail.text)
+        self._format = format_
+        self._spans = split_pieces(self._text)
+
+    def probe(self) -> Probe:
+        headers = self._mail.headers
+        meta: dict[str, MetaValue] = {"format": str(self._format)}
+        for name, header in (("sender", "From"), ("recipients", "To"), ("date", "Date")):
+            if value := " ".join(clean(headers.get(header, "")).split())[:TITLE_CHARS]:
+                meta[name] = value
+        title = " ".join(clean(headers.get("Subject", "")).split())[:TITLE_CHARS]
+        return Probe(DocumentKind.TEXT, len(self._spans), title or title_from_name(self._opening.name), meta=meta)
+
+    def attachments(self) -> Iterator[Attachment]:
+        return iter(self._mail.attachments)
+
+    def locator(self, unit: int) -> Locator:
+        return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
+
+    def unit(self, unit: int) -> DecodedUnit:
+        start, end = self._spans[unit]
+        return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), self._text[start:end])
+
+    def page_text(self, locator: Locator) -> PageText:
+        if locator.span_start is None or locator.span_end is None:
+            raise DecodeError(f"is an e-mail and has no {locator}")
+        text = self._text[locator.span_start : locator.span_end]
+        return PageText(self._opening.path.name, locator, text, words=(), width=0, height=0)
+
+    def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
+        raise DecodeError(f"is an e-mail: {locator} has no picture")
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+def read_eml(data: bytes) -> Mail:
+    """A message as it is sent. Parts without a text of their own are attachments."""
+    message = BytesParser(policy=policy.default).parsebytes(data)
+    assert isinstance(message, EmailMessage)
+    headers = {name: str(message[name]) for name in _HEADERS if message[name] is not None}
+    plain, html = message.get_body(("plain",)), message.get_body(("html",))
+    body = _text_of(plain) if isinstance(plain, EmailMessage) else ""
+    if not body.strip() and isinstance(html, EmailMessage):
+        body = text_of_html(_text_of(html))
+    attached: list[Attachment] = []
+    for part in _leaves(message):
+        if part is plain or part is html:
+            continue
+        number = len(attached) + 1
+        if part.get_content_type() == "message/rfc822":
+            inner = part.get_payload(0) if part.is_multipart() else None
+            if isinstance(inner, EmailMessage):
+                name = part.get_filename() or f"{inner['Subject'] or f'message {number}'}.eml"
+                attached.append(Attachment(_plain_name(name), inner.as_bytes()))
+            continue
+        content = part.get_payload(decode=True)
+        if isinstance(content, bytes) and content:
+            name = part.get_filename() or f"part {number}{_suffix_of(part)}"
+            attached.append(Attachment(_plain_name(name), content))
+    return Mail(headers, body.strip(), tuple(attached))
+
+
+def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
+    """The parts that are no containers. What an attached message holds is its own."""
+    if message.get_content_type() == "message/rfc822" or not message.is_multipart():
+        yield message
+        return
+    for part in message.iter_parts():
+        if isinstance(part, EmailMessage):
+            yield from _leaves(part)
+
+
+def _text_of(part: EmailMessage) -> str:
+    try:
+        content = part.get_content()
+    except (LookupError, UnicodeError):
+        content = None
+    if isinstance(content, str) and "\ufffd" not in content:
+        return content
+    data = part.get_payload(decode=True)
+    # The charset that it states is unknown or wrong.
+    return decode_text(data).text if isinstance(data, bytes) else ""
+
+
+def _suffix_of(part: EmailMessage) -> str:
+    import mimetypes
+
+    return mimetypes.guess_extension(part.get_content_type()) or ""
+
+
+def _plain_name(name: str) -> str:
+    """A file name without folders, on one line."""
+    return " ".join(clean(name).replace("\\", "/").rpartition("/")[2].split())[:TITLE_CHARS] or "unnamed"
+
+
+class _Reader(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._unseen = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+        self._unseen += tag in _UNSEEN
+        if tag in _BLOCKS:
+            self.parts.append("\n")
+        elif tag in ("td", "th"):
+            self.parts.append(" ")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._unseen = max(0, self._unseen - (tag in _UNSEEN))
+        if tag in _BLOCKS:
+            self.parts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._unseen:
+            self.parts.append(" ".join(data.split(" ")).replace("\n", " "))
+
+
+def text_of_html(html: str) -> str:
+    """What a web page says, a line a block."""
+    reader = _Reader()
+    reader.feed(html)
+    reader.close()
+    lines = (" ".join(line.split()) for line in "".join(reader.parts).split("\n"))
+    return "\n".join(line for line in lines if line)
+
+
+def read_msg(data: bytes) -> Mail:
+    """A message as Outlook saves it. Its attached messages come empty: they are no files."""
+    import olefile
+
+    with olefile.OleFileIO(BytesIO(data)) as file:
+        sender, address = _property(file, "", _SENDER), _property(file, "", _SENDER_ADDRESS)
+        headers = {
+            "Subject": _property(file, "", _SUBJECT),
+            "From": f"{sender} <{address}>" if sender and "@" in address and address != sender else sender or address,
+            "To": _property(file, "", _TO),
+            "Cc": _property(file, "", _CC),
+            "Date": _sent(file),
+        }
+        body = _property(file, "", _BODY)
+        if not body.strip() and (html := _binary(file, "", _HTML)):
+            body = text_of_html(decode_text(html).text)
+        folders = sorted({entry[0] for entry in file.listdir() if entry[0].startswith("__attach")})
+        attached = []
+        for number, folder in enumerate(folders, 1):
+            content = _binary(file, f"{folder}/", _DATA)
+            name = _property(file, f"{folder}/", _LONG_NAME) or _property(file, f"{folder}/", _SHORT_NAME)
+            if content:
+                attached.append(Attachment(_plain_name(name or f"attachment {number}"), content))
+            elif file.exists(f"{folder}/__substg1.0_{_EMBEDDED}"):
+                attached.append(Attachment(_plain_name(name or f"attached message {number}"), b""))
+    return Mail(headers, body.strip(), tuple(attached))
+
+
+def _property(file: OleFileIO, folder: str, tag: str) -> str:
+    """A text property: in UTF-16, or in an encoding of eight bits in older messages."""
+    name = f"{folder}__substg1.0_{tag}"
+    if file.exists(f"{name}001F"):
+        return str(file.openstream(f"{name}001F").read(), "utf-16-le", "replace").rstrip("\0")
+    if file.exists(f"{name}001E"):
+        return decode_text(file.openstream(f"{name}001E").read().rstrip(b"\0")).text
+    return ""
+
+
+def _binary(file: OleFileIO, folder: str, tag: str) -> bytes:
+    name = f"{folder}__substg1.0_{tag}0102"
+    return bytes(file.openstream(name).read()) if file.exists(name) else b""
+
+
+def _sent(file: OleFileIO) -> str:
+    """When the message was sent, or else received; "" where it says neither."""
+    if not file.exists("__properties_version1.0"):
+        return ""
+    data = file.openstream("__properties_version1.0").read()[_ROOT_PROPERTIES:]
+    times = {tag: ticks for tag, _, ticks in struct.iter_unpack("<IIQ", data[: len(data) - len(data) % 16])}
+    ticks = times.get(_SENT) or times.get(_RECEIVED) or 0
+    # Tenths of microseconds; more than these are no date of this or the next century.
+    if not 0 < ticks < 10**18:
+        return ""
+    return (_EPOCH_OF_WINDOWS + timedelta(microseconds=ticks // 10)).strftime("%Y-%m-%d %H:%M UTC")

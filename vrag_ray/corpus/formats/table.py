@@ -1,0 +1,196 @@
+"""Tables in text files (CSV, TSV, any delimiter): each row as a line that repeats the names of its columns."""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.formats.text import check_size, split_pieces
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
+from vrag_ray.types import Box, DocumentKind, Locator, PageText, PassageKind
+
+DELIMITERS = ",;\t|"
+PIECE_WORDS = 140
+"""Fewer than a window has by default, so that no window ends inside a row."""
+LOOKED_AT = 200
+"""Rows that decide which delimiter it is and where the header stands."""
+REGULAR = 0.6
+"""Share of rows that have as many cells as most, below which a text is no table."""
+
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
+_NUMBER = re.compile(r"[-+(]?[\s$€£¥]*[\d.,'\s]*\d[\d.,'\s]*[%)]?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: its character span in the text, and its cells."""
+
+    start: int
+    end: int
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a table is written. ``header`` names its columns, ``body`` is the number of the row after it (from 0)."""
+
+    delimiter: str
+    header: tuple[str, ...]
+    body: int
+
+
+class TableSource:
+    """An open table. Its pieces are whole rows; a text in which no table is seen is read as plain text."""
+
+    def __init__(self, opening: Opening) -> None:
+        self._opening = opening
+        check_size(opening)
+        decoded = decode_text(opening.path.read_bytes())
+        self._text, self._notice = decoded.text, decoded.notice
+        self._dialect = dialect_of(self._text)
+        self._spans = self._pieces() if self._dialect else split_pieces(self._text)
+
+    def probe(self) -> Probe:
+        title = title_from_name(self._opening.name)
+        notices = [self._notice] if self._notice else []
+        if self._dialect is None:
+            notices.append("read as plain text: no table is seen in it")
+        return Probe(
+            DocumentKind.TEXT,
+            len(self._spans),
+            title,
+            meta={"format": "table"},
+            notices=tuple(notices),
+        )
+
+    def locator(self, unit: int) -> Locator:
+        return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
+
+    def unit(self, unit: int) -> DecodedUnit:
+        return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), self._shown(*self._spans[unit]))
+
+    def page_text(self, locator: Locator) -> PageText:
+        """The rows of the span, each with the names of its columns."""
+        if locator.span_start is None or locator.span_end is None:
+            raise DecodeError(f"is a table and has no {locator}")
+        text = self._shown(locator.span_start, locator.span_end)
+        return PageText(self._opening.path.name, locator, text, words=(), width=0, height=0)
+
+    def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
+        raise DecodeError(f"is a table in a text file: {locator} has no picture")
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _shown(self, start: int, end: int) -> str:
+        part = self._text[start:end]
+        if self._dialect is None:
+            return clean(part)
+        rows = list(rows_of(part, self._dialect.delimiter))
+        first = self._dialect.body if start == 0 else 0
+        lines = [" ".join(filter(None, map(str.strip, row.cells))) for row in rows[:first]]
+        lines += [labelled(row.cells, self._dialect.header) for row in rows[first:]]
+        return clean("\n".join(filter(None, lines)))
+
+    def _pieces(self) -> list[tuple[int, int]]:
+        """Rows together up to ``PIECE_WORDS`` words as they are shown; those above the header go with the first."""
+        assert self._dialect is not None
+        pieces: list[tuple[int, int]] = []
+        taken, names = 0, sum(len(name.split()) for name in self._dialect.header)
+        for number, row in enumerate(rows_of(self._text, self._dialect.delimiter)):
+            above = number < self._dialect.body
+            # Not by WORD, which would take most of the time of opening: a piece may be a little longer.
+            words = sum(len(cell.split()) for cell in row.cells) + (0 if above else names)
+            if pieces and (above or taken + words <= PIECE_WORDS):
+                pieces[-1] = (pieces[-1][0], row.end)
+                taken += words
+            elif pieces:
+                pieces.append((row.start, row.end))
+                taken = words
+            else:
+                # From the very beginning, by which the rows above the header are known.
+                pieces.append((0, row.end))
+                taken = words
+        return pieces
+
+
+def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
+    """``crane: Odin, tonnes: 73``; empty cells are left out, a cell beyond the header is ``column 7``."""
+    parts = []
+    for number, cell in enumerate(cells):
+        if value := " ".join(cell.split()):
+            name = header[number] if number < len(header) and header[number] else f"column {number + 1}"
+            parts.append(f"{name}: {value}")
+    return ", ".join(parts)
+
+
+def rows_of(text: str, delimiter: str) -> Iterator[Row]:
+    """The rows of a table that have a cell with content. A quoted cell may hold line ends.
+
+    Raises:
+        DecodeError: a quote is opened that never ends.
+    """
+    csv.field_size_limit(sys.maxsize)
+    ends: list[int] = []
+
+    def lines() -> Iterator[str]:
+        place = 0
+        while place < len(text):
+            end = text.find("\n", place) + 1 or len(text)
+            ends.append(end)
+            yield text[place:end]
+            place = end
+
+    reader = csv.reader(lines(), delimiter=delimiter)
+    start = 0
+    try:
+        for cells in reader:
+            end = ends[-1]
+            ends.clear()
+            if any(cell.strip() for cell in cells):
+                yield Row(start, end, tuple(cells))
+            start = end
+    except csv.Error as error:
+        raise DecodeError(f"has a row that cannot be parsed, from character {start} on: correct it") from error
+
+
+def dialect_of(text: str) -> Dialect | None:
+    """The delimiter that gives most rows the same number of cells, above one; None where none does.
+
+    The header is the first row with most of its cells filled, if it holds no number but years and does not look like
+    the rows below; otherwise the columns have no names.
+    """
+    best: tuple[float, int, str, list[Row]] | None = None
+    for delimiter in DELIMITERS:
+        try:
+            rows = [row for row, _ in zip(rows_of(text, delimiter), range(LOOKED_AT), strict=False)]
+        except DecodeError:
+            continue
+        width, count = Counter(len(row.cells) for row in rows).most_common(1)[0] if rows else (0, 0)
+        regular = count / len(rows) if rows else 0.0
+        if width > 1 and regular >= REGULAR and (best is None or (regular, width) > best[:2]):
+            best = (regular, width, delimiter, rows)
+    if best is None:
+        return None
+    _, width, delimiter, rows = best
+    for number, row in enumerate(rows[: len(rows) - 1]):
+        names = tuple(" ".join(clean(cell).split()) for cell in row.cells)
+        if len(names) >= width and sum(map(bool, names)) >= width * 0.7:
+            numbers = [name for name in names if _NUMBER.fullmatch(name) and not _YEAR.fullmatch(name)]
+            if numbers or _NUMBER.fullmatch(names[0]) or _is_like_rest(rows, number):
+                return Dialect(delimiter, (), number)
+            return Dialect(delimiter, names, number + 1)
+    return Dialect(delimiter, (), 0)
+
+
+def _is_like_rest(rows: Sequence[Row], number: int) -> bool:
+    """Whether a row is data: half of its cells stand in their columns again below. A repeated header is none."""
+    first, below = rows[number].cells, [row.cells for row in rows[number + 1 :] if row.cells != rows[number].cells]
+    again = [cell for i, cell in enumerate(first) if cell.strip() and any(row[i : i + 1] == (cell,) for row in below)]
+    return 2 * len(again) >= sum(map(bool, map(str.strip, first)))

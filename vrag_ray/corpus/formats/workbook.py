@@ -1,0 +1,135 @@
+"""The sheets of an XLSX workbook as web pages with a table each, which MuPDF lays out.
+
+MuPDF's own reader leaves out the texts that stand in the cells themselves and shows dates as numbers of days.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from html import escape
+from xml.etree import ElementTree
+
+MOST_CELLS = 60_000
+"""Of one sheet: a table of more is not laid out within the limits of a decode."""
+_STYLE = "table{border-collapse:collapse} td{border:1px solid #bbb;padding:1px 5px;font-size:9pt;vertical-align:top}"
+_DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
+"""Numbers of the formats for dates and times that every office program has built in."""
+_PERCENTS = {9: 0, 10: 2}
+_QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
+_REFERENCE = re.compile(r"([A-Z]+)\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Styles:
+    """What a number in a cell means, by the number of the cell's style: a date, or a percentage of some decimals."""
+
+    dates: frozenset[int]
+    percents: dict[int, int]
+    epoch: datetime
+
+
+def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
+    """The styles of a workbook; without its file of styles every number is just that."""
+    epoch = datetime(1904, 1, 1) if from_1904 else datetime(1899, 12, 30)
+    dates: set[int] = set()
+    percents: dict[int, int] = {}
+    if styles is not None:
+        written = {
+            int(one.get("numFmtId", "0")): _QUOTED.sub("", one.get("formatCode", "")) for one in _all(styles, "numFmt")
+        }
+        formats = next(_all(styles, "cellXfs"), ())
+        for number, one in enumerate(formats):
+            format_ = int(one.get("numFmtId", "0"))
+            code = written.get(format_, "")
+            if format_ in _DATES or re.search(r"[ymdhs]", code, re.IGNORECASE):
+                dates.add(number)
+            elif format_ in _PERCENTS or "%" in code:
+                decimals = re.search(r"\.(0+)", code)
+                percents[number] = _PERCENTS.get(format_, len(decimals[1]) if decimals else 0)
+    return Styles(frozenset(dates), percents, epoch)
+
+
+def strings_of(shared: ElementTree.Element | None) -> list[str]:
+    """The texts that cells refer to by number, without the reading aids above Japanese ones."""
+    return [] if shared is None else [_text(item) for item in _all(shared, "si")]
+
+
+def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles) -> tuple[str, bool]:
+    """A web page with the sheet's name and its table, without empty rows and columns; whether that is all of it."""
+    rows: list[dict[int, str]] = []
+    cells, whole = 0, True
+    for row in _rows(xml):
+        values = {column: text for column, cell in _cells(row) if (text := _shown(cell, strings, styles).strip())}
+        cells += len(values)
+        if cells > MOST_CELLS:
+            whole = False
+            break
+        if values:
+            rows.append(values)
+    columns = sorted({column for row in rows for column in row})
+    lines = ("".join(f"<td>{escape(row.get(column, ''))}</td>" for column in columns) for row in rows)
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    head = f'<head><meta charset="utf-8"/><style>{_STYLE}</style></head>'
+    return f"<html>{head}<body><h3>{escape(name)}</h3><table>{table}</table></body></html>", whole
+
+
+def _rows(xml: bytes) -> Iterator[ElementTree.Element]:
+    for _, element in ElementTree.iterparse(io.BytesIO(xml)):  # noqa: S314 - from ``laid_out``, checked there.
+        if element.tag.rpartition("}")[2] == "row":
+            yield element
+            element.clear()
+
+
+def _cells(row: ElementTree.Element) -> Iterator[tuple[int, ElementTree.Element]]:
+    """The cells of a row with their columns, from 1. A cell without a reference stands behind the one before."""
+    column = 0
+    for cell in _all(row, "c"):
+        reference = _REFERENCE.fullmatch(cell.get("r", ""))
+        column += 1
+        if reference is not None:
+            column = 0
+            for letter in reference[1]:
+                column = column * 26 + ord(letter) - 64
+        yield column, cell
+
+
+def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) -> str:
+    """A cell as an office program shows it, but for colours, currencies and rounding."""
+    kind = cell.get("t", "n")
+    if kind == "inlineStr":
+        return _text(cell)
+    value = next((one.text or "" for one in _all(cell, "v")), "")
+    if kind == "s":
+        return strings[int(value)] if value.isdigit() and int(value) < len(strings) else value
+    if kind == "b":
+        return "TRUE" if value == "1" else "FALSE"
+    return _number(value, int(cell.get("s", "0")), styles) if kind == "n" and value else value
+
+
+def _number(value: str, style: int, styles: Styles) -> str:
+    try:
+        number = float(value)
+        if style in styles.dates:
+            moment = styles.epoch + timedelta(days=number)
+            if number < 1:
+                return f"{moment:%H:%M:%S}"
+            return f"{moment:%Y-%m-%d}" if number.is_integer() else f"{moment:%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError):
+        return value
+    if style in styles.percents:
+        return f"{100 * number:.{styles.percents[style]}f}%"
+    # What binary fractions add in the last places is no figure of the author's.
+    return f"{number:.12g}" if abs(number) < 1e15 else value
+
+
+def _text(element: ElementTree.Element) -> str:
+    aids = {id(text) for aid in _all(element, "rPh") for text in _all(aid, "t")}
+    return "".join(text.text or "" for text in _all(element, "t") if id(text) not in aids)
+
+
+def _all(element: ElementTree.Element, tag: str) -> Iterator[ElementTree.Element]:
+    return (one for one in element.iter() if one.tag.rpartition("}")[2] == tag)
