@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from vrag_ray.config import CorpusConfig
-from vrag_ray.types import Box, DocumentKind, Locator, Meta, PassageKind, VragError, Word
+from vrag_ray.types import Box, Cue, DocumentKind, Locator, Meta, PassageKind, VragError, Word
 
 
 class DecodeError(VragError):
@@ -60,7 +60,7 @@ class Probe:
     """What a document is, found out without decoding its content.
 
     ``units`` counts PDF pages, 1 for an image, clips of a video, pieces of a text (rows of a .jsonl).
-    ``duration`` is in seconds and only a video has one. ``notices`` say what of the document is left out or was guessed.
+    ``duration`` is in seconds and only a video or a sound recording has one. ``notices`` say what of the document is left out or was guessed.
     """
 
     kind: DocumentKind
@@ -70,6 +70,14 @@ class Probe:
     meta: Meta = field(default_factory=dict)
     duration: float | None = None
     notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A file with the subtitles of a video that lies beside it: its bytes, and the name that it has there."""
+
+    path: Path
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +92,7 @@ class WorkItem:
     start: int
     stop: int
     name: str = ""
+    sidecars: tuple[Sidecar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +105,8 @@ class DecodeOptions:
     clip_seconds: float
     video_fps: float
     max_frames: int
+    speech_model: str = ""
+    """The folder of the model that reads speech; empty where none does."""
 
     @classmethod
     def from_config(cls, config: CorpusConfig) -> DecodeOptions:
@@ -106,6 +117,7 @@ class DecodeOptions:
             clip_seconds=config.clip_seconds,
             video_fps=config.video_fps,
             max_frames=config.limits.max_frames,
+            speech_model=config.speech_model,
         )
 
 
@@ -125,7 +137,7 @@ class DecodedUnit:
     """One page, picture, clip or text piece.
 
     ``lines`` is where the text stands, in its order; empty where that is not known. ``words`` is filled only where
-    OCR made them; a PDF's text layer is read again when single words are needed.
+    OCR made them; a PDF's text layer is read again when single words are needed. ``cues`` are a clip's timed words.
     ``error`` says what of the unit could not be read; ``text`` is what could, and may be empty. ``transient`` says
     that the machine is the reason, not the file: the next run decodes the unit again. ``notices`` say what of the unit
     was left out or guessed, in words for the document's owner.
@@ -137,6 +149,7 @@ class DecodedUnit:
     text: str = ""
     lines: tuple[TextLine, ...] = ()
     words: tuple[Word, ...] = ()
+    cues: tuple[Cue, ...] = ()
     ocr: bool = False
     error: str = ""
     transient: bool = False

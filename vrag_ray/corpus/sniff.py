@@ -22,6 +22,7 @@ class Format(StrEnum):
     TIFF = "TIFF"
     GIF = "GIF"
     VIDEO = "video"
+    SOUND = "sound recording"
     TEXT = "text"
 
 
@@ -40,6 +41,32 @@ SUFFIXES: dict[str, Format] = {
     ".mkv": Format.VIDEO,
     ".webm": Format.VIDEO,
     ".avi": Format.VIDEO,
+    ".3gp": Format.VIDEO,
+    ".3g2": Format.VIDEO,
+    ".ts": Format.VIDEO,
+    ".mts": Format.VIDEO,
+    ".m2ts": Format.VIDEO,
+    ".mpg": Format.VIDEO,
+    ".mpeg": Format.VIDEO,
+    ".vob": Format.VIDEO,
+    ".flv": Format.VIDEO,
+    ".ogv": Format.VIDEO,
+    ".wmv": Format.VIDEO,
+    ".asf": Format.VIDEO,
+    ".mp3": Format.SOUND,
+    ".wav": Format.SOUND,
+    ".m4a": Format.SOUND,
+    ".m4b": Format.SOUND,
+    ".ogg": Format.SOUND,
+    ".oga": Format.SOUND,
+    ".opus": Format.SOUND,
+    ".flac": Format.SOUND,
+    ".aac": Format.SOUND,
+    ".wma": Format.SOUND,
+    ".mka": Format.SOUND,
+    ".srt": Format.TEXT,
+    ".vtt": Format.TEXT,
+    ".ass": Format.TEXT,
     ".txt": Format.TEXT,
     ".md": Format.TEXT,
     ".json": Format.TEXT,
@@ -47,8 +74,15 @@ SUFFIXES: dict[str, Format] = {
 }
 """Every suffix that ingest takes from a folder, and what it promises."""
 
-SUPPORTED = "PDF, JPEG, PNG, WebP, TIFF, GIF, MP4/MOV/MKV/WebM/AVI video, .txt, .md, .json and .jsonl"
-_KINDS = {Format.PDF: DocumentKind.PDF, Format.VIDEO: DocumentKind.VIDEO, Format.TEXT: DocumentKind.TEXT}
+SUPPORTED = "PDF, JPEG, PNG, WebP, TIFF, GIF, video (MP4, MOV, MKV, WebM, AVI, …), sound (MP3, WAV, …), .txt, .md, .json and .jsonl"
+_KINDS = {
+    Format.PDF: DocumentKind.PDF,
+    Format.VIDEO: DocumentKind.VIDEO,
+    Format.SOUND: DocumentKind.VIDEO,
+    Format.TEXT: DocumentKind.TEXT,
+}
+_MEDIA = frozenset({Format.VIDEO, Format.SOUND})
+"""The same containers hold both: neither name is wrong for the other."""
 _SIGNATURES = (
     (b"%PDF-", 0, Format.PDF),
     (b"\xff\xd8\xff", 0, Format.JPEG),
@@ -60,9 +94,18 @@ _SIGNATURES = (
     (b"WEBP", 8, Format.WEBP),
     (b"AVI ", 8, Format.VIDEO),
     (b"\x1aE\xdf\xa3", 0, Format.VIDEO),
+    (b"\x00\x00\x01\xba", 0, Format.VIDEO),
+    (b"FLV\x01", 0, Format.VIDEO),
+    (b"OggS", 0, Format.VIDEO),
+    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", 0, Format.VIDEO),
+    (b"WAVE", 8, Format.SOUND),
+    (b"fLaC", 0, Format.SOUND),
+    (b"ID3", 0, Format.SOUND),
 )
 _QUICKTIME_ATOMS = frozenset({b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"})
 """How a QuickTime file older than ``ftyp`` may begin."""
+_SOURCE_SUFFIXES = frozenset({".ts", ".mts"})
+"""Of video, and of TypeScript's source texts."""
 _STILL_PICTURE_BRANDS = frozenset({b"avif", b"avis", b"heic", b"heix", b"heif", b"mif1", b"msf1"})
 
 
@@ -85,7 +128,9 @@ def sniff(path: Path, name: str) -> Sniffed:
     suffix = PurePath(name).suffix.lower()
     claimed = SUFFIXES.get(suffix)
     found = _by_content(head, claimed)
-    if found is not None and claimed is not None and found is not claimed:
+    if found is None and claimed is Format.VIDEO and suffix in _SOURCE_SUFFIXES and b"\x00" not in head:
+        claimed = Format.TEXT
+    if found is not None and claimed is not None and found is not claimed and not {found, claimed} <= _MEDIA:
         raise DecodeError(f"is a {found} although it is named {suffix}: rename it")
     is_page = _is_web_page(head)
     if found is None and (claimed not in (None, Format.PDF, Format.TEXT) or (claimed is Format.PDF and is_page)):
@@ -139,7 +184,17 @@ def _by_content(head: bytes, claimed: Format | None) -> Format | None:
         if head[8:12] in _STILL_PICTURE_BRANDS:
             raise DecodeError("is a HEIF or AVIF picture, which is not supported: save it as JPEG or PNG")
         return Format.VIDEO
-    if claimed is Format.VIDEO and head[4:8] in _QUICKTIME_ATOMS:
+    if claimed in _MEDIA and head[4:8] in _QUICKTIME_ATOMS:
         return Format.VIDEO
+    if _is_transport_stream(head):
+        return Format.VIDEO
+    if claimed is Format.SOUND and head[0] == 0xFF and head[1:2] >= b"\xe0":
+        # The frames of MP3 and AAC begin so, and much else may.
+        return Format.SOUND
     # Junk before the header is common in the wild; only a name that says PDF makes it one.
     return Format.PDF if claimed is Format.PDF and b"%PDF-" in head else None
+
+
+def _is_transport_stream(head: bytes) -> bool:
+    """MPEG-TS: packets of 188 bytes that begin with 0x47, behind a time of four bytes in those of cameras."""
+    return any(len(head) > at + 2 * size and {head[at + k * size] for k in range(3)} == {0x47} for at, size in ((0, 188), (4, 192)))

@@ -17,12 +17,13 @@ from pathlib import Path
 
 from vrag_ray.config import Settings
 from vrag_ray.embedding.base import Modality
+from vrag_ray.corpus.formats.media.speech import model_folder
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.committer import READ_AGAIN, Committer
 from vrag_ray.ingest.graph import Job, embedded_sources
-from vrag_ray.ingest.plan import Committed
+from vrag_ray.ingest.plan import SIDECARS, Committed
 from vrag_ray.ingest.progress import (
     INGEST_STAGES,
     MOST_FILES_TOLD,
@@ -59,6 +60,8 @@ def ingest(
     began, began_at = time.monotonic(), time.time()
     sources, ignored = list_sources(paths, settings.ingest.content_column)
     documents = sum(source.documents for source in sources)
+    # Where it cannot be had, that is said before anything is read; where it must be fetched, that is done once.
+    model_folder(settings.corpus.speech_model)
     cards = ray_cards(settings.gpus)
     settings, placement = placed_texts(settings, cards)
     # For its id: the vectors are made by actors, which are given the GPU.
@@ -226,5 +229,8 @@ def _committed(writer: CollectionWriter, settings: Settings, embedder_id: str) -
             doc_id: document.units
             for doc_id, document in documents.items()
             if doc_id in again or document.embedder_id == READ_AGAIN
+        },
+        sidecars={
+            doc_id: str(document.meta[SIDECARS]) for doc_id, document in documents.items() if SIDECARS in document.meta
         },
     )

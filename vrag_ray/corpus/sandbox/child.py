@@ -13,6 +13,8 @@ import resource
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, assert_never
 
@@ -21,7 +23,7 @@ from pydantic import BaseModel
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.registry import open_source, open_video
 from vrag_ray.corpus.formats.source import OpenDocument, Opening, is_memory_error
-from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions
+from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions, Sidecar
 from vrag_ray.corpus.sandbox.wire import (
     DecodeRequest,
     DoneReply,
@@ -43,6 +45,7 @@ from vrag_ray.corpus.sandbox.wire import (
 from vrag_ray.types import DocumentKind, VragError
 
 if TYPE_CHECKING:
+    from vrag_ray.corpus.formats.media.speech import Model, Sound, Speech
     from vrag_ray.corpus.ocr import OcrEngine, OcrText, Picture
 
 UNFORESEEN = (
@@ -51,6 +54,7 @@ UNFORESEEN = (
 )
 
 Send = Callable[[bytes], None]
+_Key = tuple[DocumentKind, Path, str, DecodeOptions, tuple[Sidecar, ...]]
 
 
 class Child:
@@ -60,7 +64,8 @@ class Child:
         self._limits = limits
         self._send = send
         self._ocr: OcrEngine | None = None
-        self._open: tuple[tuple[DocumentKind, Path, str, DecodeOptions], OpenDocument] | None = None
+        self._speech: Model | None = None
+        self._open: tuple[_Key, OpenDocument] | None = None
 
     def answer(self, request: Request) -> None:
         """Send every reply to ``request``, the last one Done or Error."""
@@ -89,13 +94,14 @@ class Child:
 
         kind = sniff(request.path, request.name).kind
         # Opened apart from the kept document: a cautious opening must not serve other requests.
-        opening = Opening(request.path, request.name, request.options, self._limits, self._read, request.cautious)
+        opening = self._opening(request.path, request.name, request.options, request.sidecars)
+        opening = replace(opening, cautious=request.cautious)
         with closing(open_source(kind, opening)) as source:
             self._reply(ProbeReply(probe=source.probe()))
 
     def _decode(self, request: DecodeRequest) -> None:
         item = request.item
-        source = self._source(item.kind, request.path, item.name, request.options)
+        source = self._source(item.kind, request.path, item.name, request.options, item.sidecars)
         for unit in range(item.start, item.stop):
             self._grant_cpu(self._limits.cpu_seconds)
             locator, detail = source.locator(unit), ""
@@ -110,20 +116,33 @@ class Child:
             self._reply(UnitReply(unit=decoded, detail=detail))
 
     def _frames(self, request: FramesRequest) -> None:
-        with closing(open_video(Opening(request.path, "", request.options, self._limits, self._read))) as source:
+        with closing(open_video(self._opening(request.path, "", request.options))) as source:
             for frame in source.frames(request.locator, request.max_pixels):
                 self._reply(PictureReply(t=frame.t), frame.png)
 
-    def _source(self, kind: DocumentKind, path: Path, name: str, options: DecodeOptions) -> OpenDocument:
-        key = (kind, path, name, options)
+    def _source(
+        self,
+        kind: DocumentKind,
+        path: Path,
+        name: str,
+        options: DecodeOptions,
+        sidecars: tuple[Sidecar, ...] = (),
+    ) -> OpenDocument:
+        key = (kind, path, name, options, sidecars)
         if self._open is not None and self._open[0] == key:
             return self._open[1]
         if self._open is not None:
             self._open[1].close()
             self._open = None
-        source = open_source(kind, Opening(path, name, options, self._limits, self._read))
+        source = open_source(kind, self._opening(path, name, options, sidecars))
         self._open = (key, source)
         return source
+
+    def _opening(
+        self, path: Path, name: str, options: DecodeOptions, sidecars: tuple[Sidecar, ...] = ()
+    ) -> Opening:
+        hear = partial(self._hear, options.speech_model) if options.speech_model else None
+        return Opening(path, name, options, self._limits, self._read, sidecars=sidecars, hear=hear)
 
     def _read(self, picture: Picture) -> OcrText:
         """OCR, granted time of its own: its cost is bounded by the picture's size, not chosen by the file."""
@@ -134,6 +153,18 @@ class Child:
         self._reply(OcrNotice())
         self._grant_cpu(self._limits.cpu_seconds + self._limits.ocr_seconds)
         return self._ocr.read(picture)
+
+    def _hear(self, folder: str, sound: Sound) -> Speech:
+        """Speech, granted time of its own for every half minute, which is what the model takes at once."""
+        from vrag_ray.corpus.formats.media.speech import RATE, load_model, transcribed
+
+        windows = max(1, math.ceil(len(sound) / (30 * RATE)))
+        for _ in range(windows):
+            self._reply(OcrNotice())
+        self._grant_cpu(self._limits.cpu_seconds + windows * self._limits.ocr_seconds)
+        if self._speech is None:
+            self._speech = load_model(folder)
+        return transcribed(self._speech, sound)
 
     def _reply(self, message: BaseModel, attachment: bytes = b"") -> None:
         self._send(pack(message, attachment))

@@ -19,6 +19,7 @@ import xxhash
 
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import (
+    Cue,
     Box,
     Document,
     DocumentKind,
@@ -149,7 +150,7 @@ def _passage_row(item: StoredPassage) -> dict[str, object]:
         "text": passage.text,
         "box": _box_to_json(passage.box),
         "terms": " ".join(index_terms(passage.text)),
-        "words": _words_to_json(passage.words),
+        "words": _words_to_json(passage),
         "vector": item.vector,
         "embedder_id": item.embedder_id,
         "meta": meta_to_json(passage.meta),
@@ -200,6 +201,7 @@ def passage_from_row(row: Row) -> Passage:
         text=_str(row["text"]),
         box=_box_from_json(row["box"]),
         words=_words_from_json(_str(row["words"])),
+        cues=_cues_from_json(_str(row["words"])),
         meta=meta_from_json(_str(row["meta"])),
     )
 
@@ -213,7 +215,7 @@ def passage_to_json(passage: Passage) -> dict[str, object]:
         "locator": asdict(passage.locator),
         "window": passage.window,
         "box": _box_to_json(passage.box),
-        "words": _words_to_json(passage.words),
+        "words": _words_to_json(passage),
         "meta": dict(passage.meta),
     }
 
@@ -230,6 +232,7 @@ def passage_from_json(value: Row, text: str) -> Passage:
         text=text,
         box=_box_from_json(value["box"]),
         words=_words_from_json(_str(value["words"])),
+        cues=_cues_from_json(_str(value["words"])),
         meta=meta,
     )
 
@@ -260,14 +263,26 @@ def meta_from_json(text: str) -> Meta:
     return {str(name): item for name, item in value.items() if isinstance(item, str | int | float | bool)}
 
 
-def _words_to_json(words: Sequence[Word]) -> str:
-    """``[[text, x0, y0, x1, y1], …]``."""
-    rounded = [[w.text, *w.box.rounded().as_tuple()] for w in words]
-    return json.dumps(rounded, ensure_ascii=False, separators=(",", ":"))
+_WORD_FIELDS, _CUE_FIELDS = 5, 3
+
+
+def _words_to_json(passage: Passage) -> str:
+    """``[[text, x0, y0, x1, y1], …]`` for words, and ``[text, start, end]`` for timed ones."""
+    words = [[w.text, *w.box.rounded().as_tuple()] for w in passage.words]
+    cues = [[cue.text, round(cue.start, 3), round(cue.end, 3)] for cue in passage.cues]
+    return json.dumps([*words, *cues], ensure_ascii=False, separators=(",", ":"))
 
 
 def _words_from_json(text: str) -> tuple[Word, ...]:
-    return tuple(Word(str(w[0]), Box(float(w[1]), float(w[2]), float(w[3]), float(w[4]))) for w in json.loads(text))
+    rows = json.loads(text)
+    return tuple(
+        Word(str(w[0]), Box(float(w[1]), float(w[2]), float(w[3]), float(w[4]))) for w in rows if len(w) == _WORD_FIELDS
+    )
+
+
+def _cues_from_json(text: str) -> tuple[Cue, ...]:
+    rows = json.loads(text)
+    return tuple(Cue(float(cue[1]), float(cue[2]), str(cue[0])) for cue in rows if len(cue) == _CUE_FIELDS)
 
 
 def _box_to_json(box: Box | None) -> str | None:
