@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from pathlib import Path
 
@@ -51,10 +51,15 @@ def film(
     tag: str = "",
     options: Mapping[str, str] | None = None,
     mux_options: Mapping[str, str] | None = None,
+    drawn: Callable[[int], np.ndarray] = numbered,
 ) -> Path:
     """Frame ``i`` carries ``i`` and is shown at ``(i + first) / rate`` seconds; a tone of ``sound`` seconds from zero."""
     with av.open(str(path), "w", format=format, options=dict(mux_options or {})) as container:
-        pictures = container.add_stream(codec, rate=rate, options={**({'x264-params': 'scenecut=0'} if codec == 'libx264' else {}), **(options or {})})
+        pictures = container.add_stream(
+            codec,
+            rate=rate,
+            options={**({"x264-params": "scenecut=0"} if codec == "libx264" else {}), **(options or {})},
+        )
         pictures.width, pictures.height, pictures.pix_fmt = WIDTH, HEIGHT, pix_fmt
         pictures.codec_context.gop_size = key_every
         pictures.codec_context.max_b_frames = b_frames
@@ -63,14 +68,13 @@ def film(
             pictures.codec_context.codec_tag = tag
         if pixel is not None:
             pictures.codec_context.sample_aspect_ratio = pixel
-        tone = container.add_stream(sound_codec, rate=44100) if sound else None
-        if tone is not None:
-            tone.codec_context.thread_count = 1
-            tone.layout = "mono"
-            for packet in _tone(tone, sound):
+        if sound:
+            voice = container.add_stream(sound_codec, rate=44100)
+            voice.layout = "mono"
+            for packet in _tone(voice, sound):
                 container.mux(packet)
         for index in range(frames):
-            frame = av.VideoFrame.from_ndarray(numbered(index), format="rgb24")
+            frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(drawn(index)), format="rgb24")
             frame.pts, frame.time_base = index + first, Fraction(1, rate)
             container.mux(pictures.encode(frame))
         container.mux(pictures.encode(None))
@@ -95,11 +99,23 @@ def remuxed(path: Path, source: Path, *, begin: int = 0, shift: int = 0, mux_opt
     return path
 
 
-def _tone(stream: av.AudioStream, seconds: float):
-    size = stream.codec_context.frame_size or 1024
-    for index in range(round(seconds * 44100 / size)):
-        wave = np.sin(np.arange(index * size, (index + 1) * size) * 0.06)
-        frame = av.AudioFrame.from_ndarray(wave.astype(np.float32)[None], format="fltp", layout="mono")
-        frame.sample_rate, frame.pts, frame.time_base = 44100, index * size, Fraction(1, 44100)
+def tone(path: Path, seconds: float, *, silent_until: float = 0.0) -> Path:
+    """A sound recording of a hum, in the container and codec that its suffix names."""
+    codec = {".wav": "pcm_s16le", ".flac": "flac", ".mp3": "libmp3lame", ".m4a": "aac", ".ogg": "libopus"}[path.suffix]
+    with av.open(str(path), "w") as container:
+        voice = container.add_stream(codec, rate=48000)
+        voice.layout = "mono"
+        for packet in _tone(voice, seconds, silent_until):
+            container.mux(packet)
+    return path
+
+
+def _tone(stream: av.AudioStream, seconds: float, silent_until: float = 0.0) -> Iterator[av.Packet]:
+    rate, size = stream.rate, 1024
+    for index in range(int(seconds * rate // size)):
+        places = np.arange(index * size, (index + 1) * size)
+        wave = np.sin(places * 0.06) * 0.5 * (places >= silent_until * rate)
+        frame = av.AudioFrame.from_ndarray((wave * 32767).astype(np.int16)[None], format="s16", layout="mono")
+        frame.sample_rate, frame.pts, frame.time_base = rate, index * size, Fraction(1, rate)
         yield from stream.encode(frame)
     yield from stream.encode(None)

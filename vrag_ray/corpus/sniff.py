@@ -197,4 +197,7 @@ def _by_content(head: bytes, claimed: Format | None) -> Format | None:
 
 def _is_transport_stream(head: bytes) -> bool:
     """MPEG-TS: packets of 188 bytes that begin with 0x47, behind a time of four bytes in those of cameras."""
-    return any(len(head) > at + 2 * size and {head[at + k * size] for k in range(3)} == {0x47} for at, size in ((0, 188), (4, 192)))
+    return any(
+        len(head) > at + 2 * size and {head[at + k * size] for k in range(3)} == {0x47}
+        for at, size in ((0, 188), (4, 192))
+    )

@@ -94,14 +94,18 @@ def with_sidecars(sources: dict[str, Source]) -> dict[str, Source]:
         elif isinstance(source.path, Path) and _is_media(source.name) and source.path.parent not in folders:
             folders.add(source.path.parent)
             files = (file for file in source.path.parent.iterdir() if _suffix(file.name) in SIDECAR_SUFFIXES)
-            beside[folder] += [(shown_name(file.name), str(file), file.absolute().as_uri()) for file in files if file.is_file()]
+            beside[folder] += [
+                (shown_name(file.name), str(file), file.absolute().as_uri()) for file in files if file.is_file()
+            ]
     taken: set[str] = set()
     chosen: dict[str, Source] = {}
     for uri, source in sources.items():
         chosen[uri] = source
         if _is_media(source.name) and (mates := beside.get(uri.rpartition("/")[0])):
             stem = PurePosixPath(source.name).stem
-            own = sorted({mate for mate in mates if mate[0].startswith(stem) and _MARKS.fullmatch(mate[0][len(stem) :])})
+            own = sorted(
+                {mate for mate in mates if mate[0].startswith(stem) and _MARKS.fullmatch(mate[0][len(stem) :])}
+            )
             taken |= {mate[2] for mate in own}
             chosen[uri] = replace(source, sidecars=tuple(dict.fromkeys(mate[1] for mate in own)))
     return {uri: source for uri, source in chosen.items() if uri not in taken}

@@ -209,9 +209,7 @@ class VideoSource:
 
     def _moments(self, start: float, stop: float, *, captioned: bool) -> Sequence[float]:
         """When to look at a clip: at what stays in view, or evenly where nothing stays or the words are known."""
-        even = _spread(
-            sample_times(start, stop, self._options.video_fps, self._options.max_frames), MOVING_FRAMES
-        )
+        even = _spread(sample_times(start, stop, self._options.video_fps, self._options.max_frames), MOVING_FRAMES)
         if captioned or not self._options.ocr:
             return even
         stretches = still_stretches(self._opening.path, start, stop)

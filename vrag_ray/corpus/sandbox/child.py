@@ -138,9 +138,7 @@ class Child:
         self._open = (key, source)
         return source
 
-    def _opening(
-        self, path: Path, name: str, options: DecodeOptions, sidecars: tuple[Sidecar, ...] = ()
-    ) -> Opening:
+    def _opening(self, path: Path, name: str, options: DecodeOptions, sidecars: tuple[Sidecar, ...] = ()) -> Opening:
         hear = partial(self._hear, options.speech_model) if options.speech_model else None
         return Opening(path, name, options, self._limits, self._read, sidecars=sidecars, hear=hear)
 

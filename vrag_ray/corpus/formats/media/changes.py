@@ -84,8 +84,6 @@ def still_stretches(path: Path, start: float, stop: float) -> list[tuple[float, 
                 bounds[-1] = t
             elif t - start >= STILL_SECONDS:
                 bounds.append(t)
-    if len(bounds) > 1 and stop - bounds[-1] < STILL_SECONDS:
-        bounds.pop()
     return list(zip(bounds, [*bounds[1:], stop], strict=True))
 
 
@@ -128,7 +126,10 @@ def _scan(
         # What is damaged is found, and said, where its pictures are read.
         return [], []
     return packets, [
-        (float((frame.pts or 0) * base - origin), frame.to_ndarray(format="gray", width=width, height=height).astype(np.int16))
+        (
+            float((frame.pts or 0) * base - origin),
+            frame.to_ndarray(format="gray", width=width, height=height).astype(np.int16),
+        )
         for frame in frames
     ]
 

@@ -51,7 +51,9 @@ def video_stream(container: InputContainer) -> VideoStream | None:
     still = Disposition.attached_pic | Disposition.timed_thumbnails
     moving = [stream for stream in container.streams.video if not stream.disposition & still]
     best = container.streams.best("video")
-    return next((stream for stream in moving if best is not None and stream.index == best.index), next(iter(moving), None))
+    return next(
+        (stream for stream in moving if best is not None and stream.index == best.index), next(iter(moving), None)
+    )
 
 
 def audio_stream(container: InputContainer) -> AudioStream | None:

@@ -48,7 +48,9 @@ def read_tracks(path: Path) -> tuple[tuple[Track, ...], int]:
 
     with closing(open_container(path)) as container, damage(f"has a damaged subtitle stream; {PLAY_IT}"):
         streams = sorted(container.streams.subtitles, key=lambda stream: not stream.disposition & Disposition.default)
-        in_pictures = [stream for stream in streams if stream.codec_context.codec.properties & Properties.BITMAP_SUB.value]
+        in_pictures = [
+            stream for stream in streams if stream.codec_context.codec.properties & Properties.BITMAP_SUB.value
+        ]
         tracks = [_track(container, stream) for stream in streams if stream not in in_pictures]
     return tuple(track for track in tracks if track.cues), len(in_pictures)
 
