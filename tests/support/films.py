@@ -1,4 +1,4 @@
-"""Films whose every frame says, in black and white blocks, the how-manyeth it is: what a reader shows can be checked."""
+"""Films whose every frame carries its number in black and white blocks, so that what a reader shows can be checked."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def film(
     mux_options: Mapping[str, str] | None = None,
     drawn: Callable[[int], np.ndarray] = numbered,
 ) -> Path:
-    """Frame ``i`` carries ``i`` and is shown at ``(i + first) / rate`` seconds; a tone of ``sound`` seconds from zero."""
+    """Frame ``i`` carries ``i`` and is shown at ``(i + first) / rate`` seconds; a hum of ``sound`` seconds."""
     with av.open(str(path), "w", format=format, options=dict(mux_options or {})) as container:
         pictures = container.add_stream(
             codec,
@@ -82,7 +82,7 @@ def film(
 
 
 def remuxed(path: Path, source: Path, *, begin: int = 0, shift: int = 0, mux_options: Mapping[str, str] | None = None):
-    """The packets of ``source`` from its key frame number ``begin`` on, in another container, ``shift`` seconds later."""
+    """The packets of ``source`` from its key frame ``begin`` on, in another container, ``shift`` seconds later."""
     with av.open(str(source)) as read, av.open(str(path), "w", options=dict(mux_options or {})) as written:
         streams = {stream.index: written.add_stream_from_template(stream) for stream in read.streams}
         keys = -1

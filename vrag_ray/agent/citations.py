@@ -18,9 +18,9 @@ class Citation(BaseModel):
     """One numbered source of an answer.
 
     ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds of a video: of the captions that say the quote, else from
-    the moment that was kept to the end of its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in
-    fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of the
-    search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
+    the moment that was kept to the end of its clip; ``span_start`` and ``span_end`` are character offsets of a text.
+    ``bbox`` is (x0, y0, x1, y1) in fractions of the page, None for the whole of it. With ``seen_by_search`` it is only
+    where a vector leg of the search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
     retrieval score, ``node_id`` the memory node, ``collection`` the one of several that the source is from.
     """
 
@@ -65,7 +65,8 @@ class Citation(BaseModel):
 
 
 def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by_passage: bool) -> Citation:
-    """With the times of its quote, in a video; on a page with a box, where it has none (nothing was cropped) and a place on its page is known; else the page is cited.
+    """In a video with the times of its quote. On a page with a box, where it has none (nothing was cropped) and a place
+    on its page is known; else the page is cited.
 
     ``found`` is what the search of its node found. ``by_quote``: for who was given words, around those of its quote,
     where they stand together. ``by_passage``: for who was given words alone, else around the lines of the passage that

@@ -60,7 +60,8 @@ class Probe:
     """What a document is, found out without decoding its content.
 
     ``units`` counts PDF pages, 1 for an image, clips of a video, pieces of a text (rows of a .jsonl).
-    ``duration`` is in seconds and only a video or a sound recording has one. ``notices`` say what of the document is left out or was guessed.
+    ``duration`` is in seconds and only a video or a sound recording has one. ``notices`` say what of the document is
+    left out or was guessed.
     """
 
     kind: DocumentKind

@@ -74,7 +74,10 @@ SUFFIXES: dict[str, Format] = {
 }
 """Every suffix that ingest takes from a folder, and what it promises."""
 
-SUPPORTED = "PDF, JPEG, PNG, WebP, TIFF, GIF, video (MP4, MOV, MKV, WebM, AVI, …), sound (MP3, WAV, …), .txt, .md, .json and .jsonl"
+SUPPORTED = (
+    "PDF, JPEG, PNG, WebP, TIFF, GIF, video (MP4, MOV, MKV, WebM, AVI, …), sound (MP3, WAV, …), "
+    ".txt, .md, .json and .jsonl"
+)
 _KINDS = {
     Format.PDF: DocumentKind.PDF,
     Format.VIDEO: DocumentKind.VIDEO,

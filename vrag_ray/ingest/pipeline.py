@@ -16,8 +16,8 @@ from itertools import groupby
 from pathlib import Path
 
 from vrag_ray.config import Settings
-from vrag_ray.embedding.base import Modality
 from vrag_ray.corpus.formats.media.speech import model_folder
+from vrag_ray.embedding.base import Modality
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.writer import CollectionWriter

@@ -56,7 +56,9 @@ def list_sources(
     (``s3://bucket/folder``). Names that are not UTF-8 are percent-encoded, as in the URIs.
     Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. A Parquet file
     is taken by its rows, whose documents are in ``content_column``, or in one told by name and type; a ``Source`` is
-    taken as it is. Subtitles beside a video are taken with it, whether they were given or not. Raises VragError for a path that does not exist and when nothing is left.
+    taken as it is. Subtitles beside a video are taken with it, whether they were given or not.
+
+    Raises VragError for a path that does not exist and when nothing is left.
     """
     sources: dict[str, Source] = {}
     tables: dict[str, Source] = {}
@@ -83,8 +85,10 @@ def list_sources(
 
 
 def with_sidecars(sources: dict[str, Source]) -> dict[str, Source]:
-    """``sources`` by uri: each video with the subtitles beside it (``film.srt`` or ``film.en.srt`` of ``film.mp4``), which
-    are no documents of their own then. On an object store those that were given are beside it."""
+    """``sources`` by uri: each video with the subtitles beside it (``film.srt`` or ``film.en.srt`` of ``film.mp4``).
+
+    They are no documents of their own then. On an object store those that were given are beside it.
+    """
     beside: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
     folders: set[Path] = set()
     for source in sources.values():

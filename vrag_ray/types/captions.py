@@ -49,7 +49,7 @@ def _seconds(stamp: str) -> float:
 
 
 def quoted_range(quote: str, cues: Sequence[Cue], moment: float | None) -> tuple[float, float] | None:
-    """From when to when ``quote`` is said: the captions that hold it together, those nearest to ``moment`` if it is given.
+    """From when to when ``quote`` is said: the captions that hold it together, those nearest to ``moment``.
 
     None where no captions in a row hold it.
     """

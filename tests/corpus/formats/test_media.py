@@ -123,9 +123,15 @@ def test_samples_cover_what_stays_in_view() -> None:
     assert covering([1.0, 3.0], []) == [1.0, 3.0]
 
 
-SRT = "1\r\n00:00:01,000 --> 00:00:02,500\r\nWelcome to the\r\n<i>Fähre</i>\r\n\r\n2\r\n00:01:00,000 --> 00:01:02,000\r\nBye\r\n"
+SRT = (
+    "1\r\n00:00:01,000 --> 00:00:02,500\r\nWelcome to the\r\n<i>Fähre</i>\r\n\r\n"
+    "2\r\n00:01:00,000 --> 00:01:02,000\r\nBye\r\n"
+)
 WELCOME = (Cue(1.0, 2.5, "Welcome to the Fähre"), Cue(60.0, 62.0, "Bye"))
-VTT = "WEBVTT\n\nNOTE not --> this\n\nSTYLE\n::cue {}\n\n00:01.000 --> 00:02.500 align:start\nWelcome to the\nFähre\n\nend\n01:00.000 --> 01:02.000\nBye\n"
+VTT = (
+    "WEBVTT\n\nNOTE not --> this\n\nSTYLE\n::cue {}\n\n00:01.000 --> 00:02.500 align:start\nWelcome to the\nFähre\n\n"
+    "end\n01:00.000 --> 01:02.000\nBye\n"
+)
 ASS = ASS_HEADER.decode() + (
     "Dialogue: 0,0:00:01.00,0:00:02.50,Default,,0,0,0,,{\\i1}Welcome to\\Nthe Fähre\n"
     "Dialogue: 0,0:00:03.00,0:00:04.00,Default,,0,0,0,,{\\p1}m 0 0 l 10 10\n"

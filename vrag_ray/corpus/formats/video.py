@@ -1,4 +1,4 @@
-"""Films and sound recordings: clips of a minute, read by their captions, their speech, and OCR of what stays in view."""
+"""Films and sound recordings: clips of a minute, read by captions, by speech, and by OCR of what stays in view."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class VideoSource:
             self._has_picture = video_stream(container) is not None
             self._has_subtitles = bool(container.streams.subtitles)
             if not self._has_picture and not self._has_sound:
-                raise DecodeError(f"has neither picture nor sound; {PLAY_IT}")
+                raise DecodeError(f"has no picture and no sound; {PLAY_IT}")
             if self._has_picture:
                 self._check_size(container)
                 self._reader = FrameReader(opening.path)
@@ -168,7 +168,8 @@ class VideoSource:
         if width * height > self._opening.limits.max_pixels:
             raise DecodeError(
                 f"has frames of {width} x {height}, more than the limit of "
-                f"{self._opening.limits.max_pixels / 1e6:g} million pixels: scale it down or raise corpus.limits.max_pixels"
+                f"{self._opening.limits.max_pixels / 1e6:g} million pixels: scale it down or raise "
+                "corpus.limits.max_pixels"
             )
 
     def _tracks(self) -> tuple[Track, ...]:
@@ -196,8 +197,10 @@ class VideoSource:
     def _captions(self, start: float, stop: float) -> list[Cue]:
         """Those of every track, in time order, the same words at the same time once."""
         cues = (cue for track in self._tracks() for cue in track.cues if cue.start < stop and cue.end > start)
-        once = {(round(cue.start), cue.text.casefold()): cue for cue in reversed(list(cues))}
-        return sorted(reversed(once.values()), key=lambda cue: cue.start)
+        once: dict[tuple[int, str], Cue] = {}
+        for cue in cues:
+            once.setdefault((round(cue.start), cue.text.casefold()), cue)
+        return sorted(once.values(), key=lambda cue: cue.start)
 
     def _speech(self, start: float, stop: float) -> tuple[list[Cue], str]:
         assert self._opening.hear is not None
@@ -224,7 +227,7 @@ class VideoSource:
 
 
 def covering(times: Sequence[float], stretches: Sequence[tuple[float, float]]) -> list[float]:
-    """``times``, as many, where a stretch with several of them gives one to a stretch that has none, the longest first."""
+    """``times``, as many: a stretch with several of them gives one to a stretch that has none, the longest first."""
     chosen = list(times)
 
     def inside(stretch: tuple[float, float]) -> list[float]:

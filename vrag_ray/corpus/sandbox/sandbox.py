@@ -51,7 +51,7 @@ from vrag_ray.types.file_names import shown_name
 log = logging.getLogger("vrag_ray.corpus")
 
 MOST_OCR_NOTICES = 24
-"""Extensions of one unit that the parent grants; a clip of a minute asks for three for its speech, twelve for pictures."""
+"""Extensions of one unit that the parent grants; a clip of a minute asks for three for speech, twelve for pictures."""
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 T = TypeVar("T")

@@ -19,8 +19,8 @@ import xxhash
 
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import (
-    Cue,
     Box,
+    Cue,
     Document,
     DocumentKind,
     DocumentStatus,

@@ -1,7 +1,7 @@
 """Where the picture of a film changes for a while: the slides of a talk, found without decoding all of it.
 
-Encoders start anew at a cut (a key frame), or spend far more bytes on a frame than on its neighbours. So the packets of a
-clip say where to look, and only key frames, drawn small, are decoded to see which of those differ from the one before.
+Encoders start anew at a cut (a key frame), or spend far more bytes on a frame than on its neighbours. So the packets of
+a clip say where to look, and only key frames, drawn small, are decoded to see which differ from the one before.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SMALL = (128, 72)
 """Width and height at which pictures are compared, in grey."""
 CHANGED_LEVELS = 12
 CHANGED_SHARE = 0.002
-"""A picture differs where more than this share of its small grey pixels, some eighteen, changed by so many levels of 255."""
+"""A picture differs where more than this share of its small grey pixels (eighteen) changed by so many levels of 255."""
 BURST = 4.0
 """A frame that takes this many times the bytes of the usual one between key frames shows something new."""
 BURST_OF_KEY = 0.08

@@ -90,12 +90,12 @@ def duration_of(container: InputContainer) -> float:
         return stated
     end = last_end(container, max(0.0, stated - TAIL_SECONDS))
     if end <= 0 and not stated:
-        raise DecodeError(f"has no readable picture or sound; {PLAY_IT}")
+        raise DecodeError(f"has no picture and no sound; {PLAY_IT}")
     return end if end > 0 else stated
 
 
 def last_end(container: InputContainer, begin: float) -> float:
-    """Where the last packet of any stream ends, looked for from ``begin`` on; 0 where there is none. Nothing is decoded.
+    """Where the last packet of any stream ends, looked for from ``begin`` on; 0 where there is none. No decoding.
 
     It leaves the container at its end.
     """

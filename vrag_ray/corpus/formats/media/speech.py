@@ -24,7 +24,7 @@ Sound = NDArray[np.float32]
 AROUND_SECONDS = 3.0
 """What is heard of the clips before and after, so that a sentence on the border is understood in both."""
 MOST_SILENCE = 0.6
-"""A stretch that the model itself takes for silence with more than this probability, and reads unsurely, is no speech."""
+"""A stretch that the model takes for silence with more than this probability, and reads unsurely, is no speech."""
 UNSURE = -1.0
 
 
