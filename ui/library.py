@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 SUFFIXES = ["pdf", "png", "jpg", "jpeg", "webp", "tiff", "bmp", "gif", "mp4", "mkv", "webm", "mov", "txt", "md"]
+SUFFIXES += ["avi", "m4v", "3gp", "ts", "mpg", "mpeg", "flv", "ogv", "wmv", "mp3", "wav", "m4a", "ogg", "flac"]
 LOOK_EVERY_S = 0.5
 UNITS = {"pdf": "page", "image": "picture", "video": "clip", "text": "piece"}
 _STATUS = {

@@ -20,8 +20,9 @@ class Citation(BaseModel):
     ``page`` is 1-based; ``t_start`` and ``t_end`` are seconds of a video: of the captions that say the quote, else from
     the moment that was kept to the end of its clip; ``span_start`` and ``span_end`` are character offsets of a text.
     ``bbox`` is (x0, y0, x1, y1) in fractions of the page, None for the whole of it. With ``seen_by_search`` it is only
-    where a vector leg of the search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
-    retrieval score, ``node_id`` the memory node, ``collection`` the one of several that the source is from.
+    where a vector leg of the search saw its query: nobody looked closer there. ``quote`` stands in the source word for
+    word. ``score`` is the retrieval score, ``node_id`` the memory node, ``collection`` the one of several that the
+    source is from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
