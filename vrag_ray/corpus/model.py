@@ -174,6 +174,10 @@ PASSAGE_KINDS = {
 }
 
 
+HAS_PICTURE = "has_picture"
+"""The metadata name under which a sound recording, which is a video else, says that it has none."""
+
+
 def clip_count(duration: float, clip_seconds: float) -> int:
     """How many clips a video of ``duration`` seconds has; at least one."""
     return max(1, math.ceil(round(duration / clip_seconds, 6)))

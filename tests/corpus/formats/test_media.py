@@ -182,7 +182,7 @@ def test_speech_is_read_clip_by_clip_with_the_times_of_the_whole(tmp_path: Path)
     assert (probe.kind, probe.units, probe.notices) == (DocumentKind.VIDEO, 2, ())
     assert heard == [13]
     assert (second.text, second.cues) == ("a\nThe pump stands", (Cue(11.0, 13.0, "The pump stands"),))
-    assert second.meta["language"] == "en"
+    assert (second.meta["language"], probe.meta["has_picture"]) == ("en", False)
     with pytest.raises(DecodeError, match="is a sound recording and has no picture"):
         source.render(Locator(t_start=1.0, t_end=1.0), dpi=150, box=None, max_pixels=10_000)
     assert source.frames(Locator(t_start=0.0, t_end=10.0), 10_000) == []

@@ -16,6 +16,7 @@ from vrag_ray.corpus.formats.media.speech import AROUND_SECONDS, sound_of
 from vrag_ray.corpus.formats.media.subtitles import Track, read_sidecar, read_tracks
 from vrag_ray.corpus.formats.source import Opening, damage
 from vrag_ray.corpus.model import (
+    HAS_PICTURE,
     DecodedUnit,
     DecodeError,
     Frame,
@@ -78,6 +79,8 @@ class VideoSource:
         meta: dict[str, str | int | float | bool] = {"duration": round(self._duration, 3)}
         if self._has_picture:
             meta |= {"width": self._width, "height": self._height}
+        else:
+            meta[HAS_PICTURE] = False
         if languages := _languages(tracks):
             meta["languages"] = languages
         return Probe(
