@@ -239,8 +239,10 @@ def _turns(frame: VideoFrame) -> tuple[bool, bool, bool]:
     Cameras store what they film as it comes, with a matrix (a, b, u; c, d, v; x, y, w) that takes a place (x, y) of the
     picture to (ax + cy, bx + dy) on the screen.
     """
+    from av.sidedata.sidedata import SideData
+
     matrix = frame.side_data.get("DISPLAYMATRIX")
-    if matrix is None or len(bytes(matrix)) < 36:
+    if not isinstance(matrix, SideData) or len(bytes(matrix)) < 36:
         return False, False, False
     a, b, _, c, d = struct.unpack_from("=5i", bytes(matrix))
     if abs(b) + abs(c) > abs(a) + abs(d):

@@ -130,7 +130,7 @@ def sound_of(path: Path, start: float, stop: float) -> Sound:
                 if begins >= stop:
                     return sound
                 for piece in resampler.resample(frame):
-                    _lay(sound, piece.to_ndarray().reshape(-1), round((begins - start) * RATE))
+                    _lay(sound, np.asarray(piece.to_ndarray(), np.float32).reshape(-1), round((begins - start) * RATE))
                     begins += piece.samples / RATE
     return sound
 

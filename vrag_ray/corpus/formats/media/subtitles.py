@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from av.subtitles.stream import SubtitleStream
 
 MOST_CUES = 50_000
+PICTURE_SUBTITLES = 1 << 16
+"""FFmpeg's mark of a subtitle codec whose captions are pictures."""
 MOST_SIDECAR_BYTES = 16 << 20
 _STYLING = re.compile(r"\{[^}]*\}|</?[A-Za-z][^>]*>")
 _DRAWING = re.compile(r"\{[^}]*\\p[1-9]")
@@ -43,14 +45,11 @@ def read_tracks(path: Path) -> tuple[tuple[Track, ...], int]:
     Raises:
         DecodeError: a subtitle stream is there but damaged.
     """
-    from av.codec.codec import Properties
     from av.stream import Disposition
 
     with closing(open_container(path)) as container, damage(f"has a damaged subtitle stream; {PLAY_IT}"):
         streams = sorted(container.streams.subtitles, key=lambda stream: not stream.disposition & Disposition.default)
-        in_pictures = [
-            stream for stream in streams if stream.codec_context.codec.properties & Properties.BITMAP_SUB.value
-        ]
+        in_pictures = [stream for stream in streams if stream.codec_context.codec.properties & PICTURE_SUBTITLES]
         tracks = [_track(container, stream) for stream in streams if stream not in in_pictures]
     return tuple(track for track in tracks if track.cues), len(in_pictures)
 
