@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _KINDS = """
 pdf docx pptx xlsx html htm epub mobi fb2 xps cbz svg png jpg jpeg webp tif tiff bmp gif jp2 heic avif
-mp4 mkv webm mov avi txt md json jsonl log rst yaml xml csv tsv eml msg
+mp4 mkv webm mov avi m4v 3gp ts mpg mpeg flv ogv wmv mp3 wav m4a ogg flac
+txt md json jsonl log rst yaml xml csv tsv eml msg
 """
 SUFFIXES = _KINDS.split()
 LOOK_EVERY_S = 0.5

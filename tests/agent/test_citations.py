@@ -148,3 +148,17 @@ def test_records_of_before_are_read_as_looked_at() -> None:
     assert RunRecord.from_json(text) == run.record()
     old = RunRecord.from_json(text.replace('"seen_by_search":true,', ""))
     assert old.citations[0].seen_by_search is False
+
+
+def test_a_caption_is_cited_from_its_start_to_its_end() -> None:
+    shelf = Shelf()
+    spoken = "[2.0-4.5] The pump stands\n[4.5-7.0] in the harbour map room\n[10.0-13.0] Goodbye"
+    shelf.add("Film", text=spoken, kind=PassageKind.CLIP, locator=Locator(t_start=0.0, t_end=20.0))
+    for quote, times in (
+        ("in the harbour map room", (4.5, 7.0)),
+        ("Goodbye", (10.0, 13.0)),
+        ("The pump", (2.0, 4.5)),
+        ("", (0.0, 20.0)),
+    ):
+        citation, _ = cited(shelf, keep("Text 1", quote), protocol=GraphProtocol(evidence=EvidenceForm.TEXT))
+        assert (citation.quote, citation.t_start, citation.t_end) == (quote, *times)

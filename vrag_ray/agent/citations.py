@@ -13,16 +13,17 @@ from pydantic import BaseModel, ConfigDict
 from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Sighting
 from vrag_ray.types import Box, PassageKind, Word
+from vrag_ray.types.captions import captions, quoted_range
 
 
 class Citation(BaseModel):
     """One numbered source of an answer.
 
     ``page`` is 1-based, and ``label`` is what the document calls it, of ``pages``, where that is another name;
-    ``t_start`` and ``t_end`` are seconds of a video, from the moment that was kept to the end of
-    its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in
-    fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of the
-    search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
+    ``t_start`` and ``t_end`` are seconds of a video: of the captions that say the quote, else from the moment that was
+    kept to the end of its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0,
+    x1, y1) in fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of
+    the search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
     retrieval score, ``node_id`` the memory node, ``collection`` the one of several that the source is from.
     """
 
@@ -71,12 +72,15 @@ class Citation(BaseModel):
 
 
 def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by_passage: bool) -> Citation:
-    """With a box, where it has none (nothing was cropped) and a place on its page is known; else the page is cited.
+    """In a video with the times of its quote. On a page with a box, where it has none (nothing was cropped) and a place
+    on its page is known; else the page is cited.
 
     ``found`` is what the search of its node found. ``by_quote``: for who was given words, around those of its quote,
     where they stand together. ``by_passage``: for who was given words alone, else around the lines of the passage that
     matched. Else, without a quote, where a vector leg of the search saw its query.
     """
+    if citation.kind is PassageKind.CLIP and citation.quote:
+        return _timed(citation, found)
     if citation.bbox is not None or citation.page is None:
         return citation
     place = (citation.doc_id, citation.page)
@@ -93,6 +97,18 @@ def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by
         # Where the query was seen is not where the quote stands.
         return citation
     return citation.model_copy(update={"bbox": sighting.seen_at.as_tuple(), "seen_by_search": True})
+
+
+def _timed(citation: Citation, found: Sequence[Sighting]) -> Citation:
+    """From the start to the end of the captions that say the quote; unchanged where none do."""
+    for sighting in found:
+        start, end = sighting.locator.t_start, sighting.locator.t_end
+        if sighting.doc_id != citation.doc_id or sighting.page is None or end is None or end != citation.t_end:
+            continue
+        span = quoted_range(citation.quote, captions(sighting.page.text, sighting.locator), citation.t_start)
+        if span is not None and start is not None:
+            return citation.model_copy(update={"t_start": span[0], "t_end": span[1]})
+    return citation
 
 
 def _lines_of(quote: str, words: Sequence[Word]) -> Box | None:

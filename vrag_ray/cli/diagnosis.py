@@ -84,7 +84,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ("json5", "Apache-2.0", "models' replies"),
     ("openai", "Apache-2.0", "models behind an endpoint"),
     ("mcp", "MIT", "vrag mcp"),
-    ("decord", "Apache-2.0", "embedded (PyAV does without)"),
+    ("faster-whisper", "MIT", "speech extra"),
     ("torch", "BSD-3-Clause and others", "cpu or gpu extra"),
     ("transformers", "Apache-2.0", "cpu or gpu extra"),
     ("peft", "Apache-2.0", "cpu or gpu extra"),

@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from vrag_ray.config import CorpusConfig
-from vrag_ray.types import Box, DocumentKind, Locator, Meta, PassageKind, VragError, Word
+from vrag_ray.types import Box, Cue, DocumentKind, Locator, Meta, PassageKind, VragError, Word
 
 
 class DecodeError(VragError):
@@ -60,8 +60,8 @@ class Probe:
     """What a document is, found out without decoding its content.
 
     ``units`` counts pages (of an image the frames that are shown, mostly 1), clips of a video, pieces of a text (rows
-    of a .jsonl). ``duration`` is in seconds and only a video has one. ``notices`` say what of the document was left out
-    or guessed.
+    of a .jsonl). ``duration`` is in seconds and only a video or a sound recording has one. ``notices`` say what of the
+    document was left out or guessed.
     """
 
     kind: DocumentKind
@@ -71,6 +71,14 @@ class Probe:
     meta: Meta = field(default_factory=dict)
     duration: float | None = None
     notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """A file with the subtitles of a video that lies beside it: its bytes, and the name that it has there."""
+
+    path: Path
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,7 @@ class WorkItem:
     start: int
     stop: int
     name: str = ""
+    sidecars: tuple[Sidecar, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +106,8 @@ class DecodeOptions:
     clip_seconds: float
     video_fps: float
     max_frames: int
+    speech_model: str = ""
+    """The folder of the model that reads speech; empty where none does."""
 
     @classmethod
     def from_config(cls, config: CorpusConfig) -> DecodeOptions:
@@ -107,6 +118,7 @@ class DecodeOptions:
             clip_seconds=config.clip_seconds,
             video_fps=config.video_fps,
             max_frames=config.limits.max_frames,
+            speech_model=config.speech_model,
         )
 
 
@@ -126,7 +138,7 @@ class DecodedUnit:
     """One page, picture, clip or text piece.
 
     ``lines`` is where the text stands, in its order; empty where that is not known. ``words`` is filled only where
-    OCR made them; a PDF's text layer is read again when single words are needed.
+    OCR made them; a PDF's text layer is read again when single words are needed. ``cues`` are a clip's timed words.
     ``error`` says what of the unit could not be read; ``text`` is what could, and may be empty. ``transient`` says
     that the machine is the reason, not the file: the next run decodes the unit again. ``notices`` say what of the unit
     was left out or guessed, in words for the document's owner.
@@ -138,6 +150,7 @@ class DecodedUnit:
     text: str = ""
     lines: tuple[TextLine, ...] = ()
     words: tuple[Word, ...] = ()
+    cues: tuple[Cue, ...] = ()
     ocr: bool = False
     error: str = ""
     transient: bool = False
@@ -159,6 +172,10 @@ PASSAGE_KINDS = {
     DocumentKind.VIDEO: PassageKind.CLIP,
     DocumentKind.TEXT: PassageKind.TEXT,
 }
+
+
+HAS_PICTURE = "has_picture"
+"""The metadata name under which a sound recording, which is a video else, says that it has none."""
 
 
 def clip_count(duration: float, clip_seconds: float) -> int:

@@ -31,6 +31,7 @@ class Format(StrEnum):
     HEIF = "HEIF"
     AVIF = "AVIF"
     VIDEO = "video"
+    SOUND = "sound recording"
     TEXT = "text"
     TABLE = "table"
     MAIL = "e-mail"
@@ -71,10 +72,11 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.JPEG2000: ".jp2 .j2k .jpx",
     Format.HEIF: ".heic .heif",
     Format.AVIF: ".avif",
-    Format.VIDEO: ".mp4 .m4v .mov .mkv .webm .avi",
+    Format.VIDEO: (".mp4 .m4v .mov .mkv .webm .avi .3gp .3g2 .ts .mts .m2ts .mpg .mpeg .vob .flv .ogv .wmv .asf"),
+    Format.SOUND: ".mp3 .wav .m4a .m4b .ogg .oga .opus .flac .aac .wma .mka",
     Format.TEXT: (
         ".txt .md .markdown .json .jsonl .log .rst .adoc .org .text .yaml .yml .xml .ini .cfg .conf .toml "
-        ".properties .tex .bib"
+        ".properties .tex .bib .srt .vtt .ass"
     ),
     Format.TABLE: ".csv .tsv .tab .psv",
     Format.MAIL: ".eml",
@@ -94,7 +96,8 @@ SUFFIXES = {suffix: format_ for format_, suffixes in _SUFFIXES_OF.items() for su
 """Every suffix that ingest takes from a folder, and what it promises."""
 
 SUPPORTED = (
-    "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); MP4/MOV/MKV/WebM/AVI video; "
+    "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); "
+    "video (MP4, MOV, MKV, WebM, AVI, …); sound (MP3, WAV, …); "
     "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; CSV and TSV; e-mail (EML, MSG); .txt, .md, .json, .jsonl, "
     ".log, .rst, .yaml, .xml, .ini, .toml and other plain text"
 )
@@ -109,6 +112,8 @@ _REMEDIES = {
     ".zip": "unpack it, and ingest what is in it",
 }
 """What to do with well-known formats that are not read."""
+_MEDIA = frozenset({Format.VIDEO, Format.SOUND})
+"""The same containers hold both: neither name is wrong for the other."""
 _SIGNATURES = (
     (b"%PDF-", 0, Format.PDF),
     (b"\xff\xd8\xff", 0, Format.JPEG),
@@ -125,6 +130,13 @@ _SIGNATURES = (
     (b"AVI ", 8, Format.VIDEO),
     (b"\x1aE\xdf\xa3", 0, Format.VIDEO),
     (b"BOOKMOBI", 60, Format.MOBI),
+    (b"\x00\x00\x01\xba", 0, Format.VIDEO),
+    (b"FLV\x01", 0, Format.VIDEO),
+    (b"OggS", 0, Format.VIDEO),
+    (b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", 0, Format.VIDEO),
+    (b"WAVE", 8, Format.SOUND),
+    (b"fLaC", 0, Format.SOUND),
+    (b"ID3", 0, Format.SOUND),
 )
 _PDF_BODY = re.compile(rb"%PDF-|\b\d+ \d+ obj\b")
 """Also one that has lost its header, which MuPDF repairs."""
@@ -156,6 +168,8 @@ _MAIL = re.compile(
     rb"(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*(?:From|Received|Return-Path|Message-ID|MIME-Version|Delivered-To):", re.I
 )
 _MARKUP = frozenset((Format.HTML, Format.SVG, Format.FB2))
+_SOURCE_SUFFIXES = frozenset({".ts", ".mts"})
+"""Of video, and of TypeScript's source texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +201,9 @@ def sniff_stream(file: BinaryIO, name: str) -> Sniffed:
     suffix = PurePath(name).suffix.lower()
     claimed = SUFFIXES.get(suffix)
     found = _by_content(file, head, claimed, suffix)
-    if found is not None and claimed is not None and found is not claimed:
+    if found is None and claimed is Format.VIDEO and suffix in _SOURCE_SUFFIXES and b"\x00" not in head:
+        claimed = Format.TEXT
+    if found is not None and claimed is not None and found is not claimed and not {found, claimed} <= _MEDIA:
         raise DecodeError(f"is a {found} although it is named {suffix}: rename it")
     is_page = _HTML.match(head) is not None
     if found is None and (claimed not in (None, Format.PDF, *_BY_NAME) or (claimed is Format.PDF and is_page)):
@@ -207,7 +223,7 @@ def kind_of(format_: Format) -> DocumentKind:
         return DocumentKind.IMAGE
     if format_ in TEXTS:
         return DocumentKind.TEXT
-    return DocumentKind.VIDEO if format_ is Format.VIDEO else DocumentKind.PDF
+    return DocumentKind.VIDEO if format_ in _MEDIA else DocumentKind.PDF
 
 
 def page_format(path: Path) -> Format:
@@ -264,8 +280,13 @@ def _by_content(  # noqa: PLR0911, PLR0912
             return format_
     if head[4:8] == b"ftyp":
         return _PICTURE_BRANDS.get(head[8:12], Format.VIDEO)
-    if claimed is Format.VIDEO and head[4:8] in _QUICKTIME_ATOMS:
+    if claimed in _MEDIA and head[4:8] in _QUICKTIME_ATOMS:
         return Format.VIDEO
+    if _is_transport_stream(head):
+        return Format.VIDEO
+    if claimed is Format.SOUND and head[0] == 0xFF and head[1:2] >= b"\xe0":
+        # The frames of MP3 and AAC begin so, and much else may.
+        return Format.SOUND
     if head.startswith(b"PK\x03\x04"):
         return _of_archive(file, suffix)
     if head.startswith(_COMPOUND):
@@ -324,3 +345,11 @@ def _of_compound(file: BinaryIO) -> Format:
             raise DecodeError(f"is an older office file: export it as PDF; supported are {SUPPORTED}")
         case suffix:
             raise DecodeError(f"is an older office file ({suffix}), which is not read: {_REMEDIES[suffix]}")
+
+
+def _is_transport_stream(head: bytes) -> bool:
+    """MPEG-TS: packets of 188 bytes that begin with 0x47, behind a time of four bytes in those of cameras."""
+    return any(
+        len(head) > at + 2 * size and {head[at + k * size] for k in range(3)} == {0x47}
+        for at, size in ((0, 188), (4, 192))
+    )

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from vrag_ray.config import Settings
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
+from vrag_ray.corpus.formats.media.speech import model_folder
 from vrag_ray.embedding.base import Modality
 from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.collection import Collection
@@ -25,7 +26,7 @@ from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.committer import READ_AGAIN, Committer
 from vrag_ray.ingest.gone import documents_in
 from vrag_ray.ingest.graph import Job, embedded_sources
-from vrag_ray.ingest.plan import Committed
+from vrag_ray.ingest.plan import SIDECARS, Committed
 from vrag_ray.ingest.progress import (
     INGEST_STAGES,
     MOST_FILES_TOLD,
@@ -65,6 +66,8 @@ def ingest(
     if not sources and not _has_documents_of(listing, settings.collection):
         raise nothing_in(paths)
     documents = sum(source.documents for source in sources)
+    # Where it cannot be had, that is said before anything is read; where it must be fetched, that is done once.
+    model_folder(settings.corpus.speech_model)
     cards = ray_cards(settings.gpus)
     settings, placement = placed_texts(settings, cards)
     # For its id: the vectors are made by actors, which are given the GPU.
@@ -247,4 +250,7 @@ def _committed(writer: CollectionWriter, settings: Settings, embedder_id: str) -
             if doc_id in again or document.embedder_id == READ_AGAIN
         },
         containers=frozenset(doc_id for doc_id, document in documents.items() if ATTACHMENTS in document.meta),
+        sidecars={
+            doc_id: str(document.meta[SIDECARS]) for doc_id, document in documents.items() if SIDECARS in document.meta
+        },
     )

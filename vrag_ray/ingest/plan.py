@@ -9,9 +9,12 @@ from dataclasses import asdict, dataclass, field
 from itertools import groupby
 
 from vrag_ray.config import CorpusConfig
-from vrag_ray.corpus.model import WorkItem
+from vrag_ray.corpus.model import Sidecar, WorkItem
+from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import DocumentKind
 
+SIDECARS = "subtitle_files"
+"""The metadata name under which a video says which files beside it its subtitles are from."""
 MOST_FILES_OF_A_TASK = 64
 """Files that have nothing to decode cost a task no page."""
 
@@ -40,6 +43,8 @@ class DocumentPlan:
     transient: bool = False
     notices: list[str] = field(default_factory=list)
     """What of the whole document is left out or was guessed: those of single units travel with them."""
+    sidecars: dict[str, str] = field(default_factory=dict)
+    """Files with the subtitles of a video, by name: where each is, and once it is registered, its blob."""
     fault: dict[str, str | int | bool | None] | None = None
     """A ``StorageFailure`` in JSON: not the file is at fault, and the run ends with it."""
 
@@ -61,6 +66,8 @@ class Committed:
     """Of unfinished documents: error (or "") by unit that need not be decoded again, for the embedder in use."""
     counted: dict[str, int]
     """Of unfinished documents that have a row: how many units it counts."""
+    sidecars: dict[str, str] = field(default_factory=dict)
+    """By document id, the metadata that names the subtitles beside it: with others it is to be read again."""
 
     containers: frozenset[str] = frozenset()
     """Finished documents that hold others, which may be missing: a run may have ended between the two."""
@@ -102,6 +109,11 @@ def work_items(plan: DocumentPlan, done: AbstractCollection[int], pages_per_item
 def planned_ranges(plan: DocumentPlan, items: Sequence[WorkItem]) -> list[PlannedRange]:
     """One for each item, or the one that only carries the plan of a document with nothing to decode."""
     return [PlannedRange(plan, item.start, item.stop) for item in items] or [PlannedRange(plan, 0, 0)]
+
+
+def sidecar_files(plan: DocumentPlan, files: CollectionFiles) -> tuple[Sidecar, ...]:
+    """The registered subtitles of a video, as files of this machine."""
+    return tuple(Sidecar(files.local_path(f"blobs/{blob}"), name) for name, blob in plan.sidecars.items())
 
 
 def decode_tasks(ranges: Iterable[PlannedRange], config: CorpusConfig) -> Iterator[list[PlannedRange]]:

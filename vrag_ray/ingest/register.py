@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TypedDict
 from urllib.parse import quote
 from uuid import uuid4
@@ -28,11 +28,21 @@ from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.ingest.object_store import is_remote, local_copy, size_of
 from vrag_ray.ingest.parquet.layout import RowRange
 from vrag_ray.ingest.parquet.rows import row_documents
-from vrag_ray.ingest.plan import Committed, DocumentPlan, decode_tasks, planned_ranges, task_to_json, work_items
+from vrag_ray.ingest.plan import (
+    SIDECARS,
+    Committed,
+    DocumentPlan,
+    decode_tasks,
+    planned_ranges,
+    sidecar_files,
+    task_to_json,
+    work_items,
+)
 from vrag_ray.ingest.progress import Board
 from vrag_ray.ingest.report import unforeseen
 from vrag_ray.ingest.sources import MOST_FILES_OF_A_GROUP, Source
 from vrag_ray.types import Meta, MetaValue
+from vrag_ray.types.file_names import shown_name
 
 log = logging.getLogger("vrag_ray.ingest")
 
@@ -56,6 +66,7 @@ class SourceRow(TypedDict):
     meta: dict[str, MetaValue]
     rows: dict[str, int | str] | None
     error: str
+    sidecars: Sequence[str]
 
 
 def group_json(group: Sequence[Source], meta: Meta) -> str:
@@ -68,6 +79,7 @@ def group_json(group: Sequence[Source], meta: Meta) -> str:
             meta={**meta, **source.meta},
             rows=asdict(source.rows) if source.rows is not None else None,
             error=source.error,
+            sidecars=source.sidecars,
         )
         for source in group
     ]
@@ -183,20 +195,30 @@ class Register:
                 return replace(plan, error=f"{plan.name} {refusal}")
             with _file(original) as path:
                 doc_id, size = self._files.add_blob(path)
+            sidecars = {name: self._blob(place) for name, place in plan.sidecars.items()}
         except OSError as error:
             if fault_of(error) is StorageFault.TOO_MANY_FILES:
                 raise
             return replace(plan, error=f"{plan.name} cannot be read: {error.strerror or error}")
-        plan = replace(plan, doc_id=doc_id, size_bytes=size)
-        if self._committed.finished.get(doc_id) == self._embedder_id:
+        mark = ", ".join(f"{name} ({blob[:12]})" for name, blob in sidecars.items())
+        meta = {**plan.meta, **({SIDECARS: mark} if mark else {})}
+        plan = replace(plan, doc_id=doc_id, size_bytes=size, sidecars=sidecars, meta=meta)
+        is_finished = self._committed.finished.get(doc_id) == self._embedder_id
+        if is_finished and self._committed.sidecars.get(doc_id, "") == mark:
             return replace(plan, skipped=True)
         try:
-            probe = self._sandbox.probe(self._files.local_path(f"blobs/{doc_id}"), plan.name, self._options)
+            path = self._files.local_path(f"blobs/{doc_id}")
+            probe = self._sandbox.probe(path, plan.name, self._options, sidecar_files(plan, self._files))
         except DecodeError as error:
             return replace(plan, error=with_remedy(error), transient=error.transient)
         meta = {**probe.meta, **plan.meta}
         title, notices = plan.title or probe.title, [notice[:LONGEST_NOTICE] for notice in probe.notices]
         return replace(plan, kind=probe.kind, units=probe.units, title=title, meta=meta, notices=notices)
+
+    def _blob(self, place: str) -> str:
+        """The blob with the bytes of a file."""
+        with _file(place) as path:
+            return self._files.add_blob(path)[0]
 
     def _refusal(self, size: int) -> str:
         limit_mb = self._settings.corpus.limits.max_file_mb
@@ -209,7 +231,8 @@ def _documents(source: SourceRow) -> Iterator[tuple[DocumentPlan, Original]]:
     """A file is a document, and so is each row of a range of a Parquet file: what is known of it so far, its bytes."""
     uri, name, meta = source["uri"], source["name"], source["meta"]
     if source["rows"] is None:
-        yield DocumentPlan(uri, name, meta=meta, error=source["error"]), source["path"]
+        sidecars = {shown_name(PurePath(place).name): place for place in source["sidecars"]}
+        yield DocumentPlan(uri, name, meta=meta, error=source["error"], sidecars=sidecars), source["path"]
         return
     rows = RowRange(**source["rows"])  # type: ignore[arg-type]
     for row in row_documents(source["path"], uri, name, rows):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
 
-from vrag_ray.corpus.sniff import SUFFIXES
+from vrag_ray.corpus.sniff import SUFFIXES, Format
 from vrag_ray.ingest.object_store import is_remote, listed
 from vrag_ray.ingest.parquet.layout import ROWS_TOGETHER, SUFFIX, RowRange, row_ranges
 from vrag_ray.types import Meta, VragError
@@ -19,6 +21,9 @@ from vrag_ray.types.file_names import listed_names, path_of, shown_name
 MOST_FILES_OF_A_GROUP = ROWS_TOGETHER
 GROUPS_PER_READER = 8
 FOOTERS_AT_ONCE = 16
+SIDECAR_SUFFIXES = frozenset({".srt", ".vtt", ".ass"})
+_MARKS = re.compile(r"(?:\.[A-Za-z][A-Za-z_-]{0,11})*\.[A-Za-z]{3}")
+"""What follows the name of the video: language and purpose (``.en.forced``), and the suffix."""
 _PATTERN = frozenset("*?[")
 
 
@@ -36,6 +41,8 @@ class Source:
     meta: Meta = field(default_factory=dict)
     rows: RowRange | None = None
     error: str = ""
+    sidecars: tuple[str, ...] = ()
+    """Where the files with its subtitles are, as ``path`` is."""
 
     @property
     def documents(self) -> int:
@@ -92,8 +99,10 @@ def list_sources(paths: Sequence[str | Path | Source], content_column: str | Non
     (``s3://bucket/folder``). Names that are not UTF-8 are percent-encoded, as in the URIs.
     Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. A Parquet file
     is taken by its rows, whose documents are in ``content_column``, or in one told by name and type; a ``Source`` is
-    taken as it is. Raises VragError for a path that does not exist and where no given file can be read. Folders may
-    hold nothing to ingest: see ``nothing_in``.
+    taken as it is. Subtitles beside a video are taken with it, whether they were given or not.
+
+    Raises VragError for a path that does not exist and where no given file can be read. Folders may hold nothing to
+    ingest: see ``nothing_in``.
     """
     listing = Listing()
     sources: dict[str, Source] = {}
@@ -108,6 +117,7 @@ def list_sources(paths: Sequence[str | Path | Source], content_column: str | Non
         sources.update((source.uri, source) for source in found)
         if not isinstance(item, Source):
             tables.update((source.uri, source) for source in found if _suffix(source.name) == SUFFIX)
+    sources = with_sidecars(sources)
     listing.sources = list(_by_rows(sources, tables, content_column))
     problems = [source.error for source in listing.sources]
     if problems and all(problems):
@@ -120,6 +130,37 @@ def nothing_in(paths: Sequence[str | Path | Source], reason: str = "") -> VragEr
     given = shown_name(", ".join(str(path) for path in paths))
     known = " ".join(sorted((*SUFFIXES, SUFFIX)))
     return VragError(f"nothing to ingest in {given}: {reason or f'known are {known}'}")
+
+
+def with_sidecars(sources: dict[str, Source]) -> dict[str, Source]:
+    """``sources`` by uri: each video with the subtitles beside it (``film.srt`` or ``film.en.srt`` of ``film.mp4``).
+
+    They are no documents of their own then. On an object store those that were given are beside it.
+    """
+    beside: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    folders: set[Path] = set()
+    for source in sources.values():
+        folder = source.uri.rpartition("/")[0]
+        if _suffix(source.name) in SIDECAR_SUFFIXES:
+            beside[folder].append((source.name, str(source.path), source.uri))
+        elif isinstance(source.path, Path) and _is_media(source.name) and source.path.parent not in folders:
+            folders.add(source.path.parent)
+            files = (file for file in source.path.parent.iterdir() if _suffix(file.name) in SIDECAR_SUFFIXES)
+            beside[folder] += [
+                (shown_name(file.name), str(file), file.absolute().as_uri()) for file in files if file.is_file()
+            ]
+    taken: set[str] = set()
+    chosen: dict[str, Source] = {}
+    for uri, source in sources.items():
+        chosen[uri] = source
+        if _is_media(source.name) and (mates := beside.get(uri.rpartition("/")[0])):
+            stem = PurePosixPath(source.name).stem
+            own = sorted(
+                {mate for mate in mates if mate[0].startswith(stem) and _MARKS.fullmatch(mate[0][len(stem) :])}
+            )
+            taken |= {mate[2] for mate in own}
+            chosen[uri] = replace(source, sidecars=tuple(dict.fromkeys(mate[1] for mate in own)))
+    return {uri: source for uri, source in chosen.items() if uri not in taken}
 
 
 def is_missing(path: str) -> bool:
@@ -232,6 +273,10 @@ def _suffix(name: str) -> str:
 
 def _is_known(name: str) -> bool:
     return _suffix(name) in SUFFIXES or _suffix(name) == SUFFIX
+
+
+def _is_media(name: str) -> bool:
+    return SUFFIXES.get(_suffix(name)) in {Format.VIDEO, Format.SOUND}
 
 
 def _is_hidden(below: PurePosixPath) -> bool:

@@ -20,6 +20,7 @@ from uuid import uuid4
 import numpy as np
 
 from vrag_ray.config import Settings
+from vrag_ray.corpus.formats.media.speech import model_folder
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.passages import holds_of, passages_of, unit_notices
 from vrag_ray.corpus.sandbox.isolate import NEXT_RUN, decode_isolating, failed_unit
@@ -29,7 +30,7 @@ from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import passage_to_json
-from vrag_ray.ingest.plan import PlannedRange, task_from_json
+from vrag_ray.ingest.plan import PlannedRange, sidecar_files, task_from_json
 from vrag_ray.ingest.progress import Board
 from vrag_ray.ingest.report import unforeseen
 from vrag_ray.types import Passage
@@ -49,7 +50,8 @@ class Decode:
     def __init__(self, root: str, settings: Settings, board: Board) -> None:
         self._files = CollectionFiles(root)
         self._config = settings.corpus
-        self._options = DecodeOptions.from_config(settings.corpus)
+        options = DecodeOptions.from_config(settings.corpus)
+        self._options = replace(options, speech_model=model_folder(options.speech_model))
         self._sandbox = Sandbox(settings.corpus.limits)
         self._board, self._worker = board, uuid4().hex
 
@@ -83,6 +85,7 @@ class Decode:
         try:
             with storage_faults(self._files.root, f"reading {one.plan.name} from it"):
                 path = self._files.local_path(f"blobs/{one.plan.doc_id}")
+                item = replace(item, sidecars=sidecar_files(one.plan, self._files))
                 return decode_isolating(self._sandbox, path, item, self._options)
         except DecodeError as error:
             return self._failed(item, str(error))

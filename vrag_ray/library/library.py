@@ -212,7 +212,8 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
 
 def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:
     """Blocking."""
-    return Stored(collection.blob_path(doc_id), collection.words_of(doc_id, locator))
+    words, cues = collection.words_of(doc_id, locator)
+    return Stored(collection.blob_path(doc_id), words, cues)
 
 
 def _delete(root: str, doc_id: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import CorpusConfig, ServingConfig
-from vrag_ray.types import Box, Document, Locator, PageText, Word, joined
+from vrag_ray.types import Box, Cue, Document, Locator, PageText, Word, joined
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.sandbox.sandbox import Sandbox
@@ -23,13 +23,15 @@ _KEPT_TEXTS = 512
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a collection keeps of a unit: the original's file, and the words that ingest read in its pixels.
+    """What a collection keeps of a unit: the original's file, the words that ingest read in its pixels, and those with
+    times that it read in subtitles beside the file or heard.
 
-    Reading pixels again would take seconds.
+    Reading pixels again would take seconds, and so would hearing.
     """
 
     path: Path
     ocr: tuple[Word, ...]
+    cues: tuple[Cue, ...] = ()
 
 
 class PageReader:
@@ -89,6 +91,8 @@ class PageReader:
         if stored.ocr:
             # Ingest took them for the page's text: a text layer, if any, says less.
             text = replace(text, words=stored.ocr, text=joined(stored.ocr, "\n"))
+        if stored.cues:
+            text = replace(text, text="\n".join(map(str, stored.cues)))
         return text
 
     def close(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vrag_ray.types.documents import (
+    Cue,
     Document,
     DocumentKind,
     DocumentStatus,
@@ -30,6 +31,7 @@ __all__ = [
     "FULL_PAGE",
     "Box",
     "Completion",
+    "Cue",
     "Document",
     "DocumentKind",
     "DocumentStatus",

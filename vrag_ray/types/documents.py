@@ -95,12 +95,25 @@ def passage_id(doc_id: str, locator: Locator, window: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Cue:
+    """What is said, or written as a caption, from a second to a second of a video's clock; its text is on one line."""
+
+    start: float
+    end: float
+    text: str
+
+    def __str__(self) -> str:
+        return f"[{self.start:.1f}-{self.end:.1f}] {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
 class Passage:
     """One retrievable window of a document; one row of ``passages.lance``, at most one vector.
 
     ``window`` counts the windows of one locator from 0. ``box`` is around the lines that hold the window's text,
     None where its place is not known or there is none (plain text, clips). ``words`` is filled only where OCR made
-    them: words of a PDF's text layer are read from the blob again when they are needed.
+    them: words of a PDF's text layer are read from the blob again when they are needed. ``cues`` are the timed words
+    of a clip, all of them in its first window.
     """
 
     id: str
@@ -111,6 +124,7 @@ class Passage:
     text: str
     box: Box | None = None
     words: tuple[Word, ...] = ()
+    cues: tuple[Cue, ...] = ()
     meta: Meta = field(default_factory=dict)
 
 

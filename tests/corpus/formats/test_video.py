@@ -10,7 +10,7 @@ from PIL import Image
 from tests.support.documents import decoded, open_png, picture_of, turned, video
 from tests.support.hostile_files import streamable_mp4_cut_short
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.formats.video_frames import AvReader, DecordReader, open_reader
+from vrag_ray.corpus.formats.media.frames import FrameReader
 from vrag_ray.corpus.model import (
     DecodeError,
     DecodeOptions,
@@ -85,33 +85,11 @@ def test_without_captions_the_frames_are_read_and_each_line_is_kept_once(sandbox
     assert unit.words == ()
 
 
-@pytest.mark.parametrize("reader_type", [AvReader, DecordReader])
-def test_both_readers_show_a_video_filmed_upright_upright(tmp_path, reader_type):
-    pytest.importorskip("decord" if reader_type is DecordReader else "av")
-    picture = Image.new("RGB", (160, 120), "white")
-    picture.paste("black", (0, 0, 40, 40))
-    path = video(tmp_path / "phone.mp4", 3, pictures=[picture])
-    path.write_bytes(turned(path.read_bytes()))
-    frame = reader_type(path).frame(1.0)
-    assert frame.shape == (160, 120, 3)
-    assert frame[10, 110].max() < 50
-    assert frame[10, 10].min() > 200
-
-
-@pytest.mark.parametrize("reader_type", [AvReader, DecordReader])
-def test_both_readers_seek_to_the_frame_that_is_shown(tmp_path, reader_type):
-    pytest.importorskip("decord" if reader_type is DecordReader else "av")
-    reader = reader_type(video(tmp_path / "a.mp4", 30))
+def test_the_reader_seeks_to_the_frame_that_is_shown(tmp_path):
+    reader = FrameReader(video(tmp_path / "a.mp4", 30))
     for t in (0.0, 0.4, 29.6, 10.25, 3.0, 20.7):
         assert float(reader.frame(t).mean()) == pytest.approx(2 * int(t * 2), abs=3)
-    assert reader.frame(45.0) is None
     reader.close()
-
-
-def test_decord_is_used_where_it_is_installed(tmp_path):
-    pytest.importorskip("decord")
-    reader = open_reader(video(tmp_path / "a.mp4", 2))
-    assert isinstance(reader, DecordReader)
 
 
 def test_a_frame_is_rendered_at_its_time_whole_or_cropped(sandbox, tmp_path):

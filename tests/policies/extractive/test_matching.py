@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from tests.support.agent_pages import HEIGHT, WIDTH, put, table
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
-from vrag_ray.policies.extractive.captions import captions
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import terms
 from vrag_ray.policies.extractive.questions import parts
 from vrag_ray.types import Box, Locator, PageText, Word
+from vrag_ray.types.captions import captions
 
 
 def page(words: list[Word]) -> PageText:

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from tests.support.ingest_material import PLANTED
 from vrag_ray.cli.main import make_app
-from vrag_ray.corpus.formats.subtitles import read_cues
+from vrag_ray.corpus.formats.media.subtitles import read_tracks
 from vrag_ray.evaluation.folder import EvaluationFolder
 from vrag_ray.training.data.files import load_examples
 from vrag_ray.training.rewards.reward import normalised
@@ -152,7 +152,7 @@ def test_some_clips_have_subtitles_and_those_say_the_answer(made: tuple[Path, Pa
         for gold in example.gold:
             if gold.seconds is None:
                 continue
-            cues = read_cues(documents / gold.file_name)
+            cues = [cue for track in read_tracks(documents / gold.file_name)[0] for cue in track.cues]
             with_track += bool(cues)
             said = [cue.text for cue in cues if (cue.start, cue.end) == pytest.approx(gold.seconds, abs=0.01)]
             assert not cues or example.answers[0] in said[0], example.uid

@@ -202,7 +202,9 @@ class PdfSource:
                 notes = f"Notes: {clean(part.notes)}"
                 text, lines = f"{text}\n{notes}", (*lines, TextLine(letters_in(notes), None))
         place = Locator(page=unit + 1)
-        return DecodedUnit(unit, PassageKind.PAGE, place, text, lines, words, read.ocr, notices=read.notices, meta=meta)
+        return DecodedUnit(
+            unit, PassageKind.PAGE, place, text, lines, words, ocr=read.ocr, notices=read.notices, meta=meta
+        )
 
     def page_text(self, locator: Locator) -> PageText:
         """The words that a person sees, in reading order. Width and height in points."""

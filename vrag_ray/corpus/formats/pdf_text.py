@@ -318,7 +318,7 @@ def _stands_out(grey: Grey, look: _Look) -> bool:
     pixels = _pixels(grey, look.word.box).astype(np.int16)
     is_ink = np.abs(pixels - round(look.grey)) < EVEN
     share = np.count_nonzero(is_ink) / pixels.size
-    return 0.04 < share < 0.7 and float(pixels[~is_ink].std()) < EVEN
+    return bool(0.04 < share < 0.7 and pixels[~is_ink].std() < EVEN)
 
 
 def _under_pictures(page: pymupdf.Page, looks: Sequence[_Look]) -> list[_Look]:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Frame, Probe
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Frame, Probe, Sidecar
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, Locator, PageText
 
 if TYPE_CHECKING:
+    from vrag_ray.corpus.formats.media.speech import Sound, Speech
     from vrag_ray.corpus.ocr import ReadPicture
 
 _OUT_OF_MEMORY = re.compile(
     r"\b[mc]alloc\b|bad.?alloc|insufficient memory|cannot allocate|failed to (?:allocate|map segment)", re.IGNORECASE
 )
+
+
+Hear = Callable[["Sound"], "Speech"]
 
 
 @contextmanager
@@ -56,6 +60,9 @@ class Opening:
     """Leave content alone: set after a child was killed by looking for a title."""
     format: Format | None = None
     """What a text is written as, where that is known; its name decides otherwise."""
+    sidecars: tuple[Sidecar, ...] = ()
+    hear: Hear | None = None
+    """Reads speech; None where no model is configured for it."""
 
 
 class OpenDocument(Protocol):

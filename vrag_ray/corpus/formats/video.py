@@ -1,18 +1,22 @@
-"""Videos: clips of a minute, looked at by seeking, read by their captions or by OCR of a few frames."""
+"""Films and sound recordings: clips of a minute, read by captions, by speech, and by OCR of what stays in view."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.formats.media.changes import moment_of, still_stretches
+from vrag_ray.corpus.formats.media.clock import PLAY_IT, audio_stream, duration_of, open_container, video_stream
+from vrag_ray.corpus.formats.media.frames import FrameReader
+from vrag_ray.corpus.formats.media.speech import AROUND_SECONDS, sound_of
+from vrag_ray.corpus.formats.media.subtitles import Track, read_sidecar, read_tracks
 from vrag_ray.corpus.formats.source import Opening, damage
-from vrag_ray.corpus.formats.subtitles import Cue, read_cues
-from vrag_ray.corpus.formats.video_frames import PLAY_IT, FrameReader, open_container, open_reader, quarter_turns
 from vrag_ray.corpus.model import (
+    HAS_PICTURE,
     DecodedUnit,
     DecodeError,
     Frame,
@@ -25,7 +29,7 @@ from vrag_ray.corpus.model import (
 )
 from vrag_ray.corpus.png import NATIVE_DPI, crop_png
 from vrag_ray.imaging.frame_times import sample_times
-from vrag_ray.types import Box, DocumentKind, Locator, PageText, PassageKind
+from vrag_ray.types import Box, Cue, DocumentKind, Locator, PageText, PassageKind
 
 if TYPE_CHECKING:
     from av.container import InputContainer
@@ -33,23 +37,36 @@ if TYPE_CHECKING:
 
     from vrag_ray.corpus.ocr import Picture
 
-OCR_FRAMES = 4
+MOVING_FRAMES = 4
+"""Frames of a clip that are read where the picture moves all the time, and looked at to see whether there are any."""
+MOST_READ = 12
+"""Frames of a clip that are read at most, those that stay longest in view."""
 UNREADABLE = f"has no readable video frame: it is damaged or cut short; {PLAY_IT}"
 
 
 class VideoSource:
-    """An open video whose header and first frame have been read and found within the limits."""
+    """An open film or sound recording whose header, and first frame, have been read and found within the limits."""
 
     def __init__(self, opening: Opening) -> None:
         self._opening = opening
         self._options = opening.options
         self._reader: FrameReader | None = None
-        self._cues: tuple[Cue, ...] | None = None
+        self._read_tracks: tuple[Track, ...] | None = None
+        self._notices: list[str] = []
+        self._width = self._height = 0
         container = open_container(opening.path)
         with closing(container), damage(UNREADABLE):
             self._stated_title = clean(container.metadata.get("title", "")).strip()
-            self._width, self._height = _look(container, opening.limits)
-            self._duration = _duration(container)
+            self._duration = duration_of(container)
+            self._has_sound = audio_stream(container) is not None
+            self._has_picture = video_stream(container) is not None
+            self._has_subtitles = bool(container.streams.subtitles)
+            if not self._has_picture and not self._has_sound:
+                raise DecodeError(f"has no picture and no sound; {PLAY_IT}")
+            if self._has_picture:
+                self._check_size(container)
+                self._reader = FrameReader(opening.path)
+                self._width, self._height = self._reader.size
 
     def probe(self) -> Probe:
         clips = clip_count(self._duration, self._options.clip_seconds)
@@ -58,29 +75,44 @@ class VideoSource:
                 f"has {clips} clips, more than the limit of {self._opening.limits.max_pages}: "
                 "split it or raise corpus.limits.max_pages or corpus.clip_seconds"
             )
-        meta = {"width": self._width, "height": self._height, "duration": round(self._duration, 3)}
+        tracks = self._tracks()
+        meta: dict[str, str | int | float | bool] = {"duration": round(self._duration, 3)}
+        if self._has_picture:
+            meta |= {"width": self._width, "height": self._height}
+        else:
+            meta[HAS_PICTURE] = False
+        if languages := _languages(tracks):
+            meta["languages"] = languages
         return Probe(
             DocumentKind.VIDEO,
             clips,
             self._stated_title or title_from_name(self._opening.name),
             meta=meta,
             duration=self._duration,
+            notices=tuple(self._notices),
         )
 
     def locator(self, unit: int) -> Locator:
         return clip_locator(unit, self._duration, self._options.clip_seconds)
 
     def unit(self, unit: int) -> DecodedUnit:
-        """Words of the file name, then captions or, where there are none, what OCR reads in up to four frames."""
+        """Words of the file name; then captions, in every language, or what is said and what OCR reads in the frames.
+
+        Where a picture stays, it is read shortly before it goes; where it moves all the time, at four times.
+        """
         locator = self.locator(unit)
         start, stop = _range(locator)
         named = words_from_name(self._opening.name)
-        lines = [*([named] if named else []), *(cue.text for cue in self._captions(start, stop))]
-        captioned = len(lines) > bool(named)
-        times = _spread(sample_times(start, stop, self._options.video_fps, self._options.max_frames), OCR_FRAMES)
+        meta: dict[str, str | int | float | bool] = {}
+        cues = self._captions(start, stop)
+        captioned = bool(cues)
+        if not self._tracks() and self._has_sound and self._opening.hear is not None:
+            cues, language = self._speech(start, stop)
+            meta |= {"language": language} if language else {}
+        lines = [*([named] if named else []), *(cue.text for cue in cues)]
         last: Picture | None = None
         unread: list[float] = []
-        for t in times:
+        for t in self._moments(start, stop, captioned=captioned) if self._has_picture else []:
             picture = self._frame(t)
             if picture is None:
                 unread.append(t)
@@ -92,30 +124,36 @@ class VideoSource:
             PassageKind.CLIP,
             locator,
             "\n".join(_unique(lines)),
+            cues=tuple(cues),
             ocr=last is not None,
             error=_no_picture(unread) if unread else "",
-            meta={"captioned": captioned},
+            meta={**meta, "captioned": captioned},
         )
 
     def page_text(self, locator: Locator) -> PageText:
         """A line ``[start-end] caption``, in seconds, for each in the range; captions have no place in the picture."""
-        start, stop = _range(locator)
-        text = "\n".join(f"[{cue.start:.1f}-{cue.end:.1f}] {cue.text}" for cue in self._captions(start, stop))
+        text = "\n".join(map(str, self._captions(*_range(locator))))
         return PageText(self._opening.path.name, locator, text, words=(), width=self._width, height=self._height)
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:
         """PNG of the frame at ``t_start``, or of ``box`` of it; see ``crop_png`` for ``dpi``."""
         start, _ = _range(locator)
+        if not self._has_picture:
+            raise DecodeError("is a sound recording and has no picture: its clips have words and times")
         if start > self._duration or (picture := self._frame(start)) is None:
             raise DecodeError(f"has no frame at {start:g} s; it lasts {self._duration:g} s")
         return crop_png(_image(picture), dpi=dpi, box=box, max_pixels=max_pixels)
 
     def frames(self, locator: Locator, max_pixels: int) -> list[Frame]:
-        """The frames at the sampled times of the range, of at most ``max_pixels`` each, without unreadable ones."""
+        """The frames at the sampled times of the range, of at most ``max_pixels`` each, without unreadable ones.
+
+        A sample is moved where a picture that stays would not be among them.
+        """
         start, stop = _range(locator)
-        seen = (
-            (t, self._frame(t)) for t in sample_times(start, stop, self._options.video_fps, self._options.max_frames)
-        )
+        if not self._has_picture:
+            return []
+        times = sample_times(start, stop, self._options.video_fps, self._options.max_frames)
+        seen = ((t, self._frame(t)) for t in covering(times, still_stretches(self._opening.path, start, stop)))
         return [
             Frame(t, crop_png(_image(picture), dpi=NATIVE_DPI, box=None, max_pixels=max_pixels))
             for t, picture in seen
@@ -126,17 +164,89 @@ class VideoSource:
         if self._reader is not None:
             self._reader.close()
 
+    def _check_size(self, container: InputContainer) -> None:
+        stream = video_stream(container)
+        assert stream is not None
+        width, height = stream.codec_context.width, stream.codec_context.height
+        if width * height > self._opening.limits.max_pixels:
+            raise DecodeError(
+                f"has frames of {width} x {height}, more than the limit of "
+                f"{self._opening.limits.max_pixels / 1e6:g} million pixels: scale it down or raise "
+                "corpus.limits.max_pixels"
+            )
+
+    def _tracks(self) -> tuple[Track, ...]:
+        """The subtitles inside the file, the default ones first, then those beside it. What is not read is noted."""
+        if self._read_tracks is not None:
+            return self._read_tracks
+        tracks: list[Track] = []
+        if self._has_subtitles:
+            inside, in_pictures = read_tracks(self._opening.path)
+            tracks += inside
+            if in_pictures:
+                self._notices.append(f"{in_pictures} of its subtitle tracks consist of pictures, which are not read")
+        for sidecar in self._opening.sidecars:
+            try:
+                tracks.append(read_sidecar(sidecar.path, sidecar.name))
+            except DecodeError as error:
+                self._notices.append(f"not read: {error}")
+        if self._has_sound and not tracks and not self._options.speech_model:
+            self._notices.append(
+                "its speech is not read: it has no subtitles, and corpus.speech_model names no model for speech"
+            )
+        self._read_tracks = tuple(tracks)
+        return self._read_tracks
+
     def _captions(self, start: float, stop: float) -> list[Cue]:
-        if self._cues is None:
-            self._cues = read_cues(self._opening.path)
-        return [cue for cue in self._cues if cue.start < stop and cue.end > start]
+        """Those of every track, in time order, the same words at the same time once."""
+        cues = (cue for track in self._tracks() for cue in track.cues if cue.start < stop and cue.end > start)
+        once: dict[tuple[int, str], Cue] = {}
+        for cue in cues:
+            once.setdefault((round(cue.start), cue.text.casefold()), cue)
+        return sorted(once.values(), key=lambda cue: cue.start)
+
+    def _speech(self, start: float, stop: float) -> tuple[list[Cue], str]:
+        assert self._opening.hear is not None
+        begin = max(0.0, start - AROUND_SECONDS)
+        sound = sound_of(self._opening.path, begin, min(self._duration, stop + AROUND_SECONDS))
+        speech = self._opening.hear(sound)
+        cues = [replace(cue, start=cue.start + begin, end=cue.end + begin) for cue in speech.cues]
+        return [cue for cue in cues if cue.start < stop and cue.end > start], speech.language
+
+    def _moments(self, start: float, stop: float, *, captioned: bool) -> Sequence[float]:
+        """When to look at a clip: at what stays in view, or evenly where nothing stays or the words are known."""
+        even = _spread(sample_times(start, stop, self._options.video_fps, self._options.max_frames), MOVING_FRAMES)
+        if captioned or not self._options.ocr:
+            return even
+        stretches = still_stretches(self._opening.path, start, stop)
+        longest = sorted(stretches, key=lambda stretch: stretch[0] - stretch[1])[:MOST_READ]
+        # The last of the even times too: it shows whether the file goes on so far.
+        return sorted({*map(moment_of, longest), even[-1]}) if stretches else even
 
     def _frame(self, t: float) -> Picture | None:
-        if self._reader is None:
-            with damage(UNREADABLE):
-                self._reader = open_reader(self._opening.path)
+        assert self._reader is not None
         with damage(UNREADABLE):
             return self._reader.frame(t)
+
+
+def covering(times: Sequence[float], stretches: Sequence[tuple[float, float]]) -> list[float]:
+    """``times``, as many: a stretch with several of them gives one to a stretch that has none, the longest first."""
+    chosen = list(times)
+
+    def inside(stretch: tuple[float, float]) -> list[float]:
+        return [t for t in chosen if stretch[0] <= t < stretch[1]]
+
+    for stretch in sorted(stretches, key=lambda stretch: stretch[0] - stretch[1]):
+        richest = max(map(inside, stretches), key=len)
+        if not inside(stretch) and len(richest) > 1:
+            chosen[chosen.index(richest[0])] = moment_of(stretch)
+    return sorted(chosen)
+
+
+def _languages(tracks: Sequence[Track]) -> str:
+    """The languages of subtitles, in their order, as ``de, en``; one that the file does not state is ``?``."""
+    named = dict.fromkeys(track.language or "?" for track in tracks)
+    return ", ".join(named) if any(track.language for track in tracks) else ""
 
 
 def _no_picture(times: Sequence[float]) -> str:
@@ -145,41 +255,6 @@ def _no_picture(times: Sequence[float]) -> str:
         f"no picture at {at} s: the pictures end before the sound or the subtitles do, or the file is cut short; if it "
         f"is, {PLAY_IT}"
     )
-
-
-def _look(container: InputContainer, limits: DecodeLimits) -> tuple[int, int]:
-    """Width and height of the upright frame, once its size is within the limits and the first one has been decoded."""
-    if not container.streams.video:
-        raise DecodeError("has no picture, only sound or subtitles: sound is not transcribed; leave it out")
-    context = container.streams.video[0].codec_context
-    if context.width * context.height > limits.max_pixels:
-        raise DecodeError(
-            f"has frames of {context.width} x {context.height}, more than the limit of "
-            f"{limits.max_pixels / 1e6:g} million pixels: scale it down or raise corpus.limits.max_pixels"
-        )
-    context.thread_count = 1
-    first = next(iter(container.decode(video=0)), None)
-    if first is None:
-        raise DecodeError(f"has no video frames; {PLAY_IT}")
-    return (first.height, first.width) if quarter_turns(first) % 2 else (first.width, first.height)
-
-
-def _duration(container: InputContainer) -> float:
-    """Seconds by the container's header, or by its last packet where the header does not say (live recordings)."""
-    import av
-
-    if container.duration:
-        return container.duration / av.time_base
-    stream = container.streams.video[0]
-    container.seek(0)
-    ends = [
-        float((packet.pts + (packet.duration or 0) - (stream.start_time or 0)) * packet.time_base)
-        for packet in container.demux(stream)
-        if packet.pts is not None and packet.time_base is not None
-    ]
-    if not ends:
-        raise DecodeError(f"has no video frames; {PLAY_IT}")
-    return max(ends)
 
 
 def _range(locator: Locator) -> tuple[float, float]:

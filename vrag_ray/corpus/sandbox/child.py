@@ -13,6 +13,8 @@ import resource
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, assert_never
 
@@ -22,7 +24,7 @@ from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.attachments import readable, with_attachments
 from vrag_ray.corpus.formats.registry import open_source, open_video
 from vrag_ray.corpus.formats.source import OpenContainer, OpenDocument, Opening, is_memory_error
-from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions
+from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions, Sidecar
 from vrag_ray.corpus.sandbox.wire import (
     AttachmentReply,
     AttachmentsRequest,
@@ -47,6 +49,7 @@ from vrag_ray.corpus.sniff import Format, sniff
 from vrag_ray.types import DocumentKind, VragError
 
 if TYPE_CHECKING:
+    from vrag_ray.corpus.formats.media.speech import Model, Sound, Speech
     from vrag_ray.corpus.ocr import OcrEngine, OcrText, Picture
 
 UNFORESEEN = (
@@ -55,6 +58,7 @@ UNFORESEEN = (
 )
 
 Send = Callable[[bytes], None]
+_Key = tuple[DocumentKind, Path, str, DecodeOptions, tuple[Sidecar, ...], Format | None]
 
 
 class Child:
@@ -64,7 +68,8 @@ class Child:
         self._limits = limits
         self._send = send
         self._ocr: OcrEngine | None = None
-        self._open: tuple[tuple[DocumentKind, Path, str, DecodeOptions, Format | None], OpenDocument] | None = None
+        self._speech: Model | None = None
+        self._open: tuple[_Key, OpenDocument] | None = None
 
     def answer(self, request: Request) -> None:
         """Send every reply to ``request``, the last one Done or Error."""
@@ -77,7 +82,7 @@ class Child:
             case PageTextRequest():
                 # Of others the content says it, and a drawing of the page is to find the same document open.
                 format_ = _format(request.format) if request.kind is DocumentKind.TEXT else None
-                source = self._source(request.kind, request.path, "", request.options, format_)
+                source = self._source(request.kind, request.path, "", request.options, format_=format_)
                 self._reply(PageTextReply(page_text=source.page_text(request.locator)))
             case RenderRequest():
                 png = self._source(request.kind, request.path, "", request.options).render(
@@ -95,9 +100,8 @@ class Child:
     def _probe(self, request: ProbeRequest) -> None:
         found = sniff(request.path, request.name)
         # Opened apart from the kept document: a cautious opening must not serve other requests.
-        opening = Opening(
-            request.path, request.name, request.options, self._limits, self._read, request.cautious, found.format
-        )
+        opening = self._opening(request.path, request.name, request.options, request.sidecars, found.format)
+        opening = replace(opening, cautious=request.cautious)
         with closing(open_source(found.kind, opening)) as source:
             probe = source.probe()
             if isinstance(source, OpenContainer) and not request.cautious:
@@ -106,7 +110,7 @@ class Child:
 
     def _attachments(self, request: AttachmentsRequest) -> None:
         found = sniff(request.path, request.name)
-        opening = Opening(request.path, request.name, request.options, self._limits, self._read, format=found.format)
+        opening = self._opening(request.path, request.name, request.options, format_=found.format)
         with closing(open_source(found.kind, opening)) as source:
             if isinstance(source, OpenContainer):
                 for attachment in readable(source, self._limits):
@@ -114,7 +118,7 @@ class Child:
 
     def _decode(self, request: DecodeRequest) -> None:
         item = request.item
-        source = self._source(item.kind, request.path, item.name, request.options)
+        source = self._source(item.kind, request.path, item.name, request.options, item.sidecars)
         for unit in range(item.start, item.stop):
             self._grant_cpu(self._limits.cpu_seconds)
             locator, detail = source.locator(unit), ""
@@ -129,22 +133,39 @@ class Child:
             self._reply(UnitReply(unit=decoded, detail=detail))
 
     def _frames(self, request: FramesRequest) -> None:
-        with closing(open_video(Opening(request.path, "", request.options, self._limits, self._read))) as source:
+        with closing(open_video(self._opening(request.path, "", request.options))) as source:
             for frame in source.frames(request.locator, request.max_pixels):
                 self._reply(PictureReply(t=frame.t), frame.png)
 
     def _source(
-        self, kind: DocumentKind, path: Path, name: str, options: DecodeOptions, format_: Format | None = None
+        self,
+        kind: DocumentKind,
+        path: Path,
+        name: str,
+        options: DecodeOptions,
+        sidecars: tuple[Sidecar, ...] = (),
+        format_: Format | None = None,
     ) -> OpenDocument:
-        key = (kind, path, name, options, format_)
+        key = (kind, path, name, options, sidecars, format_)
         if self._open is not None and self._open[0] == key:
             return self._open[1]
         if self._open is not None:
             self._open[1].close()
             self._open = None
-        source = open_source(kind, Opening(path, name, options, self._limits, self._read, format=format_))
+        source = open_source(kind, self._opening(path, name, options, sidecars, format_))
         self._open = (key, source)
         return source
+
+    def _opening(
+        self,
+        path: Path,
+        name: str,
+        options: DecodeOptions,
+        sidecars: tuple[Sidecar, ...] = (),
+        format_: Format | None = None,
+    ) -> Opening:
+        hear = partial(self._hear, options.speech_model) if options.speech_model else None
+        return Opening(path, name, options, self._limits, self._read, format=format_, sidecars=sidecars, hear=hear)
 
     def _read(self, picture: Picture) -> OcrText:
         """OCR, granted time of its own: its cost is bounded by the picture's size, not chosen by the file."""
@@ -155,6 +176,18 @@ class Child:
         self._reply(OcrNotice())
         self._grant_cpu(self._limits.cpu_seconds + self._limits.ocr_seconds)
         return self._ocr.read(picture)
+
+    def _hear(self, folder: str, sound: Sound) -> Speech:
+        """Speech, granted time of its own for every half minute, which is what the model takes at once."""
+        from vrag_ray.corpus.formats.media.speech import RATE, load_model, transcribed
+
+        windows = max(1, math.ceil(len(sound) / (30 * RATE)))
+        for _ in range(windows):
+            self._reply(OcrNotice())
+        self._grant_cpu(self._limits.cpu_seconds + windows * self._limits.ocr_seconds)
+        if self._speech is None:
+            self._speech = load_model(folder)
+        return transcribed(self._speech, sound)
 
     def _reply(self, message: BaseModel, attachment: bytes = b"") -> None:
         self._send(pack(message, attachment))

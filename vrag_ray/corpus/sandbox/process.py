@@ -237,6 +237,4 @@ def _environment() -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         # Every thread's arena would reserve 64 MB of the limited address space.
         "MALLOC_ARENA_MAX": "2",
-        # decord's patience with a file that ends early; its default of 10240 tries takes minutes.
-        "DECORD_EOF_RETRY_MAX": "64",
     }

@@ -25,6 +25,7 @@ from vrag_ray.corpus.model import (
     Frame,
     KilledError,
     Probe,
+    Sidecar,
     WorkItem,
 )
 from vrag_ray.corpus.sandbox.process import ChildProcess
@@ -51,8 +52,8 @@ from vrag_ray.types.file_names import shown_name
 
 log = logging.getLogger("vrag_ray.corpus")
 
-MOST_OCR_NOTICES = 8
-"""Extensions of one unit that the parent grants; a clip asks for four."""
+MOST_OCR_NOTICES = 24
+"""Extensions of one unit that the parent grants; a clip of a minute asks for three for speech, twelve for pictures."""
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 T = TypeVar("T")
@@ -80,17 +81,20 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """The most resident memory that a child of this sandbox has had."""
         return max(self._peak_memory_mb, self._child.peak_memory_mb if self._child else 0.0)
 
-    def probe(self, path: Path, name: str, options: DecodeOptions | None = None) -> Probe:
+    def probe(
+        self, path: Path, name: str, options: DecodeOptions | None = None, sidecars: tuple[Sidecar, ...] = ()
+    ) -> Probe:
         """What the bytes at ``path`` are; by content first, by the original file ``name`` second.
 
         ``options`` matters for videos only, whose units are clips; by default those of an unchanged configuration.
+        ``sidecars`` are files with subtitles that lie beside a video.
         """
         options, name = options or self._default_options, shown_name(name)
         try:
-            return self._probe(path, name, options, cautious=False)
+            return self._probe(path, name, options, sidecars, cautious=False)
         except KilledError:
             # A title is looked for on the first page. A page that kills must cost itself, not its document.
-            return self._probe(path, name, options, cautious=True)
+            return self._probe(path, name, options, sidecars, cautious=True)
 
     def stream(self, path: Path, item: WorkItem, options: DecodeOptions) -> Iterator[DecodedUnit]:
         """The units of ``item`` one by one as they are decoded; each has the whole CPU and wall limit to itself.
@@ -178,8 +182,10 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """End the child. The next call would start a new one."""
         self._discard()
 
-    def _probe(self, path: Path, name: str, options: DecodeOptions, *, cautious: bool) -> Probe:
-        request = ProbeRequest(path=path, name=name, options=options, cautious=cautious)
+    def _probe(
+        self, path: Path, name: str, options: DecodeOptions, sidecars: tuple[Sidecar, ...], *, cautious: bool
+    ) -> Probe:
+        request = ProbeRequest(path=path, name=name, options=options, cautious=cautious, sidecars=sidecars)
         return self._one(path, name, request, ProbeReply)[0].probe
 
     def _one(self, path: Path, name: str, request: Request, wanted: type[T]) -> tuple[T, bytes]:

@@ -12,7 +12,7 @@ from typing import Annotated, BinaryIO, Literal
 from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidator, TypeAdapter, ValidationError
 
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Probe, WorkItem
+from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Probe, Sidecar, WorkItem
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, VragError
 from vrag_ray.types.file_names import path_of
 
@@ -44,6 +44,7 @@ class ProbeRequest(_Message):
     name: str
     options: DecodeOptions
     cautious: bool
+    sidecars: tuple[Sidecar, ...] = ()
 
 
 class DecodeRequest(_Message):
@@ -110,7 +111,7 @@ class UnitReply(_Message):
 
 
 class OcrNotice(_Message):
-    """The child begins to read a picture: it is granted ``ocr_seconds`` more."""
+    """The child begins to read a picture, or half a minute of speech: it is granted ``ocr_seconds`` more."""
 
     reply: Literal["ocr"] = "ocr"
 

@@ -28,7 +28,7 @@ from vrag_ray.index.storage.rows import (
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.index.storage.term_scores import TermScores
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, list_versions
-from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError, Word
+from vrag_ray.types import Cue, Document, Locator, NotFoundError, Passage, VragError, Word
 
 if TYPE_CHECKING:
     import lance
@@ -176,10 +176,11 @@ class Collection:
         known = [row for row in rows if row["doc_id"] in place]
         return [passage_from_row(row) for row in sorted(known, key=lambda row: (place[row["doc_id"]], row["unit"]))]
 
-    def words_of(self, doc_id: str, locator: Locator) -> tuple[Word, ...]:
-        """The words OCR found at ingest, once for the whole unit; empty where the document has its own text."""
+    def words_of(self, doc_id: str, locator: Locator) -> tuple[tuple[Word, ...], tuple[Cue, ...]]:
+        """The words OCR found at ingest, once for the whole unit, empty where the document has its own text; and the
+        timed words of a clip."""
         windows = self.unit_passages(doc_id, locator)
-        return windows[0].words if windows else ()
+        return (windows[0].words, windows[0].cues) if windows else ((), ())
 
     def table(self, name: str) -> lance.LanceDataset:
         """The Lance table ``passages`` or ``documents`` at this version."""

@@ -21,6 +21,7 @@ from vrag_ray.corpus.passages import PAGE_COUNT, PAGE_LABEL
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import (
     Box,
+    Cue,
     Document,
     DocumentKind,
     DocumentStatus,
@@ -153,7 +154,7 @@ def _passage_row(item: StoredPassage) -> dict[str, object]:
         "text": passage.text,
         "box": _box_to_json(passage.box),
         "terms": " ".join(index_terms(passage.text)),
-        "words": _words_to_json(passage.words),
+        "words": _words_to_json(passage),
         "vector": item.vector,
         "embedder_id": item.embedder_id,
         "meta": meta_to_json(passage.meta),
@@ -207,6 +208,7 @@ def passage_from_row(row: Row) -> Passage:
         text=_str(row["text"]),
         box=_box_from_json(row["box"]),
         words=_words_from_json(_str(row["words"])),
+        cues=_cues_from_json(_str(row["words"])),
         meta=meta,
     )
 
@@ -220,7 +222,7 @@ def passage_to_json(passage: Passage) -> dict[str, object]:
         "locator": asdict(passage.locator),
         "window": passage.window,
         "box": _box_to_json(passage.box),
-        "words": _words_to_json(passage.words),
+        "words": _words_to_json(passage),
         "meta": dict(passage.meta),
     }
 
@@ -237,6 +239,7 @@ def passage_from_json(value: Row, text: str) -> Passage:
         text=text,
         box=_box_from_json(value["box"]),
         words=_words_from_json(_str(value["words"])),
+        cues=_cues_from_json(_str(value["words"])),
         meta=meta,
     )
 
@@ -275,17 +278,31 @@ def _notices(meta: str) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-def _words_to_json(words: Sequence[Word]) -> str:
-    """``[[text, x0, y0, x1, y1], …]``, with the turn as the sixth value of a word that is not read left to right."""
-    rounded = [[w.text, *w.box.rounded().as_tuple(), *([w.turn] if w.turn else ())] for w in words]
-    return json.dumps(rounded, ensure_ascii=False, separators=(",", ":"))
+_CUE_FIELDS = 3
+"""Rows of timed words; those of words with a place are longer."""
+
+
+def _words_to_json(passage: Passage) -> str:
+    """``[[text, x0, y0, x1, y1], …]`` for words, ``[text, start, end]`` for timed ones.
+
+    The turn is the sixth value of a word that is not read from left to right.
+    """
+    words = [[w.text, *w.box.rounded().as_tuple(), *([w.turn] if w.turn else ())] for w in passage.words]
+    cues = [[cue.text, round(cue.start, 3), round(cue.end, 3)] for cue in passage.cues]
+    return json.dumps([*words, *cues], ensure_ascii=False, separators=(",", ":"))
 
 
 def _words_from_json(text: str) -> tuple[Word, ...]:
+    rows = (row for row in json.loads(text) if len(row) > _CUE_FIELDS)
     return tuple(
         Word(str(text), Box(float(x0), float(y0), float(x1), float(y1)), int(turn[0]) if turn else 0)
-        for text, x0, y0, x1, y1, *turn in json.loads(text)
+        for text, x0, y0, x1, y1, *turn in rows
     )
+
+
+def _cues_from_json(text: str) -> tuple[Cue, ...]:
+    rows = json.loads(text)
+    return tuple(Cue(float(cue[1]), float(cue[2]), str(cue[0])) for cue in rows if len(cue) == _CUE_FIELDS)
 
 
 def _box_to_json(box: Box | None) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Collection as AbstractCollection
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from vrag_ray.corpus.model import HAS_PICTURE
 from vrag_ray.corpus.passages import BLANK
 from vrag_ray.embedding.base import Modality
 from vrag_ray.index.storage.rows import meta_from_json
@@ -34,7 +35,10 @@ def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollectio
         where = "" if Modality.TEXT in modalities else "window = 0"
         for batch in writer.unembedded(space, _COLUMNS, where):
             for row in batch.to_pylist():
-                material = material_of(PassageKind(row["kind"]), row["window"], modalities)
+                # A clip of a sound recording is its words.
+                has_picture = meta_from_json(row["meta"]).get(HAS_PICTURE, True)
+                kind = PassageKind(row["kind"]) if has_picture else PassageKind.TEXT
+                material = material_of(kind, row["window"], modalities)
                 if material is None or (material is Material.TEXT and not row["text"].strip()):
                     continue
                 if material is not Material.TEXT and meta_from_json(row["meta"]).get(BLANK):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from vrag_ray.policies.extractive.captions import Caption, captions
 from vrag_ray.policies.extractive.layout import Row, Span, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.policies.extractive.stem_index import StemIndex
-from vrag_ray.types import PageText, PassageKind
+from vrag_ray.types import Cue, PageText, PassageKind
+from vrag_ray.types.captions import captions
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class CutPage:
 
     spans: tuple[Span, ...]
     headings: tuple[int, ...]
-    captions: tuple[Caption, ...]
+    captions: tuple[Cue, ...]
     rows: tuple[Row, ...]
     stems: frozenset[str]
     in_spans: StemIndex

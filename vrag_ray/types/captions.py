@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
 
-from vrag_ray.types import Locator
+from vrag_ray.types import Cue, Locator
 
 _CLOCK = r"(?:(?:\d{1,2}:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 _SECONDS = r"(?:\d+(?:\.\d+)?)"
@@ -15,16 +15,7 @@ _STAMP = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Caption:
-    """Words and when they are shown, in seconds from the start of the video."""
-
-    text: str
-    start: float
-    end: float
-
-
-def captions(text: str, clip: Locator) -> list[Caption]:
+def captions(text: str, clip: Locator) -> list[Cue]:
     """The stamped lines of a clip: ``[12.0-15.5] words``, ``<12.0 seconds> words``, ``00:12 words`` or SRT blocks.
 
     A caption without an end lasts to the next one. Lines without any stamp before them are no captions.
@@ -40,7 +31,7 @@ def captions(text: str, clip: Locator) -> list[Caption]:
     starts = [start for _, start, _ in found[1:]]
     last = clip.t_end if clip.t_end is not None else (found[-1][1] if found else 0.0)
     return [
-        Caption(words, start, max(start, end if end is not None else following))
+        Cue(start, max(start, end if end is not None else following), words)
         for (words, start, end), following in zip(found, [*starts, last], strict=False)
         if words
     ]
@@ -55,3 +46,28 @@ def _seconds(stamp: str) -> float:
     for piece in stamp.replace(",", ".").split(":"):
         total = total * 60 + float(piece)
     return total
+
+
+def quoted_range(quote: str, cues: Sequence[Cue], moment: float | None) -> tuple[float, float] | None:
+    """From when to when ``quote`` is said: the captions that hold it together, those nearest to ``moment``.
+
+    None where no captions in a row hold it.
+    """
+    words = " ".join(quote.split()).casefold()
+    starts: dict[float, float] = {}
+    for first, cue in enumerate(cues if words else ()):
+        said = ""
+        for last in cues[first:]:
+            said = f"{said} {' '.join(last.text.split())}".strip().casefold()
+            if words in said:
+                # A later start wins: captions before the first that holds a word of it are none of its.
+                starts[last.end] = cue.start
+                break
+            if len(said) > len(words) + len(cue.text):
+                break
+    ranges = ((start, end) for end, start in starts.items())
+    return min(ranges, key=lambda span: (_apart(span, moment), span[0]), default=None)
+
+
+def _apart(span: tuple[float, float], moment: float | None) -> float:
+    return 0.0 if moment is None else max(0.0, span[0] - moment, moment - span[1])

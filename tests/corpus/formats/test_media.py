@@ -1,0 +1,236 @@
+"""Moments, sounds and captions by the player's clock, in every container; what a film shows is read off its frames."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.support.documents import ASS_HEADER, picture_of, video
+from tests.support.films import film, number_in, remuxed, tone
+from vrag_ray.config import CorpusConfig, DecodeLimits
+from vrag_ray.corpus.formats.media.changes import still_stretches
+from vrag_ray.corpus.formats.media.clock import duration_of, open_container
+from vrag_ray.corpus.formats.media.frames import FrameReader
+from vrag_ray.corpus.formats.media.speech import RATE, Speech, sound_of, transcribed
+from vrag_ray.corpus.formats.media.subtitles import read_sidecar, read_tracks
+from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.formats.video import VideoSource, covering
+from vrag_ray.corpus.model import DecodeError, DecodeOptions, Sidecar
+from vrag_ray.corpus.ocr import OcrText
+from vrag_ray.corpus.sniff import sniff
+from vrag_ray.types import Cue, DocumentKind, Locator
+
+AS_IT_IS = {"avoid_negative_ts": "disabled"}
+FILMS: dict[str, Callable[[Path], Path]] = {
+    "H.264 in MP4": lambda d: film(d / "a.mp4"),
+    "MP4 in fragments": lambda d: film(d / "a.mp4", mux_options={"movflags": "frag_keyframe+empty_moov"}),
+    "AV1 in MP4": lambda d: film(d / "a.mp4", "libsvtav1", options={"preset": "12"}),
+    "HEVC in Matroska": lambda d: film(d / "a.mkv", "libx265", options={"x265-params": "log-level=none"}),
+    "VP9 in WebM": lambda d: film(d / "a.webm", "libvpx-vp9", options={"deadline": "realtime", "cpu-used": "8"}),
+    "XviD in AVI": lambda d: film(d / "a.avi", "mpeg4", tag="XVID"),
+    "H.264 in AVI": lambda d: film(d / "a.avi"),
+    "MJPEG in AVI": lambda d: film(d / "a.avi", "mjpeg", pix_fmt="yuvj420p", b_frames=0),
+    "H.264 in MPEG-TS": lambda d: film(d / "a.ts", sound=8),
+    "MPEG-2 in M2TS": lambda d: film(
+        d / "a.m2ts", "mpeg2video", rate=25, frames=200, format="mpegts", mux_options={"mpegts_m2ts_mode": "1"}
+    ),
+    "MPEG-2 in a program stream": lambda d: film(d / "a.mpg", "mpeg2video", rate=25, frames=200, format="vob"),
+    "H.263 in FLV": lambda d: film(d / "a.flv", "flv", b_frames=0),
+    "VP8 in Ogg": lambda d: film(d / "a.ogv", "libvpx", b_frames=0, options={"deadline": "realtime"}),
+    "WMV in ASF": lambda d: film(d / "a.wmv", "wmv2", b_frames=0),
+    "MPEG-4 in 3GP": lambda d: film(d / "a.3gp", "mpeg4", b_frames=0),
+    "ProRes in MOV": lambda d: film(d / "a.mov", "prores_ks", pix_fmt="yuv422p10le", b_frames=0),
+    "a Matroska that begins at 5 s": lambda d: remuxed(d / "b.mkv", film(d / "a.mp4"), shift=5),
+}
+
+
+def numbers(path: Path, times: list[float]) -> list[int | None]:
+    reader = FrameReader(path)
+    frames = [reader.frame(t) for t in times]
+    reader.close()
+    return [None if frame is None else number_in(frame) for frame in frames]
+
+
+@pytest.mark.parametrize("name", FILMS)
+def test_the_frame_of_any_time_is_the_one_that_a_player_shows(tmp_path: Path, name: str) -> None:
+    path = FILMS[name](tmp_path)
+    rate = 25 if "MPEG-2" in name else 10
+    times = [7.5, 0.0, 1.0, 4.04, 0.64, 6.0, 5.96, 6.3, 2.2, 2.3]
+    assert numbers(path, times) == [int(t * rate + 1e-6) for t in times]
+    with open_container(path) as container:
+        assert duration_of(container) == pytest.approx(8, abs=0.5)
+    assert sniff(path, path.name).kind is DocumentKind.VIDEO
+
+
+@pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
+def test_a_film_whose_beginning_was_cut_off_begins_where_a_player_begins(tmp_path: Path, suffix: str) -> None:
+    """Three seconds that an edit list hides, or that lie before zero, with key frames before and after."""
+    path = remuxed(tmp_path / f"b{suffix}", film(tmp_path / "a.mp4"), shift=-3, mux_options=AS_IT_IS)
+    assert numbers(path, [0.0, 3.9, 0.5, 4.9]) == [30, 69, 35, 79]
+
+
+def test_a_picture_that_starts_after_the_sound_keeps_the_clock_of_the_sound(tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mp4", first=30, sound=11)
+    assert numbers(path, [5.0, 3.0, 1.0, 10.9]) == [20, 0, 0, 79]
+
+
+def test_sound_that_outlasts_the_picture_leaves_the_last_picture_standing(tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mp4", sound=12)
+    assert numbers(path, [11.0, 7.0]) == [79, 70]
+    assert VideoSource(opening(path)).unit(0).error == ""
+    longer = film(tmp_path / "a.mkv", sound=12)
+    assert numbers(longer, [11.0, 7.0]) == [79, 70]
+
+
+def test_pixels_that_are_not_square_are_stretched_as_players_do(tmp_path: Path) -> None:
+    wide = FrameReader(film(tmp_path / "a.mp4", pixel=Fraction(16, 11)))
+    assert wide.size == (140, 48)
+    frame = wide.frame(2.0)
+    assert frame is not None
+    assert (frame.shape, number_in(frame)) == ((48, 140, 3), 20)
+    assert FrameReader(film(tmp_path / "b.mp4", pixel=Fraction(1, 2))).size == (96, 96)
+
+
+def test_a_mirrored_picture_is_shown_as_it_was_seen(tmp_path: Path) -> None:
+    path = film(tmp_path / "a.mp4")
+    upright = struct.pack(">9i", 65536, 0, 0, 0, 65536, 0, 0, 0, 1 << 30)
+    mirrored = struct.pack(">9i", -65536, 0, 0, 0, 65536, 0, 0, 0, 1 << 30)
+    data = path.read_bytes()
+    at = data.index(upright, data.index(b"tkhd"))
+    path.write_bytes(data[:at] + mirrored + data[at + len(mirrored) :])
+    frame = FrameReader(path).frame(2.0)
+    assert frame is not None
+    assert number_in(frame[:, ::-1]) == 20
+
+
+def test_a_slide_is_found_whatever_the_key_frames_do(tmp_path: Path) -> None:
+    slides = [picture_of([word], size=(320, 160)) for word in ("Agenda", "Budget", "Thanks")]
+    path = video(tmp_path / "talk.mp4", 36, pictures=slides)
+    bounds = [round(start) for start, _ in still_stretches(path, 0.0, 36.0)]
+    assert bounds == [0, 12, 24]
+    noise = np.random.default_rng(1).integers(0, 256, (48, 96, 3), np.uint8)
+    assert still_stretches(film(tmp_path / "b.mp4", drawn=lambda i: np.roll(noise, 7 * i, 1)), 0.0, 8.0) == []
+
+
+def test_samples_cover_what_stays_in_view() -> None:
+    assert covering([1.0, 3.0, 5.0], [(0.0, 3.5), (3.5, 4.5), (4.5, 6.0)]) == [3.0, 4.0, 5.0]
+    assert covering([1.0, 3.0], []) == [1.0, 3.0]
+
+
+SRT = (
+    "1\r\n00:00:01,000 --> 00:00:02,500\r\nWelcome to the\r\n<i>Fähre</i>\r\n\r\n"
+    "2\r\n00:01:00,000 --> 00:01:02,000\r\nBye\r\n"
+)
+WELCOME = (Cue(1.0, 2.5, "Welcome to the Fähre"), Cue(60.0, 62.0, "Bye"))
+VTT = (
+    "WEBVTT\n\nNOTE not --> this\n\nSTYLE\n::cue {}\n\n00:01.000 --> 00:02.500 align:start\nWelcome to the\nFähre\n\n"
+    "end\n01:00.000 --> 01:02.000\nBye\n"
+)
+ASS = ASS_HEADER.decode() + (
+    "Dialogue: 0,0:00:01.00,0:00:02.50,Default,,0,0,0,,{\\i1}Welcome to\\Nthe Fähre\n"
+    "Dialogue: 0,0:00:03.00,0:00:04.00,Default,,0,0,0,,{\\p1}m 0 0 l 10 10\n"
+    "Dialogue: 0,0:01:00.00,0:01:02.00,Default,,0,0,0,,Bye\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "language"),
+    [
+        ("film.srt", SRT.encode(), ""),
+        ("film.de.srt", SRT.encode("cp1252"), "de"),
+        ("film.pt-BR.srt", SRT.encode("utf-16"), "pt-BR"),
+        ("film.vtt", VTT.encode(), ""),
+        ("film.en.forced.ass", ASS.encode(), "en"),
+    ],
+)
+def test_subtitles_beside_a_film_are_read_with_their_language(tmp_path, name, data, language) -> None:
+    (tmp_path / "blob").write_bytes(data)
+    track = read_sidecar(tmp_path / "blob", name)
+    assert (track.language, track.cues) == (language, WELCOME)
+
+
+def test_every_language_is_read_and_named(tmp_path: Path) -> None:
+    (tmp_path / "de").write_text(SRT)
+    path = video(tmp_path / "a.mkv", 8, captions=[(1.0, 3.0, "Welcome aboard")])
+    source = VideoSource(opening(path, sidecars=(Sidecar(tmp_path / "de", "a.de.srt"), Sidecar(path, "a.fr.srt"))))
+    probe, unit = source.probe(), source.unit(0)
+    assert probe.meta["languages"] == "?, de"
+    assert unit.text.splitlines() == ["a", "Welcome aboard", "Welcome to the Fähre"]
+    assert [str(cue) for cue in unit.cues] == ["[1.0-3.0] Welcome aboard", "[1.0-2.5] Welcome to the Fähre"]
+    assert probe.notices == (
+        "not read: the subtitles a.fr.srt have no caption with a time: save them as SRT, VTT or ASS",
+    )
+    assert read_tracks(path)[1] == 0
+
+
+def test_speech_is_read_clip_by_clip_with_the_times_of_the_whole(tmp_path: Path) -> None:
+    path = tone(tmp_path / "a.wav", 20)
+    heard: list[int] = []
+
+    def hear(sound: np.ndarray) -> Speech:
+        heard.append(round(len(sound) / RATE))
+        return Speech("en", (Cue(1.0, 2.0, "Before the clip"), Cue(4.0, 6.0, "The pump stands")))
+
+    source = VideoSource(opening(path, clip_seconds=10.0, speech_model="base", hear=hear))
+    probe, second = source.probe(), source.unit(1)
+    assert (probe.kind, probe.units, probe.notices) == (DocumentKind.VIDEO, 2, ())
+    assert heard == [13]
+    assert (second.text, second.cues) == ("a\nThe pump stands", (Cue(11.0, 13.0, "The pump stands"),))
+    assert (second.meta["language"], probe.meta["has_picture"]) == ("en", False)
+    with pytest.raises(DecodeError, match="is a sound recording and has no picture"):
+        source.render(Locator(t_start=1.0, t_end=1.0), dpi=150, box=None, max_pixels=10_000)
+    assert source.frames(Locator(t_start=0.0, t_end=10.0), 10_000) == []
+
+
+def test_speech_that_is_not_read_is_no_secret(tmp_path: Path) -> None:
+    [notice] = VideoSource(opening(tone(tmp_path / "a.flac", 2))).probe().notices
+    assert notice.startswith("its speech is not read")
+
+
+def test_a_model_s_silence_is_not_quoted() -> None:
+    def said(text: str, silence: float, sure: float) -> SimpleNamespace:
+        return SimpleNamespace(start=0.0, end=1.0, text=text, no_speech_prob=silence, avg_logprob=sure)
+
+    segments = [said(" Good  morning ", 0.1, -0.2), said("Thanks for watching", 0.9, -1.4), said(" ", 0.0, 0.0)]
+    model = SimpleNamespace(transcribe=lambda *_, **__: (iter(segments), SimpleNamespace(language="en")))
+    assert transcribed(model, np.zeros(RATE, np.float32)) == Speech("en", (Cue(0.0, 1.0, "Good morning"),))
+
+
+def test_sound_lies_where_the_clock_says(tmp_path: Path) -> None:
+    sound = sound_of(tone(tmp_path / "a.wav", 4, silent_until=2.0), 1.0, 6.0)
+    loud = np.flatnonzero(np.abs(sound) > 0.1) / RATE
+    assert len(sound) == 5 * RATE
+    assert (loud[0], loud[-1]) == (pytest.approx(1.0, abs=0.05), pytest.approx(3.0, abs=0.05))
+
+
+def test_a_playlist_is_never_followed(tmp_path: Path) -> None:
+    for name, text in (("a.mp4", "#EXTM3U\nfile:///etc/hosts\n"), ("a.mpg", "ffconcat version 1.0\nfile 'b.mp4'\n")):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(DecodeError, match="holds no video"):
+            sniff(tmp_path / name, name)
+        with pytest.raises(DecodeError, match="is no readable video"):
+            open_container(tmp_path / name)
+
+
+def test_a_source_text_named_ts_is_a_text(tmp_path: Path) -> None:
+    (tmp_path / "a.ts").write_text("export const answer = 42\n")
+    assert sniff(tmp_path / "a.ts", "a.ts").kind is DocumentKind.TEXT
+
+
+def opening(
+    path: Path,
+    *,
+    clip_seconds: float = 60.0,
+    speech_model: str = "",
+    hear: Callable[[np.ndarray], Speech] | None = None,
+    sidecars: tuple[Sidecar, ...] = (),
+) -> Opening:
+    options = DecodeOptions.from_config(CorpusConfig(clip_seconds=clip_seconds, speech_model=speech_model, ocr=False))
+    nothing = OcrText("", ())
+    return Opening(path, path.name, options, DecodeLimits(), lambda _: nothing, sidecars=sidecars, hear=hear)

@@ -1,0 +1,87 @@
+"""Subtitles that lie beside a film are taken with it, stored with its clips, and read again when they change."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from pathlib import Path
+
+from tests.support.films import film
+from tests.support.ingest_material import settings_for
+from vrag_ray.index.storage.rows import passage_from_json
+from vrag_ray.ingest.plan import Committed, task_from_json
+from vrag_ray.ingest.progress import INGEST_STAGES, MovingBoard
+from vrag_ray.ingest.register import Register, group_json
+from vrag_ray.ingest.sources import list_sources
+from vrag_ray.ingest.stages import Decode
+from vrag_ray.types import Cue, Passage
+
+
+def folder_with(tmp_path: Path, *names: str) -> Path:
+    folder = tmp_path / "films"
+    folder.mkdir()
+    for name in names:
+        (folder / name).write_text("1\n00:00:01,000 --> 00:00:03,000\nThe ferry sails at nine\n")
+    return folder
+
+
+def test_a_folder_gives_each_film_its_own_subtitles(tmp_path: Path) -> None:
+    folder = folder_with(
+        tmp_path,
+        "talk.mp4",
+        "talk.srt",
+        "talk.en.vtt",
+        "talk.part2.srt",
+        "talks.srt",
+        "song.mp3",
+        "song.ass",
+        "note.txt",
+    )
+    sources, ignored = list_sources([folder])
+    assert {source.name: [Path(place).name for place in source.sidecars] for source in sources} == {
+        "talk.mp4": ["talk.en.vtt", "talk.srt"],
+        "song.mp3": ["song.ass"],
+        "note.txt": [],
+        "talk.part2.srt": [],
+        "talks.srt": [],
+    }
+    assert ignored == []
+
+
+def test_a_film_that_is_given_alone_has_its_subtitles_too(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, "talk.mp4", "talk.de.srt")
+    [source], _ = list_sources([folder / "talk.mp4"])
+    assert source.sidecars == (str(folder / "talk.de.srt"),)
+
+
+def test_subtitles_are_stored_with_the_clips_and_read_again_when_they_change(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, "talk.de.srt")
+    film(folder / "talk.mp4")
+    root = str(tmp_path / "c")
+
+    def taken(committed: Committed) -> tuple[dict[str, object], list[Passage]]:
+        settings, board = settings_for(tmp_path / "c"), MovingBoard(INGEST_STAGES, True)
+        group = group_json(list_sources([folder])[0], {})
+        with closing(Register(root, settings, "", committed, board)) as register:
+            [task] = [task for made in register({"sources": [group]}) for task in made["task"]]
+        plan = task_from_json(task)[0].plan
+        with closing(Decode(root, settings, board)) as decode:
+            rows = list(decode({"task": task}))
+        passages = [
+            passage_from_json(value, text)
+            for row in rows
+            for value, text in zip(json.loads(str(row["passages"])), row["texts"], strict=True)
+        ]
+        return {"skipped": plan.skipped, "doc_id": plan.doc_id, **plan.meta}, passages
+
+    known, [clip] = taken(Committed({}, {}, {}))
+    assert clip.cues == (Cue(1.0, 3.0, "The ferry sails at nine"),)
+    assert clip.text == "talk\nThe ferry sails at nine"
+    assert known["languages"] == "de"
+    mark, doc_id = str(known["subtitle_files"]), str(known["doc_id"])
+    assert mark.startswith("talk.de.srt (")
+    finished = Committed({doc_id: ""}, {}, {}, {doc_id: mark})
+    assert taken(finished)[0]["skipped"]
+    (folder / "talk.de.srt").write_text("1\n00:00:02,000 --> 00:00:03,000\nThe ferry sails at ten\n")
+    _, [clip] = taken(finished)
+    assert clip.text == "talk\nThe ferry sails at ten"

@@ -1,0 +1,23 @@
+"""When the words of a quote are said."""
+
+from vrag_ray.types import Cue
+from vrag_ray.types.captions import quoted_range
+
+CUES = [
+    Cue(0.0, 2.0, "Good morning"),
+    Cue(2.0, 4.0, "The ferry sails"),
+    Cue(4.0, 6.0, "at nine"),
+    Cue(9.0, 11.0, "Good morning"),
+]
+
+
+def test_a_quote_over_several_captions_lasts_from_the_first_to_the_last_that_holds_it() -> None:
+    assert quoted_range("the ferry sails at nine", CUES, None) == (2.0, 6.0)
+    assert quoted_range("sails", CUES, None) == (2.0, 4.0)
+    assert quoted_range("the ferry sails at ten", CUES, None) is None
+    assert quoted_range(" ", CUES, None) is None
+
+
+def test_what_is_said_twice_is_cited_where_it_was_remembered() -> None:
+    assert quoted_range("good morning", CUES, None) == (0.0, 2.0)
+    assert quoted_range("good morning", CUES, 9.5) == (9.0, 11.0)

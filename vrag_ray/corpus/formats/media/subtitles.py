@@ -1,0 +1,141 @@
+"""Captions: the tracks inside a media file (mov_text, SubRip, ASS, WebVTT), and files beside it (.srt, .vtt, .ass)."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
+
+from vrag_ray.corpus.formats.media.clock import PLAY_IT, clock_origin, open_container
+from vrag_ray.corpus.formats.source import damage
+from vrag_ray.corpus.model import DecodeError, clean
+from vrag_ray.types import Cue
+
+if TYPE_CHECKING:
+    from av.container import InputContainer
+    from av.subtitles.stream import SubtitleStream
+
+MOST_CUES = 50_000
+PICTURE_SUBTITLES = 1 << 16
+"""FFmpeg's mark of a subtitle codec whose captions are pictures."""
+MOST_SIDECAR_BYTES = 16 << 20
+_STYLING = re.compile(r"\{[^}]*\}|</?[A-Za-z][^>]*>")
+_DRAWING = re.compile(r"\{[^}]*\\p[1-9]")
+_BREAKS = re.compile(r"\\[Nnh]|\s+")
+_TIME = r"(?:(\d+):)?(\d{1,2}):(\d{1,2}[.,]\d{1,3})"
+_ARROW = re.compile(rf"\s*{_TIME}\s*-->\s*{_TIME}")
+_DIALOGUE = re.compile(rf"Dialogue:[^,]*,\s*{_TIME}\s*,\s*{_TIME}\s*,(.*)", re.IGNORECASE)
+_FIELDS_BEFORE_TEXT = 6
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """The captions of one language, in time order. ``language`` is as the file states it, empty where it does not."""
+
+    language: str
+    cues: tuple[Cue, ...]
+
+
+def read_tracks(path: Path) -> tuple[tuple[Track, ...], int]:
+    """The subtitle tracks that hold text, the default one first; and how many there are that consist of pictures.
+
+    Raises:
+        DecodeError: a subtitle stream is there but damaged.
+    """
+    from av.stream import Disposition
+
+    with closing(open_container(path)) as container, damage(f"has a damaged subtitle stream; {PLAY_IT}"):
+        streams = sorted(container.streams.subtitles, key=lambda stream: not stream.disposition & Disposition.default)
+        in_pictures = [stream for stream in streams if stream.codec_context.codec.properties & PICTURE_SUBTITLES]
+        tracks = [_track(container, stream) for stream in streams if stream not in in_pictures]
+    return tuple(track for track in tracks if track.cues), len(in_pictures)
+
+
+def read_sidecar(path: Path, name: str) -> Track:
+    """The captions of a file beside a video; its language is what stands between the dots of its ``name``.
+
+    Raises:
+        DecodeError: it is too large, or has no captions.
+    """
+    if path.stat().st_size > MOST_SIDECAR_BYTES:
+        raise DecodeError(f"the subtitles {name} are larger than {MOST_SIDECAR_BYTES >> 20} MB")
+    text = _text_of(path.read_bytes())
+    is_ass = PurePath(name).suffix.lower() in {".ass", ".ssa"}
+    cues = _ass_cues(text) if is_ass else _arrow_cues(text)
+    if not cues:
+        raise DecodeError(f"the subtitles {name} have no caption with a time: save them as SRT, VTT or ASS")
+    parts = PurePath(name).stem.split(".")[1:]
+    language = next((part for part in reversed(parts) if _LANGUAGE.fullmatch(part)), "")
+    return Track(language, tuple(sorted(cues[:MOST_CUES], key=lambda cue: cue.start)))
+
+
+def _track(container: InputContainer, stream: SubtitleStream) -> Track:
+    from av.subtitles.subtitle import AssSubtitle
+
+    container.seek(0)
+    origin = float(clock_origin(container))
+    cues: list[Cue] = []
+    for packet in container.demux(stream):
+        if packet.pts is None or packet.time_base is None or len(cues) >= MOST_CUES:
+            continue
+        decoded = stream.codec_context.decode2(packet)
+        if decoded is None:
+            continue
+        start = float(packet.pts * packet.time_base) - origin
+        end = start + (float((packet.duration or 0) * packet.time_base) or decoded.end_display_time / 1000)
+        for rect in decoded:
+            if isinstance(rect, AssSubtitle):
+                text = _plain((rect.dialogue or rect.text).decode("utf-8", "replace"))
+                if text and end > 0:
+                    cues.append(Cue(max(0.0, start), end, text))
+    language = str(stream.metadata.get("language", ""))
+    return Track("" if language == "und" else language, tuple(sorted(cues, key=lambda cue: cue.start)))
+
+
+def _arrow_cues(text: str) -> list[Cue]:
+    """SubRip and WebVTT: a line of two times, and lines up to an empty one. Comments and styles have no times."""
+    cues: list[Cue] = []
+    for block in re.split(r"\n\s*\n", text):
+        lines = block.strip("\n").split("\n")
+        place = next((number for number, line in enumerate(lines[:3]) if _ARROW.match(line)), None)
+        if place is None:
+            continue
+        times = _ARROW.match(lines[place])
+        words = _plain(" ".join(lines[place + 1 :]))
+        if times is not None and words:
+            cues.append(Cue(_seconds(*times.groups()[:3]), _seconds(*times.groups()[3:]), words))
+    return cues
+
+
+def _ass_cues(text: str) -> list[Cue]:
+    cues: list[Cue] = []
+    for line in text.split("\n"):
+        if (event := _DIALOGUE.match(line)) is None:
+            continue
+        fields = event[7].split(",", _FIELDS_BEFORE_TEXT)
+        if len(fields) > _FIELDS_BEFORE_TEXT and (words := _plain(fields[_FIELDS_BEFORE_TEXT])):
+            cues.append(Cue(_seconds(*event.groups()[:3]), _seconds(*event.groups()[3:6]), words))
+    return cues
+
+
+def _seconds(hours: str | None, minutes: str, seconds: str) -> float:
+    return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
+
+
+def _text_of(data: bytes) -> str:
+    """UTF-8 or UTF-16 by its mark; else UTF-8, and where that is not what it is, the Western code page of Windows."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        text = data.decode("utf-16", "replace")
+    else:
+        try:
+            text = data.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = data.decode("cp1252", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _plain(line: str) -> str:
+    return "" if _DRAWING.search(line) else _BREAKS.sub(" ", _STYLING.sub("", clean(line))).strip()
