@@ -116,7 +116,7 @@ def test_each_slide_is_a_page_with_its_number_and_its_notes(sandbox, put, no_ocr
     assert probe.units == 3
     assert [(entry.title, entry.page) for entry in probe.outline] == [("slide 1", 1), ("slide 2", 2), ("slide 3", 3)]
     first, second, third = units(sandbox, path, "talk.pptx", no_ocr, 3)
-    assert first.text.split("\n") == ["Cranes lift", "", "Notes: Say that Odin is old."]
+    assert first.text.split("\n") == ["Cranes lift", "Notes: Say that Odin is old."]
     assert (second.text.strip(), second.meta["slide"]) == ("Barges float", "slide 2")
     assert sandbox.page_text(path, PDF, third.locator, no_ocr).text.strip() == "Locks open"
 

@@ -166,6 +166,8 @@ class PdfSource:
 
     @cached_property
     def _has_labels(self) -> bool:
+        if not self._document.is_pdf:
+            return False
         try:
             return bool(self._document.get_page_labels())
         except (RuntimeError, ValueError, IndexError, TypeError, KeyError):
