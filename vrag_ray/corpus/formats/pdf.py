@@ -81,6 +81,8 @@ class PdfSource:
         if opening.format is Format.PDF and self._format is not Format.PDF:
             raise DecodeError(UNREADABLE)
         self._parts: list[Part] = []
+        self._believed: set[str] = set()
+        """Fonts whose letters OCR has borne out."""
         self._starts: list[int] = []
         self._notices: list[str] = []
         with damage(UNREADABLE if self._format is Format.PDF else UNREADABLE_OTHER):
@@ -269,10 +271,12 @@ class PdfSource:
     def _read(self, page: pymupdf.Page) -> tuple[PageRead, Meta]:
         options = self._opening.options
 
-        def ocr() -> OcrText:
-            return self._opening.read(_draw(page, options.ocr_dpi, None, min(OCR_PIXELS, self._limits.max_pixels)))
+        def ocr(box: Box | None) -> OcrText:
+            return self._opening.read(_draw(page, options.ocr_dpi, box, min(OCR_PIXELS, self._limits.max_pixels)))
 
-        read = read_page(page, min_chars=options.ocr_min_chars, ocr=ocr if options.ocr else None)
+        read = read_page(
+            page, min_chars=options.ocr_min_chars, ocr=ocr if options.ocr else None, believed=self._believed
+        )
         meta: Meta = {OCR_CONFIDENCE: round(read.confidence, 2)} if read.ocr else {}
         if len(read.text) <= self._limits.max_text_chars_per_page:
             return read, meta

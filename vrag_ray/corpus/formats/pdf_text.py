@@ -12,7 +12,7 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from operator import attrgetter
@@ -27,8 +27,6 @@ from vrag_ray.corpus.reading_order import arranged
 from vrag_ray.types import Box, Word, around, joined
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from vrag_ray.corpus.ocr import OcrText
 
 # Ligatures come apart, blanks are normalised, text outside the page is dropped.
@@ -62,9 +60,37 @@ LEAST_JUDGED = 40
 LEAST_VOWELS, MOST_VOWELS = 0.22, 0.65
 MOST_MIXED = 0.3
 """Share of words that mix letters with digits or signs, or small letters with capitals."""
+SAMPLED_LINES = 3
 SAME = 0.5
 """Likeness of a line of the layer to what OCR reads in its place, from which on the layer is believed."""
 
+MOST_ACCENTED = 0.5
+LEAST_COMMON = 0.05
+"""Share of words of a page that are the small words of some language, below which letters may have been exchanged."""
+
+_SMALL_WORDS = """
+the of and to in is for on by at with as or be are was from this that
+der die das und ist den von zu mit im auf ein eine für des dem nicht
+le la les et de des du un une est dans pour que en au par sur
+el los las una del por con para se su al es como
+il lo gli di che per non da nel alla della sono con
+os um uma no na do dos das em ao mais não com
+het een van voor niet met op te zijn aan dat
+och att det som på av är den ett til og på ikke av for jeg er et
+ja on ei se että oli kun mutta ovat
+na je se ve ze že do za by si jak nie to się jest od co po przez
+az és egy nem hogy meg van ez
+ve bir bu da için ile çok ne gibi
+și din la cu pe nu mai este care
+i su za od sa kao što koji
+yang dan di ini itu untuk dengan dari ke
+và của là có các không được cho trong một
+ya wa na kwa ni katika
+ta ir ar un ka no par kas
+"""
+"""Of languages in Latin script."""
+_COMMON = frozenset(_SMALL_WORDS.split())
+_AROUND_WORDS = ".,;:!?()[]\"'“”‘’«»"  # noqa: RUF001
 _BAD = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _VOWELS = frozenset("aeiouy")
@@ -74,6 +100,8 @@ _MIXED = re.compile(
 _PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufeff]")
 
 Grey = NDArray[np.uint8]
+Ocr = Callable[["Box | None"], "OcrText"]
+"""Reads the drawn page, or a box of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +121,19 @@ class PageRead:
 
 @dataclass(slots=True)
 class _Line:
-    """A line of the text layer: its words, and the raw characters that MuPDF gave for them."""
+    """A line of the text layer: its words, the raw characters that MuPDF gave for them, and the font of the first."""
 
     words: list[Word]
     raw: str
+    font: str
 
 
-def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Callable[[], OcrText] | None) -> PageRead:
-    """``min_chars``: a page whose layer has fewer readable characters is read by ``ocr``, if anything is drawn on it.
+def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: set[str]) -> PageRead:
+    """What a person reads on ``page``.
 
-    ``ocr`` reads the drawn page; None where OCR is off.
+    A page whose layer has fewer than ``min_chars`` readable characters is read by ``ocr``, if anything is drawn on it.
+    ``ocr`` reads the drawn page, or a box of it; None where OCR is off. ``believed`` has the fonts of the document whose
+    letters OCR has borne out; those of this page join them.
     """
     lines, hidden = _seen_lines(page)
     aspect = page.rect.width / page.rect.height
@@ -115,15 +146,15 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Callable[[], OcrText] 
     if lost < BAD_SHARE * total:
         unreadable = []
     too_little = readable < min_chars and (bool(lines) or bool(page.get_bboxlog()))
-    doubtful = not _is_plausible(" ".join(word.text for line in lines for word in line.words))
+    doubtful = _unbelieved(lines, ocr, believed)
     if ocr is None:
         if unreadable or doubtful:
             notices.append("its text cannot be read as it stands in the file, and OCR is off")
     elif too_little or unreadable or doubtful or _is_scan(page, lines):
-        seen = ocr()
+        seen = ocr(None)
         kept = [line for line in lines if line not in unreadable]
         if doubtful:
-            kept = [line for line in kept if _bears_out(seen.words, line)]
+            kept = [line for line in kept if line not in doubtful or _bears_out(seen.words, line)]
         if dropped := len(lines) - len(kept):
             # Nothing better was read: what there is stays.
             if not seen.words:
@@ -170,7 +201,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     for (block, number), group in itertools.groupby(layer.extractWORDS(), key=lambda word: (word[5], word[6])):
         line = spans.get((block, number))
         turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
-        found = _Line([], "")
+        found = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
         for x0, y0, x1, y1, raw, *_ in group:
             box = upright.box(x0, y0, x1, y1)
             text = _readable_form(clean(raw)).strip()
@@ -362,6 +393,48 @@ def _is_unreadable(raw: str) -> bool:
     return len(raw) >= LEAST_BAD and not _BAD.sub("", "".join(words))
 
 
+def _doubtful(lines: Sequence[_Line]) -> dict[str, list[_Line]]:
+    """The lines of each font whose letters spell no language: it is the table of a font that goes wrong."""
+    fonts: dict[str, list[_Line]] = {}
+    for line in lines:
+        fonts.setdefault(line.font, []).append(line)
+    return {
+        font: group
+        for font, group in fonts.items()
+        if not _is_plausible(" ".join(word.text for line in group for word in line.words))
+    }
+
+
+def _unbelieved(lines: Sequence[_Line], ocr: Ocr | None, believed: set[str]) -> list[_Line]:
+    """Lines of fonts that are doubtful, and not borne out by OCR here or earlier in the document."""
+    found: list[_Line] = []
+    for font, group in _doubtful(lines).items():
+        if font in believed:
+            continue
+        if ocr is not None and _borne_out(group, ocr):
+            believed.add(font)
+        else:
+            found += group
+    return found
+
+
+def _borne_out(doubtful: Sequence[_Line], ocr: Ocr) -> bool:
+    """Whether OCR of the longest lines reads what the layer says there: a tenth of the cost of the page."""
+    longest = sorted(doubtful, key=lambda line: -len(line.raw))[:SAMPLED_LINES]
+    agreed = 0
+    for line in longest:
+        place = around([word.box for word in line.words])
+        assert place is not None
+        slack = (place.y1 - place.y0) / 2
+        agreed += _likeness(line, ocr(place.padded(slack, slack)).words) >= SAME
+    return 2 * agreed > len(longest)
+
+
+def _likeness(line: _Line, seen: Sequence[Word]) -> float:
+    layer = "".join(word.text for word in line.words).casefold()
+    return SequenceMatcher(None, layer, "".join(word.text for word in seen).casefold(), False).ratio()
+
+
 def _is_plausible(text: str) -> bool:
     """False for letters that follow one another as in no language written in Latin script.
 
@@ -375,7 +448,11 @@ def _is_plausible(text: str) -> bool:
     words = [word for word in text.split() if _LATIN.search(word)]
     mixed = sum(_MIXED.search(word) is not None for word in words) / len(words)
     accented = sum(ord(letter) > 127 for letter in letters) / len(letters)
-    return LEAST_VOWELS <= vowels <= MOST_VOWELS and mixed <= MOST_MIXED and accented <= 0.5
+    if not (LEAST_VOWELS <= vowels <= MOST_VOWELS and mixed <= MOST_MIXED and accented <= MOST_ACCENTED):
+        return False
+    long = [word for word in words if len(word) > 1]
+    common = sum(word.strip(_AROUND_WORDS).casefold() in _COMMON for word in long)
+    return len(long) < LEAST_JUDGED or common >= LEAST_COMMON * len(long)
 
 
 def _is_scan(page: pymupdf.Page, lines: Sequence[_Line]) -> bool:
@@ -393,10 +470,7 @@ def _bears_out(seen: Sequence[Word], line: _Line) -> bool:
     place = around([word.box for word in line.words])
     assert place is not None
     there = [word for word in seen if _overlap(word.box, place) > 0.5]
-    if not there:
-        return True
-    layer = "".join(word.text for word in line.words).casefold()
-    return SequenceMatcher(None, layer, "".join(word.text for word in there).casefold(), False).ratio() >= SAME
+    return not there or _likeness(line, there) >= SAME
 
 
 def _beside(seen: Sequence[Word], kept: Sequence[Word]) -> list[Word]:
