@@ -132,8 +132,8 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     """What a person reads on ``page``.
 
     A page whose layer has fewer than ``min_chars`` readable characters is read by ``ocr``, if anything is drawn on it.
-    ``ocr`` reads the drawn page, or a box of it; None where OCR is off. ``believed`` has the fonts of the document whose
-    letters OCR has borne out; those of this page join them.
+    ``ocr`` reads the drawn page, or a box of it; None where OCR is off. ``believed`` has the fonts of the document
+    whose letters OCR has borne out; those of this page join them.
     """
     lines, hidden = _seen_lines(page)
     aspect = page.rect.width / page.rect.height
