@@ -37,20 +37,20 @@ def test_a_folder_gives_each_film_its_own_subtitles(tmp_path: Path) -> None:
         "song.ass",
         "note.txt",
     )
-    sources, ignored = list_sources([folder])
-    assert {source.name: [Path(place).name for place in source.sidecars] for source in sources} == {
+    listing = list_sources([folder])
+    assert {source.name: [Path(place).name for place in source.sidecars] for source in listing.sources} == {
         "talk.mp4": ["talk.en.vtt", "talk.srt"],
         "song.mp3": ["song.ass"],
         "note.txt": [],
         "talk.part2.srt": [],
         "talks.srt": [],
     }
-    assert ignored == []
+    assert listing.left_out == []
 
 
 def test_a_film_that_is_given_alone_has_its_subtitles_too(tmp_path: Path) -> None:
     folder = folder_with(tmp_path, "talk.mp4", "talk.de.srt")
-    [source], _ = list_sources([folder / "talk.mp4"])
+    [source] = list_sources([folder / "talk.mp4"]).sources
     assert source.sidecars == (str(folder / "talk.de.srt"),)
 
 
@@ -61,7 +61,7 @@ def test_subtitles_are_stored_with_the_clips_and_read_again_when_they_change(tmp
 
     def taken(committed: Committed) -> tuple[dict[str, object], list[Passage]]:
         settings, board = settings_for(tmp_path / "c"), MovingBoard(INGEST_STAGES, True)
-        group = group_json(list_sources([folder])[0], {})
+        group = group_json(list_sources([folder]).sources, {})
         with closing(Register(root, settings, "", committed, board)) as register:
             [task] = [task for made in register({"sources": [group]}) for task in made["task"]]
         plan = task_from_json(task)[0].plan

@@ -70,7 +70,8 @@ def test_a_giant_page_reads_fine_and_renders_within_the_limit(sandbox, put):
     png = sandbox.render(path, DocumentKind.PDF, Locator(page=1), dpi=144, box=None, max_pixels=10**6)
     image = open_png(png)
     assert image.width * image.height <= 10**6
-    assert sandbox.peak_memory_mb < 300
+    # At 144 dpi the page would take gigabytes.
+    assert sandbox.peak_memory_mb < LIMITS.memory_mb / 2
 
 
 def test_drawing_a_bomb_is_limited_like_reading_it(sandbox, put):
