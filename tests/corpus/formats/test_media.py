@@ -10,11 +10,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.support.documents import ASS_HEADER, picture_of, video
 from tests.support.films import film, number_in, remuxed, tone
 from vrag_ray.config import CorpusConfig, DecodeLimits
-from vrag_ray.corpus.formats.media.changes import still_stretches
+from vrag_ray.corpus.formats.media.changes import moment_of, still_stretches
 from vrag_ray.corpus.formats.media.clock import duration_of, open_container
 from vrag_ray.corpus.formats.media.frames import FrameReader
 from vrag_ray.corpus.formats.media.speech import RATE, Speech, sound_of, transcribed
@@ -251,3 +252,18 @@ def opening(
     options = DecodeOptions.from_config(CorpusConfig(clip_seconds=clip_seconds, speech_model=speech_model, ocr=False))
     nothing = OcrText("", ())
     return Opening(path, path.name, options, DecodeLimits(), lambda _: nothing, sidecars=sidecars, hear=hear)
+
+
+def test_a_slide_is_read_before_frames_that_come_from_the_next(tmp_path: Path) -> None:
+    """An encoder may spend its bytes on a frame after the change, from which those before it take their picture."""
+    bars = [
+        np.kron(np.random.default_rng(n).integers(0, 2, (6, 12), np.uint8) * 255, np.ones((8, 8))) for n in range(3)
+    ]
+
+    def drawn(index: int) -> NDArray[np.uint8]:
+        return np.repeat(bars[min(index // 19, 2)][:, :, None].astype(np.uint8), 3, axis=2)
+
+    for name in ("a.mp4", "a.mkv"):
+        path = film(tmp_path / name, drawn=drawn, frames=60, rate=2, key_every=300)
+        stretches = still_stretches(path, 0.0, 28.5)
+        assert [int(moment_of(stretch) * 2 // 19) for stretch in stretches] == [0, 1, 2]

@@ -51,7 +51,7 @@ class _Packet:
 
 
 def still_stretches(path: Path, start: float, stop: float) -> list[tuple[float, float]]:
-    """The stretches of ``start`` to ``stop`` in which one picture stays, in seconds, without gaps between them.
+    """The stretches of ``start`` to ``stop`` in which one picture stays, in seconds; between them one goes over.
 
     Empty where the picture moves most of the time, or nothing can be read: there no moment is better than another.
     """
@@ -76,15 +76,21 @@ def still_stretches(path: Path, start: float, stop: float) -> list[tuple[float, 
         return []
     else:
         least = max(BURST * usual, BURST_OF_KEY * of_key)
-        changes += [packet.t for packet in packets if not packet.is_key and packet.size > least]
-    bounds = [start]
+        for place, packet in enumerate(packets):
+            if not packet.is_key and packet.size > least:
+                # Frames stored behind it and shown before it take what is new from it.
+                before = itertools.takewhile(lambda other, t=packet.t: other.t < t, packets[place + 1 :])
+                changes += [packet.t, *(other.t for other in before)]
+    # From the first to the last of changes close together one picture goes over into the next: neither stays.
+    goes, comes = list[float](), [start]
     for t in sorted(changes):
         if start < t < stop:
-            if t - bounds[-1] < STILL_SECONDS and len(bounds) > 1:
-                bounds[-1] = t
+            if t - comes[-1] < STILL_SECONDS and goes:
+                comes[-1] = t
             elif t - start >= STILL_SECONDS:
-                bounds.append(t)
-    return list(zip(bounds, [*bounds[1:], stop], strict=True))
+                goes.append(t)
+                comes.append(t)
+    return list(zip(comes, [*goes, stop], strict=True))
 
 
 def moment_of(stretch: tuple[float, float]) -> float:
