@@ -69,23 +69,6 @@ def test_the_frame_of_any_time_is_the_one_that_a_player_shows(tmp_path: Path, na
     assert sniff(path, path.name).kind is DocumentKind.VIDEO
 
 
-@pytest.mark.parametrize("name", ["H.264 in MP4", "HEVC in Matroska", "XviD in AVI", "AV1 in MP4", "H.264 in MPEG-TS"])
-def test_many_frames_in_order_are_those_of_their_times(tmp_path: Path, name: str) -> None:
-    reader = FrameReader(FILMS[name](tmp_path))
-    times = [0.4 * n for n in range(20)]
-    frames = list(reader.frames(times))
-    assert [number_in(frame) for frame in frames if frame is not None] == [int(t * 10 + 1e-6) for t in times]
-
-
-def test_decord_is_believed_where_its_frames_are_the_players_and_nowhere_else(tmp_path: Path) -> None:
-    times = [0.4 * n for n in range(12)]
-    plain = film(tmp_path / "a.mp4")
-    cut = remuxed(tmp_path / "b.mp4", plain, shift=-3, mux_options=AS_IT_IS)
-    assert FrameReader(plain)._quick(times) is not None
-    assert FrameReader(cut)._quick(times) is None
-    assert FrameReader(film(tmp_path / "a.avi", "mpeg4", tag="XVID"))._quick(times) is None
-
-
 @pytest.mark.parametrize("suffix", [".mp4", ".mkv"])
 def test_a_film_whose_beginning_was_cut_off_begins_where_a_player_begins(tmp_path: Path, suffix: str) -> None:
     """Three seconds that an edit list hides, or that lie before zero, with key frames before and after."""

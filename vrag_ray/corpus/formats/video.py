@@ -153,10 +153,7 @@ class VideoSource:
         if not self._has_picture:
             return []
         times = sample_times(start, stop, self._options.video_fps, self._options.max_frames)
-        assert self._reader is not None
-        chosen = covering(times, still_stretches(self._opening.path, start, stop))
-        with damage(UNREADABLE):
-            seen = list(zip(chosen, self._reader.frames(chosen), strict=True))
+        seen = ((t, self._frame(t)) for t in covering(times, still_stretches(self._opening.path, start, stop)))
         return [
             Frame(t, crop_png(_image(picture), dpi=NATIVE_DPI, box=None, max_pixels=max_pixels))
             for t, picture in seen

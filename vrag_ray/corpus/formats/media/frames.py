@@ -6,7 +6,7 @@ import heapq
 import math
 import struct
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from vrag_ray.corpus.formats.media.clock import (
     PLAY_IT,
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from av.container import InputContainer
     from av.video.frame import VideoFrame
     from av.video.stream import VideoStream
-    from decord import VideoReader
 
     from vrag_ray.corpus.ocr import Picture
 
@@ -44,9 +42,6 @@ STEPS_BACK_IN_PACKS = (8, 64)
 """The same for MPEG program streams, which state a time only every so many frames; those up to it are guesses."""
 MOST_REORDERED = 8
 """Frames of an AVI among which times are put in order."""
-MANY_FRAMES = 16
-SAME_PICTURE = 4.0
-"""Mean difference of two decoders' pixels of one frame, at most, of 256 levels."""
 ODDEST_PIXEL = 8
 """Pixels that are more times as wide as they are high, or as high as wide, come from a damaged header."""
 
@@ -101,35 +96,8 @@ class FrameReader:
             return None
         return _picture(self._stream, shown.frame)
 
-    def frames(self, times: Sequence[float]) -> Iterator[Picture | None]:
-        """``frame`` of each of ``times``, which ascend.
-
-        Many in order are read a seventh faster by decord, where its frames have been seen to be those of this clock.
-        """
-        quick = self._quick(times) if len(times) >= MANY_FRAMES else None
-        for t in times:
-            picture = quick.frame(t) if quick is not None else None
-            yield self.frame(t) if picture is None else picture
-
     def close(self) -> None:
         self._container.close()
-
-    def _quick(self, times: Sequence[float]) -> _Decord | None:
-        """decord, unless it does not read the file, its times are not plain, or it shows another frame than this does.
-
-        It knows no edit list, no order of AVI, no shape of pixels, and its FFmpeg lacks the newest codecs.
-        """
-        plain = self._container.format.name.startswith(("mov", "matroska")) and not any(_turns(self._first.frame))
-        if not plain or self._first.begins != self._zero or (self._stream.sample_aspect_ratio or 1) != 1:
-            return None
-        quick = _Decord.of(self._path)
-        middle = times[len(times) // 2]
-        if quick is None or times[-1] >= quick.ends:
-            return None
-        here, there = self.frame(middle), quick.frame(middle)
-        if here is None or there is None or here.shape != there.shape:
-            return None
-        return quick if float(np.abs(here.astype(np.int16) - there).mean()) < SAME_PICTURE else None
 
     def _open(self) -> None:
         self._container: InputContainer = open_container(self._path)
@@ -243,42 +211,6 @@ class FrameReader:
                     end = last_end(container, float((last.begins - self._zero) * self._base))
                     self._whole = max(end, end + float(self._zero * self._base)) >= stated - SLACK_SECONDS
         return self._whole
-
-
-@dataclass(frozen=True, slots=True)
-class _Decord:
-    """Frames by decord's index of a file: ``begins`` has the time of each in seconds, and ``ends`` that of the last."""
-
-    video: VideoReader
-    begins: NDArray[np.float64]
-    ends: float
-
-    @classmethod
-    def of(cls, path: Path) -> _Decord | None:
-        """None where decord is not installed, does not read the file, or has no time for each frame after the other."""
-        try:
-            import decord
-        except (ImportError, OSError):
-            return None
-        try:
-            video = decord.VideoReader(str(path), ctx=decord.cpu(0), num_threads=1)
-        except decord.DECORDError:
-            return None
-        times = np.asarray(video.get_frame_timestamp(range(len(video))), dtype=np.float64)
-        if times.size == 0 or abs(times[0, 0]) > EARLY or not (np.diff(times[:, 0]) > 0).all():
-            return None
-        return cls(video, times[:, 0], float(times[-1, 1]))
-
-    def frame(self, t: float) -> Picture | None:
-        """None where it cannot be decoded."""
-        from decord import DECORDError
-
-        place = int(np.searchsorted(self.begins, t + float(EARLY), side="right")) - 1
-        try:
-            picture: Picture = self.video[max(0, place)].asnumpy()
-        except DECORDError:
-            return None
-        return picture
 
 
 def _picture(stream: VideoStream, frame: VideoFrame) -> Picture:
