@@ -42,6 +42,7 @@ class FewFill:
 
     def __iter__(self) -> Iterator[pa.Table]:
         import ray
+        from ray.exceptions import RayError
 
         # A process that has held a model ends after it.
         task = ray.remote(max_calls=1)(_embedded).options(
@@ -51,13 +52,20 @@ class FewFill:
             num_returns="streaming",
         )
         blocks = task.remote(self._filling, usable_cpus())
+        is_over = False
         try:
             for reference in blocks:
                 block, self._counts = ray.get(reference)
                 yield block
+            is_over = True
+        except RayError:
+            is_over = True
+            raise
         finally:
-            # Whoever stops early does not leave a model at work.
-            ray.cancel(blocks)
+            # A caller that stops early leaves no model at work. A task that is over is left alone: Ray 2.60 may end the
+            # caller's process where the last reply of a task comes after its cancellation.
+            if not is_over:
+                ray.cancel(blocks)
 
 
 def _share(shares: Sequence[float]) -> float:
