@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
@@ -76,11 +77,7 @@ def still_stretches(path: Path, start: float, stop: float) -> list[tuple[float, 
         return []
     else:
         least = max(BURST * usual, BURST_OF_KEY * of_key)
-        for place, packet in enumerate(packets):
-            if not packet.is_key and packet.size > least:
-                # Frames stored behind it and shown before it take what is new from it.
-                before = itertools.takewhile(lambda other, t=packet.t: other.t < t, packets[place + 1 :])
-                changes += [packet.t, *(other.t for other in before)]
+        changes += [t for place in range(len(packets)) for t in _new_from(packets, place, least)]
     # From the first to the last of changes close together one picture goes over into the next: neither stays.
     goes, comes = list[float](), [start]
     for t in sorted(changes):
@@ -91,6 +88,21 @@ def still_stretches(path: Path, start: float, stop: float) -> list[tuple[float, 
                 goes.append(t)
                 comes.append(t)
     return list(zip(comes, [*goes, stop], strict=True))
+
+
+def _new_from(packets: Sequence[_Packet], place: int, least: float) -> Iterator[float]:
+    """When frames are shown that take a new picture from a packet of more than ``least`` bytes, between key frames.
+
+    Beside its own frame those that are stored behind it and shown before it.
+    """
+    packet = packets[place]
+    if packet.is_key or packet.size <= least:
+        return
+    yield packet.t
+    for other in packets[place + 1 :]:
+        if other.t >= packet.t:
+            return
+        yield other.t
 
 
 def moment_of(stretch: tuple[float, float]) -> float:
