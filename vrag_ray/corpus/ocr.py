@@ -8,7 +8,6 @@ and twice the memory.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from vrag_ray.corpus.model import DecodeError, TextLine, clean, letters_in
 from vrag_ray.corpus.reading_order import arranged
-from vrag_ray.corpus.windows import CJK
+from vrag_ray.corpus.windows import SPACELESS
 from vrag_ray.types import Box, Word, joined
 
 if TYPE_CHECKING:
@@ -48,7 +47,6 @@ LEAST_CONFIDENCE = 0.6
 SAMPLE = 6
 LEAST_LETTERS_FOR_SKEW = 8
 MOST_SKEW = 40
-_SPACELESS = re.compile(f"[{CJK}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +134,7 @@ class OcrEngine:
             piece = _cut_out(picture, quad)
             heads.append(piece[: round(piece.shape[1] * 1.1)])
         read = [self._recognised(head) for head in heads]
-        return 2 * sum(score > SURE and _SPACELESS.search(text) is not None for text, score in read) > len(read)
+        return 2 * sum(score > SURE and SPACELESS.search(text) is not None for text, score in read) > len(read)
 
     def _recognised(self, piece: Picture) -> tuple[str, float]:
         from rapidocr.utils.output import RapidOCROutput

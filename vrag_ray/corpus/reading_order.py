@@ -6,14 +6,13 @@ a common left edge, as long as what stands on both sides of it reads as text; a 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from vrag_ray.corpus.windows import CJK
+from vrag_ray.corpus.windows import SPACELESS
 from vrag_ray.types import Word, upright
 
 SEGMENT_GAP = 0.9
@@ -34,7 +33,6 @@ PROSE_LETTERS = 12
 """Of a line in a script without spaces."""
 MOST_FIGURES = 0.5
 """Share of words that are figures, above which lines are those of a table."""
-_SPACELESS = re.compile(rf"[{CJK}]")
 ALIGNED = 0.6
 """Share of rows of the shorter side that stand level with a row of the other, from which on it may be a table."""
 
@@ -246,4 +244,4 @@ def _is_prose(segments: Sequence[_Segment]) -> bool:
 
 
 def _spaceless_letters(segment: _Segment) -> int:
-    return len(_SPACELESS.findall("".join(segment.words)))
+    return len(SPACELESS.findall("".join(segment.words)))

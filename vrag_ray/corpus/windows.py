@@ -8,6 +8,8 @@ import re
 from vrag_ray.types import VragError
 
 CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+SPACELESS = re.compile(rf"[{CJK}]")
+"""A character of a script that is written without spaces."""
 LONGEST_WORD = 64
 # Scripts without spaces count a character as a word, and a run without spaces is cut, so that no window is unbounded.
 WORD = re.compile(rf"[{CJK}]|[^\s{CJK}]{{1,{LONGEST_WORD}}}")

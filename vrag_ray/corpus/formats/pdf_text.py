@@ -119,7 +119,7 @@ class PageRead:
     confidence: float = 1.0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Line:
     """A line of the text layer: its words, the raw characters that MuPDF gave for them, and the font of the first."""
 
@@ -158,7 +158,7 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
         if dropped := len(lines) - len(kept):
             # Nothing better was read: what there is stays.
             if not seen.words:
-                kept, dropped = lines, 0
+                kept = lines
                 notices.append("its text cannot be read as it stands in the file, and OCR read nothing")
             else:
                 notices.append(f"{dropped} lines cannot be read as they stand in the file: OCR read them")
@@ -438,7 +438,7 @@ def _likeness(line: _Line, seen: Sequence[Word]) -> float:
 def _is_plausible(text: str) -> bool:
     """False for letters that follow one another as in no language written in Latin script.
 
-    Other scripts are believed: OCR tells where letters of theirs are exchanged only if it is asked.
+    Other scripts are believed: exchanged letters of theirs go unnoticed.
     """
     letters = _LATIN.findall(text)
     if len(letters) < LEAST_JUDGED:

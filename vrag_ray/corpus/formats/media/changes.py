@@ -30,7 +30,7 @@ SMALL = (128, 72)
 """Width and height at which pictures are compared, in grey."""
 CHANGED_LEVELS = 12
 CHANGED_SHARE = 0.002
-"""A picture differs where more than this share of its small grey pixels (eighteen) changed by so many levels of 255."""
+"""A picture differs where more than this share of its small grey pixels (eighteen) changed by ``CHANGED_LEVELS``."""
 BURST = 4.0
 """A frame that takes this many times the bytes of the usual one between key frames shows something new."""
 BURST_OF_KEY = 0.08
