@@ -73,21 +73,31 @@ def _numbers(listed: Sequence[DocumentInfo], total: int, version: int) -> None:
 def _add(collection: str) -> None:
     st.subheader("Add")
     with st.form("upload", clear_on_submit=True, border=False):
-        files = st.file_uploader("Files", SUFFIXES, accept_multiple_files=True, key="files")
-        if st.form_submit_button("Add to the library", icon=":material/upload:"):
-            _upload(files, collection)
+        st.file_uploader("Files", SUFFIXES, accept_multiple_files=True, key="files")
+        # A callback runs even where another request to draw the page follows at once, and its result is in the session:
+        # what the run of a click draws is gone with the next run.
+        st.form_submit_button(
+            "Add to the library", icon=":material/upload:", on_click=_upload, args=(collection,), key="add"
+        )
+    if hint := st.session_state.get("upload_hint"):
+        st.info(hint)
+    if refusal := st.session_state.get("upload_refusal"):
+        st.error(refusal)
     if st.session_state.get("jobs"):
         _jobs()
 
 
-def _upload(files: Sequence[UploadedFile], collection: str) -> None:
+def _upload(collection: str) -> None:
+    """Send the chosen files; a message stays until the next try."""
+    files: Sequence[UploadedFile] = st.session_state.get("files") or ()
+    st.session_state.upload_refusal = ""
+    st.session_state.upload_hint = "" if files else "Choose at least one file first."
     if not files:
-        st.info("Choose at least one file first.")
         return
     try:
         job = gateway.client().upload_files([(file.name, file) for file in files], collection=collection)
     except VragError as error:
-        st.error(f"The upload was refused: {plain(str(error))}")
+        st.session_state.upload_refusal = f"The upload was refused: {plain(str(error))}"
         return
     st.session_state.setdefault("jobs", []).append((job.job_id, [file.name for file in files]))
 

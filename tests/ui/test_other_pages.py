@@ -38,6 +38,18 @@ def test_files_are_sent_with_their_names_and_followed(told: Told):
     assert "lost from sight" in texts(app)  # the stand-in forgets its jobs
 
 
+def test_the_result_of_a_click_outlives_the_next_drawing_of_the_page(told: Told):
+    app = page("library")
+    app.button[0].click().run()
+    # The page is drawn anew by itself whenever the server's state or a job changes.
+    app.run()
+    assert "Choose at least one file first." in texts(app)
+    app.file_uploader(key="files").set_value([("a.pdf", b"%PDF-1.4", "application/pdf")])
+    app.button[0].click().run()
+    assert "Choose at least one file first." not in texts(app)
+    assert len(told.backend.submitted) == 1
+
+
 def test_the_library_shows_fills_and_empties_the_collection_that_is_chosen(told: Told):
     told.backend.beside = ("slides",)
     gateway.forget_state()
