@@ -31,6 +31,8 @@ NARROW_WORDS, NARROW_FILL, NARROW_GOES_ON = 2, 0.7, 0.4
 """The same in a narrow column, of which so many lines begin with a small letter: cells of a table seldom do."""
 PROSE_LETTERS = 12
 """Of a line in a script without spaces."""
+LONGEST_NAME = 4
+"""Words of a line of a wrapped name of a row, in the median, at most."""
 MOST_FIGURES = 0.5
 """Share of words that are figures, above which lines are those of a table."""
 ALIGNED = 0.6
@@ -210,18 +212,36 @@ def _edges(segments: Sequence[_Segment], slack: float) -> list[float]:
 
 def _are_columns(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:
     """Whether the rows on the two sides of a strip are read one side after the other, not across."""
-    # What stands directly beside the strip: there may be more columns on either side.
-    beside = [row[-1] if row[-1].u1 >= row[0].u1 else row[0] for row in left]
-    behind = [row[0] if row[0].u0 <= row[-1].u0 else row[-1] for row in right]
-    if _is_prose(beside) and _is_prose(behind):
-        return True
     if _apart(left, right):
         return True
     level = sum(
         any(abs(row[0].middle - other[0].middle) < LEVEL / 2 * min(row[0].height, other[0].height) for other in right)
         for row in left
     )
-    return level < ALIGNED * min(len(left), len(right)) and (_is_prose(beside) or _is_prose(behind))
+    is_level = level >= ALIGNED * min(len(left), len(right))
+    if _name_figures(left, right, is_level) or _name_figures(right, left, is_level):
+        return False
+    # What stands directly beside the strip: there may be more columns on either side.
+    beside = [row[-1] if row[-1].u1 >= row[0].u1 else row[0] for row in left]
+    behind = [row[0] if row[0].u0 <= row[-1].u0 else row[-1] for row in right]
+    left_is_prose, right_is_prose = _is_prose(beside), _is_prose(behind)
+    return (left_is_prose and right_is_prose) or (not is_level and (left_is_prose or right_is_prose))
+
+
+def _name_figures(labels: Sequence[Sequence[_Segment]], values: Sequence[Sequence[_Segment]], is_level: bool) -> bool:
+    """Whether one side names the rows of a table whose figures stand on the other. Figures that stand beside the middle
+    of wrapped labels are not level with them."""
+    figures = sum(any(_is_figure(segment) for segment in row) for row in values)
+    if 2 * figures < len(values):
+        return False
+    if not is_level:
+        return median(sum(len(segment.words) for segment in row) for row in labels) <= LONGEST_NAME
+    return sum(row[0].words[0][:1].islower() for row in labels) < NARROW_GOES_ON * len(labels)
+
+
+def _is_figure(segment: _Segment) -> bool:
+    figures = sum(word[:1].isdigit() or word[1:2].isdigit() for word in segment.words)
+    return 2 * figures > len(segment.words)
 
 
 def _apart(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import CorpusConfig, ServingConfig
-from vrag_ray.types import Box, Cue, Document, Locator, PageText, Word, joined
+from vrag_ray.corpus.tables import text_with_tables
+from vrag_ray.types import Box, Cue, Document, Locator, PageText, Word
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.sandbox.sandbox import Sandbox
@@ -90,7 +91,7 @@ class PageReader:
         text = replace(await self._run(read), doc_id=document.doc_id)
         if stored.ocr:
             # Ingest took them for the page's text: a text layer, if any, says less.
-            text = replace(text, words=stored.ocr, text=joined(stored.ocr, "\n"))
+            text = replace(text, words=stored.ocr, text=text_with_tables(stored.ocr, text.aspect))
         if stored.cues:
             text = replace(text, text="\n".join(map(str, stored.cues)))
         return text

@@ -166,8 +166,9 @@ class Region:
 class PageText:
     """The words of one page, picture or clip, as the reader of the original document finds them.
 
-    ``width`` and ``height`` are the page's size in points (PDF) or pixels (image, video); 0 for plain text,
-    which has no geometry and therefore no words.
+    ``words`` are in reading order; ``text`` holds them line by line, tables as Markdown. ``width`` and ``height`` are
+    the page's size in points (PDF) or pixels (image, video); 0 for plain text, which has no geometry and therefore no
+    words.
     """
 
     doc_id: str
@@ -176,3 +177,8 @@ class PageText:
     words: tuple[Word, ...]
     width: float
     height: float
+
+    @property
+    def aspect(self) -> float:
+        """Width over height; 1 where the page has no size."""
+        return self.width / self.height if self.width > 0 and self.height > 0 else 1.0

@@ -14,6 +14,7 @@ from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_na
 from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
 from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, TEXT_FROM_NAME
 from vrag_ray.corpus.png import crop_png, fitting_scale, resized
+from vrag_ray.corpus.tables import text_with_tables
 from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind
 
 if TYPE_CHECKING:
@@ -116,18 +117,14 @@ class ImageSource:
         )
 
     def page_text(self, locator: Locator) -> PageText:
-        """What OCR reads, empty where OCR is off. Width and height in pixels of the upright picture."""
+        """What OCR reads, its tables as Markdown; empty where OCR is off. Width and height in pixels of the upright
+        picture."""
         page = self._checked(locator)
         seen = self._ocr(page)
         width, height = self._pixels(page).size
-        return PageText(
-            self._opening.path.name,
-            locator,
-            seen.text if seen else "",
-            seen.words if seen else (),
-            width=width,
-            height=height,
-        )
+        words = seen.words if seen else ()
+        text = text_with_tables(words, width / height) or (seen.text if seen else "")
+        return PageText(self._opening.path.name, locator, text, words, width=width, height=height)
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:
         """PNG of the picture or of ``box`` of it, scaled by ``dpi / 150`` but never above its own pixels."""

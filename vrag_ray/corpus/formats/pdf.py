@@ -13,14 +13,14 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pymupdf
 
 from vrag_ray.corpus.formats.laid_out import Part, embedded_files, laid_out
-from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, read_page
+from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, Upright, read_page
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
     DecodedUnit,
@@ -35,9 +35,11 @@ from vrag_ray.corpus.model import (
 from vrag_ray.corpus.ocr import OCR_PIXELS
 from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, PAGE_COUNT, PAGE_LABEL, SECTION
 from vrag_ray.corpus.png import fitting_scale, png_bytes
+from vrag_ray.corpus.ruled import Grid, Line, edges_of, grids
 from vrag_ray.corpus.sniff import REFLOWED, Format, page_format
+from vrag_ray.corpus.tables import text_with_tables
 from vrag_ray.corpus.titles import LONGEST_TITLE, headline, is_title
-from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind
+from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText, Picture
@@ -48,6 +50,10 @@ LONGEST_LABEL = 40
 SECTION_MARK = " > "
 _FILE_NOTE = 17
 """MuPDF's number for a note that holds a file."""
+MOST_PATHS = 4_000
+"""Drawn paths of a page of which ruling lines are looked for."""
+HAIR = 0.2
+"""Points."""
 MOST_PAGES_OF_NOTES = 5_000
 """Pages of a document that are looked through for attached files."""
 
@@ -199,24 +205,45 @@ class PdfSource:
         text, lines = read.text, read.lines
         words = read.words if read.ocr else ()
         if self._parts:
-            part = self._parts[self._part_of(unit)]
-            meta = {**meta, **({PART_NAMES[self._format]: part.name} if part.name else {})}
-            if part.notes and unit == self._starts[self._part_of(unit)]:
-                # On no page: a place that a reader could look at does not exist.
-                notes = f"Notes: {clean(part.notes)}"
-                text, lines = f"{text}\n{notes}", (*lines, TextLine(letters_in(notes), None))
+            name = self._parts[self._part_of(unit)].name
+            meta = {**meta, **({PART_NAMES[self._format]: name} if name else {})}
+        if notes := self._notes(unit):
+            # On no page: a place that a reader could look at does not exist.
+            text, lines = f"{text}\n{notes}", (*lines, TextLine(letters_in(notes), None))
         place = Locator(page=unit + 1)
         return DecodedUnit(
             unit, PassageKind.PAGE, place, text, lines, words, ocr=read.ocr, notices=read.notices, meta=meta
         )
 
+    def _notes(self, unit: int) -> str:
+        """What the author noted to a part, on its first page; "" elsewhere."""
+        if not self._parts or unit != self._starts[self._part_of(unit)]:
+            return ""
+        notes = self._parts[self._part_of(unit)].notes
+        return f"Notes: {clean(notes)}" if notes else ""
+
     def page_text(self, locator: Locator) -> PageText:
-        """The words that a person sees, in reading order. Width and height in points."""
+        """The words that a person sees, in reading order, and the text of the page with its tables as Markdown. Width
+        and height in points."""
         page = self._page_at(locator)
-        with damage(_damaged((locator.page or 1) - 1)):
+        unit = (locator.page or 1) - 1
+        width, height = page.rect.width, page.rect.height
+        with damage(_damaged(unit)):
             read, _ = self._read(page)
-        name = self._opening.path.name
-        return PageText(name, locator, read.text, read.words, width=page.rect.width, height=page.rect.height)
+            before = partial(self._words_of, unit - 1)
+            text = text_with_tables(read.words, width / height, _ruled_grids(page), before) or read.text
+        text = "\n".join(filter(None, (text, self._notes(unit))))[: self._limits.max_text_chars_per_page]
+        return PageText(self._opening.path.name, locator, text, read.words, width=width, height=height)
+
+    def _words_of(self, unit: int) -> Sequence[Word]:
+        """The words of a page's text layer; none where there is no such page, or it cannot be read."""
+        if unit < 0:
+            return ()
+        try:
+            with damage(_damaged(unit)):
+                return read_page(self._page(unit), min_chars=0, ocr=None, believed=self._believed).words
+        except DecodeError:
+            return ()
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:
         """PNG of the page, or of ``box`` of it, drawn anew; ``dpi`` is lowered where ``max_pixels`` demands it."""
@@ -328,6 +355,36 @@ class PdfSource:
             for level, title, page in entries[:LONGEST_OUTLINE]
             if 1 <= page <= self._pages
         )
+
+
+def _ruled_grids(page: pymupdf.Page) -> list[Grid]:
+    """The grids that lines and the borders of boxes draw on a page."""
+    drawn = sum(kind.endswith("path") for kind, _ in page.get_bboxlog())
+    if not drawn or drawn > MOST_PATHS:
+        return []
+    upright = Upright(page)
+    aspect = page.rect.width / page.rect.height
+    horizontal: list[Line] = []
+    vertical: list[Line] = []
+    for path in page.get_cdrawings():
+        for item in path["items"]:
+            match item:
+                case ("l", (x0, y0), (x1, y1)):
+                    corners = (x0, y0, x1, y1)
+                case ("re", (x0, y0, x1, y1), *_):
+                    corners = (x0, y0, x1, y1)
+                case _:
+                    continue
+            # A line has no area of its own.
+            x0, x1 = sorted((corners[0], corners[2]))
+            y0, y1 = sorted((corners[1], corners[3]))
+            box = upright.box(x0 - HAIR, y0 - HAIR, x1 + HAIR, y1 + HAIR)
+            if box is None or (item[0] == "l" and min(x1 - x0, y1 - y0) > 2 * HAIR):
+                continue
+            across, down = edges_of(box.x0 * aspect, box.y0, box.x1 * aspect, box.y1)
+            horizontal += across
+            vertical += down
+    return grids(horizontal, vertical)
 
 
 def _file_name(name: str, number: int) -> str:

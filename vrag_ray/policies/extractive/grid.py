@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from vrag_ray.policies.extractive.layout import MAX_CELL_WORDS, Row, Span, box_of
+from vrag_ray.corpus.tables import MAX_CELL_WORDS
+from vrag_ray.policies.extractive.layout import Row, Span, box_of
 from vrag_ray.policies.extractive.lexicon import Term
 from vrag_ray.types import Box
 
@@ -136,13 +137,11 @@ def _nearest(row: Row, value: Span) -> Span | None:
 
 def _overlap(one: Span, other: Span) -> float:
     """Shared width in page widths; negative is the gap between them."""
-    a, b = one.area, other.area
-    return min(a.x1, b.x1) - max(a.x0, b.x0)
+    return min(one.along[1], other.along[1]) - max(one.along[0], other.along[0])
 
 
 def _offset(one: Span, other: Span) -> float:
-    a, b = one.area, other.area
-    return abs((a.x0 + a.x1) - (b.x0 + b.x1)) / 2
+    return abs(sum(one.along) - sum(other.along)) / 2
 
 
 def _first(pair: tuple[int, Span]) -> int:

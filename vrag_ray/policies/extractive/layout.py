@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from vrag_ray.corpus.reading_order import regions
+from vrag_ray.corpus.tables import CELL_GAP, MAX_CELL_WORDS, cells, is_figure
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.types import Box, PageText, Word, around, joined, upright
 
-CELL_GAP = 0.9
-"""Words further apart than this share of the row's height stand in different cells."""
 MAX_SENTENCE_WORDS = 60
-MAX_CELL_WORDS = 7
-"""A longer cell is prose."""
 MAX_HEADING_WORDS = 10
 
-_NUMERIC = re.compile(r"^[^\w\s]{0,2}\d[\d.,:/]*(?:[%‰°]|[^\w\s]{0,2})$")
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
 _CLOSING = "\"”')]"
 _NO_HEADING_ENDS = tuple(".!?,;:")
@@ -28,10 +24,14 @@ _TEXT_SENTENCE = re.compile(r"(?<=[.!?。！？])[\"”')\]]*\s+(?=[\"“'(\[]?[
 
 @dataclass(frozen=True)
 class Span:
-    """A stretch of words: a sentence, a line or a cell. ``words`` is empty where the text has no geometry."""
+    """A stretch of words: a sentence, a line or a cell. ``words`` is empty where the text has no geometry.
+
+    ``along`` is where a cell begins and ends along the direction in which it is read, in page widths.
+    """
 
     text: str
     words: tuple[Word, ...] = ()
+    along: tuple[float, float] = (0.0, 0.0)
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -48,7 +48,7 @@ class Span:
             0 < len(words) <= MAX_HEADING_WORDS
             and not words[-1].endswith(_NO_HEADING_ENDS)
             and not words[0][0].islower()
-            and not any(is_numeric(word) for word in words[1:])
+            and not any(is_figure(word) for word in words[1:])
         )
 
     @cached_property
@@ -87,25 +87,21 @@ def box_of(words: Sequence[Word]) -> Box:
     return box
 
 
-def is_numeric(text: str) -> bool:
-    return bool(_NUMERIC.match(text))
-
-
 def rows(page: PageText) -> list[Row]:
     """Visual rows in reading order, cut into cells at wide gaps and between the figures of a tight table.
 
     A row lies in one column, along the direction in which its words are read.
     """
-    aspect = _aspect(page)
+    aspect = page.aspect
     found = [[page.words[place] for place in row] for region in regions(page.words, aspect) for row in region.rows]
-    return [Row(tuple(_cells(words, aspect))) for words in found]
+    return [Row(tuple(_cell(words, aspect) for words in cells(row, aspect))) for row in found]
 
 
 def sentences(page: PageText) -> list[Span]:
     """Sentences and lines in reading order; a wide gap, a change of column, block or letter size ends one."""
     if not page.words:
         return text_sentences(page.text)
-    aspect = _aspect(page)
+    aspect = page.aspect
     found: list[Span] = []
     for region in regions(page.words, aspect):
         words = [page.words[place] for row in region.rows for place in row]
@@ -117,10 +113,6 @@ def sentences(page: PageText) -> list[Span]:
                 found.append(_span(current))
                 current = []
     return found
-
-
-def _aspect(page: PageText) -> float:
-    return page.width / page.height if page.width > 0 and page.height > 0 else 1.0
 
 
 def text_sentences(text: str) -> list[Span]:
@@ -136,36 +128,6 @@ def text_sentences(text: str) -> list[Span]:
     return found
 
 
-def _cells(words: Sequence[Word], aspect: float) -> Iterable[Span]:
-    boxes = [upright(word, aspect) for word in words]
-    height = sum(v1 - v0 for _, v0, _, v1 in boxes) / len(boxes)
-    cell: list[Word] = []
-    before = boxes[0]
-    for word, box in zip(words, boxes, strict=True):
-        # Right-to-left scripts go on to the left.
-        if cell and max(box[0] - before[2], before[0] - box[2]) > CELL_GAP * height:
-            yield from _figures_apart(cell)
-            cell = []
-        cell.append(word)
-        before = box
-    yield from _figures_apart(cell)
-
-
-def _figures_apart(cell: Sequence[Word]) -> Iterable[Span]:
-    """``North 12 15 18`` with narrow gaps is a label and three figures."""
-    figures = 0
-    while figures < len(cell) and is_numeric(cell[len(cell) - 1 - figures].text):
-        figures += 1
-    label = list(cell[: len(cell) - figures])
-    if figures < 2 or len(label) > MAX_CELL_WORDS - 1:
-        yield _span(cell)
-        return
-    if label:
-        yield _span(label)
-    for word in cell[len(label) :]:
-        yield _span([word])
-
-
 def _breaks(word: Word, following: Word, aspect: float) -> bool:
     u0, top, u1, bottom = upright(word, aspect)
     next_u0, next_top, next_u1, next_bottom = upright(following, aspect)
@@ -175,6 +137,12 @@ def _breaks(word: Word, following: Word, aspect: float) -> bool:
     if next_bottom <= top or next_top - bottom > 0.8 * height:
         return True
     return max(height, other) > 1.3 * min(height, other) or following.text[:1] in "•–▪●*"  # noqa: RUF001
+
+
+def _cell(words: Sequence[Word], aspect: float) -> Span:
+    edges = [upright(word, aspect) for word in words]
+    along = min(u0 for u0, _, _, _ in edges) / aspect, max(u1 for _, _, u1, _ in edges) / aspect
+    return Span(joined(words), tuple(words), along)
 
 
 def _span(words: Sequence[Word]) -> Span:

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
 from vrag_ray.policies.extractive.coverage import PRESENCE, Yardstick
 from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
-from vrag_ray.policies.extractive.layout import Span, is_numeric
+from vrag_ray.policies.extractive.layout import Span
 from vrag_ray.policies.extractive.lexicon import is_informative, stem, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell
 from vrag_ray.types import Box, PageText, PassageKind
@@ -172,7 +173,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
         titled = _titled(page, place)
         span = Span(row.text)
         # Which of several figures is meant, only a column can say.
-        figures = sum(is_numeric(cell.words[0].text) for cell in row.cells)
+        figures = sum(is_figure(cell.words[0].text) for cell in row.cells)
         answer = shortest_answer(part, row.text) if figures < 2 or part.kind is not AnswerKind.NUMBER else ""
         presence = {name: max(share, titled[name], around[name]) for name, share in own.items()}
         found.append(

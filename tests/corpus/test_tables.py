@@ -1,0 +1,200 @@
+"""Tables of drawn PDF pages come out as cells under their heads, and what is no table does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pymupdf
+import pytest
+
+from vrag_ray.config import CorpusConfig, DecodeLimits
+from vrag_ray.corpus.formats.registry import open_source
+from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.model import DecodeOptions
+from vrag_ray.corpus.tables import tables
+from vrag_ray.policies.extractive.cut_page import cut_page
+from vrag_ray.policies.extractive.grid import crossings
+from vrag_ray.policies.extractive.lexicon import terms
+from vrag_ray.types import DocumentKind, Locator, PageText, PassageKind
+
+STUB, FIRST, STEP, RIGHT = 60, 260, 90, 50
+
+
+def put(page: pymupdf.Page, x: float, y: float, text: str, *, right: bool = False, size: float = 9) -> None:
+    if right:
+        x -= pymupdf.get_text_length(text, fontsize=size)
+    page.insert_text((x, y), text, fontsize=size)
+
+
+def statement(page: pymupdf.Page, rows: Sequence[Sequence[str]], y: float = 150) -> float:
+    """Rows of a label and figures; a "$" stands apart from its figure, at the left edge of the column."""
+    for label, *figures in rows:
+        put(page, STUB, y, label)
+        for number, figure in enumerate(figures):
+            left = FIRST + number * STEP
+            if figure.startswith("$"):
+                put(page, left, y, "$")
+            put(page, left + RIGHT, y, figure.removeprefix("$"), right=True)
+        y += 14
+    return y
+
+
+def read(path: Path, page: int = 1) -> PageText:
+    options = DecodeOptions.from_config(CorpusConfig(ocr=False))
+    source = open_source(
+        DocumentKind.PDF, Opening(path, path.name, options, DecodeLimits(), lambda _: pytest.fail("OCR is off"))
+    )
+    try:
+        return source.page_text(Locator(page=page))
+    finally:
+        source.close()
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> tuple[pymupdf.Document, Path]:
+    return pymupdf.open(), tmp_path / "drawn.pdf"
+
+
+def test_a_statement_has_its_figures_under_their_years_and_its_unit(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    put(page, STUB, 100, "Statement of the harbour company")
+    put(page, STUB, 114, "(in thousands of euros)")
+    statement(page, [["", "2024", "2023"]], 136)
+    statement(
+        page,
+        [
+            ["Berth fees", "$4,310", "$3,907"],
+            ["Income:"],
+            ["Ferry tickets and other"],
+            ["passenger income", "812", "-"],
+            ["Cost of dredging the", "(96)", "(1,204)"],
+            ["northern basin"],
+            ["Total", "$5,026", "$2,703"],
+        ],
+    )
+    drawn.save(path)
+    text = read(path)
+    [table] = tables(text.words, text.aspect)
+    assert table.unit == "in thousands of euros"
+    assert table.heads == ("", "2024", "2023")
+    assert [[cell.text for cell in row] for row in table.body] == [
+        ["Berth fees", "$ 4,310", "$ 3,907"],
+        ["Income:"],
+        ["Ferry tickets and other passenger income", "812", "-"],
+        ["Cost of dredging the northern basin", "(96)", "(1,204)"],
+        ["Total", "$ 5,026", "$ 2,703"],
+    ]
+    assert "| Cost of dredging the northern basin | (96) | (1,204) |" in text.text
+    assert list(table.lines())[2] == "Cost of dredging the northern basin, 2024: (96); 2023: (1,204)"
+    box = next(cell for row in table.body for cell in row if cell.text == "(1,204)").box
+    assert box.x0 * 595 > FIRST + STEP and box.x1 * 595 < FIRST + STEP + RIGHT + 2
+
+
+def test_a_value_that_is_missing_leaves_its_column_empty(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    statement(
+        drawn.new_page(),
+        [["Quay", "Depth", "Cranes", "Length"], ["North", "9.1", "", "240"], ["South", "7.4", "3", ""]],
+    )
+    drawn.save(path)
+    assert read(path).text.splitlines()[2:] == ["| North | 9.1 |  | 240 |", "| South | 7.4 | 3 |  |"]
+
+
+def test_a_head_over_two_columns_is_said_of_both(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    put(page, FIRST + 20, 122, "Three months to June")
+    statement(page, [["", "2024", "2023"]], 136)
+    statement(page, [["Arrivals", "412", "398"], ["Departures", "409", "401"]])
+    drawn.save(path)
+    text = read(path)
+    [table] = tables(text.words, text.aspect)
+    assert "2024" in table.heads[1] and "2023" in table.heads[2]
+
+
+def test_a_table_that_goes_on_over_the_page_keeps_its_heads(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    statement(drawn.new_page(), [["", "2024", "2023"], ["Berth fees", "4,310", "3,907"], ["Rents", "90", "88"]], 740)
+    statement(drawn.new_page(), [["Pilotage", "77", "61"], ["Towage", "12", "14"]], 60)
+    drawn.save(path)
+    assert read(path, 2).text.splitlines() == [
+        "|  | 2024 | 2023 |",
+        "| --- | --- | --- |",
+        "| Pilotage | 77 | 61 |",
+        "| Towage | 12 | 14 |",
+    ]
+
+
+def test_cells_between_lines_hold_their_wrapped_words_together(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    xs, ys = (60, 150, 330, 520), (100, 124, 176, 240)
+    for x in xs:
+        page.draw_line((x, ys[0]), (x, ys[-1]))
+    for y in ys:
+        page.draw_line((xs[0], y), (xs[-1], y))
+    cells = [
+        ["Gate", "Opens when", "Keeper's duty"],
+        [
+            "North",
+            "the tide is two metres above the sill and falls",
+            "sound the horn twice, then wait for a reply",
+        ],
+        [
+            "South",
+            "both ferries are at their berths and the bridge is shut",
+            "note the hour in the log",
+        ],
+    ]
+    for row, texts in enumerate(cells):
+        for column, text in enumerate(texts):
+            page.insert_textbox((xs[column] + 4, ys[row] + 4, xs[column + 1] - 4, ys[row + 1] - 2), text, fontsize=10)
+    drawn.save(path)
+    assert read(path).text.splitlines() == [
+        "| Gate | Opens when | Keeper's duty |",
+        "| --- | --- | --- |",
+        *(f"| {' | '.join(texts)} |" for texts in cells[1:]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [["•", "mend the northern gate before winter"], ["•", "paint the lamp"], ["•", "order two new bells for it"]],
+        [["1.", "mend the northern gate in winter"], ["2.", "paint the lamp"], ["3.", "order two new bells for it"]],
+        [["Harbour company", "Page 3 of 9"]],
+        [
+            ["the keeper said that the tide", "would not turn before noon and"],
+            ["so they waited on the quay", "until the bell rang twice for"],
+            ["the ferry to the island and", "went on board with all that"],
+        ],
+    ],
+    ids=["bullets", "numbers", "a running head", "text in two columns"],
+)
+def test_what_is_no_table_is_text(document: tuple[pymupdf.Document, Path], lines: list[list[str]]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    for row, texts in enumerate(lines):
+        for x, text in zip((60, 78 if len(texts[0]) < 3 else 330), texts, strict=True):
+            put(page, x, 100 + 14 * row, text)
+    drawn.save(path)
+    text = read(path)
+    assert "|" not in text.text and not tables(text.words, text.aspect)
+
+
+@pytest.mark.parametrize("turn", [0, 90, 270])
+def test_a_value_of_a_table_that_lies_on_its_side_is_found_by_its_row_and_its_head(
+    document: tuple[pymupdf.Document, Path], turn: int
+) -> None:
+    upright = pymupdf.open()
+    page = upright.new_page()
+    statement(page, [["", "2024", "2023"], ["Berth fees", "4,310", "3,907"], ["Rents", "90", "88"]])
+    drawn, path = document
+    drawn.new_page().show_pdf_page(pymupdf.Rect(0, 0, 595, 842), upright, 0, rotate=turn)
+    drawn.save(path)
+    text = read(path)
+    parts = cut_page(text, PassageKind.PAGE, text.text)
+    found = crossings(parts.rows, terms("What were the rents in 2023?"))
+    assert [crossing.value for crossing in found if len(crossing.aligned) == 2] == ["88"]
