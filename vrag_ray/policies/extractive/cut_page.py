@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from vrag_ray.corpus.tables import tables
 from vrag_ray.policies.extractive.layout import Row, Span, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.policies.extractive.stem_index import StemIndex
@@ -17,7 +18,8 @@ class CutPage:
     """``captions`` are the times of the first of ``spans``; ``stems`` are those of all words of the page.
 
     ``headings`` has for each of ``spans`` the place of the heading above it, -1 where there is none. ``in_spans`` and
-    ``in_rows`` say where a word stands.
+    ``in_rows`` say where a word stands. ``units`` has for the places of rows of figures what is said above all of them,
+    as "in millions".
     """
 
     spans: tuple[Span, ...]
@@ -27,6 +29,7 @@ class CutPage:
     stems: frozenset[str]
     in_spans: StemIndex
     in_rows: StemIndex
+    units: Mapping[int, str]
 
 
 def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
@@ -51,7 +54,25 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         held,
         StemIndex(span.stems for span in spans),
         StemIndex(row.stems for row in lines),
+        _units(page, lines),
     )
+
+
+def _units(page: PageText, rows: Sequence[Row]) -> Mapping[int, str]:
+    units = {
+        id(word): table.unit
+        for table in tables(page.words, page.aspect)
+        if table.unit
+        for row in table.body
+        for cell in row
+        for word in cell.words
+    }
+    return {
+        place: units[id(word)]
+        for place, row in enumerate(rows)
+        for word in row.cells[-1].words[-1:]
+        if units and id(word) in units
+    }
 
 
 def _headings(spans: Sequence[Span]) -> Iterator[int]:

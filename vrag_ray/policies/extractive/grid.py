@@ -29,13 +29,15 @@ THROUGH_PROSE = 0.5
 class Crossing:
     """A value, the words of the question aligned with it (stem to presence), and what shows that.
 
-    ``quote`` is the value's row; ``box`` covers the row and the labels. ``nearness`` is 0 to 1, for ties.
+    ``quote`` is the value's row; ``box`` covers the row and the labels. For ties, both from 0 to 1: ``named`` is the
+    share of the words of its row's label that the question has, ``nearness`` falls with the distance to its head.
     """
 
     value: str
     quote: str
     box: Box
     aligned: Mapping[str, float]
+    named: float
     nearness: float
     row: int
     """The value's place in the rows of the page."""
@@ -98,9 +100,16 @@ def _crossing(
         quote,
         box_of([word for cell in (*shown, value.cell) for word in cell.words]),
         aligned,
+        _named(along_row),
         1.0 - apart / (MAX_ROWS_APART + 1),
         value.row,
     )
+
+
+def _named(along_row: Mapping[str, _Place]) -> float:
+    """ "Total assets" before "Total other current assets", where both words are looked for."""
+    cells = {id(place.cell): place.cell for place in along_row.values()}
+    return len(along_row) / max(1, len(along_row), sum(len(cell.stems) for cell in cells.values()))
 
 
 def _column_share(page: Sequence[Row], label: _Place, value: _Place) -> float:

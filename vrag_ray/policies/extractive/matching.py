@@ -48,6 +48,7 @@ class Match:
 
     ``answer`` is empty where nothing shorter than the quote does. ``density`` breaks ties of ``coverage``. ``box`` is
     the region to look at in page fractions, None without geometry; ``start`` and ``end`` are seconds of a video.
+    ``unit`` is what the table of a figure says of all of its figures, as "in millions".
     """
 
     sighting_id: str
@@ -58,6 +59,7 @@ class Match:
     box: Box | None = None
     start: float | None = None
     end: float | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +175,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
         titled = _titled(page, place)
         span = Span(row.text)
         # Which of several figures is meant, only a column can say.
-        figures = sum(is_figure(cell.words[0].text) for cell in row.cells)
+        figures = sum(any(is_figure(word.text) for word in (cell.words[0], cell.words[-1])) for cell in row.cells)
         answer = shortest_answer(part, row.text) if figures < 2 or part.kind is not AnswerKind.NUMBER else ""
         presence = {name: max(share, titled[name], around[name]) for name, share in own.items()}
         found.append(
@@ -184,6 +186,7 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
                 yardstick.coverage(presence) * _fitness(part, span, answer),
                 yardstick.weight(own) / (len(row.text.split()) + 6),
                 box=row.box,
+                unit=page.parts.units.get(place, "") if is_figure(answer) else "",
             )
         )
     return found
@@ -201,8 +204,9 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
                 crossing.value,
                 yardstick.coverage(presence) + CROSSING_BONUS,
                 # Denser than any sentence: of equals, the one that row and column point at.
-                1000.0 + crossing.nearness,
+                1000.0 + crossing.named + 0.5 * crossing.nearness,
                 box=crossing.box,
+                unit=page.parts.units.get(crossing.row, ""),
             )
         )
     return found

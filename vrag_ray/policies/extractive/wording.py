@@ -68,6 +68,8 @@ def _line(finding: Finding, *, alone: bool) -> str:
     short = match.answer
     if finding.part.kind is AnswerKind.MOMENT:
         short = time_range(match) or finding.where
+    if short and match.unit and "%" not in short:
+        short = f"{short} ({match.unit})"
     quote = f"“{shown_quote(match.quote)}” [{finding.number}]"
     line = f"{short}: {quote}" if short and short != match.quote else quote
     return line if alone else f"{_label(finding.part)}: {line}"
