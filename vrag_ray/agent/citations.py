@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Sighting
+from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.types import Box, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_range
 
@@ -72,8 +73,8 @@ class Citation(BaseModel):
 
 
 def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by_passage: bool) -> Citation:
-    """In a video with the times of its quote. On a page with a box, where it has none (nothing was cropped) and a place
-    on its page is known; else the page is cited.
+    """In a video with the times of its quote. On a page around its quote, where that stands in the region that was
+    looked at; where none was, with a box if a place on its page is known; else the page is cited.
 
     ``found`` is what the search of its node found. ``by_quote``: for who was given words, around those of its quote,
     where they stand together. ``by_passage``: for who was given words alone, else around the lines of the passage that
@@ -81,16 +82,17 @@ def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by
     """
     if citation.kind is PassageKind.CLIP and citation.quote:
         return _timed(citation, found)
-    if citation.bbox is not None or citation.page is None:
-        return citation
     place = (citation.doc_id, citation.page)
     sighting = next((one for one in found if (one.doc_id, one.locator.page) == place), None)
-    if sighting is None:
+    if citation.page is None or sighting is None:
         return citation
-    words = sighting.page.words if by_quote and sighting.page is not None else ()
-    box = _lines_of(citation.quote, words)
-    if box is None and by_passage:
-        box = sighting.passage_box
+    words = sighting.page.words if sighting.page is not None else ()
+    if citation.bbox is not None:
+        region = Box(*citation.bbox)
+        box = _lines_of(citation.quote, [word for word in words if holds_centre(region, word.box)]) or region
+    else:
+        box = _lines_of(citation.quote, words) if by_quote else None
+        box = sighting.passage_box if box is None and by_passage else box
     if box is not None:
         return citation.model_copy(update={"bbox": box.as_tuple()})
     if citation.quote or sighting.seen_at is None:

@@ -28,8 +28,10 @@ _MARKS = 100
 """Characters that the two marks of a cut take at most."""
 _LEAST = 80
 """Characters of words below which a cut says nothing any more."""
-_FOUND_BY = 8
-"""Words by which the passage that matched is found in its page."""
+_FOUND_BY = (8, 3)
+"""Words by which the passage that matched is found in its page: so many, else fewer."""
+_BETWEEN = r"(?:\s|\||---)+"
+"""Between two words of a page, of which tables are Markdown."""
 _CONTROL = re.compile(
     r"<(?=\||/?\s*(?:evidence|tool_response|tool_call|think|search|bbox|answer|start_of_turn|end_of_turn|s)\b)", re.I
 )
@@ -138,10 +140,14 @@ def _seen_before(item: MemoryItem, prompt: Prompt) -> Sighting | None:
 
 
 def _place_of(about: str, text: str) -> int:
-    """Where the passage stands, whatever its words are spaced by; 0 where it is not found."""
-    words = about.split()[:_FOUND_BY]
-    found = re.search(r"\s+".join(map(re.escape, words)), text) if words else None
-    return found.start() if found is not None else 0
+    """Where the passage stands, whatever its words are spaced by, or divided by in a table; 0 where it is not found."""
+    words = about.split()
+    for count in _FOUND_BY:
+        # The label of a row may stand before a figure that the passage has first.
+        found = re.search(_BETWEEN.join(map(re.escape, words[:count])), text) if words else None
+        if found is not None:
+            return found.start()
+    return 0
 
 
 def _next_word(text: str, start: int) -> int:

@@ -231,7 +231,7 @@ class PdfSource:
         with damage(_damaged(unit)):
             read, _ = self._read(page)
             before = partial(self._words_of, unit - 1)
-            text = text_with_tables(read.words, width / height, _ruled_grids(page), before) or read.text
+            text = text_with_tables(read.words, width / height, ruled_grids(page), before) or read.text
         text = "\n".join(filter(None, (text, self._notes(unit))))[: self._limits.max_text_chars_per_page]
         return PageText(self._opening.path.name, locator, text, read.words, width=width, height=height)
 
@@ -357,7 +357,7 @@ class PdfSource:
         )
 
 
-def _ruled_grids(page: pymupdf.Page) -> list[Grid]:
+def ruled_grids(page: pymupdf.Page) -> list[Grid]:
     """The grids that lines and the borders of boxes draw on a page."""
     drawn = sum(kind.endswith("path") for kind, _ in page.get_bboxlog())
     if not drawn or drawn > MOST_PATHS:

@@ -1,0 +1,122 @@
+"""Reading order and tables of random pages against MuPDF's layout model, which stands for a person here.
+
+    python benchmarks/page_layout.py FOLDER_OF_PDFS... [--pages 160] [--seed 7]
+
+Of each element that the model sees: whether its words follow each other in the order that ``vrag_ray`` gives them, and
+whether a table is found where it sees one. The model needs 0.6 CPU seconds a page and is used nowhere else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pymupdf
+
+from vrag_ray.corpus.formats.pdf import ruled_grids
+from vrag_ray.corpus.formats.pdf_text import read_page
+from vrag_ray.corpus.tables import tables, text_with_tables
+from vrag_ray.types import Box, Word
+
+LEAST_WORDS_OF_PAGE, LEAST_WORDS = 60, 8
+TEXT = ("text", "list-item", "footnote", "caption")
+FOUND = 0.5
+"""Share of a table's area that tables of ours cover, from which on it counts as found."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folders", nargs="+", type=Path)
+    parser.add_argument("--pages", type=int, default=160)
+    parser.add_argument("--seed", type=int, default=7)
+    arguments = parser.parse_args()
+    files = sorted(path for folder in arguments.folders for path in folder.rglob("*.pdf"))
+    counts: Counter[str] = Counter()
+    seconds: Counter[str] = Counter()
+    for path, page in pages(files, arguments.pages, random.Random(arguments.seed)):
+        compare(path, page, counts, seconds)
+    print(f"{counts['pages']} pages of {len(files)} documents")
+    print(f"paragraphs whole: {counts['text'] - counts['divided']} of {counts['text']}")
+    print(f"tables found: {counts['found']} of {counts['tables']}; ours that the model calls none: {counts['other']}")
+    for name, spent in seconds.items():
+        print(f"{name}: {spent / counts['pages'] * 1000:.1f} ms a page")
+
+
+def pages(files: Sequence[Path], count: int, chance: random.Random) -> Iterator[tuple[Path, pymupdf.Page]]:
+    for _ in range(count):
+        path = chance.choice(files)
+        document = pymupdf.open(path)
+        page = document[chance.randrange(len(document))]
+        if not page.rotation:
+            yield path, page
+
+
+def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Counter[str]) -> None:
+    import pymupdf.layout
+
+    started = time.process_time()
+    words = read_page(page, min_chars=0, ocr=None, believed=set()).words
+    if len(words) < LEAST_WORDS_OF_PAGE:
+        return
+    read = time.process_time()
+    aspect = page.rect.width / page.rect.height
+    grids = ruled_grids(page)
+    text_with_tables(words, aspect, grids)
+    composed = time.process_time()
+    pymupdf.layout.activate()
+    page.get_layout()
+    seconds.update(
+        {
+            "words in reading order": read - started,
+            "their tables as Markdown": composed - read,
+            "the layout model": time.process_time() - composed,
+        }
+    )
+    counts["pages"] += 1
+    ours = [table.box for table in tables(words, aspect, grids)]
+    seen = [(_box(page, corners), str(kind)) for *corners, kind in page.layout_information]
+    owner = [next((at for at, (box, _) in enumerate(seen) if _holds(box, word)), -1) for word in words]
+    for at, (box, kind) in enumerate(seen):
+        places = [place for place, number in enumerate(owner) if number == at]
+        if len(places) < LEAST_WORDS:
+            continue
+        if kind in TEXT:
+            counts["text"] += 1
+            if places[-1] - places[0] + 1 != len(places):
+                counts["divided"] += 1
+                print(f"{path.name} {(page.number or 0) + 1}: {kind} of {len(places)} words is divided")
+        elif kind == "table":
+            counts["tables"] += 1
+            counts["found"] += sum(_shared(box, table) for table in ours) > FOUND * _area(box)
+    counts["other"] += sum(
+        not any(_shared(box, table) > FOUND * _area(table) for box, kind in seen if kind == "table") for table in ours
+    )
+
+
+def _box(page: pymupdf.Page, corners: Sequence[float]) -> Box:
+    width, height = page.rect.width, page.rect.height
+    x0, y0, x1, y1 = corners
+    return Box(max(0, x0 / width), max(0, y0 / height), min(1, x1 / width), min(1, y1 / height)).padded(0.003, 0.003)
+
+
+def _holds(box: Box, word: Word) -> bool:
+    x, y = (word.box.x0 + word.box.x1) / 2, (word.box.y0 + word.box.y1) / 2
+    return box.x0 <= x <= box.x1 and box.y0 <= y <= box.y1
+
+
+def _shared(box: Box, other: Box) -> float:
+    wide = min(box.x1, other.x1) - max(box.x0, other.x0)
+    high = min(box.y1, other.y1) - max(box.y0, other.y0)
+    return max(0.0, wide) * max(0.0, high)
+
+
+def _area(box: Box) -> float:
+    return (box.x1 - box.x0) * (box.y1 - box.y0)
+
+
+if __name__ == "__main__":
+    main()
