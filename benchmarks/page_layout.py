@@ -78,7 +78,9 @@ def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Count
     )
     counts["pages"] += 1
     ours = [table.box for table in tables(words, aspect, grids)]
-    seen = [(_box(page, corners), str(kind)) for *corners, kind in page.layout_information]
+    # Typed as None, and filled by ``get_layout``.
+    elements: Sequence[tuple[float, float, float, float, str]] = getattr(page, "layout_information") or ()  # noqa: B009
+    seen = [(_box(page, corners), kind) for *corners, kind in elements]
     owner = [next((at for at, (box, _) in enumerate(seen) if _holds(box, word)), -1) for word in words]
     for at, (box, kind) in enumerate(seen):
         places = [place for place, number in enumerate(owner) if number == at]

@@ -27,6 +27,8 @@ from vrag_ray.corpus.titles import headline, is_title
         "As of December 31, 2023",
         "UNITED STATES SECURITIES AND EXCHANGE COMMISSION",
         "which is required by the rules of this part.",
+        "which is required by rule 240.10D-1(b). ☐",
+        "☒ ANNUAL REPORT PURSUANT TO SECTION 13",
         "§",
     ],
 )

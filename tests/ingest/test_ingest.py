@@ -68,6 +68,18 @@ def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path,
     assert verify(tmp_path / "c").is_sound
 
 
+def test_a_page_is_found_by_the_title_and_the_file_name_of_its_document(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "Harbour_2022_report.txt").write_text("Berth fees rose by half.")
+    (folder / "Harbour_2023_report.txt").write_text("Berth fees rose by a third.")
+    (folder / "letter.txt").write_text("Berth fees of another port fell.")
+    ingest([folder], settings_for(tmp_path / "c"))
+    collection = Collection.open(tmp_path / "c")
+    best = lexical_search(collection, "berth fees of the harbour in FY2023", 1, None)[0]
+    assert collection.passage(best.id).text == "Berth fees rose by a third."
+
+
 def test_the_same_files_again_change_nothing_and_a_changed_file_replaces_its_old_self(tmp_path: Path) -> None:
     source = tmp_path / "a.txt"
     source.write_text("ancient text")

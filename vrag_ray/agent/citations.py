@@ -87,6 +87,7 @@ def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by
     if citation.page is None or sighting is None:
         return citation
     words = sighting.page.words if sighting.page is not None else ()
+    box: Box | None
     if citation.bbox is not None:
         region = Box(*citation.bbox)
         box = _lines_of(citation.quote, [word for word in words if holds_centre(region, word.box)]) or region

@@ -30,6 +30,8 @@ _NO_TITLES = (
     rf"{_DATE}|\d{{1,4}}[-./]\d{{1,2}}[-./]\d{{1,4}}|(?:as of|date:?) .{{0,4}}{_DATE}",
 )
 _NO_TITLE = re.compile("|".join(f"(?:{one})" for one in _NO_TITLES), re.IGNORECASE)
+_SENTENCE_END = re.compile(r"[.;][^\w\s]*(?:\s*[^\w\s]+)*$")
+_BOXES_TO_TICK = "☐☑☒□■✓✔✗✘"
 
 
 def is_title(text: str) -> bool:
@@ -38,8 +40,9 @@ def is_title(text: str) -> bool:
     return (
         SHORTEST_TITLE <= len(flat) <= LONGEST_TITLE
         and any(map(str.isalpha, flat))
-        # The end of a sentence in large type.
-        and not (flat[0].islower() and flat.endswith("."))
+        # The end of a sentence in large type, and a line of a form.
+        and not (flat[0].islower() and _SENTENCE_END.search(flat))
+        and flat[0] not in _BOXES_TO_TICK
         and _NO_TITLE.fullmatch(flat) is None
     )
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from vrag_ray.corpus.model import title_from_name
+from vrag_ray.corpus.model import title_from_name, words_from_name
 from vrag_ray.corpus.passages import Holds
 from vrag_ray.index.storage.errors import StorageError, StorageFailure
 from vrag_ray.index.storage.rows import StoredPassage, passage_from_json
@@ -224,9 +224,10 @@ class Committer:
     def _add_unit(self, plan: DocumentPlan, row: Mapping[str, object]) -> None:
         texts, vectors, unit = row["texts"], row["vectors"], row["unit"]
         assert isinstance(texts, list) and isinstance(vectors, list) and isinstance(unit, int)
+        names = f"{plan.title} {words_from_name(plan.name)}"
         for value, text, vector in zip(json.loads(str(row["passages"])), texts, vectors, strict=True):
             passage = passage_from_json(value, text)
-            self._rows.append(StoredPassage(passage, unit, vector or None, self._embedder_id))
+            self._rows.append(StoredPassage(passage, unit, vector or None, self._embedder_id, names))
         if plan.doc_id not in self._open:
             known = self._writer.documents.get(plan.doc_id)
             if known is not None and known.embedder_id in (self._embedder_id, READ_AGAIN):

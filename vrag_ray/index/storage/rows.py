@@ -60,12 +60,16 @@ HIT_COLUMNS = [*CONTENT_COLUMNS, "doc_id", "kind", "meta", "content_checksum"]
 
 @dataclass(frozen=True, slots=True)
 class StoredPassage:
-    """A passage as ingest commits it: with its document unit, its vector (fp16 bytes) and who made that."""
+    """A passage as ingest commits it: with its document unit, its vector (fp16 bytes) and who made that.
+
+    ``names`` are the title of its document and the words of its file's name: a search finds the passage by them too.
+    """
 
     passage: Passage
     unit: int
     vector: bytes | None
     embedder_id: str
+    names: str = ""
 
 
 def quoted(values: Iterable[str]) -> str:
@@ -153,7 +157,8 @@ def _passage_row(item: StoredPassage) -> dict[str, object]:
         "window": passage.window,
         "text": passage.text,
         "box": _box_to_json(passage.box),
-        "terms": " ".join(index_terms(passage.text)),
+        # A passage without words of its own is not found by those of its document.
+        "terms": " ".join(index_terms(f"{item.names}\n{passage.text}" if passage.text else "")),
         "words": _words_to_json(passage),
         "vector": item.vector,
         "embedder_id": item.embedder_id,

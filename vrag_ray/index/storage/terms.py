@@ -3,7 +3,7 @@
 Every word is indexed twice: as it stands, and as its stem with a ``~`` before it. BM25 then prefers the exact
 form and still finds the inflected one. On octave.pdf's 513 outline titles this gave hit@1 .74 where stems alone
 gave .68 (`docs/results/search.md`). Lance indexes the result with its whitespace tokenizer, so query and passage meet
-the same rules, here.
+the same rules, here. A year that letters lead, as in FY2022, is indexed as the year too.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import Stemmer
 
 _WORD = re.compile(r"\w+")
+_LED_YEAR = re.compile(r"[a-z]{1,3}((?:19|20)\d\d)")
 _UNSPACED = re.compile(r"([\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+)")
 
 
@@ -44,4 +45,6 @@ def _terms_of(token: str) -> tuple[str, ...]:
             terms.extend(part[i : i + 2] for i in range(max(1, len(part) - 1)))
         elif part:
             terms += [part, "~" + _stemmer().stemWord(part)]
+            if year := _LED_YEAR.fullmatch(part):
+                terms += [year[1], f"~{year[1]}"]
     return tuple(terms)
