@@ -58,6 +58,13 @@ WITH_THE_INTERFACE = ("tests/compat/test_programs.py", "tests/e2e/test_vimrag.py
 """Files that use the demo collection as the tests of the web interface do: it is ingested once for all of them."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """What a run caches is its own, and its processes share it."""
+    if "VRAG_CACHE_HOME" not in os.environ:
+        os.environ["VRAG_CACHE_HOME"] = folder = tempfile.mkdtemp(prefix="vrag-cache-")
+        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
 def together(nodeid: str) -> str:
     """What runs in one process: a file, or a folder that shares more than that."""
     file = nodeid.partition("::")[0]

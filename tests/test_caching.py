@@ -1,12 +1,15 @@
-"""What is kept in memory within its room, and one call for all who want the same at the same time."""
+"""What is kept in memory and on disk within its room, and one call for all who want the same at the same time."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from vrag_ray.caching import SingleFlight, SizedLRU
+from vrag_ray.caching import SHELVES, BoundedDiskCache, SingleFlight, SizedLRU, cache_folder
 from vrag_ray.types import VragError
 
 
@@ -111,3 +114,80 @@ def test_after_cancel_nothing_is_under_way() -> None:
         assert desk.asked == ["a", "a"]
 
     asyncio.run(ask())
+
+
+def digest(number: int) -> str:
+    """Keys of one shelf."""
+    return f"ab{number:062x}"
+
+
+def test_a_disk_cache_gives_back_what_any_process_put_there(tmp_path: Path) -> None:
+    BoundedDiskCache(tmp_path / "c", 1 << 20).put(digest(1), b"one")
+    cache = BoundedDiskCache(tmp_path / "c", 1 << 20)
+    assert (cache.get(digest(1)), cache.get(digest(2))) == (b"one", None)
+    cache.put(digest(1), b"two")
+    assert cache.get(digest(1)) == b"two"
+    for key in ("../../etc/passwd", "", "AB" * 32):
+        with pytest.raises(ValueError, match="no key"):
+            cache.put(key, b"x")
+
+
+def test_a_disk_cache_keeps_what_was_used_last_within_its_bytes(tmp_path: Path) -> None:
+    cache = BoundedDiskCache(tmp_path, 100 * SHELVES)
+    for number in range(4):
+        cache.put(digest(number), b"x" * 25)
+        os.utime(tmp_path / "ab" / digest(number), (number, number))
+    assert cache.get(digest(0)) is not None
+    cache.put(digest(4), b"x" * 50)
+    assert [number for number in range(5) if cache.get(digest(number)) is not None] == [0, 3, 4]
+    cache.put(digest(5), b"x" * 101)
+    assert cache.get(digest(5)) is None
+    # On another shelf there is room.
+    cache.put("cd" * 32, b"x" * 100)
+    assert cache.get(digest(4)) is not None
+
+
+def test_what_a_killed_writer_left_in_a_disk_cache_goes_with_the_oldest(tmp_path: Path) -> None:
+    cache = BoundedDiskCache(tmp_path, 100 * SHELVES)
+    left = tmp_path / "ab" / "tmp_of_a_killed_writer"
+    left.parent.mkdir()
+    left.write_bytes(b"x" * 90)
+    os.utime(left, (1, 1))
+    cache.put(digest(1), b"x" * 60)
+    assert [path.name for path in left.parent.iterdir()] == [digest(1)]
+
+
+def test_many_writers_share_a_disk_cache_and_nobody_reads_half_a_value(tmp_path: Path) -> None:
+    def work(worker: int) -> bool:
+        cache = BoundedDiskCache(tmp_path, 2_000 * SHELVES)
+        whole = True
+        for turn in range(60):
+            cache.put(digest(turn % 7), bytes([worker]) * 400)
+            value = cache.get(digest((turn + worker) % 7))
+            whole = whole and (value is None or value == value[:1] * 400)
+        return whole
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(1, 5)))
+    assert sum(path.stat().st_size for path in (tmp_path / "ab").iterdir()) <= 2_000
+
+
+def test_a_disk_cache_that_cannot_be_written_says_so_and_reads_as_empty(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    cache = BoundedDiskCache(tmp_path / "file", 1 << 20)
+    assert cache.get(digest(1)) is None
+    with pytest.raises(OSError, match="Not a directory"):
+        cache.put(digest(1), b"x")
+
+
+def test_the_folder_of_a_cache_is_the_configured_one_or_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("VRAG_CACHE_HOME", str(tmp_path / "mine"))
+    assert cache_folder("ocr") == tmp_path / "mine" / "ocr"
+    monkeypatch.delenv("VRAG_CACHE_HOME")
+    assert cache_folder("ocr") == tmp_path / "vrag-ray" / "ocr"
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert cache_folder("ocr") == tmp_path / "home" / ".cache" / "vrag-ray" / "ocr"

@@ -1,3 +1,4 @@
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -7,8 +8,9 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw, ImageFont
 
 from tests.support.documents import picture_of, spaced_picture
+from vrag_ray.corpus import ocr
 from vrag_ray.corpus.model import clean
-from vrag_ray.corpus.ocr import OcrEngine, OcrLine, OcrText, Quad, assemble, glyph_quads
+from vrag_ray.corpus.ocr import OcrEngine, OcrLine, OcrText, Quad, Reading, assemble, glyph_quads, picture_key
 
 WIDTH, HEIGHT = 1600, 900
 RECORDED = {
@@ -197,3 +199,37 @@ def test_a_turned_picture_is_read_in_the_frame_that_its_reader_sees(turn: int) -
     [first] = [word.box for word in seen.words if word.text == "The"]
     expected = {0: (0.05, 0.1), 90: (0.9, 0.05), 180: (0.95, 0.9), 270: (0.1, 0.95)}[turn]
     assert first.x0 - 0.2 < expected[0] < first.x1 + 0.2 and first.y0 - 0.2 < expected[1] < first.y1 + 0.2
+
+
+def test_a_stored_reading_gives_the_text_that_it_gave_before(engine: OcrEngine) -> None:
+    reading = engine.reading(np.asarray(picture_of(["Invoice number 4711", "Total 93.50"])))
+    assert "4711" in reading.ordered().text
+    stored = Reading.from_bytes(reading.to_bytes())
+    assert stored is not None
+    assert stored.ordered() == reading.ordered()
+
+
+@pytest.mark.parametrize("damage", [b"", b"no reading", zlib.compress(b"{}"), Reading(1, 1).to_bytes()[:-3]])
+def test_what_is_no_reading_is_not_taken_for_one(damage: bytes) -> None:
+    assert Reading.from_bytes(damage) is None
+
+
+def test_a_picture_is_known_by_its_pixels_its_shape_and_what_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    picture = np.zeros((4, 6, 3), np.uint8)
+    other = picture.copy()
+    other[3, 5, 2] = 1
+    keys = [picture_key(one) for one in (picture, other, picture.reshape(6, 4, 3))]
+    assert len({*keys}) == 3
+    assert picture_key(picture.copy()) == keys[0]
+    monkeypatch.setattr(ocr, "_engine_id", lambda: b"other models")
+    assert picture_key(picture) != keys[0]
+
+
+def test_a_picture_of_one_colour_is_read_without_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        pytest.fail("a model was loaded")
+
+    monkeypatch.setattr(ocr, "_load_engine", fail)
+    paper = np.full((300, 200, 3), 250, np.uint8)
+    paper[::2] = 253
+    assert OcrEngine().read(paper) == OcrText("", ())

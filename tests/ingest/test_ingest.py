@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.support import hostile_files as hostile
+from tests.support.documents import picture_of, scanned_pdf
 from tests.support.ingest_material import content, make_pdf, settings_for
 from vrag_ray.config import EmbedderConfig, Settings
 from vrag_ray.corpus.model import DecodedUnit, DecodeOptions, KilledError, KillReason, WorkItem
@@ -384,3 +385,15 @@ def test_killed_at_random_points_and_resumed_it_ends_with_the_content_of_an_unin
     assert int(pages) == expected.pages - committed
     assert content(root) == content(expected_root)
     assert verify(root).is_sound
+
+
+@pytest.mark.parametrize("actors", [{}, {"concurrency": 1}], ids=["here", "by-actors"])
+def test_what_needs_no_ocr_can_be_searched_before_what_does(tmp_path: Path, actors: dict[str, int]) -> None:
+    (tmp_path / "a-scan.pdf").write_bytes(scanned_pdf(["Invoice number 4711"]))
+    picture_of(["Harbour dues"]).save(tmp_path / "b-picture.png")
+    (tmp_path / "c-note.txt").write_text("the lighthouse keeper")
+    report = ingest([tmp_path], settings_for(tmp_path / "c", **actors))
+    assert (report.added, report.pages, report.failed) == (3, 3, ())
+    titles = {document.doc_id: document.title for document in Collection.open(tmp_path / "c").documents()}
+    assert titles[report.doc_ids[0]] == "c note"
+    assert len(lexical_search(Collection.open(tmp_path / "c"), "4711", 5, None)) == 1

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from vrag_ray.config import CorpusConfig
+from vrag_ray.ingest.machine import cores, readers
 from vrag_ray.ingest.plan import (
+    PAGES_OF_A_SCAN,
     DocumentPlan,
     PlannedRange,
     decode_tasks,
+    pages_of_item,
     planned_ranges,
+    takes_long,
     task_from_json,
     task_to_json,
+    waits,
     work_items,
 )
 from vrag_ray.ingest.sources import MOST_FILES_OF_A_GROUP, Source, grouped
@@ -63,6 +70,48 @@ def test_what_takes_long_to_decode_stays_alone() -> None:
         [("a", 0, 1)],
         [("film", 0, 2)],
     ]
+
+
+def test_a_scan_is_cut_into_few_pages_so_that_no_reader_is_left_with_the_last() -> None:
+    config = CorpusConfig(pages_per_item=PAGES)
+    book, scan = (replace(plan("x", 100, DocumentKind.PDF), scans=scans) for scans in (20, 30))
+    assert (takes_long(book, config), pages_of_item(book, config)) == (False, PAGES)
+    assert (takes_long(scan, config), pages_of_item(scan, config)) == (True, PAGES_OF_A_SCAN)
+    ranges = planned_ranges(scan, list(work_items(scan, (), pages_of_item(scan, config))))
+    tasks = list(decode_tasks(ranges, config))
+    assert {len(task) for task in tasks} == {1} and len(tasks) == 50
+    assert all(waits(task, config) for task in tasks)
+    # A scan that is known already is not worth waiting for.
+    assert not waits([PlannedRange(scan, 0, 0)], config)
+    without = CorpusConfig(pages_per_item=PAGES, ocr=False)
+    assert (takes_long(scan, without), pages_of_item(scan, without)) == (False, PAGES)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "gigabytes", "text", "scans"),
+    [(1, 8, 1, 1), (2, 16, 1, 2), (4, 3, 2, 2), (8, 64, 4, 8), (64, 256, 32, 64), (64, 40, 32, 30), (2, 0, 1, 1)],
+)
+def test_readers_fill_the_cores_with_ocr_as_far_as_memory_goes(
+    cpus: int, gigabytes: int, text: int, scans: int
+) -> None:
+    memory = gigabytes * 10**9
+    assert (readers(cpus, memory, slow=False), readers(cpus, memory, slow=True)) == (text, scans)
+
+
+@pytest.mark.parametrize(
+    ("count", "allowed", "quota", "granted"),
+    [
+        (8, 8, "", 8),
+        (8, 8, "max 100000\n", 8),
+        (64, 64, "400000 100000\n", 4),
+        (64, 64, "150000 100000\n", 2),
+        (64, 3, "400000 100000\n", 3),
+        (8, 8, "20000 100000\n", 1),
+        (2, 2, "400000 100000\n", 2),
+    ],
+)
+def test_the_cores_of_a_container_are_those_it_may_use(count: int, allowed: int, quota: str, granted: int) -> None:
+    assert cores(count, allowed, quota) == granted
 
 
 def test_files_with_nothing_to_decode_fill_no_task_without_end() -> None:

@@ -15,13 +15,11 @@ from tests.support.ingest_material import make_pdf, settings_for
 from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.ingest import Progress, ingest
 from vrag_ray.ingest import progress as progress_module
-from vrag_ray.ingest.progress import INGEST_STAGES, SharedBoard, ingest_progress, reporting
-
-pytestmark = pytest.mark.usefixtures("local_ray")
+from vrag_ray.ingest.progress import INGEST_STAGES, Counts, ProgressBoard, SharedBoard, ingest_progress, reporting
 
 
 @pytest.fixture
-def stopped_board(monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedBoard]:
+def stopped_board(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedBoard]:
     """A board that has counted five pages, and whose process stands still since it was read."""
     board = SharedBoard(INGEST_STAGES, by_file=False)
     board.add("register", "r", 5, 1.0, {"a.pdf": 5})
@@ -53,6 +51,7 @@ def test_progress_goes_on_with_what_a_late_board_said_last(
     assert {progress.total_pages for progress in told} == {5}
 
 
+@pytest.mark.usefixtures("local_ray")
 def test_an_ingest_whose_board_is_lost_ends_with_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_pdf(tmp_path / "whales.pdf", 3, "whale")
     boards: list[SharedBoard] = []
@@ -69,3 +68,46 @@ def test_an_ingest_whose_board_is_lost_ends_with_its_report(tmp_path: Path, monk
     assert boards
     assert (report.added, report.pages) == (1, 3)
     assert told[-1].done_pages == 3
+
+
+def board_of(*, text: int, scans: int, text_done: int, scans_done: int) -> Counts:
+    """Pages of text take 0.1 s to decode and those of scans 4 s, each 0.4 s to embed; all decoded ones are embedded."""
+    board = ProgressBoard(INGEST_STAGES, by_file=False)
+    board.add("register", "r", text + scans, 0.1, {"book.pdf": text, "scan.pdf": scans}, slow=scans)
+    if text_done:
+        board.add("decode", "d", text_done, 0.1 * text_done, {"book.pdf": text_done})
+    if scans_done:
+        board.add("decode", "d", scans_done, 4.0 * scans_done, {"scan.pdf": scans_done}, slow=scans_done)
+    board.add("embed", "e", text_done + scans_done, 0.4 * (text_done + scans_done))
+    return board.read()
+
+
+def test_the_remaining_time_counts_the_pages_that_ocr_has_to_read() -> None:
+    # 100 pages of text took 50 s: each of the 100 of the scan weighs as twenty before one was read, ...
+    before = ingest_progress(board_of(text=100, scans=100, text_done=100, scans_done=0), 100, 2, 50.0)
+    assert before.eta_s == pytest.approx(100 * (20 * 0.5 + 0.4))
+    # ... and what it took, once some were: half of 440 s.
+    half = ingest_progress(board_of(text=100, scans=100, text_done=100, scans_done=50), 150, 2, 270.0)
+    assert half.eta_s == pytest.approx(220.0)
+    alone = ingest_progress(board_of(text=0, scans=100, text_done=0, scans_done=25), 25, 2, 110.0)
+    assert alone.eta_s == pytest.approx(330.0)
+    done = ingest_progress(board_of(text=10, scans=10, text_done=10, scans_done=10), 20, 2, 60.0)
+    assert done.eta_s == 0.0
+
+
+def test_the_remaining_time_of_text_alone_is_that_of_its_pages() -> None:
+    seen = ingest_progress(board_of(text=100, scans=0, text_done=25, scans_done=0), 25, 2, 30.0)
+    assert seen.eta_s == pytest.approx(90.0)
+    # Of four files two are known.
+    more = ingest_progress(board_of(text=100, scans=0, text_done=25, scans_done=0), 25, 4, 30.0)
+    assert more.eta_s == pytest.approx(210.0)
+
+
+def test_the_actors_of_a_later_graph_are_no_part_of_the_start() -> None:
+    board = ProgressBoard(INGEST_STAGES, by_file=False)
+    board.embedder_ready()
+    first = board.read().embedders_ready_at
+    assert first is not None
+    board.add("embed", "e", 1, 0.1)
+    board.embedder_ready()
+    assert board.read().embedders_ready_at == first

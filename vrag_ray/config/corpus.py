@@ -53,6 +53,9 @@ class CorpusConfig(Section):
     ocr_dpi: int = 150
     ocr_min_chars: int = 8
     """A page or image whose own text is shorter than this is read by OCR."""
+    ocr_cache_mb: int = Field(default=512, ge=0)
+    """Size of the cache of what OCR read, by the picture's content, on each machine that reads documents: in
+    `$VRAG_CACHE_HOME`, or else in `vrag-ray` in `$XDG_CACHE_HOME` or `~/.cache`. 0: nothing is cached."""
     speech_model: str = ""
     """The folder, or the id on Hugging Face, of a Whisper model for faster-whisper (extra `speech`), which reads the
     speech of sound recordings and of videos without subtitles. Empty: speech is not read, and a notice says so."""

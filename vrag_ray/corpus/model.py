@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path, PurePath
 
+from vrag_ray.caching import cache_folder
 from vrag_ray.config import CorpusConfig
 from vrag_ray.types import Box, Cue, DocumentKind, Locator, Meta, PassageKind, VragError, Word
 
@@ -61,7 +62,8 @@ class Probe:
 
     ``units`` counts pages (of an image the frames that are shown, mostly 1), clips of a video, pieces of a text (rows
     of a .jsonl). ``duration`` is in seconds and only a video or a sound recording has one. ``notices`` say what of the
-    document was left out or guessed.
+    document was left out or guessed. ``scans`` counts the units that OCR is going to read, as the document's structure
+    has it: for order and remaining time.
     """
 
     kind: DocumentKind
@@ -71,6 +73,7 @@ class Probe:
     meta: Meta = field(default_factory=dict)
     duration: float | None = None
     notices: tuple[str, ...] = ()
+    scans: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,14 @@ class DecodeOptions:
     max_frames: int
     speech_model: str = ""
     """The folder of the model that reads speech; empty where none does."""
+    ocr_cache: str = ""
+    """The folder of what OCR has read before; empty where nothing is cached."""
+    ocr_cache_mb: int = 0
 
     @classmethod
     def from_config(cls, config: CorpusConfig) -> DecodeOptions:
+        """On the machine that decodes: the folder of the cache is its own."""
+        cache = cache_folder("ocr") if config.ocr_cache_mb else None
         return cls(
             ocr=config.ocr,
             ocr_dpi=config.ocr_dpi,
@@ -119,6 +127,8 @@ class DecodeOptions:
             video_fps=config.video_fps,
             max_frames=config.limits.max_frames,
             speech_model=config.speech_model,
+            ocr_cache=str(cache or ""),
+            ocr_cache_mb=config.ocr_cache_mb,
         )
 
 

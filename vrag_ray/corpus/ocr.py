@@ -7,9 +7,13 @@ and twice the memory.
 
 from __future__ import annotations
 
+import hashlib
 import math
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.corpus.model import DecodeError, TextLine, clean, letters_in
 from vrag_ray.corpus.reading_order import arranged
@@ -47,6 +52,10 @@ LEAST_CONFIDENCE = 0.6
 SAMPLE = 6
 LEAST_LETTERS_FOR_SKEW = 8
 MOST_SKEW = 40
+INVISIBLE = 4
+"""Of 256 levels of a colour: a difference that nobody sees."""
+LONGEST_READING = 64 * 2**20
+"""Bytes of a reading: one that is longer is none of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,68 @@ class OcrLine:
     confidence: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the models see in a picture of ``width`` by ``height`` pixels, before it is put into reading order.
+
+    ``turn`` is by how many degrees clockwise its lines are turned.
+    """
+
+    width: int
+    height: int
+    turn: int = 0
+    lines: tuple[OcrLine, ...] = ()
+
+    def ordered(self) -> OcrText:
+        """The text; empty, with a notice, where the models do not trust what they read."""
+        if not self.lines:
+            return OcrText("", ())
+        confidence = _confidence(self.lines)
+        if confidence < LEAST_CONFIDENCE:
+            said = f"what stands in it could not be read (OCR trusts its reading to {confidence:.0%})"
+            return OcrText("", (), confidence, (said,))
+        return replace(assemble(self.lines, self.width, self.height, self.turn), confidence=confidence)
+
+    def to_bytes(self) -> bytes:
+        return zlib.compress(_readings().dump_json(self), 1)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Reading | None:
+        """The reading that ``to_bytes`` wrote; None for anything else."""
+        unpacking = zlib.decompressobj()
+        try:
+            found = _readings().validate_json(unpacking.decompress(data, LONGEST_READING))
+        except (zlib.error, ValidationError):
+            return None
+        return found if unpacking.eof else None
+
+
+@cache
+def _readings() -> TypeAdapter[Reading]:
+    return TypeAdapter(Reading)
+
+
+@cache
+def _engine_id() -> bytes:
+    """What a reading depends on beside the picture: the models, which are in the wheel, and how this module uses
+    them."""
+    versions = f"{version('rapidocr')} {version('onnxruntime')} "
+    return versions.encode() + hashlib.sha256(Path(__file__).read_bytes()).digest()
+
+
+def picture_key(picture: Picture) -> str:
+    """A digest of the pixels and of what reads them, which a reading is stored by."""
+    digest = hashlib.sha256(_engine_id())
+    digest.update(repr(picture.shape).encode())
+    digest.update(np.ascontiguousarray(picture).data)
+    return digest.hexdigest()
+
+
+def is_blank(picture: Picture) -> bool:
+    """Whether the picture is white, grey or black all over, to the eye: any other colour may be its subject."""
+    return int(picture.max()) - int(picture.min()) <= INVISIBLE
+
+
 class OcrEngine:
     """A RapidOCR session, loaded at the first picture (about 0.5 s)."""
 
@@ -87,23 +158,23 @@ class OcrEngine:
         self._engine: RapidOCR | None = None
 
     def read(self, picture: Picture) -> OcrText:
-        """The text of ``picture``, which may be turned by any quarter; empty where there is none.
+        """The text of ``picture``, which may be turned by any quarter; empty where there is none."""
+        return self.reading(picture).ordered()
+
+    def reading(self, picture: Picture) -> Reading:
+        """The lines of ``picture``.
 
         A picture that reads badly is read again as it would stand upright, if a sample of its lines reads better so.
         """
         height, width = picture.shape[:2]
+        if is_blank(picture):
+            return Reading(width, height)
         lines = self._lines(picture)
         turn, is_read = self._turn(picture, lines)
         if not is_read:
             upright = np.ascontiguousarray(np.rot90(picture, turn // 90))
             lines = [turned_line(line, turn, width, height) for line in self._lines(upright)]
-        if not lines:
-            return OcrText("", ())
-        confidence = _confidence(lines)
-        if confidence < LEAST_CONFIDENCE:
-            said = f"what stands in it could not be read (OCR trusts its reading to {confidence:.0%})"
-            return OcrText("", (), confidence, (said,))
-        return replace(assemble(lines, width, height, turn), confidence=confidence)
+        return Reading(width, height, turn, tuple(lines))
 
     def _turn(self, picture: Picture, lines: Sequence[OcrLine]) -> tuple[int, bool]:
         """By how many degrees clockwise the lines are turned, and whether they were read as that demands."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
-from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
+from vrag_ray.ingest.machine import ACTOR_CPUS, readers, usable_cpus, usable_memory, without_ray_data_output
 from vrag_ray.ingest.plan import Committed
 from vrag_ray.ingest.progress import MovingBoard
 from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import Source, grouped
-from vrag_ray.ingest.stages import Decode, Embed
+from vrag_ray.ingest.stages import LATER, Decode, Embed
 from vrag_ray.types import Meta
 
 if TYPE_CHECKING:
@@ -35,39 +35,49 @@ class Job:
 
 
 def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
-    """Blocks of embedded units of many files, registered by actors too."""
+    """Blocks of embedded units of many files, registered by actors too.
+
+    What takes long waits until everything else is done: a second graph, whose readers fill the cores, decodes that.
+    """
     import ray.data
     from ray.data import ActorPoolStrategy
 
     without_ray_data_output()
-    groups = [{"sources": group_json(group, meta)} for group in grouped(sources, _readers())]
+    groups = [{"sources": group_json(group, meta)} for group in grouped(sources, _readers(slow=False))]
     files = ray.data.from_items(groups, override_num_blocks=len(groups))
     tasks = files.map_batches(
         Register,
         batch_size=1,
         fn_constructor_args=(job.root, job.settings, job.embedder_id, job.committed, job.board.shared()),
-        compute=ActorPoolStrategy(size=min(_readers(), len(groups))),
+        compute=ActorPoolStrategy(size=min(_readers(slow=False), len(groups))),
         num_cpus=ACTOR_CPUS,
     ).repartition(target_num_rows_per_block=1)
-    return _embedded(tasks, job)
+    later: list[str] = []
+    for rows in _embedded(tasks, job, slow=False, puts_off=True):
+        later += [str(row["plan"]) for row in rows if row["unit"] == LATER]
+        if done := [row for row in rows if row["unit"] != LATER]:
+            yield done
+    if later:
+        yield from embedded_tasks(later, job, any_slow=True)
 
 
-def embedded_tasks(tasks: Sequence[str], job: Job) -> Iterator[Rows]:
-    """Blocks of embedded units of decode tasks that are registered already."""
+def embedded_tasks(tasks: Sequence[str], job: Job, *, any_slow: bool) -> Iterator[Rows]:
+    """Blocks of embedded units of decode tasks that are registered already, about in their order."""
     import ray.data
 
     without_ray_data_output()
-    return _embedded(ray.data.from_items([{"task": task} for task in tasks], override_num_blocks=len(tasks)), job)
+    rows = ray.data.from_items([{"task": task} for task in tasks], override_num_blocks=len(tasks))
+    return _embedded(rows, job, slow=any_slow, puts_off=False)
 
 
-def _embedded(tasks: ray.data.Dataset, job: Job) -> Iterator[Rows]:
+def _embedded(tasks: ray.data.Dataset, job: Job, *, slow: bool, puts_off: bool) -> Iterator[Rows]:
     from ray.data import ActorPoolStrategy
 
     ingest, embedder = job.settings.ingest, job.settings.embedder
     units = tasks.flat_map(
         Decode,
-        fn_constructor_args=(job.root, job.settings, job.board.shared()),
-        compute=ActorPoolStrategy(size=_readers()),
+        fn_constructor_args=(job.root, job.settings, job.board.shared(), puts_off),
+        compute=ActorPoolStrategy(size=_readers(slow=slow)),
         num_cpus=ACTOR_CPUS,
     )
     blocks = units.map_batches(
@@ -83,5 +93,5 @@ def _embedded(tasks: ray.data.Dataset, job: Job) -> Iterator[Rows]:
         yield block.to_pylist()
 
 
-def _readers() -> int:
-    return max(1, usable_cpus() // 2)
+def _readers(*, slow: bool) -> int:
+    return readers(usable_cpus(), usable_memory(), slow=slow)

@@ -3,11 +3,45 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import re
+from pathlib import Path
 
 ACTOR_CPUS = 0.1
 """Parallelism is set by pool sizes. Whole-CPU reservations of three pools would deadlock a small machine."""
+
+
+READER_BYTES = 1_300_000_000
+"""What a reader takes while OCR reads a page: 1.0 GB of its child, and an actor."""
+
+
+def readers(cpus: int, memory: int, *, slow: bool) -> int:
+    """How many processes decode at once on ``cpus`` cores with ``memory`` bytes, each with one thread.
+
+    Text is read in a fraction of the time that embedding it takes; OCR (``slow``) takes all cores, as far as memory
+    goes.
+    """
+    if not slow:
+        return max(1, cpus // 2)
+    return max(1, min(cpus, memory // READER_BYTES))
+
+
+def usable_memory() -> int:
+    """Bytes that Ray found for work, on all nodes."""
+    import ray
+
+    return int(ray.cluster_resources().get("memory", 0))
+
+
+def cores(count: int, allowed: int, quota: str) -> int:
+    """How many of a machine's ``count`` cores this process gets: of those that it is ``allowed``, its cgroup's share.
+
+    ``quota`` is the content of ``cpu.max``: microseconds a period, or ``max``, and the period.
+    """
+    share, _, period = quota.partition(" ")
+    granted = math.ceil(int(share) / int(period)) if share.isdigit() and period.strip().isdigit() else count
+    return max(1, min(count, allowed, granted))
 
 
 def usable_cpus() -> int:
@@ -16,7 +50,10 @@ def usable_cpus() -> int:
 
     alive = [node for node in ray.nodes() if node["Alive"]]
     if len(alive) == 1:
-        return os.cpu_count() or 1
+        count = os.cpu_count() or 1
+        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
+        limit = Path("/sys/fs/cgroup/cpu.max")
+        return cores(count, allowed, limit.read_text(encoding="ascii") if limit.is_file() else "")
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 

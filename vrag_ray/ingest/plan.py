@@ -17,6 +17,10 @@ SIDECARS = "subtitle_files"
 """The metadata name under which a video says which files beside it its subtitles are from."""
 MOST_FILES_OF_A_TASK = 64
 """Files that have nothing to decode cost a task no page."""
+PAGES_OF_A_SCAN = 2
+"""Of one task: OCR takes seconds a page, and no reader is to be left alone with the last ones."""
+SCAN_SHARE = 0.25
+"""Share of the pages of a document that OCR reads, from which on it takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class DocumentPlan:
     units: int = 0
     title: str = ""
     meta: dict[str, str | int | float | bool] = field(default_factory=dict)
+    scans: int = 0
+    """Units that OCR is going to read, as far as that is known before."""
     pending: int = 0
     prior_errors: dict[str, str] = field(default_factory=dict)
     skipped: bool = False
@@ -93,6 +99,20 @@ class PlannedRange:
         return WorkItem(self.plan.doc_id, self.plan.kind, self.start, self.stop, self.plan.name)
 
 
+def takes_long(plan: DocumentPlan, config: CorpusConfig) -> bool:
+    """Whether a page of the document takes many times as long as text: a clip, or what OCR reads."""
+    if plan.kind is DocumentKind.VIDEO:
+        return True
+    is_picture = plan.kind is DocumentKind.IMAGE or (plan.scans > 0 and plan.scans >= SCAN_SHARE * plan.units)
+    return config.ocr and is_picture
+
+
+def pages_of_item(plan: DocumentPlan, config: CorpusConfig) -> int:
+    """How many pages of the document one reader decodes together, at most."""
+    is_scan = plan.kind is DocumentKind.PDF and takes_long(plan, config)
+    return min(PAGES_OF_A_SCAN, config.pages_per_item) if is_scan else config.pages_per_item
+
+
 def work_items(plan: DocumentPlan, done: AbstractCollection[int], pages_per_item: int) -> Iterable[WorkItem]:
     """The units not yet ``done``, in ranges that do not cross a multiple of ``pages_per_item``.
 
@@ -119,7 +139,7 @@ def sidecar_files(plan: DocumentPlan, files: CollectionFiles) -> tuple[Sidecar, 
 def decode_tasks(ranges: Iterable[PlannedRange], config: CorpusConfig) -> Iterator[list[PlannedRange]]:
     """Neighbours that one call decodes: ranges of small files together, up to ``pages_per_item`` pages' worth of work.
 
-    Clips, and pictures that may be read by OCR, take as long as that each and stay alone.
+    What takes long stays alone.
     """
     task: list[PlannedRange] = []
     room = 0
@@ -138,8 +158,17 @@ def decode_tasks(ranges: Iterable[PlannedRange], config: CorpusConfig) -> Iterat
 
 def cost_of(one: PlannedRange, config: CorpusConfig) -> int:
     """What decoding it takes, in pages."""
-    slow = one.plan.kind is DocumentKind.VIDEO or (one.plan.kind is DocumentKind.IMAGE and config.ocr)
-    return max(one.stop - one.start, config.pages_per_item if slow and one.start < one.stop else 0)
+    return max(one.stop - one.start, config.pages_per_item if is_long(one, config) else 0)
+
+
+def is_long(one: PlannedRange, config: CorpusConfig) -> bool:
+    """Whether decoding it takes long."""
+    return one.start < one.stop and takes_long(one.plan, config)
+
+
+def waits(task: Sequence[PlannedRange], config: CorpusConfig) -> bool:
+    """Whether the task is for the end, when everything that is read quickly can be searched already."""
+    return any(is_long(one, config) for one in task)
 
 
 def task_to_json(task: Sequence[PlannedRange]) -> str:

@@ -13,6 +13,8 @@ from typing import Protocol
 from vrag_ray.ingest.report import FileProgress, Progress, StageProgress
 
 INGEST_STAGES = ("register", "decode", "embed")
+SLOW_WEIGHT = 20.0
+"""Pages of text that a page of a scan, or a clip, is taken to weigh until the first was read."""
 EVERY_S = 0.5
 READ_WITHIN_S = 2.0
 """A board on a busy machine answers late. Nothing waits for it: what it said before is shown until it answers."""
@@ -22,11 +24,16 @@ MOST_FILES_TOLD = 256
 
 @dataclass(frozen=True, slots=True)
 class StageCount:
-    """``busy_s`` adds up over ``workers``; a stage's rate is pages / busy_s * workers."""
+    """``busy_s`` adds up over ``workers``; a stage's rate is pages / busy_s * workers.
+
+    ``slow`` are the pages among them that take long (see ``plan.takes_long``), ``slow_s`` the seconds for those.
+    """
 
     pages: int = 0
     busy_s: float = 0.0
     workers: frozenset[str] = frozenset()
+    slow: int = 0
+    slow_s: float = 0.0
 
     @property
     def pages_per_s(self) -> float:
@@ -67,7 +74,13 @@ class Board(Protocol):
     and then the other (``MovingBoard``)."""
 
     def add(
-        self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None
+        self,
+        stage: str,
+        worker: str,
+        pages: int,
+        busy_s: float,
+        by_file: Mapping[str, int] | None = None,
+        slow: int = 0,
     ) -> None: ...
     def embedder_ready(self) -> None: ...
     def read(self) -> Counts:
@@ -82,8 +95,19 @@ class ProgressBoard:
         self._by_file = by_file
         self._counts = begun or Counts(stages=dict.fromkeys(stages, StageCount()))
 
-    def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
-        """``by_file`` has the pages of each file by its uri, from the stages that know files."""
+    def add(
+        self,
+        stage: str,
+        worker: str,
+        pages: int,
+        busy_s: float,
+        by_file: Mapping[str, int] | None = None,
+        slow: int = 0,
+    ) -> None:
+        """``by_file`` has the pages of each file by its uri, from the stages that know files.
+
+        ``slow`` of the pages take long: of decoded ones all or none.
+        """
         by_file = by_file or {}
         registers = stage == "register"
         if self._by_file:
@@ -93,11 +117,16 @@ class ProgressBoard:
                 told[uri] = (count, done) if registers else (total, done + count)
             self._counts = replace(self._counts, told=told)
         old = self._counts.stages[stage]
-        new = StageCount(old.pages + pages, old.busy_s + busy_s, old.workers | {worker})
+        slow_s = busy_s if slow else 0.0
+        workers = old.workers | {worker}
+        new = StageCount(old.pages + pages, old.busy_s + busy_s, workers, old.slow + slow, old.slow_s + slow_s)
         files = self._counts.files + (len(by_file) if registers else 0)
         self._counts = replace(self._counts, files=files, stages=self._counts.stages | {stage: new})
 
     def embedder_ready(self) -> None:
+        """Counts until there are embedded pages: the actors of a second graph are no part of the start."""
+        if self._counts.stages["embed"].pages:
+            return
         self._counts = replace(self._counts, embedders_ready_at=time.time())
 
     def read(self) -> Counts:
@@ -113,8 +142,16 @@ class SharedBoard:
         self._actor = ray.remote(ProgressBoard).options(num_cpus=0).remote(tuple(stages), by_file, begun)
         self._last = begun or Counts(stages=dict.fromkeys(stages, StageCount()))
 
-    def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
-        self._actor.add.remote(stage, worker, pages, busy_s, by_file)
+    def add(
+        self,
+        stage: str,
+        worker: str,
+        pages: int,
+        busy_s: float,
+        by_file: Mapping[str, int] | None = None,
+        slow: int = 0,
+    ) -> None:
+        self._actor.add.remote(stage, worker, pages, busy_s, by_file, slow)
 
     def embedder_ready(self) -> None:
         self._actor.embedder_ready.remote()
@@ -145,8 +182,16 @@ class MovingBoard:
             self._board = SharedBoard(self._stages, self._by_file, self._board.read())
         return self._board
 
-    def add(self, stage: str, worker: str, pages: int, busy_s: float, by_file: Mapping[str, int] | None = None) -> None:
-        self._board.add(stage, worker, pages, busy_s, by_file)
+    def add(
+        self,
+        stage: str,
+        worker: str,
+        pages: int,
+        busy_s: float,
+        by_file: Mapping[str, int] | None = None,
+        slow: int = 0,
+    ) -> None:
+        self._board.add(stage, worker, pages, busy_s, by_file, slow)
 
     def embedder_ready(self) -> None:
         self._board.embedder_ready()
@@ -190,24 +235,46 @@ def reporting(
 def ingest_progress(counts: Counts, committed: int, total_files: int, elapsed_s: float) -> Progress:
     """Of the graph from files to passages, of which ``committed`` pages are.
 
-    While files are still being registered, the pages of the rest are taken to be like those known so far.
+    While files are still being registered, the pages of the rest are taken to be like those known so far. The remaining
+    time is that of the remaining work, in which a page of a scan weighs what such pages took in this run.
     """
     # What is attached to files is only found on the way.
     total_files = max(total_files, counts.files)
     total = counts.stages["register"].pages
     embedded = counts.stages["embed"].pages
     rate = embedded / elapsed_s if elapsed_s else 0.0
-    expected = total * total_files / counts.files if counts.files else 0.0
+    done, all_work = _work(counts, total_files)
     return Progress(
         files=counts.files,
         total_files=total_files,
         done_pages=committed,
         total_pages=total,
         pages_per_s=rate,
-        eta_s=(expected - embedded) / rate if rate else None,
+        eta_s=max(0.0, all_work - done) / done * elapsed_s if embedded and done else None,
         stages=(
             *counts.told_stages(INGEST_STAGES),
             StageProgress("commit", committed, committed / elapsed_s if elapsed_s else 0.0),
         ),
         by_file=tuple(FileProgress(uri, done, total) for uri, (total, done) in counts.told.items()),
     )
+
+
+def _work(counts: Counts, total_files: int) -> tuple[float, float]:
+    """What is done and what there is, in seconds of a core, as decoding and embedding took them in this run.
+
+    A kind of which no page was read yet weighs by the other: a slow page ``SLOW_WEIGHT`` times as much.
+    """
+    known, decoded, embedded = (counts.stages[name] for name in INGEST_STAGES)
+    plain = decoded.pages - decoded.slow
+    embed_s = embedded.busy_s / embedded.pages if embedded.pages else 0.0
+    plain_s = (decoded.busy_s - decoded.slow_s) / plain if plain else None
+    slow_s = decoded.slow_s / decoded.slow if decoded.slow else None
+    if slow_s is None:
+        slow_s = SLOW_WEIGHT * ((plain_s or 0.0) + embed_s)
+    if plain_s is None:
+        plain_s = slow_s / SLOW_WEIGHT
+    # What was read of slow pages beyond expectation is known now.
+    slow = max(known.slow, decoded.slow)
+    there_is = (known.pages - slow) * plain_s + slow * slow_s + known.pages * embed_s
+    done = plain * plain_s + decoded.slow * slow_s + embedded.pages * embed_s
+    return done, there_is * total_files / counts.files if counts.files else 0.0

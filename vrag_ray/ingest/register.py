@@ -33,8 +33,10 @@ from vrag_ray.ingest.plan import (
     Committed,
     DocumentPlan,
     decode_tasks,
+    pages_of_item,
     planned_ranges,
     sidecar_files,
+    takes_long,
     task_to_json,
     work_items,
 )
@@ -115,7 +117,9 @@ class Register:
                 return
             ranges = [one for plan, items in together for one in planned_ranges(plan, items)]
             pages = {plan.uri: plan.pending for plan, _ in together}
-            self._board.add("register", self._worker, sum(pages.values()), time.perf_counter() - began, pages)
+            slow = sum(plan.pending for plan, _ in together if takes_long(plan, self._settings.corpus))
+            busy_s = time.perf_counter() - began
+            self._board.add("register", self._worker, sum(pages.values()), busy_s, pages, slow)
             yield {"task": [task_to_json(task) for task in decode_tasks(ranges, self._settings.corpus)]}
 
     def close(self) -> None:
@@ -181,7 +185,7 @@ class Register:
         if plan.skipped or plan.error or plan.fault:
             return plan, []
         done = self._committed.done(plan.doc_id, plan.units)
-        items = list(work_items(plan, done, self._settings.corpus.pages_per_item))
+        items = list(work_items(plan, done, pages_of_item(plan, self._settings.corpus)))
         pending = sum(item.stop - item.start for item in items)
         prior = {str(unit): error for unit, error in done.items() if error}
         return replace(plan, pending=pending, prior_errors=prior), items
@@ -213,7 +217,8 @@ class Register:
             return replace(plan, error=with_remedy(error), transient=error.transient)
         meta = {**probe.meta, **plan.meta}
         title, notices = plan.title or probe.title, [notice[:LONGEST_NOTICE] for notice in probe.notices]
-        return replace(plan, kind=probe.kind, units=probe.units, title=title, meta=meta, notices=notices)
+        found = replace(plan, kind=probe.kind, units=probe.units, title=title, meta=meta, notices=notices)
+        return replace(found, scans=probe.scans)
 
     def _blob(self, place: str) -> str:
         """The blob with the bytes of a file."""

@@ -11,7 +11,7 @@ from contextlib import closing
 
 from vrag_ray.config import Settings
 from vrag_ray.ingest.graph import Job, Rows, embedded_tasks
-from vrag_ray.ingest.plan import PlannedRange, cost_of, task_from_json
+from vrag_ray.ingest.plan import PlannedRange, cost_of, task_from_json, waits
 from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import Source
 from vrag_ray.ingest.stages import NO_UNIT, Decode, Embed
@@ -35,11 +35,19 @@ def is_small(sources: Sequence[Source], settings: Settings) -> bool:
 
 
 def embedded_few(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
-    """Blocks of embedded units of at most ``MOST_FILES`` files; by a graph where they turn out to be much work."""
+    """Blocks of embedded units of at most ``MOST_FILES`` files; by a graph where they turn out to be much work.
+
+    What takes long comes last.
+    """
     with closing(Register(job.root, job.settings, job.embedder_id, job.committed, job.board)) as register:
-        tasks = [task for made in register({"sources": [group_json(sources, meta)]}) for task in made["task"]]
-    ranges = [one for task in tasks for one in task_from_json(task)]
-    return embedded_tasks(tasks, job) if _is_much(ranges, job.settings) else _embedded_here(tasks, job)
+        made = [task for made in register({"sources": [group_json(sources, meta)]}) for task in made["task"]]
+    read = [(task, task_from_json(task)) for task in made]
+    corpus = job.settings.corpus
+    late = [task for task, ranges in read if waits(ranges, corpus)]
+    tasks = [task for task, ranges in read if not waits(ranges, corpus)] + late
+    if _is_much([one for _, ranges in read for one in ranges], job.settings):
+        return embedded_tasks(tasks, job, any_slow=bool(late))
+    return _embedded_here(tasks, job)
 
 
 def _is_much(ranges: Sequence[PlannedRange], settings: Settings) -> bool:

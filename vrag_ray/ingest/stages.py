@@ -30,7 +30,7 @@ from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import passage_to_json
-from vrag_ray.ingest.plan import PlannedRange, sidecar_files, task_from_json
+from vrag_ray.ingest.plan import PlannedRange, sidecar_files, task_from_json, waits
 from vrag_ray.ingest.progress import Board
 from vrag_ray.ingest.report import unforeseen
 from vrag_ray.types import Passage
@@ -42,12 +42,18 @@ log = logging.getLogger("vrag_ray.ingest")
 
 NO_UNIT = -1
 """The ``unit`` of a row that only carries a plan, for a document with nothing to decode."""
+LATER = -2
+"""The ``unit`` of a row that carries, as its ``plan``, a whole task that was put off."""
 
 
 class Decode:
-    """Ranges of units → one row a unit, in a killable child. A unit that cannot be read has an error and no text."""
+    """Ranges of units → one row a unit, in a killable child. A unit that cannot be read has an error and no text.
 
-    def __init__(self, root: str, settings: Settings, board: Board) -> None:
+    With ``puts_off`` a task that takes long is not done but handed on, in a row with the unit ``LATER``.
+    """
+
+    def __init__(self, root: str, settings: Settings, board: Board, puts_off: bool = False) -> None:
+        self._puts_off = puts_off
         self._files = CollectionFiles(root)
         self._config = settings.corpus
         options = DecodeOptions.from_config(settings.corpus)
@@ -58,7 +64,12 @@ class Decode:
     def __call__(self, row: Mapping[str, str]) -> Iterator[dict[str, object]]:
         began = time.perf_counter()
         pages: dict[str, int] = {}
-        for one in task_from_json(str(row["task"])):
+        task = task_from_json(str(row["task"]))
+        is_slow = waits(task, self._config)
+        if is_slow and self._puts_off:
+            yield _row(str(row["task"]), LATER)
+            return
+        for one in task:
             plan = one.plan
             if one.start == one.stop:
                 yield _row(plan.to_json(), NO_UNIT)
@@ -74,7 +85,9 @@ class Decode:
                 passages = () if unit.transient else passages_of(plan.doc_id, unit, self._config, plan.meta)
                 yield _row(text, unit.unit, unit, passages)
         if pages:
-            self._board.add("decode", self._worker, sum(pages.values()), time.perf_counter() - began, pages)
+            count = sum(pages.values())
+            slow = count if is_slow else 0
+            self._board.add("decode", self._worker, count, time.perf_counter() - began, pages, slow)
 
     def close(self) -> None:
         """End the decoding child. In an actor, the actor's end does that."""
@@ -144,7 +157,7 @@ class Embed:
             vectors = [next(found) if self._embedder and text.strip() else b"" for text in unit]
             refusals.append(next((str(vector) for vector in vectors if isinstance(vector, EmbedError)), ""))
             column.append([b"" if isinstance(vector, EmbedError) else vector for vector in vectors])
-        pages = sum(unit != NO_UNIT for unit in batch["unit"].to_pylist())
+        pages = sum(unit not in (NO_UNIT, LATER) for unit in batch["unit"].to_pylist())
         self._board.add("embed", self._worker, pages, time.perf_counter() - began)
         batch = batch.append_column("unembedded", pa.array(refusals, pa.string()))
         return batch.append_column("vectors", pa.array(column, pa.list_(pa.large_binary())))

@@ -1,9 +1,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pymupdf
 import pytest
+from PIL import Image
 
-from tests.support.documents import decoded, ink_box, open_png, scanned_pdf, text_pdf
+from tests.support.documents import decoded, image_bytes, ink_box, open_png, picture_of, scanned_pdf, text_pdf
 from tests.support.hostile_files import pdf_of, stream_of
 from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.model import DecodeError, OutlineEntry, WorkItem
@@ -247,3 +249,20 @@ def test_equal_bytes_and_options_give_equal_units(sandbox, put, options):
     assert decoded(sandbox, path, item(0, 1), options) == decoded(
         sandbox, path, item(0, 1), replace(options, ocr=False)
     )
+
+
+def test_the_pages_that_ocr_is_going_to_read_are_counted_before(put, sandbox, options, no_ocr) -> None:
+    scan = scanned_pdf(["Invoice number 4711"])
+    document = pymupdf.open(stream=scan, filetype="pdf")
+    for text in ("a page of text", "another", ""):
+        document.new_page().insert_text((72, 72), text)
+    document.new_page()
+    stamped = document.new_page()
+    noise = np.random.default_rng(1).integers(0, 255, (1000, 800, 3), np.uint8)
+    stamped.insert_image(stamped.rect, stream=image_bytes(Image.fromarray(noise), "PNG"))
+    stamped.insert_text((72, 72), "EXHIBIT 12")
+    path = put("mixed.pdf", document.tobytes())
+    assert sandbox.probe(path, "mixed.pdf", options).scans == 2
+    assert sandbox.probe(path, "mixed.pdf", no_ocr).scans == 0
+    picture = put("photo.png", image_bytes(picture_of(["Harbour"]), "PNG"))
+    assert sandbox.probe(picture, "photo.png", options).scans == 1

@@ -9,17 +9,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.support.documents import decoded, text_pdf
+from tests.support.documents import decoded, scanned_pdf, text_pdf
 from tests.support.hostile_files import giant_png, nested_forms_pdf
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.processes import children_called
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodeError, KilledError, KillReason, WorkItem
+from vrag_ray.corpus.ocr import Reading
 from vrag_ray.corpus.sandbox.process import out_of_time
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.corpus.sandbox.wire import HEAD, ReplyBuffer
@@ -280,3 +282,34 @@ def test_replies_may_arrive_in_any_cut():
         if (reply := buffer.take()) is not None:
             seen.append(reply[1])
     assert seen == [b"png", b"png"]
+
+
+def test_a_picture_that_was_read_before_is_not_read_again(put, options, tmp_path, caplog):
+    options = replace(options, ocr_cache=str(tmp_path / "ocr"))
+    path = put("scan.pdf", scanned_pdf(["Invoice number 4711"]))
+    item = WorkItem("", DocumentKind.PDF, 0, 1)
+    with Sandbox(DecodeLimits(wall_seconds=120.0)) as sandbox:
+        (first,) = sandbox.stream(path, item, options)
+        assert "4711" in first.text
+        (entry,) = [one for one in (tmp_path / "ocr").rglob("*") if one.is_file()]
+        # What lies in the cache is what is read; another child reads it too.
+        entry.write_bytes(entry_with(entry.read_bytes(), "4711", "0815"))
+        (again,) = sandbox.stream(path, item, options)
+        assert "0815" in again.text
+    with Sandbox(DecodeLimits(wall_seconds=120.0)) as sandbox:
+        assert "0815" in sandbox.page_text(path, DocumentKind.PDF, Locator(page=1), options).text
+        # Rubbish is read over.
+        entry.write_bytes(b"rubbish")
+        assert "4711" in sandbox.page_text(path, DocumentKind.PDF, Locator(page=1), options).text
+        assert Reading.from_bytes(entry.read_bytes()) is not None
+        # A cache that cannot be written costs the cache, and a warning.
+        blocked = replace(options, ocr_cache=str(path))
+        assert "4711" in sandbox.page_text(path, DocumentKind.PDF, Locator(page=1), blocked).text
+        assert "what OCR reads is not cached" in caplog.text
+
+
+def entry_with(entry: bytes, old: str, new: str) -> bytes:
+    reading = Reading.from_bytes(entry)
+    assert reading is not None
+    lines = tuple(replace(line, text=line.text.replace(old, new)) for line in reading.lines)
+    return replace(reading, lines=lines).to_bytes()

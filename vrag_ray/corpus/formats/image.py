@@ -11,7 +11,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 
 from vrag_ray.corpus.formats.source import Opening, damage, is_memory_error
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name, words_from_name
-from vrag_ray.corpus.ocr import OCR_PIXELS, lines_of_words
+from vrag_ray.corpus.ocr import OCR_PIXELS, is_blank, lines_of_words
 from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, TEXT_FROM_NAME
 from vrag_ray.corpus.png import crop_png, fitting_scale, resized
 from vrag_ray.corpus.tables import text_with_tables
@@ -20,8 +20,6 @@ from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText
 
-INVISIBLE = 4
-"""Of 256 levels of a colour: a difference that nobody sees."""
 FORMATS = ("JPEG", "PNG", "WEBP", "TIFF", "GIF", "BMP", "DIB", "PPM", "JPEG2000", "AVIF", "HEIF")
 PAGED = frozenset(("TIFF", "HEIF"))
 """Formats whose frames are pages of their own; those of others are an animation."""
@@ -84,7 +82,12 @@ class ImageSource:
                 f"{left_out} of its {frames} frames are left out: {len(pages)} of those that differ are read"
             )
         return Probe(
-            DocumentKind.IMAGE, len(pages), title_from_name(self._opening.name), meta=meta, notices=tuple(notices)
+            DocumentKind.IMAGE,
+            len(pages),
+            title_from_name(self._opening.name),
+            meta=meta,
+            notices=tuple(notices),
+            scans=len(pages) if self._opening.options.ocr else 0,
         )
 
     def locator(self, unit: int) -> Locator:
@@ -95,7 +98,7 @@ class ImageSource:
 
         A blank picture has no text at all, so that no search finds it.
         """
-        if _is_blank(self._pixels(unit + 1)):
+        if is_blank(np.asarray(self._pixels(unit + 1))):
             return DecodedUnit(unit, PassageKind.IMAGE, self.locator(unit), meta={BLANK: True})
         seen = self._ocr(unit + 1)
         if seen is not None and len(seen.text) >= self._opening.options.ocr_min_chars:
@@ -247,12 +250,6 @@ def _upright(image: Image.Image) -> Image.Image:
         if is_memory_error(error):
             raise
         return image
-
-
-def _is_blank(image: Image.Image) -> bool:
-    """Whether the picture is white, grey or black all over, to the eye: any other colour may be its subject."""
-    pixels = np.asarray(image)
-    return int(pixels.max()) - int(pixels.min()) <= INVISIBLE
 
 
 def rgb(image: Image.Image) -> Image.Image:

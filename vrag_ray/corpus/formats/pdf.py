@@ -9,6 +9,7 @@ the upright page.
 from __future__ import annotations
 
 import itertools
+import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -56,6 +57,11 @@ HAIR = 0.2
 """Points."""
 MOST_PAGES_OF_NOTES = 5_000
 """Pages of a document that are looked through for attached files."""
+SAMPLED_PAGES = 64
+"""Pages that tell whether a document is a scan, evenly spaced."""
+A_STAMP = 1_000
+"""Bytes of drawing, compressed, of a page that says little beside its picture."""
+A_SCAN_PIXELS = 500_000
 
 
 PART_NAMES = defaultdict(lambda: "part", {Format.PPTX: "slide", Format.XLSX: "sheet"})
@@ -120,7 +126,8 @@ class PdfSource:
                 meta[field] = value
         with damage(UNREADABLE):
             title = self._title()
-        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta, notices=tuple(notices))
+        scans = 0 if self._opening.cautious or not self._opening.options.ocr else self._scans()
+        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta, notices=tuple(notices), scans=scans)
 
     def attachments(self) -> Iterator[Attachment]:
         """Embedded files, then those that notes on the pages hold; of an office file, what its pages do not show."""
@@ -153,6 +160,33 @@ class PdfSource:
                     name, data = "", b""
                 yield Attachment(_file_name(name, count), data)
                 count += 1
+
+    def _scans(self) -> int:
+        """How many pages OCR is going to read, estimated from what a sample of them is made of; none is drawn."""
+        if self._format is Format.CBZ:
+            return self._pages
+        if not self._document.is_pdf:
+            return 0
+        sample = range(0, self._pages, math.ceil(self._pages / SAMPLED_PAGES))
+        return round(sum(map(self._is_scan, sample)) * self._pages / len(sample))
+
+    def _is_scan(self, index: int) -> bool:
+        """Whether the page has no font but something else, or a large picture and no more drawing than of a stamp."""
+        try:
+            has_fonts = bool(self._document.get_page_fonts(index))
+            pixels = max(
+                (width * height for _, _, width, height, *_ in self._document.get_page_images(index)), default=0
+            )
+            parts = self._document.load_page(index).get_contents()
+            drawing = sum(int(self._document.xref_get_key(part, "Length")[1]) for part in parts)
+        except Exception as error:
+            # Decoding says what is wrong with the page.
+            if is_memory_error(error):
+                raise
+            return False
+        if has_fonts:
+            return pixels >= A_SCAN_PIXELS and drawing <= A_STAMP
+        return drawing > (0 if pixels else A_STAMP)
 
     def locator(self, unit: int) -> Locator:
         return Locator(page=unit + 1)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, assert_never
 
 from pydantic import BaseModel
 
+from vrag_ray.caching import BoundedDiskCache
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.attachments import readable, with_attachments
 from vrag_ray.corpus.formats.registry import open_source, open_video
@@ -38,6 +39,7 @@ from vrag_ray.corpus.sandbox.wire import (
     PictureReply,
     ProbeReply,
     ProbeRequest,
+    ReadingReply,
     RenderRequest,
     Request,
     UnitReply,
@@ -165,17 +167,29 @@ class Child:
         format_: Format | None = None,
     ) -> Opening:
         hear = partial(self._hear, options.speech_model) if options.speech_model else None
-        return Opening(path, name, options, self._limits, self._read, format=format_, sidecars=sidecars, hear=hear)
+        read = partial(self._read, options)
+        return Opening(path, name, options, self._limits, read, format=format_, sidecars=sidecars, hear=hear)
 
-    def _read(self, picture: Picture) -> OcrText:
-        """OCR, granted time of its own: its cost is bounded by the picture's size, not chosen by the file."""
-        if self._ocr is None:
-            from vrag_ray.corpus.ocr import OcrEngine
+    def _read(self, options: DecodeOptions, picture: Picture) -> OcrText:
+        """OCR, granted time of its own: its cost is bounded by the picture's size, not chosen by the file.
 
-            self._ocr = OcrEngine()
+        What was read before is taken from the cache; what is read now the parent puts there.
+        """
+        from vrag_ray.corpus.ocr import OcrEngine, Reading, picture_key
+
+        key = picture_key(picture) if options.ocr_cache else ""
+        if key:
+            stored = BoundedDiskCache(Path(options.ocr_cache), options.ocr_cache_mb << 20).get(key)
+            reading = Reading.from_bytes(stored) if stored is not None else None
+            if reading is not None:
+                return reading.ordered()
+        self._ocr = self._ocr or OcrEngine()
         self._reply(OcrNotice())
         self._grant_cpu(self._limits.cpu_seconds + self._limits.ocr_seconds)
-        return self._ocr.read(picture)
+        reading = self._ocr.reading(picture)
+        if key:
+            self._reply(ReadingReply(key=key), reading.to_bytes())
+        return reading.ordered()
 
     def _hear(self, folder: str, sound: Sound) -> Speech:
         """Speech, granted time of its own for every half minute, which is what the model takes at once."""

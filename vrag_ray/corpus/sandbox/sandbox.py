@@ -3,7 +3,8 @@
 What holds against a hostile file: address space, CPU seconds and written files are limited by the kernel, wall time
 (a multiple of the CPU seconds, since a busy machine gives a process little of a core) by the parent's kill, pixels,
 pages and frames by checks before anything is allocated. What does not: the child may still open connections and read
-files of its user; deployments that decode for strangers add a container around it.
+files of its user; deployments that decode for strangers add a container around it. A child that a file has taken over
+can also say something wrong of the files that it reads afterwards, and of pictures that the OCR cache stores for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from vrag_ray.caching import BoundedDiskCache
 from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.model import (
     PASSAGE_KINDS,
@@ -43,6 +45,7 @@ from vrag_ray.corpus.sandbox.wire import (
     PictureReply,
     ProbeReply,
     ProbeRequest,
+    ReadingReply,
     RenderRequest,
     Request,
     UnitReply,
@@ -70,6 +73,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._default_options = DecodeOptions.from_config(CorpusConfig(limits=limits))
         self._child: ChildProcess | None = None
         self._peak_memory_mb = 0.0
+        self._caches = True
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
@@ -208,7 +212,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         finished = False
         try:
             child = self._send(request)
-            extensions = 0
+            extensions = readings = 0
             while True:
                 reply, body = child.receive()
                 if isinstance(reply, DoneReply):
@@ -225,7 +229,12 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                     if extensions <= MOST_OCR_NOTICES:
                         child.grant_ocr()
                     continue
-                extensions = 0
+                if isinstance(reply, ReadingReply):
+                    readings += 1
+                    if readings <= MOST_OCR_NOTICES:
+                        self._store(request.options, reply.key, body)
+                    continue
+                extensions = readings = 0
                 child.begin_unit()
                 yield reply, body
         except KilledError as error:
@@ -235,6 +244,20 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         finally:
             if not finished:
                 self._discard()
+
+    def _store(self, options: DecodeOptions, key: str, reading: bytes) -> None:
+        if not (self._caches and options.ocr_cache):
+            return
+        try:
+            BoundedDiskCache(Path(options.ocr_cache), options.ocr_cache_mb << 20).put(key, reading)
+        except OSError as error:
+            self._caches = False
+            log.warning(
+                "%s cannot be written (%s): what OCR reads is not cached, and is read again when it is needed again; "
+                "set VRAG_CACHE_HOME to another folder, or corpus.ocr_cache_mb to 0",
+                options.ocr_cache,
+                error.strerror or error,
+            )
 
     def _send(self, request: Request) -> ChildProcess:
         """Hand the request to the child, to a new one where the old one has died since the last call."""

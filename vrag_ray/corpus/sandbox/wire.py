@@ -116,6 +116,13 @@ class OcrNotice(_Message):
     reply: Literal["ocr"] = "ocr"
 
 
+class ReadingReply(_Message):
+    """The attachment is what OCR read, a ``Reading`` in bytes, for the cache: the child itself writes no file."""
+
+    reply: Literal["reading"] = "reading"
+    key: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
 class PageTextReply(_Message):
     reply: Literal["page_text"] = "page_text"
     page_text: PageText
@@ -152,7 +159,15 @@ class ErrorReply(_Message):
 
 
 ChildReply = Annotated[
-    ProbeReply | UnitReply | OcrNotice | PageTextReply | PictureReply | AttachmentReply | DoneReply | ErrorReply,
+    ProbeReply
+    | UnitReply
+    | OcrNotice
+    | ReadingReply
+    | PageTextReply
+    | PictureReply
+    | AttachmentReply
+    | DoneReply
+    | ErrorReply,
     Field(discriminator="reply"),
 ]
 
