@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from contextlib import closing
 from dataclasses import replace
 from email.message import EmailMessage
@@ -10,13 +12,19 @@ from pathlib import Path
 import pymupdf
 import pytest
 
+from tests.support.documents import text_pdf
 from tests.support.ingest_material import settings_for
+from tests.support.office import compound, docx, pptx, stand_in, xlsx
+from vrag_ray.config import OfficeUse
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.verify import verify
+from vrag_ray.ingest import ingest
 from vrag_ray.ingest.plan import Committed, DocumentPlan, task_from_json
 from vrag_ray.ingest.progress import INGEST_STAGES, MovingBoard
 from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import file_source
-from vrag_ray.types import DocumentKind
+from vrag_ray.types import PAGES, DocumentKind, DocumentStatus
 
 NOTHING = Committed(finished={}, units={}, counted={})
 
@@ -97,3 +105,79 @@ def test_attachments_that_an_ended_run_left_are_planned_again_although_their_mai
     assert [plan.skipped for plan in plans(tmp_path / "c", file, known)] == [True]
     again = plans(tmp_path / "c", file, replace(known, containers=frozenset([outer.doc_id])))
     assert [(plan.doc_id, plan.skipped) for plan in again] == [(outer.doc_id, True), (inner.doc_id, False)]
+
+
+def use_office(monkeypatch: pytest.MonkeyPatch, folder: Path, made: bytes, script: str = "") -> None:
+    """Let LibreOffice's program on the search path make ``made`` of any file."""
+    folder.mkdir()
+    (folder / "made").write_bytes(made)
+    stand_in(folder, script or f'cp {folder}/made "$out"')
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_an_office_file_is_read_and_drawn_from_what_libreoffice_makes_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_office(monkeypatch, tmp_path / "bin", text_pdf(["Odin lifts 73 tonnes", "Locks"], title="Cranes"))
+    file = tmp_path / "cranes.doc"
+    file.write_bytes(compound("WordDocument"))
+    root = tmp_path / "c"
+    ingest([file], settings_for(root), meta={PAGES: "0" * 64, "year": 2024})
+    collection = Collection.open(root)
+    [document] = collection.documents()
+    assert (document.title, document.units, document.status) == ("Cranes", 2, DocumentStatus.READY)
+    made = hashlib.sha256((tmp_path / "bin" / "made").read_bytes()).hexdigest()
+    assert document.meta == {"format": "DOC", "read_by": "LibreOffice", "year": 2024, PAGES: made}
+    assert document.notices == ("its pages are those of LibreOffice",)
+    assert [passage.text for passage in collection.first_windows()] == ["Odin lifts 73 tonnes", "Locks"]
+    assert collection.blob_path(document.doc_id).read_bytes() == file.read_bytes()
+    assert collection.pages_path(document.doc_id).read_bytes() == (tmp_path / "bin" / "made").read_bytes()
+    assert verify(root).is_sound
+    collection.pages_path(document.doc_id).unlink()
+    assert verify(root).missing == (f"blobs/{made}",)
+
+
+def test_slides_of_libreoffice_have_their_numbers_titles_notes_and_pictures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_office(monkeypatch, tmp_path / "bin", text_pdf(["Cranes lift", "Locks open"]))
+    file = tmp_path / "talk.pptx"
+    file.write_bytes(pptx("Cranes lift", "Locks open", notes="Say that Odin is old."))
+    root = tmp_path / "c"
+    ingest([file], settings_for(root))
+    first, second = Collection.open(root).first_windows()
+    assert first.text.split("\n") == ["Cranes lift", "Notes: Say that Odin is old."]
+    assert (first.meta["slide"], first.meta["section"]) == ("slide 1", "slide 1: Part 1")
+    assert (second.text, second.meta["slide"]) == ("Locks open", "slide 2")
+
+
+def test_an_office_file_that_libreoffice_cannot_read_is_laid_out_anew_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_office(monkeypatch, tmp_path / "bin", b"", "exit 1")
+    (tmp_path / "a.docx").write_bytes(docx("The pier is nine metres wide."))
+    (tmp_path / "b.doc").write_bytes(compound("WordDocument"))
+    [laid_out], [refused] = (plans(tmp_path / "c", tmp_path / name) for name in ("a.docx", "b.doc"))
+    assert (laid_out.pages, laid_out.meta["reflowed"], laid_out.error) == ("", True, "")
+    assert [notice.partition(":")[0] for notice in laid_out.notices] == [
+        "cannot be converted by LibreOffice",
+        "reflowed",
+    ]
+    assert refused.error.startswith("b.doc: cannot be converted by LibreOffice: it is damaged")
+
+
+def test_libreoffice_is_not_started_where_it_is_turned_off_or_for_what_is_no_office_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_office(monkeypatch, tmp_path / "bin", b"", f"touch {tmp_path}/started")
+    (tmp_path / "a.docx").write_bytes(docx("The pier is nine metres wide."))
+    (tmp_path / "a.xlsx").write_bytes(xlsx(Fees=[["Herring"]]))
+    (tmp_path / "a.txt").write_text("{ rtf")
+    off = {"office": OfficeUse.OFF}
+    settings = settings_for(tmp_path / "c")
+    for name, corpus in (("a.docx", off), ("a.xlsx", {}), ("a.txt", {})):
+        chosen = settings.model_copy(update={"corpus": settings.corpus.model_copy(update=corpus)})
+        register = Register(str(tmp_path / "c"), chosen, "e", NOTHING, MovingBoard(INGEST_STAGES, by_file=True))
+        with closing(register):
+            list(register({"sources": [group_json([file_source(tmp_path / name)], {})]}))
+    assert not (tmp_path / "started").exists()

@@ -42,6 +42,13 @@ class KilledError(DecodeError):
         return _killed, (str(self), self.reason, self.transient)
 
 
+def with_name(error: DecodeError, name: str) -> DecodeError:
+    """The same error with the name of the file that it is about."""
+    if isinstance(error, KilledError):
+        return KilledError(f"{name}: {error}", error.reason, transient=error.transient)
+    return DecodeError(f"{name}: {error}")
+
+
 def _killed(message: str, reason: KillReason, transient: bool) -> KilledError:
     return KilledError(message, reason, transient=transient)
 
@@ -75,7 +82,10 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A file with the subtitles of a video that lies beside it: its bytes, and the name that it has there."""
+    """A file that is read with a document: its bytes, and its name.
+
+    Of a video the subtitles that lie beside it; of slides that LibreOffice laid out the presentation with their notes.
+    """
 
     path: Path
     name: str

@@ -18,7 +18,7 @@ from vrag_ray.ingest.plan import DocumentPlan
 from vrag_ray.ingest.report import FileError, FileNotice, GoneFile
 from vrag_ray.ingest.sources import Listing
 from vrag_ray.ingest.stages import NO_UNIT
-from vrag_ray.types import Document, DocumentKind, DocumentStatus
+from vrag_ray.types import PAGES, Document, DocumentKind, DocumentStatus, Meta
 from vrag_ray.types.file_names import names_of
 
 COMMIT_EVERY_S = 10.0
@@ -403,7 +403,7 @@ class Committer:
             embedder_id=self._embedder_id,
             added_at=now_utc(),
             error=plan.error or "; ".join(shown),
-            meta=plan.meta,
+            meta=_document_meta(plan),
         )
 
 
@@ -412,6 +412,12 @@ def _counted(name: str, numbers: Sequence[int], most: int = 5) -> str:
     shown = ", ".join(map(str, numbers[:most]))
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
     return f"{name if len(numbers) == 1 else f'{name}s'} {shown}{more}"
+
+
+def _document_meta(plan: DocumentPlan) -> Meta:
+    """What is said of the document. Which blob its pages are drawn from is never what a user says."""
+    said = {name: value for name, value in plan.meta.items() if name != PAGES}
+    return {**said, PAGES: plan.pages} if plan.pages else said
 
 
 def _prior_errors(plan: DocumentPlan) -> dict[int, str]:

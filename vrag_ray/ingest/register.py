@@ -16,13 +16,14 @@ from typing import TypedDict
 from urllib.parse import quote
 from uuid import uuid4
 
-from vrag_ray.config import Settings
+from vrag_ray.config import OfficeUse, Settings
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
-from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem, with_name
 from vrag_ray.corpus.passages import LONGEST_NOTICE
 from vrag_ray.corpus.sandbox.isolate import with_remedy
+from vrag_ray.corpus.sandbox.office import CONVERTED, OfficeConverter, installed_office
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
-from vrag_ray.corpus.sniff import HEAD_BYTES, fitting_name
+from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, Format, fitting_name, may_be_office
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.ingest.object_store import is_remote, local_copy, size_of
@@ -33,6 +34,7 @@ from vrag_ray.ingest.plan import (
     Committed,
     DocumentPlan,
     decode_tasks,
+    pages_file,
     planned_ranges,
     sidecar_files,
     task_to_json,
@@ -94,6 +96,8 @@ class Register:
         self._settings, self._embedder_id, self._committed = settings, embedder_id, committed
         self._options = DecodeOptions.from_config(settings.corpus)
         self._sandbox = Sandbox(settings.corpus.limits)
+        program = installed_office() if settings.corpus.office is OfficeUse.AUTO else None
+        self._office = OfficeConverter(program, settings.corpus.limits) if program is not None else None
         self._board, self._worker = board, uuid4().hex
 
     def __call__(self, batch: Mapping[str, Sequence[str]]) -> Iterator[dict[str, list[str]]]:
@@ -121,6 +125,8 @@ class Register:
     def close(self) -> None:
         """End the decoding child. In an actor, the actor's end does that."""
         self._sandbox.close()
+        if self._office is not None:
+            self._office.close()
 
     def _with_attached(self, plan: DocumentPlan, original: Original) -> Iterator[tuple[DocumentPlan, list[WorkItem]]]:
         """A document and all that is attached to it, or to that: each is planned as a file of its own."""
@@ -208,12 +214,36 @@ class Register:
             return replace(plan, skipped=True)
         try:
             path = self._files.local_path(f"blobs/{doc_id}")
-            probe = self._sandbox.probe(path, plan.name, self._options, sidecar_files(plan, self._files))
+            plan = self._converted(plan, path)
+            pages = pages_file(plan, self._files) if plan.pages else None
+            probe = self._sandbox.probe(path, plan.name, self._options, sidecar_files(plan, self._files), pages)
         except DecodeError as error:
             return replace(plan, error=with_remedy(error), transient=error.transient)
         meta = {**probe.meta, **plan.meta}
-        title, notices = plan.title or probe.title, [notice[:LONGEST_NOTICE] for notice in probe.notices]
+        title = plan.title or probe.title
+        notices = [notice[:LONGEST_NOTICE] for notice in (*plan.notices, *probe.notices)]
         return replace(plan, kind=probe.kind, units=probe.units, title=title, meta=meta, notices=notices)
+
+    def _converted(self, plan: DocumentPlan, path: Path) -> DocumentPlan:
+        """``plan`` with the blobs that LibreOffice makes of an office file, where it is there. Raises DecodeError."""
+        if self._office is None or not may_be_office(path):
+            return plan
+        format_ = self._sandbox.format_of(path, plan.name)
+        if format_ not in CONVERTED:
+            return plan
+        try:
+            with self._office.converted(path, format_) as made:
+                pages = self._files.add_blob(made.pages)[0]
+                if made.slides is not None:
+                    slides = self._files.add_blob(made.slides)[0]
+                else:
+                    slides = plan.doc_id if format_ is Format.PPTX else ""
+        except DecodeError as error:
+            if format_ in OFFICE_REMEDIES:
+                raise with_name(error, plan.name) from error
+            # MuPDF reads these too, and says that their pages are not their own.
+            return replace(plan, notices=[*plan.notices, str(error)])
+        return replace(plan, pages=pages, slides=slides)
 
     def _blob(self, place: str) -> str:
         """The blob with the bytes of a file."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vrag_ray.types.documents import (
+    PAGES,
     Cue,
     Document,
     DocumentKind,
@@ -27,6 +28,7 @@ __all__ = [
     "DENSE",
     "HYBRID",
     "LEXICAL",
+    "PAGES",
     "TEXT",
     "FULL_PAGE",
     "Box",

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Probe, Sidecar, WorkItem
+from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, VragError
 from vrag_ray.types.file_names import path_of
 
@@ -45,6 +46,16 @@ class ProbeRequest(_Message):
     options: DecodeOptions
     cautious: bool
     sidecars: tuple[Sidecar, ...] = ()
+    pages: AbsolutePath | None = None
+    """What LibreOffice made of the file at ``path``: that is opened, and named and attached is what is in the file."""
+
+
+class FormatRequest(_Message):
+    """What the bytes are, without opening them."""
+
+    op: Literal["format"] = "format"
+    path: AbsolutePath
+    name: str
 
 
 class DecodeRequest(_Message):
@@ -92,7 +103,7 @@ class AttachmentsRequest(_Message):
 
 
 Request = Annotated[
-    ProbeRequest | DecodeRequest | PageTextRequest | RenderRequest | FramesRequest | AttachmentsRequest,
+    ProbeRequest | FormatRequest | DecodeRequest | PageTextRequest | RenderRequest | FramesRequest | AttachmentsRequest,
     Field(discriminator="op"),
 ]
 
@@ -100,6 +111,11 @@ Request = Annotated[
 class ProbeReply(_Message):
     reply: Literal["probe"] = "probe"
     probe: Probe
+
+
+class FormatReply(_Message):
+    reply: Literal["format"] = "format"
+    format: Format
 
 
 class UnitReply(_Message):
@@ -152,7 +168,15 @@ class ErrorReply(_Message):
 
 
 ChildReply = Annotated[
-    ProbeReply | UnitReply | OcrNotice | PageTextReply | PictureReply | AttachmentReply | DoneReply | ErrorReply,
+    ProbeReply
+    | FormatReply
+    | UnitReply
+    | OcrNotice
+    | PageTextReply
+    | PictureReply
+    | AttachmentReply
+    | DoneReply
+    | ErrorReply,
     Field(discriminator="reply"),
 ]
 
