@@ -12,7 +12,7 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from tests.support.documents import text_pdf
+from tests.support.documents import image_bytes, picture_of, text_pdf
 from tests.support.ingest_material import settings_for
 from tests.support.office import compound, docx, pptx, stand_in, xlsx
 from vrag_ray.config import OfficeUse
@@ -23,7 +23,7 @@ from vrag_ray.ingest import ingest
 from vrag_ray.ingest.plan import Committed, DocumentPlan, task_from_json
 from vrag_ray.ingest.progress import INGEST_STAGES, MovingBoard
 from vrag_ray.ingest.register import Register, group_json
-from vrag_ray.ingest.sources import file_source
+from vrag_ray.ingest.sources import file_source, list_sources
 from vrag_ray.types import PAGES, DocumentKind, DocumentStatus
 
 NOTHING = Committed(finished={}, units={}, counted={})
@@ -181,3 +181,63 @@ def test_libreoffice_is_not_started_where_it_is_turned_off_or_for_what_is_no_off
         with closing(register):
             list(register({"sources": [group_json([file_source(tmp_path / name)], {})]}))
     assert not (tmp_path / "started").exists()
+
+
+def shown_folder(tmp_path: Path) -> Path:
+    """Notes with pictures: beside them, further up, missing, linked from elsewhere, and on the web."""
+    folder = tmp_path / "in"
+    (folder / "notes" / "img").mkdir(parents=True)
+    picture = image_bytes(picture_of(["Odin"]), "PNG")
+    for place in (folder / "notes" / "img" / "a b.png", folder / "up.png", tmp_path / "secret.png"):
+        place.write_bytes(picture + place.name.encode())
+    (folder / "notes" / "link.png").symlink_to(tmp_path / "secret.png")
+    (folder / "notes" / "n.txt").write_text("no picture")
+    names = ("img/a%20b.png", "../up.png", "../../secret.png", "link.png", "/etc/x.png", "lost.png", "n.txt")
+    shown = "".join(f"![p]({name})\n" for name in names)
+    web = '<img src="https://example.org/a.png"> <img src="//example.org/b.png">'
+    (folder / "notes" / "notes.md").write_text(f"# Notes\n{shown}{web}\n")
+    return folder
+
+
+def planned_of(root: Path, *given: Path, committed: Committed = NOTHING) -> list[DocumentPlan]:
+    register = Register(str(root), settings_for(root), "e", committed, MovingBoard(INGEST_STAGES, by_file=True))
+    with closing(register):
+        made = register({"sources": [group_json(list_sources(given).sources, {})]})
+        return [one.plan for rows in made for task in rows["task"] for one in task_from_json(task)]
+
+
+def test_the_pictures_beside_a_markdown_file_are_taken_with_it_and_others_are_named(tmp_path: Path) -> None:
+    file = shown_folder(tmp_path) / "notes" / "notes.md"
+    notes, picture = planned_of(tmp_path / "c", file)
+    assert (picture.uri, picture.title) == (
+        f"{file.as_uri()}#attachment=img%2Fa%20b.png",
+        "a b.png (shown in notes.md)",
+    )
+    assert (picture.kind, picture.meta["attached_to"], picture.error) == (DocumentKind.IMAGE, "notes.md", "")
+    assert (notes.title, notes.meta["attachments"], notes.pictures) == ("Notes", 1, [])
+    assert notes.notices == [
+        "2 pictures are at web addresses and were not fetched: https://example.org/a.png, //example.org/b.png",
+        "1 picture is missing: lost.png",
+        "4 pictures are outside of its folder and left out: ../up.png, ../../secret.png, link.png and 1 more",
+    ]
+    known = replace(NOTHING, finished={notes.doc_id: "e"}, containers=frozenset([notes.doc_id]))
+    again = planned_of(tmp_path / "c", file, committed=known)
+    assert [(plan.skipped, plan.doc_id) for plan in again] == [(True, notes.doc_id), (False, picture.doc_id)]
+
+
+def test_in_a_folder_that_is_ingested_pictures_are_documents_of_their_own_once(tmp_path: Path) -> None:
+    folder = shown_folder(tmp_path)
+    (folder / "notes" / "link.png").unlink()
+    made = planned_of(tmp_path / "c", folder)
+    assert sorted(plan.name for plan in made) == ["a b.png", "n.txt", "notes.md", "up.png"]
+    [notes] = [plan for plan in made if plan.name == "notes.md"]
+    assert notes.notices[1:] == [
+        "2 pictures are missing: link.png, lost.png",
+        "2 pictures are outside of its folder and left out: ../../secret.png, /etc/x.png",
+    ]
+
+
+def test_nothing_beside_an_upload_is_looked_at(tmp_path: Path) -> None:
+    file = shown_folder(tmp_path) / "notes" / "notes.md"
+    [notes] = plans(tmp_path / "c", file)
+    assert notes.notices[1].startswith("7 pictures are not part of it and left out: img/a b.png, ../up.png")

@@ -78,6 +78,8 @@ class Probe:
     meta: Meta = field(default_factory=dict)
     duration: float | None = None
     notices: tuple[str, ...] = ()
+    pictures: tuple[str, ...] = ()
+    """What the pictures that a text shows are named by: files beside it, addresses."""
 
 
 @dataclass(frozen=True, slots=True)

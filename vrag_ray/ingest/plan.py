@@ -47,6 +47,8 @@ class DocumentPlan:
     """What of the whole document is left out or was guessed: those of single units travel with them."""
     sidecars: dict[str, str] = field(default_factory=dict)
     """Files with the subtitles of a video, by name: where each is, and once it is registered, its blob."""
+    pictures: list[str] = field(default_factory=list)
+    """What the pictures that it shows are named by, until it is registered."""
     pages: str = ""
     """The blob that LibreOffice made of an office file: its pages are read and drawn from that one."""
     slides: str = ""

@@ -18,17 +18,19 @@ from uuid import uuid4
 
 from vrag_ray.config import OfficeUse, Settings
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
+from vrag_ray.corpus.formats.references import MARKDOWN_SUFFIXES
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem, with_name
 from vrag_ray.corpus.passages import LONGEST_NOTICE
 from vrag_ray.corpus.sandbox.isolate import with_remedy
 from vrag_ray.corpus.sandbox.office import CONVERTED, OfficeConverter, installed_office
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
-from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, Format, fitting_name, may_be_office
+from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, SUFFIXES, Format, fitting_name, may_be_office
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.ingest.object_store import is_remote, local_copy, size_of
 from vrag_ray.ingest.parquet.layout import RowRange
 from vrag_ray.ingest.parquet.rows import row_documents
+from vrag_ray.ingest.pictures import pictures_of
 from vrag_ray.ingest.plan import (
     SIDECARS,
     Committed,
@@ -69,6 +71,8 @@ class SourceRow(TypedDict):
     rows: dict[str, int | str] | None
     error: str
     sidecars: Sequence[str]
+    folder: str
+    walked: bool
 
 
 def group_json(group: Sequence[Source], meta: Meta) -> str:
@@ -82,6 +86,8 @@ def group_json(group: Sequence[Source], meta: Meta) -> str:
             rows=asdict(source.rows) if source.rows is not None else None,
             error=source.error,
             sidecars=source.sidecars,
+            folder=source.folder,
+            walked=source.walked,
         )
         for source in group
     ]
@@ -110,7 +116,7 @@ class Register:
             planned
             for source in sources
             for plan, original in _documents(source)
-            for planned in self._with_attached(plan, original)
+            for planned in self._with_attached(plan, original, source)
         )
         while True:
             began = time.perf_counter()
@@ -128,7 +134,9 @@ class Register:
         if self._office is not None:
             self._office.close()
 
-    def _with_attached(self, plan: DocumentPlan, original: Original) -> Iterator[tuple[DocumentPlan, list[WorkItem]]]:
+    def _with_attached(
+        self, plan: DocumentPlan, original: Original, source: SourceRow
+    ) -> Iterator[tuple[DocumentPlan, list[WorkItem]]]:
         """A document and all that is attached to it, or to that: each is planned as a file of its own."""
         said, count = plan.meta, 0
         waiting: deque[tuple[DocumentPlan, Original, int]] = deque([(plan, original, 0)])
@@ -137,6 +145,10 @@ class Register:
             while waiting:
                 plan, original, depth = waiting.popleft()
                 plan, items = self._planned(plan, original)
+                plan, pictures = self._with_pictures(plan, source if depth == 0 else None)
+                for name, path in pictures.items():
+                    waiting.append((_picture(plan, name, said), str(path), depth + 1))
+                    count += 1
                 holds = plan.doc_id in self._committed.containers if plan.skipped else ATTACHMENTS in plan.meta
                 if not holds or plan.error or plan.fault:
                     yield plan, items
@@ -151,6 +163,34 @@ class Register:
                 for inner, content in self._attached(plan, said, folder):
                     waiting.append((inner, content, depth + 1))
                     count += 1
+
+    def _with_pictures(self, plan: DocumentPlan, source: SourceRow | None) -> tuple[DocumentPlan, dict[str, Path]]:
+        """``plan`` with what is to be said of the pictures that it shows, and those that are taken with it.
+
+        ``source`` is where it is from, None for what is inside another file.
+        """
+        targets: Sequence[str] = plan.pictures
+        if plan.skipped and plan.doc_id in self._committed.containers and _may_show(plan.name):
+            # They may have changed, or be missing: a run may have ended between the two.
+            path = self._files.local_path(f"blobs/{plan.doc_id}")
+            try:
+                targets = self._sandbox.probe(path, plan.name, self._options).pictures
+            except DecodeError as error:
+                log.debug("%s shows pictures no longer: %s", plan.name, error)
+        if not targets:
+            return plan, {}
+        is_file = source is not None and source["rows"] is None and not is_remote(source["path"])
+        file = Path(source["path"]) if source is not None and is_file else None
+        folder, walked = (source["folder"], source["walked"]) if source is not None else ("", False)
+        found = pictures_of(targets, file, folder, walked=walked)
+        if plan.skipped:
+            # What there was to say of it stands in its row.
+            return plan, found.taken
+        meta = plan.meta
+        if found.are_named and not walked:
+            meta = {**meta, ATTACHMENTS: int(meta.get(ATTACHMENTS, 0)) + len(found.taken)}
+        notices = [*plan.notices, *(notice[:LONGEST_NOTICE] for notice in found.notices)]
+        return replace(plan, pictures=[], meta=meta, notices=notices), found.taken
 
     def _attached(self, plan: DocumentPlan, said: Meta, folder: Path) -> Iterator[tuple[DocumentPlan, Original]]:
         """What is attached to a document, written into ``folder``; ``said`` is what the user said of the document."""
@@ -222,7 +262,10 @@ class Register:
         meta = {**probe.meta, **plan.meta}
         title = plan.title or probe.title
         notices = [notice[:LONGEST_NOTICE] for notice in (*plan.notices, *probe.notices)]
-        return replace(plan, kind=probe.kind, units=probe.units, title=title, meta=meta, notices=notices)
+        pictures = list(probe.pictures)
+        return replace(
+            plan, kind=probe.kind, units=probe.units, title=title, meta=meta, notices=notices, pictures=pictures
+        )
 
     def _converted(self, plan: DocumentPlan, path: Path) -> DocumentPlan:
         """``plan`` with the blobs that LibreOffice makes of an office file, where it is there. Raises DecodeError."""
@@ -267,6 +310,22 @@ def _documents(source: SourceRow) -> Iterator[tuple[DocumentPlan, Original]]:
     rows = RowRange(**source["rows"])  # type: ignore[arg-type]
     for row in row_documents(source["path"], uri, name, rows):
         yield DocumentPlan(row.uri, row.name, title=row.title, meta={**meta, **row.meta}), row.content
+
+
+def _may_show(name: str) -> bool:
+    suffix = PurePath(name).suffix.lower()
+    return suffix in MARKDOWN_SUFFIXES or SUFFIXES.get(suffix) is Format.HTML
+
+
+def _picture(plan: DocumentPlan, name: str, said: Meta) -> DocumentPlan:
+    """The document of a picture that another one shows; ``said`` is what the user said of that."""
+    shown = shown_name(PurePath(name).name)
+    return DocumentPlan(
+        f"{plan.uri}#attachment={quote(name, safe='')}",
+        shown,
+        title=f"{shown} (shown in {plan.name})",
+        meta={**said, ATTACHED_TO: plan.name},
+    )
 
 
 def _size(original: Original) -> int:

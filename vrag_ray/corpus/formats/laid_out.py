@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 import pymupdf
 
 from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError
@@ -83,6 +84,14 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         data, notice = _in_utf8(path.read_bytes())
         return [_part(partial(_open, data, format_))], [notice] if notice else []
     return [_part(partial(_open, path, format_))], []
+
+
+def shown_pictures(path: Path) -> tuple[str, ...]:
+    """What the pictures of a web page are named by, without those that it holds: MuPDF draws none of the others."""
+    data, _ = _in_utf8(path.read_bytes())
+    return tuple(
+        target for target in picture_targets(data.decode("utf-8", "replace"), markdown=False) if not is_held(target)
+    )
 
 
 @dataclass(frozen=True, slots=True)

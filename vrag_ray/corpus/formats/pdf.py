@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymupdf
 
-from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, laid_out, slide_notes
+from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, laid_out, shown_pictures, slide_notes
 from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, Upright, read_page
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
@@ -135,7 +135,10 @@ class PdfSource:
                 meta[field] = value
         with damage(UNREADABLE):
             title = self._title()
-        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta, notices=tuple(notices))
+        pictures = shown_pictures(self._opening.path) if self._format is Format.HTML else ()
+        return Probe(
+            DocumentKind.PDF, self._pages, title, self._outline(), meta, notices=tuple(notices), pictures=pictures
+        )
 
     def attachments(self) -> Iterator[Attachment]:
         """Embedded files, then those that notes on the pages hold; of an office file, what its pages do not show."""
