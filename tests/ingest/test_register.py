@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 from contextlib import closing
@@ -15,7 +16,7 @@ import pytest
 from tests.support.documents import image_bytes, picture_of, text_pdf
 from tests.support.ingest_material import settings_for
 from tests.support.office import compound, docx, pptx, stand_in, xlsx
-from vrag_ray.config import OfficeUse
+from vrag_ray.config import OfficeUse, Settings
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.verify import verify
@@ -24,7 +25,8 @@ from vrag_ray.ingest.plan import Committed, DocumentPlan, task_from_json
 from vrag_ray.ingest.progress import INGEST_STAGES, MovingBoard
 from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import file_source, list_sources
-from vrag_ray.types import PAGES, DocumentKind, DocumentStatus
+from vrag_ray.library.library import Library
+from vrag_ray.types import PAGES, DocumentKind, DocumentStatus, Locator
 
 NOTHING = Committed(finished={}, units={}, counted={})
 
@@ -145,8 +147,12 @@ def test_slides_of_libreoffice_have_their_numbers_titles_notes_and_pictures(
     file.write_bytes(pptx("Cranes lift", "Locks open", notes="Say that Odin is old."))
     root = tmp_path / "c"
     ingest([file], settings_for(root))
-    first, second = Collection.open(root).first_windows()
+    collection = Collection.open(root)
+    first, second = collection.first_windows()
     assert first.text.split("\n") == ["Cranes lift", "Notes: Say that Odin is old."]
+    with closing(Library(Settings(collection=str(root)))) as library:
+        page = asyncio.run(library.page_text(first.doc_id, Locator(page=1)))
+    assert page.text == first.text
     assert (first.meta["slide"], first.meta["section"]) == ("slide 1", "slide 1: Part 1")
     assert (second.text, second.meta["slide"]) == ("Locks open", "slide 2")
 

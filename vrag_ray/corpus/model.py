@@ -93,6 +93,10 @@ class Sidecar:
     name: str
 
 
+NOTES_NAME = "notes.pptx"
+"""The name of the presentation with the notes of slides."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkItem:
     """A half-open range of 0-based units of one document.

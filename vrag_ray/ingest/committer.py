@@ -18,7 +18,7 @@ from vrag_ray.ingest.plan import DocumentPlan
 from vrag_ray.ingest.report import FileError, FileNotice, GoneFile
 from vrag_ray.ingest.sources import Listing
 from vrag_ray.ingest.stages import NO_UNIT
-from vrag_ray.types import PAGES, Document, DocumentKind, DocumentStatus, Meta
+from vrag_ray.types import NOTES, PAGES, Document, DocumentKind, DocumentStatus, Meta
 from vrag_ray.types.file_names import names_of
 
 COMMIT_EVERY_S = 10.0
@@ -415,9 +415,10 @@ def _counted(name: str, numbers: Sequence[int], most: int = 5) -> str:
 
 
 def _document_meta(plan: DocumentPlan) -> Meta:
-    """What is said of the document. Which blob its pages are drawn from is never what a user says."""
-    said = {name: value for name, value in plan.meta.items() if name != PAGES}
-    return {**said, PAGES: plan.pages} if plan.pages else said
+    """What is said of the document. Which blobs its pages are made of is never what a user says."""
+    said = {name: value for name, value in plan.meta.items() if name not in (PAGES, NOTES)}
+    made = {PAGES: plan.pages, NOTES: plan.slides}
+    return {**said, **{name: blob for name, blob in made.items() if blob}}
 
 
 def _prior_errors(plan: DocumentPlan) -> dict[int, str]:

@@ -10,13 +10,12 @@ from itertools import groupby
 from pathlib import Path
 
 from vrag_ray.config import CorpusConfig
-from vrag_ray.corpus.model import Sidecar, WorkItem
+from vrag_ray.corpus.model import NOTES_NAME, Sidecar, WorkItem
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import DocumentKind
 
 SIDECARS = "subtitle_files"
 """The metadata name under which a video says which files beside it its subtitles are from."""
-NOTES = "notes.pptx"
 MOST_FILES_OF_A_TASK = 64
 """Files that have nothing to decode cost a task no page."""
 
@@ -121,7 +120,7 @@ def planned_ranges(plan: DocumentPlan, items: Sequence[WorkItem]) -> list[Planne
 
 def sidecar_files(plan: DocumentPlan, files: CollectionFiles) -> tuple[Sidecar, ...]:
     """The registered subtitles of a video, or the notes of slides, as files of this machine."""
-    beside = {**plan.sidecars, **({NOTES: plan.slides} if plan.slides else {})}
+    beside = {**plan.sidecars, **({NOTES_NAME: plan.slides} if plan.slides else {})}
     return tuple(Sidecar(files.local_path(f"blobs/{blob}"), name) for name, blob in beside.items())
 
 

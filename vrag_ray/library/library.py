@@ -213,7 +213,7 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
 def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:
     """Blocking."""
     words, cues = collection.words_of(doc_id, locator)
-    return Stored(collection.pages_path(doc_id), words, cues)
+    return Stored(collection.pages_path(doc_id), words, cues, collection.notes_path(doc_id))
 
 
 def _delete(root: str, doc_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from vrag_ray.types.documents import (
+    NOTES,
     PAGES,
     Cue,
     Document,
@@ -28,6 +29,7 @@ __all__ = [
     "DENSE",
     "HYBRID",
     "LEXICAL",
+    "NOTES",
     "PAGES",
     "TEXT",
     "FULL_PAGE",

@@ -131,6 +131,8 @@ class Passage:
 
 PAGES = "pages_blob"
 """The metadata name under which an office file says which blob LibreOffice made of it. Ingest alone sets it."""
+NOTES = "notes_blob"
+"""The same for the blob with the speaker's notes of slides."""
 _BLOB = re.compile("[0-9a-f]{64}")
 
 
@@ -161,8 +163,16 @@ class Document:
     @property
     def pages_blob(self) -> str:
         """The name of the blob that its pages are read and drawn from: the original, or what was made of it."""
-        made = self.meta.get(PAGES)
-        return made if isinstance(made, str) and _BLOB.fullmatch(made) else self.doc_id
+        return self._blob(PAGES) or self.doc_id
+
+    @property
+    def notes_blob(self) -> str:
+        """The name of the blob with the notes of its slides; "" where these are in that of the pages, or none are."""
+        return self._blob(NOTES)
+
+    def _blob(self, name: str) -> str:
+        made = self.meta.get(name)
+        return made if isinstance(made, str) and _BLOB.fullmatch(made) else ""
 
 
 @dataclass(frozen=True, slots=True)

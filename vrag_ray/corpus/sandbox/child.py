@@ -24,7 +24,7 @@ from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.attachments import readable, with_attachments
 from vrag_ray.corpus.formats.registry import open_container, open_source, open_video
 from vrag_ray.corpus.formats.source import OpenContainer, OpenDocument, Opening, is_memory_error
-from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions, Sidecar
+from vrag_ray.corpus.model import NOTES_NAME, PASSAGE_KINDS, DecodedUnit, DecodeOptions, Sidecar
 from vrag_ray.corpus.sandbox.wire import (
     AttachmentReply,
     AttachmentsRequest,
@@ -86,7 +86,8 @@ class Child:
             case PageTextRequest():
                 # Of others the content says it, and a drawing of the page is to find the same document open.
                 format_ = _format(request.format) if request.kind is DocumentKind.TEXT else None
-                source = self._source(request.kind, request.path, "", request.options, format_=format_)
+                notes = (Sidecar(request.notes, NOTES_NAME),) if request.notes is not None else ()
+                source = self._source(request.kind, request.path, "", request.options, notes, format_)
                 self._reply(PageTextReply(page_text=source.page_text(request.locator)))
             case RenderRequest():
                 png = self._source(request.kind, request.path, "", request.options).render(

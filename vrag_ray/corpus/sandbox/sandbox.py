@@ -151,13 +151,21 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 yield shown_name(reply.name), body
 
     def page_text(
-        self, path: Path, kind: DocumentKind, locator: Locator, options: DecodeOptions, *, format_: str = ""
+        self,
+        path: Path,
+        kind: DocumentKind,
+        locator: Locator,
+        options: DecodeOptions,
+        *,
+        format_: str = "",
+        notes: Path | None = None,
     ) -> PageText:
         """Text and words of one page, picture, clip or piece. ``doc_id`` of the answer is the name of ``path``.
 
-        ``format_`` is ``format`` in the document's metadata, which says how a text is written.
+        ``format_`` is ``format`` in the document's metadata, which says how a text is written; ``notes`` is the file
+        with the notes of slides, where that of the pages has them not.
         """
-        request = PageTextRequest(path=path, kind=kind, locator=locator, options=options, format=format_)
+        request = PageTextRequest(path=path, kind=kind, locator=locator, options=options, format=format_, notes=notes)
         return self._one(path, shown_name(path.name), request, PageTextReply)[0].page_text
 
     def render(

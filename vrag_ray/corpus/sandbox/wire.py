@@ -66,10 +66,11 @@ class DecodeRequest(_Message):
 
 
 class PageTextRequest(_Message):
-    """``format`` is what the document's metadata says of it: "" for one without."""
+    """``format`` is what the document's metadata says of it: "" for one without. ``notes`` has those of its slides."""
 
     op: Literal["page_text"] = "page_text"
     format: str = ""
+    notes: AbsolutePath | None = None
     path: AbsolutePath
     kind: DocumentKind
     locator: Locator

@@ -137,6 +137,11 @@ class Collection:
         """A local file that the units of a document of this version are read and drawn from."""
         return self.files.local_path(f"blobs/{self.document(doc_id).pages_blob}")
 
+    def notes_path(self, doc_id: str) -> Path | None:
+        """A local file with the notes of the slides of a document, where the file of its pages has them not."""
+        name = self.document(doc_id).notes_blob
+        return self.files.local_path(f"blobs/{name}") if name else None
+
     def passages(self, passage_ids: Sequence[str]) -> dict[str, Passage]:
         """The passages that exist, by id; those read last from memory. Raises CorruptionError for a damaged row."""
         if not passage_ids or self.record is None:
