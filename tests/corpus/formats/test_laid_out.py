@@ -125,3 +125,9 @@ def test_a_fragment_of_a_web_page_and_a_drawing_are_known_by_name_and_content(sa
 def test_what_cannot_be_laid_out_is_refused_with_a_remedy(sandbox, put, name, data, remedy):
     with pytest.raises(DecodeError, match=remedy):
         sandbox.probe(put(name, data), name)
+
+
+def test_a_long_line_of_set_text_is_not_cut_at_the_edge_of_the_page(sandbox, put, no_ocr):
+    path = put("pre.html", f"<html><body><pre>{'The crane lifts ' * 20}END\n  next</pre></body></html>".encode())
+    (unit,) = units(sandbox, path, "pre.html", no_ocr, 1)
+    assert unit.text.split() == ["The", "crane", "lifts"] * 20 + ["END", "next"]

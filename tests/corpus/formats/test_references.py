@@ -37,6 +37,7 @@ def test_pictures_are_found_however_they_are_written_and_not_in_code_or_comments
 
 def test_a_web_page_shows_its_tags_alone() -> None:
     page = '<img src=a.png><img data-src="no.png" src="b.png"><img src="a.png"> ![no](c.png)'
+    page += "<script>write('<img src=\"no.gif\">')</script>"
     assert picture_targets(page, markdown=False) == ["a.png", "b.png"]
 
 

@@ -41,6 +41,7 @@ _FOLDERS_OF_FILES = {
     Format.XLSX: ("xl/media/", "xl/embeddings/"),
     **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), ("Pictures/", "Media/")),
 }
+_STYLE = "pre{white-space:pre-wrap}"
 _PREVIEWS = "TablePreview"
 """Pictures of tables that stand in the file as tables too."""
 _RECORDINGS = (".mp4", ".m4v", ".mov", ".avi", ".wmv", ".mpg", ".mpeg", ".mp3", ".m4a", ".wav", ".wma")
@@ -123,6 +124,9 @@ def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "
 
 def _open(content: Path | bytes, format_: Format, paper: tuple[int, int] = PORTRAIT) -> pymupdf.Document:
     size = {"width": paper[0], "height": paper[1], "fontsize": TYPE_SIZE} if format_ in REFLOWED else {}
+    if size:
+        # For the whole process: lines that would run off the page, and be lost, go on below.
+        pymupdf.mupdf.fz_set_user_css(_STYLE)
     type_ = _FILE_TYPES.get(format_, format_.value.lower())
     if isinstance(content, Path):
         return pymupdf.open(content, filetype=type_, **size)

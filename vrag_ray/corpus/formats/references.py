@@ -14,7 +14,8 @@ from vrag_ray.corpus.formats.source import Attachment
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown"})
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`).{0,1000}?(?<!`)\1(?!`)", re.DOTALL)
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?-->|<(script|style|template)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+"""What of a page is not shown."""
 _ALT = r"!\[((?:[^\[\]]|\[[^\[\]]{0,200}\]){0,2000})\]"
 _INLINE = re.compile(_ALT + r"\(\s*(?:<([^>\n]*)>|([^\s()]*(?:\([^\s()]*\)[^\s()]*)*))")
 _BY_NAME = re.compile(_ALT + r"(?:\[([^\]\n]{0,200})\])?(?!\()")
