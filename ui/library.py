@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 _KINDS = """
-pdf docx pptx xlsx html htm epub mobi fb2 xps cbz svg png jpg jpeg webp tif tiff bmp gif jp2 heic avif
+pdf docx pptx xlsx doc ppt xls odt odp ods rtf
+html htm epub mobi fb2 xps cbz svg png jpg jpeg webp tif tiff bmp gif jp2 heic avif
 mp4 mkv webm mov avi m4v 3gp ts mpg mpeg flv ogv wmv mp3 wav m4a ogg flac
 txt md json jsonl log rst yaml xml csv tsv eml msg
 """

@@ -107,6 +107,17 @@ def test_sides_that_the_file_holds_apart_stay_apart() -> None:
     assert texts(arranged([*left, *right], ASPECT)[0]) == texts([*left, *right])
 
 
+def test_the_line_over_a_list_that_is_set_in_belongs_to_its_column() -> None:
+    """Two boxes of a slide: the heads of both stand level, and only the lists under them share an edge."""
+    left = laid("What happens now", 0.1, 0.3) + laid("with one", 0.1, 0.3 + LINE)
+    for row, text in enumerate(("Cranes", "Odin", "Thor"), 2):
+        left += laid(text, 0.115, 0.3 + row * LINE)
+    right = laid("What happens then", 0.6, 0.3)
+    for row, text in enumerate(("Ferries", "Senja", "Lofoten"), 1):
+        right += laid(text, 0.615, 0.3 + row * LINE)
+    assert texts(arranged([*left, *right], ASPECT)[0]) == texts([*left, *right])
+
+
 def turned(word: Word, turn: int) -> Word:
     """``word`` on the page that is turned clockwise by ``turn`` quarters."""
     box = word.box

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.ingest_material import settings_for
 from tests.support.object_store import Bucket
-from vrag_ray.corpus.model import DecodeOptions, Probe, Sidecar
+from vrag_ray.corpus.model import Probe
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
@@ -131,7 +131,8 @@ def test_a_name_that_is_not_utf8_is_percent_encoded(latin: Path) -> None:
     assert sources[0].uri.endswith("/b%FCcher/caf%E9.txt")
     assert listing.left_out == [(LeftOut.KIND, "photo%E9.exe")]
     # The uri that is shown names the file.
-    assert list_sources([sources[0].uri]).sources == sources[:1]
+    [again] = list_sources([sources[0].uri]).sources
+    assert (again.path, again.uri) == (sources[0].path, sources[0].uri)
     with pytest.raises(VragError, match=r"b%FCcher/none does not exist"):
         list_sources([latin / "none"])
 
@@ -195,10 +196,10 @@ def test_a_fault_of_the_program_costs_one_file_and_is_tried_again(
 ) -> None:
     probe = Sandbox.probe
 
-    def faulty(self: Sandbox, path: Path, name: str, options: DecodeOptions, sidecars: tuple[Sidecar, ...]) -> Probe:
+    def faulty(self: Sandbox, path: Path, name: str, *more: object) -> Probe:
         if name == "a.md":
             raise RuntimeError("nobody thought of this")
-        return probe(self, path, name, options, sidecars)
+        return probe(self, path, name, *more)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
         patch.setattr(Sandbox, "probe", faulty)

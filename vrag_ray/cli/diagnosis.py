@@ -11,7 +11,8 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from vrag_ray.config import Settings
+from vrag_ray.config import OfficeUse, Settings
+from vrag_ray.corpus.sandbox.office import installed_office
 from vrag_ray.index.shards.faiss_library import FaissWheel, faiss_wheels, load_faiss, too_many_wheels
 from vrag_ray.types import VragError
 
@@ -99,6 +100,9 @@ def diagnose(settings: Settings) -> Diagnosis:
     """Look at this machine and this installation. Raises nothing: what cannot be told is stated."""
     wheels = faiss_wheels()
     packages = (*(Package(name, _version(name), licence, use) for name, licence, use in _KNOWN), _faiss(wheels))
+    office = installed_office()
+    # By its place: to ask it for its version would start it.
+    packages = (*packages, Package("libreoffice", str(office) if office else None, "MPL-2.0", "office files"))
     have = {package.name: package.version for package in packages}
     faiss_gpus, faiss_fault = _faiss_gpus()
     machine = Machine(
@@ -118,6 +122,12 @@ def diagnose(settings: Settings) -> Diagnosis:
         notices.append("shared memory (/dev/shm) is under 512 MiB: Ray puts its objects on disk, which is slow")
     if machine.memory_mb < 4096:
         notices.append("under 4 GiB of memory: use one decode worker (--concurrency 1)")
+    if office is None:
+        notices.append(
+            "no LibreOffice: DOCX, PPTX and XLSX are laid out anew; DOC, PPT, XLS, ODT, ODP, ODS and RTF are not read"
+        )
+    elif settings.corpus.office is OfficeUse.OFF:
+        notices.append("LibreOffice is installed and not used: corpus.office is off")
     if not models[0].usable:
         notices.append("no text embedder: search is lexical only")
     return Diagnosis(

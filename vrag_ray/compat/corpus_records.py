@@ -85,7 +85,12 @@ def corpus_records(collection: Collection, config: CorpusConfig, page_folder: Pa
                 path = page_folder.absolute() / document.doc_id[:16] / name
                 if not path.exists():
                     png = sandbox.render(
-                        blob, document.kind, passage.locator, dpi=PAGE_DPI, box=None, max_pixels=MAX_PAGE_PIXELS
+                        collection.pages_path(passage.doc_id),
+                        document.kind,
+                        passage.locator,
+                        dpi=PAGE_DPI,
+                        box=None,
+                        max_pixels=MAX_PAGE_PIXELS,
                     )
                     _write(path, _jpeg(png))
             unit = unit_of(passage)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from pydantic import Field
 
 from vrag_ray.config.section import Section
 
 WALL_FACTOR = 10
 """A decode may take this many times its CPU seconds: on a busy machine a process gets a small share of a core."""
+OFFICE_WALL_FACTOR = 5
+"""The same of a conversion, which is granted more CPU seconds."""
 
 
 class DecodeLimits(Section):
@@ -21,6 +25,11 @@ class DecodeLimits(Section):
     """Wall time of one unit, against a decoder that hangs. None: ten times ``cpu_seconds``."""
     ocr_seconds: int = Field(default=60, ge=1)
     """CPU seconds added for each picture of a unit that is read by OCR; ten times as many seconds of wall time."""
+    office_seconds: int = Field(default=120, ge=1)
+    """CPU time in which LibreOffice converts one file; ``office_wall_seconds`` is the wall time, against one that
+    hangs."""
+    office_wall_seconds: float | None = Field(default=None, gt=0)
+    """None: five times ``office_seconds``."""
     max_pixels: int = 50_000_000
     max_pages: int = 20_000
     max_frames: int = 32
@@ -39,11 +48,28 @@ class DecodeLimits(Section):
         """Seconds of wall time for each picture that is read by OCR."""
         return self.ocr_seconds * WALL_FACTOR
 
+    @property
+    def office_wall_limit_s(self) -> float:
+        """Seconds of wall time for one conversion by LibreOffice."""
+        return (
+            self.office_seconds * OFFICE_WALL_FACTOR if self.office_wall_seconds is None else self.office_wall_seconds
+        )
+
+
+class OfficeUse(StrEnum):
+    """Whether office files are laid out by LibreOffice."""
+
+    AUTO = "auto"
+    OFF = "off"
+
 
 class CorpusConfig(Section):
     """How documents become passages."""
 
     limits: DecodeLimits = DecodeLimits()
+    office: OfficeUse = OfficeUse.AUTO
+    """``auto``: by LibreOffice where it is installed. ``off``: DOCX, PPTX and XLSX are laid out anew, and older office
+    files and those of OpenDocument are refused, as where it is not installed."""
     window_words: int = Field(default=150, ge=20)
     window_overlap: int = Field(default=0, ge=0)
     pages_per_item: int = Field(default=16, ge=1)

@@ -43,6 +43,13 @@ class KilledError(DecodeError):
         return _killed, (str(self), self.reason, self.transient)
 
 
+def with_name(error: DecodeError, name: str) -> DecodeError:
+    """The same error with the name of the file that it is about."""
+    if isinstance(error, KilledError):
+        return KilledError(f"{name}: {error}", error.reason, transient=error.transient)
+    return DecodeError(f"{name}: {error}")
+
+
 def _killed(message: str, reason: KillReason, transient: bool) -> KilledError:
     return KilledError(message, reason, transient=transient)
 
@@ -74,14 +81,23 @@ class Probe:
     duration: float | None = None
     notices: tuple[str, ...] = ()
     scans: int = 0
+    pictures: tuple[str, ...] = ()
+    """What the pictures that a text shows are named by: files beside it, addresses."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sidecar:
-    """A file with the subtitles of a video that lies beside it: its bytes, and the name that it has there."""
+    """A file that is read with a document: its bytes, and its name.
+
+    Of a video the subtitles that lie beside it; of slides that LibreOffice laid out the presentation with their notes.
+    """
 
     path: Path
     name: str
+
+
+NOTES_NAME = "notes.pptx"
+"""The name of the presentation with the notes of slides."""
 
 
 @dataclass(frozen=True, slots=True)

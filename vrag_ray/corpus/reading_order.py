@@ -23,6 +23,8 @@ GUTTER = 0.7
 """Least width of the strip between two columns, in heights of a line."""
 EDGE_SLACK = 0.5
 """Line heights by which lines that begin at one edge may differ."""
+INDENT = 4.0
+"""Times the slack of an edge by which the lines of a list are set in under the line above them."""
 LEAST_ROWS = 2
 """Rows on each side of a gutter, at least; one more on one of the sides."""
 PROSE_WORDS, PROSE_FILL = 3, 0.5
@@ -196,17 +198,26 @@ def _best_gutter(segments: Sequence[_Segment]) -> _Gutter | None:
 
 
 def _edges(segments: Sequence[_Segment], slack: float) -> list[float]:
-    """Left edges that at least two segments share, the most common first, but that of the page's text itself."""
-    found: list[tuple[int, float]] = []
+    """Left edges that at least two segments share, the most common first, but that of the page's text itself.
+
+    So is that of a single line over a list that is set in, as on slides.
+    """
+    groups: list[tuple[float, int]] = []
     starts = sorted(segment.u0 for segment in segments)
     first = group = starts[0]
     count = 0
     for start in [*starts, float("inf")]:
         if start - group > slack:
-            if count >= LEAST_ROWS and group - first > slack:
-                found.append((-count, group))
+            groups.append((group, count))
             group, count = start, 0
         count += 1
+    found: list[tuple[int, float]] = []
+    for place, (edge, shared) in enumerate(groups):
+        behind, indented = groups[place + 1] if place + 1 < len(groups) else (float("inf"), 0)
+        if edge - first > slack and (
+            shared >= LEAST_ROWS or (behind - edge < INDENT * slack and indented >= LEAST_ROWS)
+        ):
+            found.append((-shared, edge))
     return [edge for _, edge in sorted(found)]
 
 

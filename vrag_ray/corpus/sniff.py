@@ -40,6 +40,13 @@ class Format(StrEnum):
     DOCX = "DOCX"
     PPTX = "PPTX"
     XLSX = "XLSX"
+    DOC = "DOC"
+    PPT = "PPT"
+    XLS = "XLS"
+    ODT = "ODT"
+    ODP = "ODP"
+    ODS = "ODS"
+    RTF = "RTF"
     EPUB = "EPUB"
     XPS = "XPS"
     CBZ = "CBZ"
@@ -48,6 +55,12 @@ class Format(StrEnum):
     SVG = "SVG"
 
 
+OFFICE = frozenset(
+    (
+        Format.DOCX, Format.PPTX, Format.XLSX, Format.DOC, Format.PPT, Format.XLS, Format.ODT, Format.ODP, Format.ODS,
+        Format.RTF,
+    )
+)  # fmt: skip
 PICTURES = frozenset(
     (
         Format.JPEG, Format.PNG, Format.WEBP, Format.TIFF, Format.GIF, Format.BMP, Format.PPM, Format.JPEG2000,
@@ -85,6 +98,13 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.DOCX: ".docx .docm",
     Format.PPTX: ".pptx .pptm .ppsx",
     Format.XLSX: ".xlsx .xlsm",
+    Format.DOC: ".doc .dot",
+    Format.PPT: ".ppt .pps .pot",
+    Format.XLS: ".xls .xlt",
+    Format.ODT: ".odt .ott",
+    Format.ODP: ".odp .otp",
+    Format.ODS: ".ods .ots",
+    Format.RTF: ".rtf",
     Format.EPUB: ".epub",
     Format.XPS: ".xps .oxps",
     Format.CBZ: ".cbz",
@@ -98,22 +118,25 @@ SUFFIXES = {suffix: format_ for format_, suffixes in _SUFFIXES_OF.items() for su
 SUPPORTED = (
     "PDF; pictures (JPEG, PNG, WebP, TIFF, GIF, BMP, PPM, JPEG 2000, HEIC, AVIF, SVG); "
     "video (MP4, MOV, MKV, WebM, AVI, …); sound (MP3, WAV, …); "
-    "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; CSV and TSV; e-mail (EML, MSG); .txt, .md, .json, .jsonl, "
-    ".log, .rst, .yaml, .xml, .ini, .toml and other plain text"
+    "DOCX, PPTX, XLSX, HTML, EPUB, MOBI, FB2, XPS, CBZ; DOC, PPT, XLS, ODT, ODP, ODS, RTF where LibreOffice is "
+    "installed; CSV and TSV; e-mail (EML, MSG); .txt, .md, .json, .jsonl, .log, .rst, .yaml, .xml, .ini, .toml and "
+    "other plain text"
 )
-_REMEDIES = {
-    ".doc": "save it as DOCX or PDF in Word or LibreOffice",
-    ".ppt": "save it as PPTX or PDF in PowerPoint or LibreOffice",
-    ".xls": "save it as XLSX or CSV in Excel or LibreOffice",
-    ".odt": "save it as DOCX or PDF in LibreOffice",
-    ".odp": "save it as PPTX or PDF in LibreOffice",
-    ".ods": "save it as XLSX or PDF in LibreOffice",
-    ".rtf": "save it as DOCX or PDF in Word or LibreOffice",
-    ".zip": "unpack it, and ingest what is in it",
+OFFICE_REMEDIES = {
+    Format.DOC: "save it as DOCX or PDF in Word",
+    Format.PPT: "save it as PPTX or PDF in PowerPoint",
+    Format.XLS: "save it as XLSX or CSV in Excel",
+    Format.ODT: "save it as DOCX or PDF",
+    Format.ODP: "save it as PPTX or PDF",
+    Format.ODS: "save it as XLSX or PDF",
+    Format.RTF: "save it as DOCX or PDF in Word",
 }
-"""What to do with well-known formats that are not read."""
+"""What to do with formats that are read by LibreOffice only, where it is not there."""
+_ARCHIVE = "unpack it, and ingest what is in it"
 _MEDIA = frozenset({Format.VIDEO, Format.SOUND})
 """The same containers hold both: neither name is wrong for the other."""
+_RTF_AS_DOC = (Format.RTF, Format.DOC)
+"""Word opens RTF under its own suffix, and many programs write it there."""
 _SIGNATURES = (
     (b"%PDF-", 0, Format.PDF),
     (b"\xff\xd8\xff", 0, Format.JPEG),
@@ -152,12 +175,12 @@ _COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """How the files of older office programs begin, those of newer ones that are locked by a password, and messages."""
 _MOST_OF_A_COMPOUND = 256 * 2**20
 _COMPOUND_STREAMS = (
-    ("__properties_version1.0", "msg"),
-    ("EncryptedPackage", "locked"),
-    ("WordDocument", ".doc"),
-    ("PowerPoint Document", ".ppt"),
-    ("Workbook", ".xls"),
-    ("Book", ".xls"),
+    ("EncryptedPackage", None),
+    ("__properties_version1.0", Format.MSG),
+    ("WordDocument", Format.DOC),
+    ("PowerPoint Document", Format.PPT),
+    ("Workbook", Format.XLS),
+    ("Book", Format.XLS),
 )
 _HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.I | re.DOTALL)
 _SVG = re.compile(
@@ -168,6 +191,7 @@ _MAIL = re.compile(
     rb"(?:[\w-]+:[^\n]*\n(?:[ \t][^\n]*\n)*)*(?:From|Received|Return-Path|Message-ID|MIME-Version|Delivered-To):", re.I
 )
 _MARKUP = frozenset((Format.HTML, Format.SVG, Format.FB2))
+_OFFICE_HEADS = (b"PK\x03\x04", _COMPOUND, b"{\\rtf")
 _SOURCE_SUFFIXES = frozenset({".ts", ".mts"})
 """Of video, and of TypeScript's source texts."""
 
@@ -203,7 +227,13 @@ def sniff_stream(file: BinaryIO, name: str) -> Sniffed:
     found = _by_content(file, head, claimed, suffix)
     if found is None and claimed is Format.VIDEO and suffix in _SOURCE_SUFFIXES and b"\x00" not in head:
         claimed = Format.TEXT
-    if found is not None and claimed is not None and found is not claimed and not {found, claimed} <= _MEDIA:
+    if (
+        found is not None
+        and claimed is not None
+        and found is not claimed
+        and not {found, claimed} <= _MEDIA
+        and (found, claimed) != _RTF_AS_DOC
+    ):
         raise DecodeError(f"is a {found} although it is named {suffix}: rename it")
     is_page = _HTML.match(head) is not None
     if found is None and (claimed not in (None, Format.PDF, *_BY_NAME) or (claimed is Format.PDF and is_page)):
@@ -226,6 +256,12 @@ def kind_of(format_: Format) -> DocumentKind:
     return DocumentKind.VIDEO if format_ in _MEDIA else DocumentKind.PDF
 
 
+def may_be_office(path: Path) -> bool:
+    """Whether the file begins as those of office programs do, among others."""
+    with path.open("rb") as file:
+        return file.read(HEAD_BYTES).startswith(_OFFICE_HEADS)
+
+
 def page_format(path: Path) -> Format:
     """The format of a document of pages, from its content alone: what is of no other is a web page."""
     with path.open("rb") as file:
@@ -238,8 +274,8 @@ def page_format(path: Path) -> Format:
 
 def _unnamed(head: bytes, suffix: str) -> Format:
     """A file whose name says nothing is a text where its beginning holds no control characters."""
-    if remedy := _REMEDIES.get(suffix):
-        raise DecodeError(f"is of a kind that is not read: {remedy}")
+    if suffix == ".zip":
+        raise DecodeError(f"is of a kind that is not read: {_ARCHIVE}")
     if b"\x00" in head and not head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff")):
         raise DecodeError(f"is of no supported kind: export it as PDF, or leave it out; supported are {SUPPORTED}")
     if _MAIL.match(head):
@@ -292,7 +328,7 @@ def _by_content(  # noqa: PLR0911, PLR0912
     if head.startswith(_COMPOUND):
         return _of_compound(file)
     if head.startswith(b"{\\rtf"):
-        raise DecodeError(f"is an RTF file, which is not read: {_REMEDIES['.rtf']}")
+        return Format.RTF
     if _BITMAP.match(head):
         return Format.BMP
     if _NETPBM.match(head):
@@ -316,9 +352,9 @@ def _of_archive(file: BinaryIO, suffix: str) -> Format:
         raise DecodeError("is a damaged or cut short archive: get the whole file again") from error
     if mimetype.startswith("application/epub"):
         return Format.EPUB
-    for start, ending in (("text", ".odt"), ("presentation", ".odp"), ("spreadsheet", ".ods")):
+    for start, format_ in (("text", Format.ODT), ("presentation", Format.ODP), ("spreadsheet", Format.ODS)):
         if mimetype.startswith(f"application/vnd.oasis.opendocument.{start}"):
-            raise DecodeError(f"is an OpenDocument file ({ending}), which is not read: {_REMEDIES[ending]}")
+            return format_
     if "xl/workbook.bin" in names:
         raise DecodeError("is a binary workbook (XLSB), which is not read: save it as XLSX")
     for folder, format_ in (("word/", Format.DOCX), ("ppt/", Format.PPTX), ("xl/", Format.XLSX)):
@@ -328,23 +364,28 @@ def _of_archive(file: BinaryIO, suffix: str) -> Format:
         return Format.XPS
     if suffix == ".cbz":
         return Format.CBZ
-    raise DecodeError(f"is a zip archive: {_REMEDIES['.zip']}")
+    raise DecodeError(f"is a zip archive: {_ARCHIVE}")
 
 
 def _of_compound(file: BinaryIO) -> Format:
-    """What a compound file of Microsoft's holds, by the names in it; they stand in it as UTF-16."""
+    """What a compound file of Microsoft's holds, by the names in its outermost folder: any may lie further inside."""
+    from olefile import OleFileIO
+
     file.seek(0)
-    data = file.read(_MOST_OF_A_COMPOUND)
-    streams = (what for name, what in _COMPOUND_STREAMS if name.encode("utf-16-le") in data)
-    match next(streams, ""):
-        case "msg":
-            return Format.MSG
-        case "locked":
-            raise DecodeError("is locked by a password: remove it in the program that it was made with, and save it")
-        case "":
-            raise DecodeError(f"is an older office file: export it as PDF; supported are {SUPPORTED}")
-        case suffix:
-            raise DecodeError(f"is an older office file ({suffix}), which is not read: {_REMEDIES[suffix]}")
+    try:
+        with OleFileIO(file.read(_MOST_OF_A_COMPOUND)) as compound:
+            names = {path[0] for path in compound.listdir(streams=True, storages=False) if len(path) == 1}
+    except Exception as error:
+        # It raises anything on damaged bytes.
+        raise DecodeError("is a damaged or cut short office file: get the whole file again") from error
+    for name, format_ in _COMPOUND_STREAMS:
+        if name in names:
+            if format_ is None:
+                raise DecodeError(
+                    "is locked by a password: remove it in the program that it was made with, and save it"
+                )
+            return format_
+    raise DecodeError(f"is an office file of an unknown kind: export it as PDF; supported are {SUPPORTED}")
 
 
 def _is_transport_stream(head: bytes) -> bool:

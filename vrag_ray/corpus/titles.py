@@ -19,6 +19,7 @@ _DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th
 _NO_TITLES = (
     # What programs put there: the file's name, or that there is none.
     r".*untitled.*|(?:microsoft )?(?:word|powerpoint|excel) ?-.*|(?:slide|page|document|presentation) ?\d*",
+    r"powerpoint.pr[aäe]sentat(?:ion|ie)|pr[eé]sentation powerpoint|presentaci[oó]n de powerpoint",
     r".*\.(?:dvi|tex|docx?|pptx?|xlsx?|odt|rtf|indd|qxd|pdf|ps|html?|txt)",
     # Stamps and numbers of archives and offices: arXiv, EDGAR, DOI, and codes without a blank in them.
     r"arxiv ?: ?\S+(?: \[\S+\])?.*|(?:https?://|www\.|doi:? ?)\S*",

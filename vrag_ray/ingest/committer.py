@@ -18,7 +18,7 @@ from vrag_ray.ingest.plan import DocumentPlan
 from vrag_ray.ingest.report import FileError, FileNotice, GoneFile
 from vrag_ray.ingest.sources import Listing
 from vrag_ray.ingest.stages import NO_UNIT
-from vrag_ray.types import Document, DocumentKind, DocumentStatus
+from vrag_ray.types import NOTES, PAGES, Document, DocumentKind, DocumentStatus, Meta
 from vrag_ray.types.file_names import names_of
 
 COMMIT_EVERY_S = 10.0
@@ -404,7 +404,7 @@ class Committer:
             embedder_id=self._embedder_id,
             added_at=now_utc(),
             error=plan.error or "; ".join(shown),
-            meta=plan.meta,
+            meta=_document_meta(plan),
         )
 
 
@@ -413,6 +413,13 @@ def _counted(name: str, numbers: Sequence[int], most: int = 5) -> str:
     shown = ", ".join(map(str, numbers[:most]))
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
     return f"{name if len(numbers) == 1 else f'{name}s'} {shown}{more}"
+
+
+def _document_meta(plan: DocumentPlan) -> Meta:
+    """What is said of the document. Which blobs its pages are made of is never what a user says."""
+    said = {name: value for name, value in plan.meta.items() if name not in (PAGES, NOTES)}
+    made = {PAGES: plan.pages, NOTES: plan.slides}
+    return {**said, **{name: blob for name, blob in made.items() if blob}}
 
 
 def _prior_errors(plan: DocumentPlan) -> dict[int, str]:

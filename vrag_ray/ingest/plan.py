@@ -7,9 +7,10 @@ from collections.abc import Collection as AbstractCollection
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
+from pathlib import Path
 
 from vrag_ray.config import CorpusConfig
-from vrag_ray.corpus.model import Sidecar, WorkItem
+from vrag_ray.corpus.model import NOTES_NAME, Sidecar, WorkItem
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import DocumentKind
 
@@ -51,6 +52,12 @@ class DocumentPlan:
     """What of the whole document is left out or was guessed: those of single units travel with them."""
     sidecars: dict[str, str] = field(default_factory=dict)
     """Files with the subtitles of a video, by name: where each is, and once it is registered, its blob."""
+    pictures: list[str] = field(default_factory=list)
+    """What the pictures that it shows are named by, until it is registered."""
+    pages: str = ""
+    """The blob that LibreOffice made of an office file: its pages are read and drawn from that one."""
+    slides: str = ""
+    """The blob with the speaker's notes of those pages, where they are slides."""
     fault: dict[str, str | int | bool | None] | None = None
     """A ``StorageFailure`` in JSON: not the file is at fault, and the run ends with it."""
 
@@ -132,8 +139,14 @@ def planned_ranges(plan: DocumentPlan, items: Sequence[WorkItem]) -> list[Planne
 
 
 def sidecar_files(plan: DocumentPlan, files: CollectionFiles) -> tuple[Sidecar, ...]:
-    """The registered subtitles of a video, as files of this machine."""
-    return tuple(Sidecar(files.local_path(f"blobs/{blob}"), name) for name, blob in plan.sidecars.items())
+    """The registered subtitles of a video, or the notes of slides, as files of this machine."""
+    beside = {**plan.sidecars, **({NOTES_NAME: plan.slides} if plan.slides else {})}
+    return tuple(Sidecar(files.local_path(f"blobs/{blob}"), name) for name, blob in beside.items())
+
+
+def pages_file(plan: DocumentPlan, files: CollectionFiles) -> Path:
+    """The file of this machine that the units of a registered document are read from."""
+    return files.local_path(f"blobs/{plan.pages or plan.doc_id}")
 
 
 def decode_tasks(ranges: Iterable[PlannedRange], config: CorpusConfig) -> Iterator[list[PlannedRange]]:

@@ -16,23 +16,27 @@ from typing import TypedDict
 from urllib.parse import quote
 from uuid import uuid4
 
-from vrag_ray.config import Settings
+from vrag_ray.config import OfficeUse, Settings
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
-from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
+from vrag_ray.corpus.formats.references import MARKDOWN_SUFFIXES
+from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem, with_name
 from vrag_ray.corpus.passages import LONGEST_NOTICE
 from vrag_ray.corpus.sandbox.isolate import with_remedy
+from vrag_ray.corpus.sandbox.office import CONVERTED, OfficeConverter, installed_office
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
-from vrag_ray.corpus.sniff import HEAD_BYTES, fitting_name
+from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, SUFFIXES, Format, fitting_name, may_be_office
 from vrag_ray.index.storage.errors import StorageError, StorageFault, fault_of, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.ingest.object_store import is_remote, local_copy, size_of
 from vrag_ray.ingest.parquet.layout import RowRange
 from vrag_ray.ingest.parquet.rows import row_documents
+from vrag_ray.ingest.pictures import pictures_of
 from vrag_ray.ingest.plan import (
     SIDECARS,
     Committed,
     DocumentPlan,
     decode_tasks,
+    pages_file,
     pages_of_item,
     planned_ranges,
     sidecar_files,
@@ -69,6 +73,8 @@ class SourceRow(TypedDict):
     rows: dict[str, int | str] | None
     error: str
     sidecars: Sequence[str]
+    folder: str
+    walked: bool
 
 
 def group_json(group: Sequence[Source], meta: Meta) -> str:
@@ -82,6 +88,8 @@ def group_json(group: Sequence[Source], meta: Meta) -> str:
             rows=asdict(source.rows) if source.rows is not None else None,
             error=source.error,
             sidecars=source.sidecars,
+            folder=source.folder,
+            walked=source.walked,
         )
         for source in group
     ]
@@ -96,6 +104,8 @@ class Register:
         self._settings, self._embedder_id, self._committed = settings, embedder_id, committed
         self._options = DecodeOptions.from_config(settings.corpus)
         self._sandbox = Sandbox(settings.corpus.limits)
+        program = installed_office() if settings.corpus.office is OfficeUse.AUTO else None
+        self._office = OfficeConverter(program, settings.corpus.limits) if program is not None else None
         self._board, self._worker = board, uuid4().hex
 
     def __call__(self, batch: Mapping[str, Sequence[str]]) -> Iterator[dict[str, list[str]]]:
@@ -108,7 +118,7 @@ class Register:
             planned
             for source in sources
             for plan, original in _documents(source)
-            for planned in self._with_attached(plan, original)
+            for planned in self._with_attached(plan, original, source)
         )
         while True:
             began = time.perf_counter()
@@ -125,8 +135,12 @@ class Register:
     def close(self) -> None:
         """End the decoding child. In an actor, the actor's end does that."""
         self._sandbox.close()
+        if self._office is not None:
+            self._office.close()
 
-    def _with_attached(self, plan: DocumentPlan, original: Original) -> Iterator[tuple[DocumentPlan, list[WorkItem]]]:
+    def _with_attached(
+        self, plan: DocumentPlan, original: Original, source: SourceRow
+    ) -> Iterator[tuple[DocumentPlan, list[WorkItem]]]:
         """A document and all that is attached to it, or to that: each is planned as a file of its own."""
         said, count = plan.meta, 0
         waiting: deque[tuple[DocumentPlan, Original, int]] = deque([(plan, original, 0)])
@@ -135,6 +149,10 @@ class Register:
             while waiting:
                 plan, original, depth = waiting.popleft()
                 plan, items = self._planned(plan, original)
+                plan, pictures = self._with_pictures(plan, source if depth == 0 else None)
+                for name, path in pictures.items():
+                    waiting.append((_picture(plan, name, said), str(path), depth + 1))
+                    count += 1
                 holds = plan.doc_id in self._committed.containers if plan.skipped else ATTACHMENTS in plan.meta
                 if not holds or plan.error or plan.fault:
                     yield plan, items
@@ -149,6 +167,34 @@ class Register:
                 for inner, content in self._attached(plan, said, folder):
                     waiting.append((inner, content, depth + 1))
                     count += 1
+
+    def _with_pictures(self, plan: DocumentPlan, source: SourceRow | None) -> tuple[DocumentPlan, dict[str, Path]]:
+        """``plan`` with what is to be said of the pictures that it shows, and those that are taken with it.
+
+        ``source`` is where it is from, None for what is inside another file.
+        """
+        targets: Sequence[str] = plan.pictures
+        if plan.skipped and plan.doc_id in self._committed.containers and _may_show(plan.name):
+            # They may have changed, or be missing: a run may have ended between the two.
+            path = self._files.local_path(f"blobs/{plan.doc_id}")
+            try:
+                targets = self._sandbox.probe(path, plan.name, self._options).pictures
+            except DecodeError as error:
+                log.debug("%s shows pictures no longer: %s", plan.name, error)
+        if not targets:
+            return plan, {}
+        is_file = source is not None and source["rows"] is None and not is_remote(source["path"])
+        file = Path(source["path"]) if source is not None and is_file else None
+        folder, walked = (source["folder"], source["walked"]) if source is not None else ("", False)
+        found = pictures_of(targets, file, folder, walked=walked)
+        if plan.skipped:
+            # What there was to say of it stands in its row.
+            return plan, found.taken
+        meta = plan.meta
+        if found.are_named and not walked:
+            meta = {**meta, ATTACHMENTS: int(meta.get(ATTACHMENTS, 0)) + len(found.taken)}
+        notices = [*plan.notices, *(notice[:LONGEST_NOTICE] for notice in found.notices)]
+        return replace(plan, pictures=[], meta=meta, notices=notices), found.taken
 
     def _attached(self, plan: DocumentPlan, said: Meta, folder: Path) -> Iterator[tuple[DocumentPlan, Original]]:
         """What is attached to a document, written into ``folder``; ``said`` is what the user said of the document."""
@@ -212,13 +258,46 @@ class Register:
             return replace(plan, skipped=True)
         try:
             path = self._files.local_path(f"blobs/{doc_id}")
-            probe = self._sandbox.probe(path, plan.name, self._options, sidecar_files(plan, self._files))
+            plan = self._converted(plan, path)
+            pages = pages_file(plan, self._files) if plan.pages else None
+            probe = self._sandbox.probe(path, plan.name, self._options, sidecar_files(plan, self._files), pages)
         except DecodeError as error:
             return replace(plan, error=with_remedy(error), transient=error.transient)
         meta = {**probe.meta, **plan.meta}
-        title, notices = plan.title or probe.title, [notice[:LONGEST_NOTICE] for notice in probe.notices]
-        found = replace(plan, kind=probe.kind, units=probe.units, title=title, meta=meta, notices=notices)
-        return replace(found, scans=probe.scans)
+        title = plan.title or probe.title
+        notices = [notice[:LONGEST_NOTICE] for notice in (*plan.notices, *probe.notices)]
+        pictures = list(probe.pictures)
+        return replace(
+            plan,
+            kind=probe.kind,
+            units=probe.units,
+            title=title,
+            meta=meta,
+            notices=notices,
+            pictures=pictures,
+            scans=probe.scans,
+        )
+
+    def _converted(self, plan: DocumentPlan, path: Path) -> DocumentPlan:
+        """``plan`` with the blobs that LibreOffice makes of an office file, where it is there. Raises DecodeError."""
+        if self._office is None or not may_be_office(path):
+            return plan
+        format_ = self._sandbox.format_of(path, plan.name)
+        if format_ not in CONVERTED:
+            return plan
+        try:
+            with self._office.converted(path, format_) as made:
+                pages = self._files.add_blob(made.pages)[0]
+                if made.slides is not None:
+                    slides = self._files.add_blob(made.slides)[0]
+                else:
+                    slides = plan.doc_id if format_ is Format.PPTX else ""
+        except DecodeError as error:
+            if format_ in OFFICE_REMEDIES:
+                raise with_name(error, plan.name) from error
+            # MuPDF reads these too, and says that their pages are not their own.
+            return replace(plan, notices=[*plan.notices, str(error)])
+        return replace(plan, pages=pages, slides=slides)
 
     def _blob(self, place: str) -> str:
         """The blob with the bytes of a file."""
@@ -242,6 +321,22 @@ def _documents(source: SourceRow) -> Iterator[tuple[DocumentPlan, Original]]:
     rows = RowRange(**source["rows"])  # type: ignore[arg-type]
     for row in row_documents(source["path"], uri, name, rows):
         yield DocumentPlan(row.uri, row.name, title=row.title, meta={**meta, **row.meta}), row.content
+
+
+def _may_show(name: str) -> bool:
+    suffix = PurePath(name).suffix.lower()
+    return suffix in MARKDOWN_SUFFIXES or SUFFIXES.get(suffix) is Format.HTML
+
+
+def _picture(plan: DocumentPlan, name: str, said: Meta) -> DocumentPlan:
+    """The document of a picture that another one shows; ``said`` is what the user said of that."""
+    shown = shown_name(PurePath(name).name)
+    return DocumentPlan(
+        f"{plan.uri}#attachment={quote(name, safe='')}",
+        shown,
+        title=f"{shown} (shown in {plan.name})",
+        meta={**said, ATTACHED_TO: plan.name},
+    )
 
 
 def _size(original: Original) -> int:

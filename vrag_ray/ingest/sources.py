@@ -43,6 +43,10 @@ class Source:
     error: str = ""
     sidecars: tuple[str, ...] = ()
     """Where the files with its subtitles are, as ``path`` is."""
+    folder: str = ""
+    """The folder of this machine in which pictures that it shows may lie; empty where none are looked for."""
+    walked: bool = False
+    """Whether all of that folder is ingested, its pictures too."""
 
     @property
     def documents(self) -> int:
@@ -207,17 +211,23 @@ def _by_rows(sources: dict[str, Source], tables: dict[str, Source], content_colu
 
 def _local(path: Path, listing: Listing) -> list[Source]:
     if path.is_file():
-        return [file_source(path)]
+        return [_alone(path)]
     if path.is_dir():
-        return [file_source(file) for file in _walked(path, listing)]
+        root = str(path.absolute())
+        return [replace(file_source(file), folder=root, walked=True) for file in _walked(path, listing)]
     if _PATTERN & set(str(path)):
         matching = sorted(p for p in Path(path.anchor).glob(str(path.relative_to(path.anchor))) if p.is_file())
         if matching:
-            return [file_source(p) for p in matching]
+            return [_alone(p) for p in matching]
         raise VragError(f"no file matches {shown_name(str(path))}")
     if path.exists():
         raise VragError(f"{shown_name(str(path))} is neither a file nor a folder: give files or folders to ingest")
     raise VragError(f"{shown_name(str(path))} does not exist: give files or folders to ingest")
+
+
+def _alone(file: Path) -> Source:
+    """A file that was given itself: what it shows may lie beside it."""
+    return replace(file_source(file), folder=str(file.absolute().parent))
 
 
 def _walked(root: Path, listing: Listing) -> list[Path]:

@@ -30,7 +30,7 @@ from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import passage_to_json
-from vrag_ray.ingest.plan import PlannedRange, sidecar_files, task_from_json, waits
+from vrag_ray.ingest.plan import PlannedRange, pages_file, sidecar_files, task_from_json, waits
 from vrag_ray.ingest.progress import Board
 from vrag_ray.ingest.report import unforeseen
 from vrag_ray.types import Passage
@@ -97,7 +97,7 @@ class Decode:
         item = one.item
         try:
             with storage_faults(self._files.root, f"reading {one.plan.name} from it"):
-                path = self._files.local_path(f"blobs/{one.plan.doc_id}")
+                path = pages_file(one.plan, self._files)
                 item = replace(item, sidecars=sidecar_files(one.plan, self._files))
                 return decode_isolating(self._sandbox, path, item, self._options)
         except DecodeError as error:

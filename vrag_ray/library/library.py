@@ -175,7 +175,7 @@ class Library:
 
         if document.status is DocumentStatus.ERROR:
             raise UndrawableError(f"document {document.doc_id} could not be read: {document.error}")
-        path = await asyncio.to_thread(collection.blob_path, document.doc_id)
+        path = await asyncio.to_thread(collection.pages_path, document.doc_id)
         try:
             return await self._pages.png(document, path, locator, dpi, box)
         except DecodeError as error:
@@ -213,7 +213,7 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
 def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:
     """Blocking."""
     words, cues = collection.words_of(doc_id, locator)
-    return Stored(collection.blob_path(doc_id), words, cues)
+    return Stored(collection.pages_path(doc_id), words, cues, collection.notes_path(doc_id))
 
 
 def _delete(root: str, doc_id: str) -> None:

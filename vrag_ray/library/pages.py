@@ -24,8 +24,8 @@ _KEPT_TEXTS = 512
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What a collection keeps of a unit: the original's file, the words that ingest read in its pixels, and those with
-    times that it read in subtitles beside the file or heard.
+    """What a collection keeps of a unit: the file that it is read from, the words that ingest read in its pixels, those
+    with times that it read in subtitles beside the file or heard, and a file with the notes of slides.
 
     Reading pixels again would take seconds, and so would hearing.
     """
@@ -33,6 +33,7 @@ class Stored:
     path: Path
     ocr: tuple[Word, ...]
     cues: tuple[Cue, ...] = ()
+    notes: Path | None = None
 
 
 class PageReader:
@@ -86,7 +87,8 @@ class PageReader:
 
             options = replace(DecodeOptions.from_config(self._corpus), ocr=self._corpus.ocr and not stored.ocr)
             format_ = str(document.meta.get("format", ""))
-            return sandbox.page_text(stored.path, document.kind, locator, options, format_=format_)
+            notes = stored.notes
+            return sandbox.page_text(stored.path, document.kind, locator, options, format_=format_, notes=notes)
 
         text = replace(await self._run(read), doc_id=document.doc_id)
         if stored.ocr:

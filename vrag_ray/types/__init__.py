@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from vrag_ray.types.documents import (
+    NOTES,
+    PAGES,
     Cue,
     Document,
     DocumentKind,
@@ -27,6 +29,8 @@ __all__ = [
     "DENSE",
     "HYBRID",
     "LEXICAL",
+    "NOTES",
+    "PAGES",
     "TEXT",
     "FULL_PAGE",
     "Box",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -128,6 +129,13 @@ class Passage:
     meta: Meta = field(default_factory=dict)
 
 
+PAGES = "pages_blob"
+"""The metadata name under which an office file says which blob LibreOffice made of it. Ingest alone sets it."""
+NOTES = "notes_blob"
+"""The same for the blob with the speaker's notes of slides."""
+_BLOB = re.compile("[0-9a-f]{64}")
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """One row of ``documents.lance``. Its presence is ingest's commit mark for the document."""
@@ -151,6 +159,20 @@ class Document:
     @property
     def uri(self) -> str:
         return self.uris[0]
+
+    @property
+    def pages_blob(self) -> str:
+        """The name of the blob that its pages are read and drawn from: the original, or what was made of it."""
+        return self._blob(PAGES) or self.doc_id
+
+    @property
+    def notes_blob(self) -> str:
+        """The name of the blob with the notes of its slides; "" where these are in that of the pages, or none are."""
+        return self._blob(NOTES)
+
+    def _blob(self, name: str) -> str:
+        made = self.meta.get(name)
+        return made if isinstance(made, str) and _BLOB.fullmatch(made) else ""
 
 
 @dataclass(frozen=True, slots=True)

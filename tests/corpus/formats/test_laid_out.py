@@ -1,93 +1,15 @@
-import io
 import re
-import zipfile
 from xml.etree import ElementTree
 
 import pytest
 
 from tests.support.documents import decoded, image_bytes, open_png, picture_of
+from tests.support.office import archive, compound, docx, pptx, xlsx
 from vrag_ray.corpus.formats.workbook import sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError, WorkItem
 from vrag_ray.types import DocumentKind, Locator
 
 PDF = DocumentKind.PDF
-_RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
-_OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-_TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>'
-_P = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
-_A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
-_R = f'xmlns:r="{_OFFICE}"'
-
-
-def archive(files: dict[str, str | bytes]) -> bytes:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as out:
-        for name, content in files.items():
-            out.writestr(name, content)
-    return buffer.getvalue()
-
-
-def relations(**targets: str) -> str:
-    kinds = {"r": "officeDocument", "s": "slide", "w": "worksheet", "n": "notesSlide"}
-    rows = (
-        f'<Relationship Id="{id_}" Type="{_OFFICE}/{kinds[id_[0]]}" Target="{target}"/>'
-        for id_, target in targets.items()
-    )
-    return f'<Relationships xmlns="{_RELATIONS}">{"".join(rows)}</Relationships>'
-
-
-def docx(*paragraphs: str, **media: bytes) -> bytes:
-    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
-    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-    return archive(
-        {
-            "[Content_Types].xml": _TYPES,
-            "_rels/.rels": relations(r1="word/document.xml"),
-            "word/_rels/document.xml.rels": relations(),
-            "word/document.xml": f"<w:document {word}><w:body>{body}</w:body></w:document>",
-            **{f"word/media/{name}.png": data for name, data in media.items()},
-        }
-    )
-
-
-def pptx(*slides: str, notes: str = "") -> bytes:
-    def shapes(root: str, text: str) -> str:
-        shape = f"<p:sp><p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
-        return f"<p:{root} {_P}{_A}{_R}><p:cSld><p:spTree>{shape}</p:spTree></p:cSld></p:{root}>"
-
-    numbers = range(1, len(slides) + 1)
-    listed = "".join(f'<p:sldId id="{255 + n}" r:id="s{n}"/>' for n in numbers)
-    files = {
-        "[Content_Types].xml": _TYPES,
-        "_rels/.rels": relations(r1="ppt/presentation.xml"),
-        "ppt/presentation.xml": f"<p:presentation {_P}{_R}><p:sldIdLst>{listed}</p:sldIdLst></p:presentation>",
-        "ppt/_rels/presentation.xml.rels": relations(**{f"s{n}": f"slides/slide{n}.xml" for n in numbers}),
-        **{f"ppt/slides/slide{n}.xml": shapes("sld", text) for n, text in zip(numbers, slides, strict=True)},
-    }
-    if notes:
-        files["ppt/slides/_rels/slide1.xml.rels"] = relations(n1="../notesSlides/notesSlide1.xml")
-        files["ppt/notesSlides/notesSlide1.xml"] = shapes("notes", notes)
-    return archive(files)
-
-
-def xlsx(**sheets: list[list[str]]) -> bytes:
-    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
-    files = {"[Content_Types].xml": _TYPES, "_rels/.rels": relations(r1="xl/workbook.xml")}
-    listed = "".join(f'<sheet name="{name}" sheetId="{n}" r:id="w{n}"/>' for n, name in enumerate(sheets, 1))
-    files["xl/workbook.xml"] = f"<workbook {main} {_R}><sheets>{listed}</sheets></workbook>"
-    files["xl/sharedStrings.xml"] = f"<sst {main}/>"
-    files["xl/_rels/workbook.xml.rels"] = relations(
-        **{f"w{n + 1}": f"worksheets/sheet{n + 1}.xml" for n in range(len(sheets))}
-    )
-    for n, rows in enumerate(sheets.values(), 1):
-        cells = "".join(
-            f'<row r="{y}">'
-            + "".join(f'<c r="{"ABC"[x]}{y}" t="inlineStr"><is><t>{cell}</t></is></c>' for x, cell in enumerate(row))
-            + "</row>"
-            for y, row in enumerate(rows, 1)
-        )
-        files[f"xl/worksheets/sheet{n}.xml"] = f"<worksheet {main}><sheetData>{cells}</sheetData></worksheet>"
-    return archive(files)
 
 
 def units(sandbox, path, name, options, stop):
@@ -189,10 +111,11 @@ def test_a_fragment_of_a_web_page_and_a_drawing_are_known_by_name_and_content(sa
 @pytest.mark.parametrize(
     ("name", "data", "remedy"),
     [
-        ("a.rtf", rb"{\rtf1 words}", "save it as DOCX or PDF"),
+        ("a.rtf", rb"{\rtf1 words}", "where LibreOffice is installed .* install it, or save it as DOCX or PDF"),
         ("a.odt", archive({"mimetype": "application/vnd.oasis.opendocument.text"}), "save it as DOCX or PDF"),
-        ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "WordDocument".encode("utf-16-le"), "save it as DOCX or PDF"),
-        ("a.xlsx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + "EncryptedPackage".encode("utf-16-le"), "remove it"),
+        ("a.doc", compound("WordDocument"), "install it, or save it as DOCX or PDF in Word"),
+        ("a.doc", compound("WordDocument")[:600], "get the whole file again"),
+        ("a.xlsx", compound("EncryptedPackage"), "remove it"),
         ("a.zip", archive({"x.txt": "x"}), "unpack it"),
         ("a.docx", b"PK\x03\x04 cut short", "get the whole file again"),
         ("a.pptx", docx("words"), "is a DOCX although it is named .pptx: rename it"),
@@ -202,3 +125,9 @@ def test_a_fragment_of_a_web_page_and_a_drawing_are_known_by_name_and_content(sa
 def test_what_cannot_be_laid_out_is_refused_with_a_remedy(sandbox, put, name, data, remedy):
     with pytest.raises(DecodeError, match=remedy):
         sandbox.probe(put(name, data), name)
+
+
+def test_a_long_line_of_set_text_is_not_cut_at_the_edge_of_the_page(sandbox, put, no_ocr):
+    path = put("pre.html", f"<html><body><pre>{'The crane lifts ' * 20}END\n  next</pre></body></html>".encode())
+    (unit,) = units(sandbox, path, "pre.html", no_ocr, 1)
+    assert unit.text.split() == ["The", "crane", "lifts"] * 20 + ["END", "next"]

@@ -39,6 +39,17 @@ def read(page: pymupdf.Page, ocr: OcrText | None = None, strip: str = "") -> Pag
     return read_page(page, min_chars=8, ocr=None if ocr is None else reads, believed=set())
 
 
+def test_the_mark_of_a_list_is_a_word_of_its_own_however_near_it_stands() -> None:
+    def list_of_two(page: pymupdf.Page) -> None:
+        page.insert_text((72, 200), "\u00b7Cranes lift", fontsize=12)
+        page.insert_text((72, 220), "+Barges 5\u00b77", fontsize=12)
+
+    found = read(page_of(list_of_two))
+    assert found.text.split("\n")[1:] == ["\u00b7 Cranes lift", "+Barges 5\u00b77"]
+    mark, cranes = (next(word for word in found.words if word.text == text) for text in ("\u00b7", "Cranes"))
+    assert mark.box.x1 == cranes.box.x0 < cranes.box.x1
+
+
 def noise(width: int = 300, height: int = 60, seed: int = 1) -> bytes:
     data = io.BytesIO()
     pixels = np.random.default_rng(seed).integers(0, 255, (height, width, 3), dtype=np.uint8)

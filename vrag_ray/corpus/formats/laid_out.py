@@ -19,10 +19,11 @@ from xml.etree import ElementTree
 import pymupdf
 
 from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError
-from vrag_ray.corpus.sniff import HEAD_BYTES, REFLOWED, Format
+from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, REFLOWED, Format
 
 PORTRAIT, LANDSCAPE, WIDE = (595, 842), (842, 595), (1684, 1190)
 """Points: A4 for texts, A4 across for slides, a sheet of A2 for workbooks, whose tables are broad."""
@@ -34,6 +35,15 @@ MOST_EMBEDDED_BYTES = 256 * 2**20
 MOST_SHEET_BYTES = 100 * 2**20
 """Of web pages made of the sheets of one workbook."""
 _FILE_TYPES = {Format.HTML: "html", Format.FB2: "fb2"}
+_FOLDERS_OF_FILES = {
+    Format.DOCX: ("word/media/", "word/embeddings/"),
+    Format.PPTX: ("ppt/media/", "ppt/embeddings/"),
+    Format.XLSX: ("xl/media/", "xl/embeddings/"),
+    **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), ("Pictures/", "Media/")),
+}
+_STYLE = "pre{white-space:pre-wrap}"
+_PREVIEWS = "TablePreview"
+"""Pictures of tables that stand in the file as tables too."""
 _RECORDINGS = (".mp4", ".m4v", ".mov", ".avi", ".wmv", ".mpg", ".mpeg", ".mp3", ".m4a", ".wav", ".wma")
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _STRICT_RELATION = "{http://purl.oclc.org/ooxml/officeDocument/relationships}id"
@@ -57,8 +67,13 @@ class Part:
 def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
     """The parts of the document at ``path``, and notices of what was guessed or left out of it.
 
-    Raises whatever MuPDF raises for what it cannot read.
+    Raises whatever MuPDF raises for what it cannot read, and DecodeError for what LibreOffice alone reads.
     """
+    if remedy := OFFICE_REMEDIES.get(format_):
+        raise DecodeError(
+            f"is a {format_} file, which is read where LibreOffice is installed and corpus.office is not off: install "
+            f"it, or {remedy}"
+        )
     if format_ is Format.PPTX and (slides := list(_slides(path))):
         left_out = [f"only its first {MOST_PARTS} slides are read"] if len(slides) > MOST_PARTS else []
         return slides[:MOST_PARTS], left_out
@@ -72,16 +87,34 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
     return [_part(partial(_open, path, format_))], []
 
 
-def embedded_files(path: Path, format_: Format) -> Iterator[Attachment]:
-    """The pictures and files in an office archive: MuPDF draws none of them."""
-    folder = {Format.DOCX: "word/", Format.PPTX: "ppt/", Format.XLSX: "xl/"}.get(format_)
-    if folder is None:
-        return
-    with zipfile.ZipFile(path) as archive:
-        for info in archive.infolist():
-            if info.filename.startswith((f"{folder}media/", f"{folder}embeddings/")) and not info.is_dir():
-                is_large = info.file_size > MOST_EMBEDDED_BYTES
-                yield Attachment(posixpath.basename(info.filename), b"" if is_large else archive.read(info))
+def shown_pictures(path: Path) -> tuple[str, ...]:
+    """What the pictures of a web page are named by, without those that it holds: MuPDF draws none of the others."""
+    data, _ = _in_utf8(path.read_bytes())
+    return tuple(
+        target for target in picture_targets(data.decode("utf-8", "replace"), markdown=False) if not is_held(target)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OfficeArchive:
+    """The pictures and files in an office file: MuPDF draws none of them, and LibreOffice shows files as a symbol."""
+
+    path: Path
+    format: Format
+
+    def attachments(self) -> Iterator[Attachment]:
+        folders = _FOLDERS_OF_FILES.get(self.format)
+        if folders is None:
+            return
+        with zipfile.ZipFile(self.path) as archive:
+            for info in archive.infolist():
+                is_copy = posixpath.basename(info.filename).startswith(_PREVIEWS)
+                if info.filename.startswith(folders) and not info.is_dir() and not is_copy:
+                    is_large = info.file_size > MOST_EMBEDDED_BYTES
+                    yield Attachment(posixpath.basename(info.filename), b"" if is_large else archive.read(info))
+
+    def close(self) -> None:
+        """Nothing is held open."""
 
 
 def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "") -> Part:
@@ -91,6 +124,9 @@ def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "
 
 def _open(content: Path | bytes, format_: Format, paper: tuple[int, int] = PORTRAIT) -> pymupdf.Document:
     size = {"width": paper[0], "height": paper[1], "fontsize": TYPE_SIZE} if format_ in REFLOWED else {}
+    if size:
+        # For the whole process: lines that would run off the page, and be lost, go on below.
+        pymupdf.mupdf.fz_set_user_css(_STYLE)
     type_ = _FILE_TYPES.get(format_, format_.value.lower())
     if isinstance(content, Path):
         return pymupdf.open(content, filetype=type_, **size)
@@ -161,19 +197,35 @@ def _slides(path: Path) -> Iterator[Part]:
             return
         xml = _xml(archive, main)
         relations = _relations(archive, main, names)
-        entries = [entry for entry in _tree(xml).iter() if entry.tag.rpartition("}")[2].encode() == tag]
+        targets = _slide_files(_tree(xml), relations)
         # Cut out as it is written: MuPDF goes by the prefixes, which a parser would write anew.
         element = rb"<(?:\w+:)?%b\b[^>]*?(?:/>|>.*?</(?:\w+:)?%b>)" % (tag, tag)
         written = list(re.finditer(element, xml, re.DOTALL))
-        if len(written) != len(entries):
+        if len(written) != len(targets):
             return
-        targets = [relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "") for entry in entries]
         for number, target in enumerate(targets[: MOST_PARTS + 1], 1):
             if target not in names:
                 continue
             cut = xml[: written[0].start()] + written[number - 1][0] + xml[written[-1].end() :]
             opened = partial(_open_cut, path, main, cut, frozenset(targets) - {target})
             yield _part(opened, f"slide {number}", _notes(archive, target, names))
+
+
+def slide_notes(path: Path) -> list[str]:
+    """The speaker's notes of each slide of the presentation at ``path``, "" for a slide without."""
+    main = "ppt/presentation.xml"
+    with zipfile.ZipFile(path) as archive:
+        names = frozenset(archive.namelist())
+        if main not in names:
+            return []
+        targets = _slide_files(_tree(_xml(archive, main)), _relations(archive, main, names))[:MOST_PARTS]
+        return [_notes(archive, target, names) if target in names else "" for target in targets]
+
+
+def _slide_files(presentation: ElementTree.Element, relations: dict[str, str]) -> list[str]:
+    """The file of each slide, in their order; "" where it is not told."""
+    entries = (entry for entry in presentation.iter() if entry.tag.endswith("}sldId"))
+    return [relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "") for entry in entries]
 
 
 def _open_cut(path: Path, main: str, cut: bytes, others: frozenset[str]) -> pymupdf.Document:

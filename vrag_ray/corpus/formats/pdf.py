@@ -1,6 +1,7 @@
 """Pages through MuPDF: text layer, word boxes, outline, and renderings from the vector source.
 
-Of a PDF they are its own; office, web and e-book formats are laid out as pages (see ``laid_out``).
+Of a PDF they are its own; office, web and e-book formats are laid out as pages (see ``laid_out``), or come here as a
+PDF that LibreOffice has made of them.
 
 MuPDF gives boxes on the unturned page and renders the turned one; everything that leaves this module is in fractions of
 the upright page.
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymupdf
 
-from vrag_ray.corpus.formats.laid_out import Part, embedded_files, laid_out
+from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, laid_out, shown_pictures, slide_notes
 from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, Upright, read_page
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
@@ -64,6 +65,7 @@ A_STAMP = 1_000
 A_SCAN_PIXELS = 500_000
 
 
+OFFICE_PROGRAM = "LibreOffice"
 PART_NAMES = defaultdict(lambda: "part", {Format.PPTX: "slide", Format.XLSX: "sheet"})
 """The metadata name under which a page says of which slide or sheet it is."""
 _REPAIR = (
@@ -90,6 +92,8 @@ class PdfSource:
         pymupdf.TOOLS.mupdf_display_warnings(False)
         # From the content alone: who draws a page knows no file name.
         self._format = page_format(opening.path)
+        self._made_of = opening.format if opening.original is not None else None
+        """Of what LibreOffice made the file, where it did; known when the document is probed."""
         if opening.format is Format.PDF and self._format is not Format.PDF:
             raise DecodeError(UNREADABLE)
         self._parts: list[Part] = []
@@ -112,27 +116,49 @@ class PdfSource:
                 "add it again"
             )
         self._pages = self._count_pages()
+        self._slide_notes: list[str] = []
+        if self._format is Format.PDF and opening.sidecars:
+            with damage(UNREADABLE_OTHER):
+                self._slide_notes = slide_notes(opening.sidecars[0].path)
 
     def probe(self) -> Probe:
         meta: dict[str, MetaValue] = {"repaired": True} if self._document.is_pdf and self._document.is_repaired else {}
         notices = list(self._notices)
-        if self._format is not Format.PDF:
-            meta["format"] = str(self._format)
+        format_ = self._made_of or self._format
+        if format_ is not Format.PDF:
+            meta["format"] = str(format_)
         if self._format in REFLOWED:
             meta["reflowed"] = True
-            notices.append(f"reflowed: its pages are laid out anew, not as a program for {self._format} shows them")
+            notices.append(f"reflowed: its pages are laid out anew, not as a program for {format_} shows them")
+        if self._made_of is not None:
+            meta["read_by"] = OFFICE_PROGRAM
+            if self._format is Format.PDF:
+                notices.append(f"its pages are those of {OFFICE_PROGRAM}")
+            if self._has_wrong_notes:
+                notices.append(f"its speaker's notes are left out: {OFFICE_PROGRAM} made other slides of it")
         for field in ("author", "subject", "keywords"):
             if value := self._metadata(field):
                 meta[field] = value
         with damage(UNREADABLE):
             title = self._title()
         scans = 0 if self._opening.cautious or not self._opening.options.ocr else self._scans()
-        return Probe(DocumentKind.PDF, self._pages, title, self._outline(), meta, notices=tuple(notices), scans=scans)
+        pictures = shown_pictures(self._opening.path) if self._format is Format.HTML else ()
+        return Probe(
+            DocumentKind.PDF,
+            self._pages,
+            title,
+            self._outline(),
+            meta,
+            notices=tuple(notices),
+            scans=scans,
+            pictures=pictures,
+        )
 
     def attachments(self) -> Iterator[Attachment]:
         """Embedded files, then those that notes on the pages hold; of an office file, what its pages do not show."""
-        if not self._document.is_pdf:
-            yield from embedded_files(self._opening.path, self._format)
+        if self._made_of is not None or not self._document.is_pdf:
+            original = self._opening.original or self._opening.path
+            yield from OfficeArchive(original, self._made_of or self._format).attachments()
             return
         for number in range(self._document.embfile_count()):
             try:
@@ -241,6 +267,8 @@ class PdfSource:
         if self._parts:
             name = self._parts[self._part_of(unit)].name
             meta = {**meta, **({PART_NAMES[self._format]: name} if name else {})}
+        elif self._slide_notes and not self._has_wrong_notes:
+            meta = {**meta, PART_NAMES[Format.PPTX]: f"slide {unit + 1}"}
         if notes := self._notes(unit):
             # On no page: a place that a reader could look at does not exist.
             text, lines = f"{text}\n{notes}", (*lines, TextLine(letters_in(notes), None))
@@ -251,9 +279,11 @@ class PdfSource:
 
     def _notes(self, unit: int) -> str:
         """What the author noted to a part, on its first page; "" elsewhere."""
-        if not self._parts or unit != self._starts[self._part_of(unit)]:
-            return ""
-        notes = self._parts[self._part_of(unit)].notes
+        notes = ""
+        if self._slide_notes and not self._has_wrong_notes:
+            notes = self._slide_notes[unit]
+        elif self._parts and unit == self._starts[self._part_of(unit)]:
+            notes = self._parts[self._part_of(unit)].notes
         return f"Notes: {clean(notes)}" if notes else ""
 
     def page_text(self, locator: Locator) -> PageText:
@@ -320,6 +350,11 @@ class PdfSource:
             raise DecodeError(f"page {index + 1} has no area: its size in the file is wrong; {_REPAIR}")
         return page
 
+    @property
+    def _has_wrong_notes(self) -> bool:
+        """Whether the presentation with the notes has other slides than there are pages."""
+        return bool(self._slide_notes) and len(self._slide_notes) != self._pages
+
     def _part_of(self, index: int) -> int:
         return bisect_right(self._starts, index) - 1
 
@@ -384,6 +419,12 @@ class PdfSource:
         except (RuntimeError, ValueError, IndexError, TypeError):
             # A broken outline costs the reader a table of contents, never the pages.
             return ()
+        if self._slide_notes:
+            names = {page: " ".join(clean(str(title)).split()) for _, title, page in reversed(entries)}
+            return tuple(
+                OutlineEntry(1, _slide_title(number, names.get(number, ""))[:LONGEST_TITLE], number)
+                for number in range(1, self._pages + 1)
+            )
         return tuple(
             OutlineEntry(int(level), " ".join(clean(str(title)).split())[:LONGEST_TITLE], int(page))
             for level, title, page in entries[:LONGEST_OUTLINE]
@@ -419,6 +460,11 @@ def ruled_grids(page: pymupdf.Page) -> list[Grid]:
             horizontal += across
             vertical += down
     return grids(horizontal, vertical)
+
+
+def _slide_title(number: int, name: str) -> str:
+    """A slide's number, with its title where it has one of its own."""
+    return f"slide {number}" if name.casefold() in ("", f"slide {number}") else f"slide {number}: {name}"
 
 
 def _file_name(name: str, number: int) -> str:

@@ -97,6 +97,11 @@ _VOWELS = frozenset("aeiouy")
 _MIXED = re.compile(
     r"[a-z][A-Z]|[A-Za-z]\d+[A-Za-z]|\d[A-Z]{2}|[A-Za-z][!\"#$%*+:;<=>?\\^_`{|}~]+[A-Za-z]|^[!#%*+,.:;<=>?]+[A-Z]"
 )
+_BULLET = re.compile(
+    "[\u00b7\u2022\u2023\u2043\u2219\u25a0\u25a1\u25aa\u25ab\u25b6\u25ba\u25c6\u25c7\u25cb\u25cf\u25e6\u2713\u2714\u2756"
+    "\u27a2\u27a4\uf000-\uf0ff](?=\\w)"
+)
+"""The last are those of fonts of symbols."""
 _PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufeff]")
 
 Grey = NDArray[np.uint8]
@@ -207,9 +212,9 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
             text = _readable_form(clean(raw)).strip()
             if box is None or not text:
                 continue
-            word = Word(text, box, turn)
-            looks.append(_look(word, line["spans"] if line is not None else (), (x0 + x1) / 2, (y0 + y1) / 2))
-            found.words.append(word)
+            for word in _without_bullet(Word(text, box, turn)):
+                looks.append(_look(word, line["spans"] if line is not None else (), (x0 + x1) / 2, (y0 + y1) / 2))
+                found.words.append(word)
             found.raw += f"{raw} "
         if found.words:
             lines.append(found)
@@ -223,6 +228,16 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     for line in lines:
         line.words = [word for word in line.words if id(word) not in hidden]
     return [line for line in lines if line.words], count
+
+
+def _without_bullet(word: Word) -> list[Word]:
+    """``word``, the mark of a list at its beginning as a word of its own: the blank behind one is often a distance."""
+    if word.turn or _BULLET.match(word.text) is None:
+        return [word]
+    box = word.box
+    middle = box.x0 + (box.x1 - box.x0) / len(word.text)
+    mark, rest = replace(box, x1=middle), replace(box, x0=middle)
+    return [Word(word.text[0], mark), Word(word.text[1:], rest)]
 
 
 def _readable_form(text: str) -> str:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from vrag_ray.corpus.formats.source import OpenDocument, Opening, OpenVideo
+from vrag_ray.corpus.formats.source import OpenContainer, OpenDocument, Opening, OpenVideo
 from vrag_ray.corpus.model import DecodeError
-from vrag_ray.corpus.sniff import Format, sniff
+from vrag_ray.corpus.sniff import OFFICE, Format, Sniffed, sniff
 from vrag_ray.types import DocumentKind
 
 
 def open_source(kind: DocumentKind, opening: Opening) -> OpenDocument:
     """Open a document; only here are the decoding libraries imported, so that each child loads what it needs."""
     return _OPENERS[kind](opening)
+
+
+def open_container(found: Sniffed, opening: Opening) -> OpenContainer | OpenDocument:
+    """What holds the files in a document: of an office file its archive, which need not be laid out for them."""
+    if found.format in OFFICE:
+        from vrag_ray.corpus.formats.laid_out import OfficeArchive
+
+        return OfficeArchive(opening.path, found.format)
+    return open_source(found.kind, opening)
 
 
 def open_video(opening: Opening) -> OpenVideo:

@@ -61,6 +61,8 @@ class Opening:
     format: Format | None = None
     """What a text is written as, where that is known; its name decides otherwise."""
     sidecars: tuple[Sidecar, ...] = ()
+    original: Path | None = None
+    """The file that LibreOffice made ``path`` of, which ``format`` is the format of; None where ``path`` is it."""
     hear: Hear | None = None
     """Reads speech; None where no model is configured for it."""
 
@@ -94,6 +96,8 @@ class OpenContainer(Protocol):
     """An open document that may hold files. Every call gives them in the same order."""
 
     def attachments(self) -> Iterator[Attachment]: ...
+
+    def close(self) -> None: ...
 
 
 class OpenVideo(OpenDocument, Protocol):

@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import PurePath
 
 from vrag_ray.corpus.formats.encodings import decode_text
-from vrag_ray.corpus.formats.source import Opening
+from vrag_ray.corpus.formats.references import (
+    MARKDOWN_SUFFIXES,
+    held_pictures,
+    is_held,
+    picture_targets,
+    without_held,
+)
+from vrag_ray.corpus.formats.source import Attachment, Opening
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.windows import WORD
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
@@ -65,6 +73,7 @@ class TextSource:
         self._opening = opening
         self._suffix = PurePath(opening.name).suffix.lower()
         self._is_rows = self._suffix == ".jsonl"
+        self._is_markdown = self._suffix in MARKDOWN_SUFFIXES
         check_size(opening)
         decoded = decode_text(opening.path.read_bytes())
         self._text, self._notice = decoded.text, decoded.notice
@@ -72,9 +81,15 @@ class TextSource:
         self._spans = self._rows() if self._is_rows else split_pieces(self._text)
 
     def probe(self) -> Probe:
-        heading = _HEADING.search(self._text) if self._suffix in (".md", ".markdown") else None
+        heading = _HEADING.search(self._text) if self._is_markdown else None
         title = clean(heading[1])[:TITLE_CHARS] if heading else title_from_name(self._opening.name)
-        return Probe(DocumentKind.TEXT, len(self._spans), title, notices=(self._notice,) if self._notice else ())
+        pictures = picture_targets(self._text, markdown=True) if self._is_markdown else ()
+        files = tuple(target for target in pictures if not is_held(target))
+        notices = (self._notice,) if self._notice else ()
+        return Probe(DocumentKind.TEXT, len(self._spans), title, notices=notices, pictures=files)
+
+    def attachments(self) -> Iterator[Attachment]:
+        return held_pictures(self._text) if self._is_markdown else iter(())
 
     def locator(self, unit: int) -> Locator:
         return Locator(span_start=self._spans[unit][0], span_end=self._spans[unit][1])
@@ -84,6 +99,8 @@ class TextSource:
         text, meta = self._text[start:end], dict[str, MetaValue]()
         if self._is_rows:
             text, meta = parse_row(text, self._lines[unit])
+        elif self._is_markdown:
+            text = without_held(text)
         return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), clean(text), meta=meta)
 
     def page_text(self, locator: Locator) -> PageText:
@@ -91,7 +108,9 @@ class TextSource:
         if locator.span_start is None or locator.span_end is None:
             raise DecodeError(f"is a text file and has no {locator}")
         text = self._text[locator.span_start : locator.span_end]
-        return PageText(self._opening.path.name, locator, row_text(text) or text, words=(), width=0, height=0)
+        return PageText(
+            self._opening.path.name, locator, row_text(text) or without_held(text), words=(), width=0, height=0
+        )
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
         raise DecodeError(f"is a text file: {locator} has no picture")

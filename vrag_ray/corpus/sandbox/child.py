@@ -23,15 +23,17 @@ from pydantic import BaseModel
 from vrag_ray.caching import BoundedDiskCache
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.formats.attachments import readable, with_attachments
-from vrag_ray.corpus.formats.registry import open_source, open_video
+from vrag_ray.corpus.formats.registry import open_container, open_source, open_video
 from vrag_ray.corpus.formats.source import OpenContainer, OpenDocument, Opening, is_memory_error
-from vrag_ray.corpus.model import PASSAGE_KINDS, DecodedUnit, DecodeOptions, Sidecar
+from vrag_ray.corpus.model import NOTES_NAME, PASSAGE_KINDS, DecodedUnit, DecodeOptions, Sidecar
 from vrag_ray.corpus.sandbox.wire import (
     AttachmentReply,
     AttachmentsRequest,
     DecodeRequest,
     DoneReply,
     ErrorReply,
+    FormatReply,
+    FormatRequest,
     FramesRequest,
     OcrNotice,
     PageTextReply,
@@ -79,12 +81,15 @@ class Child:
         match request:
             case ProbeRequest():
                 self._probe(request)
+            case FormatRequest():
+                self._reply(FormatReply(format=sniff(request.path, request.name).format))
             case DecodeRequest():
                 self._decode(request)
             case PageTextRequest():
                 # Of others the content says it, and a drawing of the page is to find the same document open.
                 format_ = _format(request.format) if request.kind is DocumentKind.TEXT else None
-                source = self._source(request.kind, request.path, "", request.options, format_=format_)
+                notes = (Sidecar(request.notes, NOTES_NAME),) if request.notes is not None else ()
+                source = self._source(request.kind, request.path, "", request.options, notes, format_)
                 self._reply(PageTextReply(page_text=source.page_text(request.locator)))
             case RenderRequest():
                 png = self._source(request.kind, request.path, "", request.options).render(
@@ -103,6 +108,8 @@ class Child:
         found = sniff(request.path, request.name)
         # Opened apart from the kept document: a cautious opening must not serve other requests.
         opening = self._opening(request.path, request.name, request.options, request.sidecars, found.format)
+        if request.pages is not None:
+            opening = replace(opening, path=request.pages, original=request.path)
         opening = replace(opening, cautious=request.cautious)
         with closing(open_source(found.kind, opening)) as source:
             probe = source.probe()
@@ -113,7 +120,7 @@ class Child:
     def _attachments(self, request: AttachmentsRequest) -> None:
         found = sniff(request.path, request.name)
         opening = self._opening(request.path, request.name, request.options, format_=found.format)
-        with closing(open_source(found.kind, opening)) as source:
+        with closing(open_container(found, opening)) as source:
             if isinstance(source, OpenContainer):
                 for attachment in readable(source, self._limits):
                     self._reply(AttachmentReply(name=attachment.name), attachment.data)

@@ -57,7 +57,7 @@ class ChildProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 bufsize=0,
-                env=_environment(),
+                env=child_environment(),
                 cwd="/",
                 start_new_session=True,
             )
@@ -225,8 +225,8 @@ def out_of_time(took_s: float, cpu_s: float, granted_s: float) -> KilledError:
     return KilledError(f"{reason} (limit corpus.limits.wall_seconds)", KillReason.WALL)
 
 
-def _environment() -> dict[str, str]:
-    """What the child may know of the parent's environment, and how its libraries behave."""
+def child_environment() -> dict[str, str]:
+    """What a child may know of the parent's environment, and how its libraries behave."""
     package_root = str(Path(vrag_ray.__file__).parents[1])
     return {
         **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},

@@ -29,6 +29,7 @@ from vrag_ray.corpus.model import (
     Probe,
     Sidecar,
     WorkItem,
+    with_name,
 )
 from vrag_ray.corpus.sandbox.process import ChildProcess
 from vrag_ray.corpus.sandbox.wire import (
@@ -38,6 +39,8 @@ from vrag_ray.corpus.sandbox.wire import (
     DecodeRequest,
     DoneReply,
     ErrorReply,
+    FormatReply,
+    FormatRequest,
     FramesRequest,
     OcrNotice,
     PageTextReply,
@@ -50,6 +53,7 @@ from vrag_ray.corpus.sandbox.wire import (
     Request,
     UnitReply,
 )
+from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, PageText
 from vrag_ray.types.file_names import shown_name
 
@@ -85,20 +89,32 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """The most resident memory that a child of this sandbox has had."""
         return max(self._peak_memory_mb, self._child.peak_memory_mb if self._child else 0.0)
 
+    def format_of(self, path: Path, name: str) -> Format:
+        """The format of the bytes at ``path``; by content first, by the original file ``name`` second."""
+        name = shown_name(name)
+        return self._one(path, name, FormatRequest(path=path, name=name), FormatReply)[0].format
+
     def probe(
-        self, path: Path, name: str, options: DecodeOptions | None = None, sidecars: tuple[Sidecar, ...] = ()
+        self,
+        path: Path,
+        name: str,
+        options: DecodeOptions | None = None,
+        sidecars: tuple[Sidecar, ...] = (),
+        pages: Path | None = None,
     ) -> Probe:
         """What the bytes at ``path`` are; by content first, by the original file ``name`` second.
 
         ``options`` matters for videos only, whose units are clips; by default those of an unchanged configuration.
-        ``sidecars`` are files with subtitles that lie beside a video.
+        ``sidecars`` are files that are read with it; ``pages`` is what LibreOffice made of the file, if anything.
         """
         options, name = options or self._default_options, shown_name(name)
+        request = ProbeRequest(path=path, name=name, options=options, cautious=False, sidecars=sidecars, pages=pages)
         try:
-            return self._probe(path, name, options, sidecars, cautious=False)
+            return self._one(path, name, request, ProbeReply)[0].probe
         except KilledError:
             # A title is looked for on the first page. A page that kills must cost itself, not its document.
-            return self._probe(path, name, options, sidecars, cautious=True)
+            request = request.model_copy(update={"cautious": True})
+            return self._one(path, name, request, ProbeReply)[0].probe
 
     def stream(self, path: Path, item: WorkItem, options: DecodeOptions) -> Iterator[DecodedUnit]:
         """The units of ``item`` one by one as they are decoded; each has the whole CPU and wall limit to itself.
@@ -139,13 +155,21 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                 yield shown_name(reply.name), body
 
     def page_text(
-        self, path: Path, kind: DocumentKind, locator: Locator, options: DecodeOptions, *, format_: str = ""
+        self,
+        path: Path,
+        kind: DocumentKind,
+        locator: Locator,
+        options: DecodeOptions,
+        *,
+        format_: str = "",
+        notes: Path | None = None,
     ) -> PageText:
         """Text and words of one page, picture, clip or piece. ``doc_id`` of the answer is the name of ``path``.
 
-        ``format_`` is ``format`` in the document's metadata, which says how a text is written.
+        ``format_`` is ``format`` in the document's metadata, which says how a text is written; ``notes`` is the file
+        with the notes of slides, where that of the pages has them not.
         """
-        request = PageTextRequest(path=path, kind=kind, locator=locator, options=options, format=format_)
+        request = PageTextRequest(path=path, kind=kind, locator=locator, options=options, format=format_, notes=notes)
         return self._one(path, shown_name(path.name), request, PageTextReply)[0].page_text
 
     def render(
@@ -186,12 +210,6 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """End the child. The next call would start a new one."""
         self._discard()
 
-    def _probe(
-        self, path: Path, name: str, options: DecodeOptions, sidecars: tuple[Sidecar, ...], *, cautious: bool
-    ) -> Probe:
-        request = ProbeRequest(path=path, name=name, options=options, cautious=cautious, sidecars=sidecars)
-        return self._one(path, name, request, ProbeReply)[0].probe
-
     def _one(self, path: Path, name: str, request: Request, wanted: type[T]) -> tuple[T, bytes]:
         with closing(self._exchange(path, name, request)) as replies:
             reply, body = next(replies, (DoneReply(), b""))
@@ -231,16 +249,15 @@ class Sandbox(AbstractContextManager["Sandbox"]):
                     continue
                 if isinstance(reply, ReadingReply):
                     readings += 1
-                    if readings <= MOST_OCR_NOTICES:
+                    # Telling a format reads no picture.
+                    if readings <= MOST_OCR_NOTICES and not isinstance(request, FormatRequest):
                         self._store(request.options, reply.key, body)
                     continue
                 extensions = readings = 0
                 child.begin_unit()
                 yield reply, body
-        except KilledError as error:
-            raise KilledError(f"{name}: {error}", error.reason, transient=error.transient) from error
         except DecodeError as error:
-            raise DecodeError(f"{name}: {error}") from error
+            raise with_name(error, name) from error
         finally:
             if not finished:
                 self._discard()

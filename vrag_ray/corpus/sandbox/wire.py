@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainSerializer, PlainValidat
 
 from vrag_ray.config import DecodeLimits
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, Probe, Sidecar, WorkItem
+from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, PageText, VragError
 from vrag_ray.types.file_names import path_of
 
@@ -45,6 +46,16 @@ class ProbeRequest(_Message):
     options: DecodeOptions
     cautious: bool
     sidecars: tuple[Sidecar, ...] = ()
+    pages: AbsolutePath | None = None
+    """What LibreOffice made of the file at ``path``: that is opened, and named and attached is what is in the file."""
+
+
+class FormatRequest(_Message):
+    """What the bytes are, without opening them."""
+
+    op: Literal["format"] = "format"
+    path: AbsolutePath
+    name: str
 
 
 class DecodeRequest(_Message):
@@ -55,10 +66,11 @@ class DecodeRequest(_Message):
 
 
 class PageTextRequest(_Message):
-    """``format`` is what the document's metadata says of it: "" for one without."""
+    """``format`` is what the document's metadata says of it: "" for one without. ``notes`` has those of its slides."""
 
     op: Literal["page_text"] = "page_text"
     format: str = ""
+    notes: AbsolutePath | None = None
     path: AbsolutePath
     kind: DocumentKind
     locator: Locator
@@ -92,7 +104,7 @@ class AttachmentsRequest(_Message):
 
 
 Request = Annotated[
-    ProbeRequest | DecodeRequest | PageTextRequest | RenderRequest | FramesRequest | AttachmentsRequest,
+    ProbeRequest | FormatRequest | DecodeRequest | PageTextRequest | RenderRequest | FramesRequest | AttachmentsRequest,
     Field(discriminator="op"),
 ]
 
@@ -100,6 +112,11 @@ Request = Annotated[
 class ProbeReply(_Message):
     reply: Literal["probe"] = "probe"
     probe: Probe
+
+
+class FormatReply(_Message):
+    reply: Literal["format"] = "format"
+    format: Format
 
 
 class UnitReply(_Message):
@@ -160,6 +177,7 @@ class ErrorReply(_Message):
 
 ChildReply = Annotated[
     ProbeReply
+    | FormatReply
     | UnitReply
     | OcrNotice
     | ReadingReply

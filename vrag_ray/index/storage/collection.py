@@ -1,9 +1,9 @@
 """A collection opened for reading at one version.
 
-Layout below the root: ``blobs/<sha256>`` (original bytes, never rewritten), ``passages.lance``,
-``documents.lance``, ``spaces/<name>-<n>.lance`` (vectors beside those of the texts), ``versions/`` (one record a
-collection version) and ``seals/`` (file hashes). A passage counts only when its document has a row, so a
-half-ingested document is never searched.
+Layout below the root: ``blobs/<sha256>`` (original bytes, and what LibreOffice made of them; never rewritten),
+``passages.lance``, ``documents.lance``, ``spaces/<name>-<n>.lance`` (vectors beside those of the texts), ``versions/``
+(one record a collection version) and ``seals/`` (file hashes). A passage counts only when its document has a row, so
+a half-ingested document is never searched.
 """
 
 from __future__ import annotations
@@ -132,6 +132,15 @@ class Collection:
     def blob_path(self, doc_id: str) -> Path:
         """A local file with the original bytes of a document of this version."""
         return self.files.local_path(f"blobs/{self.document(doc_id).doc_id}")
+
+    def pages_path(self, doc_id: str) -> Path:
+        """A local file that the units of a document of this version are read and drawn from."""
+        return self.files.local_path(f"blobs/{self.document(doc_id).pages_blob}")
+
+    def notes_path(self, doc_id: str) -> Path | None:
+        """A local file with the notes of the slides of a document, where the file of its pages has them not."""
+        name = self.document(doc_id).notes_blob
+        return self.files.local_path(f"blobs/{name}") if name else None
 
     def passages(self, passage_ids: Sequence[str]) -> dict[str, Passage]:
         """The passages that exist, by id; those read last from memory. Raises CorruptionError for a damaged row."""

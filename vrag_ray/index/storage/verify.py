@@ -52,7 +52,12 @@ def verify(root: str | Path) -> VerifyReport:
         if collection.record is not None:
             rows, bad_rows = _check_rows(collection)
             if not bad_rows:
-                wanted = {f"blobs/{document.doc_id}" for document in collection.documents()}
+                names = {
+                    name
+                    for one in collection.documents()
+                    for name in (one.doc_id, one.pages_blob, one.notes_blob or one.doc_id)
+                }
+                wanted = {f"blobs/{name}" for name in names}
                 missing = sorted(wanted - set(blobs))
     return VerifyReport(tuple(damaged), tuple(missing), tuple(bad_rows), seals.unsealed, len(blobs), rows)
 

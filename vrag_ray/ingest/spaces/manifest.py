@@ -23,8 +23,8 @@ _COLUMNS = ("kind", "unit", "window", "text", "meta", "page", "t_start", "t_end"
 def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollection[Modality]]) -> pa.Table:
     """Rows ordered by document and unit, with the spaces (of those whose modalities are given) that want them.
 
-    Columns: ``id``, ``doc_id``, ``kind``, ``document_kind``, ``name``, ``place`` (JSON), ``material``, ``text`` (only
-    where words are embedded), ``meta`` (JSON) and ``spaces``.
+    Columns: ``id``, ``doc_id``, ``blob`` (that it is drawn from), ``kind``, ``document_kind``, ``name``,
+    ``place`` (JSON), ``material``, ``text`` (only where words are embedded), ``meta`` (JSON) and ``spaces``.
     """
     import pyarrow as pa
 
@@ -50,6 +50,7 @@ def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollectio
                     rows[key] = {
                         "id": row["id"],
                         "doc_id": row["doc_id"],
+                        "blob": document.pages_blob,
                         "kind": row["kind"],
                         "document_kind": str(document.kind),
                         "name": document.title,
@@ -66,7 +67,8 @@ def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollectio
                     named.append(space)
     schema = pa.schema(
         [
-            *((name, pa.string()) for name in ("id", "doc_id", "kind", "document_kind", "name", "place", "material")),
+            *((name, pa.string()) for name in ("id", "doc_id", "blob", "kind", "document_kind")),
+            *((name, pa.string()) for name in ("name", "place", "material")),
             ("text", pa.large_string()),
             ("meta", pa.string()),
             ("spaces", pa.list_(pa.string())),

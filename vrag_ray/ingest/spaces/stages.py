@@ -104,7 +104,7 @@ class Draw:
 
     def _drawn(self, row: dict[str, str]) -> tuple[list[bytes], list[float]]:
         """Raises DecodeError."""
-        path = self._files.local_path(f"blobs/{row['doc_id']}")
+        path = self._files.local_path(f"blobs/{row['blob']}")
         kind, place = DocumentKind(row["document_kind"]), place_from_json(row["place"])
         if row["material"] == Material.PICTURE:
             dpi = REFERENCE_DPI if kind is DocumentKind.PDF else NATIVE_DPI

@@ -1,0 +1,59 @@
+"""What the pictures of Markdown and HTML are named by."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from tests.support.documents import decoded, image_bytes, picture_of
+from vrag_ray.corpus.formats.references import picture_targets
+from vrag_ray.corpus.model import WorkItem
+from vrag_ray.types import DocumentKind
+
+MARKDOWN = """
+# Quays
+![Crane](img/odin.png "lifts") and ![a [b]](<two words.png>) ![](x_(1).jpg)
+![By name][fig] ![fig][] ![fig]
+<p><IMG alt="a>b" width=3 src='c&amp;d.gif'></p>
+[no picture](page.html) \\
+`![code](code.png)` <!-- ![gone](gone.png) -->
+~~~
+![fenced](fenced.png)
+~~~
+[FIG]: <http://example.org/fig one.png> "title"
+"""
+
+
+def test_pictures_are_found_however_they_are_written_and_not_in_code_or_comments() -> None:
+    assert picture_targets(MARKDOWN, markdown=True) == [
+        "img/odin.png",
+        "two words.png",
+        "x_(1).jpg",
+        "http://example.org/fig one.png",
+        "c&d.gif",
+    ]
+
+
+def test_a_web_page_shows_its_tags_alone() -> None:
+    page = '<img src=a.png><img data-src="no.png" src="b.png"><img src="a.png"> ![no](c.png)'
+    page += "<script>write('<img src=\"no.gif\">')</script>"
+    assert picture_targets(page, markdown=False) == ["a.png", "b.png"]
+
+
+@pytest.mark.parametrize("text", ["![" * 50_000, "<img " * 50_000, "`" * 50_000 + "a", "![a](" + "(" * 50_000])
+def test_hostile_texts_take_no_long_time(text: str) -> None:
+    assert picture_targets(text, markdown=True) == []
+
+
+def test_the_bytes_of_a_picture_in_a_text_are_a_picture_and_no_words(sandbox, put, no_ocr):
+    picture = image_bytes(picture_of(["Odin"]), "PNG")
+    held = f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+    path = put("a.md", f"# Cranes\n\nBefore ![Odin]({held}) after ![b](b.png).\n".encode())
+    probe = sandbox.probe(path, "a.md")
+    assert (probe.meta["attachments"], probe.pictures, probe.notices) == (1, ("b.png",), ())
+    assert list(sandbox.attachments(path, "a.md")) == [("picture 1.png", picture)]
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.TEXT, 0, 1, "a.md"), no_ocr)
+    assert unit.text == "# Cranes\n\nBefore ![Odin](data:image/png;base64) after ![b](b.png)."
+    page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, no_ocr)
+    assert page.text == unit.text
