@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -75,6 +75,9 @@ def _state(base_url: str) -> GatewayState:
         is_partial = {name for name, part in ready.parts.items() if not part.ready} <= {"retriever", "library"} and any(
             one.ready for one in ready.collections
         )
+        if waiting and all(part.ready or part.busy for part in ready.parts.values()) and _last_known(base_url):
+            # A machine with much to do, as after an upload, must not take the page away from who is at work on it.
+            return replace(_last_known(base_url)[0], warning=f"The server is slow: {'; '.join(waiting)}")
         if waiting and not is_partial:
             return GatewayState(problem=f"The server at {base_url} is not ready yet: {'; '.join(waiting)}")
         known = _client_of(base_url).models()
@@ -83,7 +86,7 @@ def _state(base_url: str) -> GatewayState:
         return GatewayState(problem=f"No server answers at {base_url}. Start one with: vrag serve")
     except ServerError as error:
         return GatewayState(problem=f"The server at {base_url} refused this app: {error}")
-    return GatewayState(
+    state = GatewayState(
         warning="; ".join(waiting),
         agents=tuple(name for name in AGENTS if name in known),
         default_agent=default_agent,
@@ -92,6 +95,15 @@ def _state(base_url: str) -> GatewayState:
         version=sum(one.version for one in ready.collections),
         heatmaps=any(one.heatmaps for one in ready.collections),
     )
+    _last_known(base_url)[:] = [state]
+    return state
+
+
+@st.cache_resource(max_entries=4)
+def _last_known(base_url: str) -> list[GatewayState]:
+    """The last state in which every part answered; empty before the first."""
+    del base_url
+    return []
 
 
 @st.cache_data(ttl=10.0, max_entries=16, show_spinner=False)

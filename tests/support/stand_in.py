@@ -38,6 +38,7 @@ from vrag_ray.serving.backends import (
     ServedAgents,
     UploadedFile,
 )
+from vrag_ray.serving.errors import NoAnswerError
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
@@ -139,6 +140,7 @@ class StandIn:
         self.collections: list[tuple[str, ...]] = []
         """What each search, listing, upload and deletion named."""
         self.retriever_ready = True
+        self.retriever_is_busy = False
         self.embedder_id = EMBEDDER_ID
         self.heatmaps = True
         self.heated: list[tuple[str, str, int]] = []
@@ -232,6 +234,8 @@ class StandInSearch:
         return Found(answer, "embedded")
 
     async def states(self) -> tuple[RetrieverState, ...]:
+        if self._of.retriever_is_busy:
+            raise NoAnswerError("the retriever did not answer within 1.5 s")
         notices = () if self._of.embedder_id else ("lexical search only: embedder.name is none",)
         state = RetrieverState(
             ready=self._of.retriever_ready,

@@ -84,6 +84,18 @@ def test_a_collection_that_is_not_ready_keeps_nobody_from_asking_another(told: T
     assert "not ready yet" in gateway.state().problem
 
 
+def test_a_server_that_is_slow_to_answer_takes_no_page_away(told: Told):
+    gateway.forget_state()
+    known = gateway.state()
+    told.backend.retriever_is_busy = True
+    gateway.forget_state()
+    assert gateway.state().usable and gateway.state().collections == known.collections
+    assert gateway.state().warning == "The server is slow: retriever: the retriever did not answer within 1.5 s"
+    app = opened()
+    app.chat_input[0].set_value("Which one?").run()
+    assert told.backend.started[0].question == "Which one?"
+
+
 @pytest.mark.parametrize("note", EXTRACTIVE_NOTES)
 def test_an_answer_of_rules_says_that_no_model_made_it(told: Told, stage: Stage, note: str):
     ending = stage.events[-1].model_copy(update={"answer": f"42 [1]\n{note}"})

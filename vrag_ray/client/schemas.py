@@ -339,10 +339,12 @@ class ModelNames(ResponseBody):
 
 
 class PartState(ResponseBody):
-    """Whether one part of the server is ready, and if not, why."""
+    """Whether one part of the server is ready, and if not, why. ``busy``: it did not answer in time, and may only have
+    much to do."""
 
     ready: bool
     why: str = ""
+    busy: bool = False
 
 
 class ServedCollection(ResponseBody):

@@ -61,6 +61,10 @@ class NotReadyError(ApiError):
     default_code = "not_ready"
 
 
+class NoAnswerError(NotReadyError):
+    """A part did not answer in time: it hangs, or has much to do."""
+
+
 class ReplicaLostError(NotReadyError):
     """The replica that was asked is gone, and whatever it knew."""
 

@@ -203,7 +203,7 @@ async def test_health_readiness_metrics_and_schema(client: httpx.AsyncClient, ba
     backend.retriever_ready = False
     not_ready = await client.get("/readyz")
     assert not_ready.status_code == 503
-    assert not_ready.json()["parts"]["retriever"] == {"ready": False, "why": "starting"}
+    assert not_ready.json()["parts"]["retriever"] == {"ready": False, "why": "starting", "busy": False}
     await client.post("/v1/search", json={"query": "a"})
     text = (await client.get("/metrics")).text
     assert 'vrag_http_requests_total{method="POST",route="/v1/search",status="200"} 1.0' in text
@@ -262,5 +262,5 @@ async def test_readyz_answers_soon_and_names_the_part_that_hangs(
     go.set()
     assert reply.status_code == 503
     parts = reply.json()["parts"]
-    assert parts[part] == {"ready": False, "why": f"the {part} did not answer within 0.05 s"}
+    assert parts[part] == {"ready": False, "why": f"the {part} did not answer within 0.05 s", "busy": True}
     assert all(state["ready"] for name, state in parts.items() if name != part)

@@ -14,7 +14,7 @@ from vrag_ray.config import Settings
 from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent, ServedAgents
 from vrag_ray.serving.deployments.handles import joined_searches
 from vrag_ray.serving.deployments.loop_lag import LoopLag
-from vrag_ray.serving.errors import InvalidError, NotReadyError, ReplicaLostError
+from vrag_ray.serving.errors import InvalidError, NoAnswerError, NotReadyError, ReplicaLostError
 from vrag_ray.serving.joined_searches import JoinedSearches, SearchScope
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.ray_faults import call_again
@@ -162,7 +162,7 @@ class AgentService:
             await asyncio.wait({states}, timeout=MODEL_ANSWERS_WITHIN_S)
             if not states.done():
                 states.cancel()
-                raise NotReadyError(f"the language model did not answer within {MODEL_ANSWERS_WITHIN_S:g} s")
+                raise NoAnswerError(f"the language model did not answer within {MODEL_ANSWERS_WITHIN_S:g} s")
             try:
                 replicas = states.result()
             except ReplicaLostError:

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Response
 
 from vrag_ray.client.schemas import PartState, Ready, ServedCollection
 from vrag_ray.serving.backends import AgentState, RetrieverState
-from vrag_ray.serving.errors import NotReadyError
+from vrag_ray.serving.errors import NoAnswerError
 from vrag_ray.serving.http.metrics import CONTENT_TYPE
 from vrag_ray.serving.http.routes.deps import GateDep
 from vrag_ray.types import VragError
@@ -68,7 +68,7 @@ async def _asked(answer: Awaitable[T], part: str) -> T | VragError:
     await asyncio.wait({asking}, timeout=ANSWERS_WITHIN_S)
     if not asking.done():
         asking.cancel()
-        return NotReadyError(f"the {part} did not answer within {ANSWERS_WITHIN_S:g} s")
+        return NoAnswerError(f"the {part} did not answer within {ANSWERS_WITHIN_S:g} s")
     try:
         return asking.result()
     except VragError as error:
@@ -77,7 +77,7 @@ async def _asked(answer: Awaitable[T], part: str) -> T | VragError:
 
 def _part(answer: object) -> PartState:
     if isinstance(answer, VragError):
-        return PartState(ready=False, why=scrub(str(answer)))
+        return PartState(ready=False, why=scrub(str(answer)), busy=isinstance(answer, NoAnswerError))
     return PartState(ready=True)
 
 
