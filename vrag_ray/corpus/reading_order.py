@@ -117,7 +117,11 @@ def _segments(words: Sequence[Word], aspect: float) -> Iterator[tuple[int, _Segm
             level = abs(segment.middle - (v0 + v1) / 2) < LEVEL * smaller
             # Right-to-left scripts go on to the left.
             gap = max(u0 - segment.u1, segment.u0 - u1)
-            if level and gap < SEGMENT_GAP * max(segment.height, v1 - v0):
+            if (
+                level
+                and gap < SEGMENT_GAP * max(segment.height, v1 - v0)
+                and (u1 > segment.u0 or is_right_to_left(word.text) or segment.is_right_to_left)
+            ):
                 segment.places.append(place)
                 segment.words.append(word.text)
                 segment.u0, segment.u1 = min(segment.u0, u0), max(segment.u1, u1)

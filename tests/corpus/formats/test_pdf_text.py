@@ -61,6 +61,20 @@ def secret(**style: object) -> Draw:
     return lambda page: page.insert_text((72, 200), SECRET, **style)  # type: ignore[arg-type]
 
 
+def painted(operators: str, resources: dict[str, str] | None = None) -> Draw:
+    """PDF operators behind what the page has so far; ``resources`` by the path that names them."""
+
+    def draw(page: pymupdf.Page) -> None:
+        page.clean_contents()
+        document = page.parent
+        for name, value in (resources or {}).items():
+            document.xref_set_key(page.xref, f"Resources/{name}", value)
+        xref = page.get_contents()[0]
+        document.update_stream(xref, document.xref_stream(xref) + f"\nq {operators} Q\n".encode())
+
+    return draw
+
+
 def under(cover: Draw) -> Draw:
     def draw(page: pymupdf.Page) -> None:
         page.insert_text((72, 200), SECRET, fontsize=12)
@@ -70,6 +84,14 @@ def under(cover: Draw) -> Draw:
 
 
 PLACE = pymupdf.Rect(60, 185, 400, 210)
+SHADE = "<</ShadingType 2/ColorSpace/DeviceGray/Coords[{}]/Function<</FunctionType 2/Domain[0 1]/C0[0]/C1[1]/N 1>>>>"
+TILES = " ".join(f"{n * 37 % 100 / 100} g {60 + n % 114 * 3} {632 + n // 114 * 3} 3 3 re f" for n in range(1026))
+
+
+def pin(page: pymupdf.Page) -> None:
+    page.add_stamp_annot(pymupdf.Rect(40, 150, 600, 245), pymupdf.Pixmap(noise(360, 60)))
+
+
 HIDDEN: dict[str, Draw] = {
     "render mode 3": secret(render_mode=3),
     "white": secret(color=(1, 1, 1)),
@@ -81,6 +103,15 @@ HIDDEN: dict[str, Draw] = {
     "a grey bar": under(lambda page: page.draw_rect(PLACE, color=(0.5, 0.5, 0.5), fill=(0.5, 0.5, 0.5))),
     "a white sheet": under(lambda page: page.draw_rect(PLACE, color=(1, 1, 1), fill=(1, 1, 1))),
     "a picture": under(lambda page: page.insert_image(PLACE, stream=noise(), keep_proportion=False)),
+    "a shading across": under(painted("60 632 340 25 re W n /S sh", {"Shading/S": SHADE.format("60 0 300 0")})),
+    "a shading upwards": under(painted("60 632 340 25 re W n /S sh", {"Shading/S": SHADE.format("0 636 0 652")})),
+    "many little squares": under(painted(TILES)),
+    "an inline picture": under(
+        painted(f"340 0 0 25 60 632 cm BI /W 68 /H 5 /CS /G /BPC 8 /F /AHx ID {noise()[99:439].hex()}> EI")
+    ),
+    "a stamp with a picture": under(pin),
+    "white over a line that is seen": lambda page: page.insert_text((90, 100), SECRET, fontsize=12, color=(1, 1, 1)),
+    "white between two lines": lambda page: page.insert_text((72, 105), SECRET, fontsize=12, color=(1, 1, 1)),
     "black on black": lambda page: (
         page.draw_rect(PLACE, color=(0, 0, 0), fill=(0, 0, 0)),
         page.insert_text((72, 200), SECRET, fontsize=12),
@@ -107,6 +138,13 @@ SHOWN: dict[str, Draw] = {
         page.insert_text((72, 200), SECRET, fontsize=12),
     )[0],
     "outlined": secret(render_mode=1, border_width=0.05),
+    "white with a black outline": secret(color=(0, 0, 0), fill=(1, 1, 1), render_mode=2, border_width=0.02),
+    "red on a green as dark": lambda page: (
+        page.draw_rect(PLACE, color=(0, 0.3, 0.4), fill=(0, 0.3, 0.4)),
+        page.insert_text((72, 200), SECRET, fontsize=12, color=(1, 0, 0)),
+    )[0],
+    "under a marker": under(lambda page: page.draw_rect(PLACE, color=None, fill=(0, 0, 1), fill_opacity=0.3)),
+    "drawn twice to be bold": lambda page: (secret()(page), page.insert_text((72.4, 200), SECRET, fontsize=11))[0],
     "over a rule": lambda page: (secret()(page), page.draw_line((72, 202), (300, 202)))[0],
 }
 
@@ -116,6 +154,28 @@ def test_what_a_person_can_see_stays(how: str) -> None:
     found = read(page_of(SHOWN[how]))
     assert SECRET in found.text.splitlines()
     assert found.notices == ()
+
+
+@pytest.mark.parametrize("ground", [1.0, 0.9])
+def test_of_a_word_that_was_written_over_only_the_new_one_is_read(ground: float) -> None:
+    def corrected(page: pymupdf.Page) -> None:
+        page.insert_text((72, 200), "The rent of the boat house is 4130 crowns a year.", fontsize=12)
+        patch = page.search_for("4130")[0]
+        page.draw_rect(patch, color=None, fill=(ground, ground, ground))
+        page.insert_text((patch.x0, 200), "4180", fontsize=12)
+
+    found = read(page_of(corrected))
+    assert found.text.splitlines()[1] == "The rent of the boat house is 4180 crowns a year."
+    assert found.notices == ("1 words that are not visible on the page are left out",)
+
+
+def test_a_line_that_was_written_anew_over_a_white_sheet_stands_there_once() -> None:
+    def corrected(page: pymupdf.Page) -> None:
+        page.insert_text((72, 200), "The rent of the boat house is 4100 crowns a year.", fontsize=12)
+        page.draw_rect(PLACE, color=None, fill=(1, 1, 1))
+        page.insert_text((72, 200), "The rent of the boat house is 5250 crowns a year.", fontsize=12)
+
+    assert read(page_of(corrected)).text.splitlines()[1:] == ["The rent of the boat house is 5250 crowns a year."]
 
 
 def test_the_text_of_a_scan_stays_where_its_pixels_show_words() -> None:

@@ -2,6 +2,7 @@
 
 A text layer is believed where the page's pixels bear it out. Words that are not drawn (render mode 3, white on white,
 no opacity, below 2 points, under a bar or a picture) are left out, unless they are the text of a scan beneath them.
+Words in each other's place, and under what is drawn later, are held against their own glyphs (see ``pdf_ink``).
 Lines whose letters mean nothing, as after a wrong ToUnicode table, and pictures that fill the page are read by OCR.
 Measured: 6 ms a page beside 3 for the text alone; drawing the page small in grey is most of it.
 """
@@ -12,7 +13,7 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from operator import attrgetter
@@ -22,8 +23,9 @@ import numpy as np
 import pymupdf
 from numpy.typing import NDArray
 
+from vrag_ray.corpus.formats.pdf_ink import shown
 from vrag_ray.corpus.model import TextLine, clean, letters_in
-from vrag_ray.corpus.reading_order import arranged
+from vrag_ray.corpus.reading_order import arranged, is_right_to_left
 from vrag_ray.types import Box, Word, around, joined
 
 if TYPE_CHECKING:
@@ -37,11 +39,21 @@ LEAST_INK = 12
 """Grey levels by which ink differs from what is around it, at least."""
 LEAST_SHARE_OF_INK = 0.15
 """The same, as a share of the difference between the word's colour and its ground: small type is drawn faintly."""
+CLEAR_SHARE_OF_INK = 0.3
+"""The same, from which on the word is seen without a closer look."""
 LEAST_GROUND = 0.2
 """Share of a word's box that must not have the colour of the word."""
+LEAST_EVEN = 0.52
+"""Share of a word's box that is of one colour, its ground; below it something with colours of its own may lie over."""
+COLOURED = 32
+"""Levels by which the channels of a colour differ: such a word may differ from its ground in hue alone."""
 INK_OF_A_SCAN = 40
 OFF_THE_INK = 0.6
 """Heights of a word by which the text of a scan may stand beside its ink."""
+SAME_PLACE = 0.5
+"""Shares of height and width in which two words of one place agree."""
+SAME_WORD = 0.75
+"""Share of its box in which a word is drawn again where it is to look bold, or to throw a shadow."""
 EVEN = 40
 """Grey levels within which pixels count as of one colour."""
 LEAST_SIZE = 2.0
@@ -203,11 +215,15 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     upright = Upright(page)
     lines: list[_Line] = []
     looks: list[_Look] = []
+    places: list[tuple[float, float, float, float]] = []
+    goes_back: list[bool] = []
     for (block, number), group in itertools.groupby(layer.extractWORDS(), key=lambda word: (word[5], word[6])):
         line = spans.get((block, number))
         turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
         found = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
+        reached, back = float("-inf"), False
         for x0, y0, x1, y1, raw, *_ in group:
+            back, reached = back or x0 < reached - 1, max(reached, x1)
             box = upright.box(x0, y0, x1, y1)
             text = _readable_form(clean(raw)).strip()
             if box is None or not text:
@@ -218,15 +234,23 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
             found.raw += f"{raw} "
         if found.words:
             lines.append(found)
+            places.append(line["bbox"] if line is not None else (0.0, 0.0, 0.0, 0.0))
+            goes_back.append(back)
     if not looks:
         return [], 0
-    hidden = _hidden(page, looks)
-    if not hidden:
+    crowded = _crowded(places, goes_back)
+    in_crowd = {id(word) for number in crowded for word in lines[number].words}
+    twice, in_one_place = _in_one_place([look for look in looks if id(look.word) in in_crowd and look.alpha])
+    hidden = _hidden(page, [look for look in looks if id(look.word) not in twice], in_one_place - twice)
+    if not hidden and not twice:
         return lines, 0
     # An empty box of a form or an invisible dash is no word that anybody misses.
     count = sum(any(map(str.isalnum, look.word.text)) for look in looks if id(look.word) in hidden)
-    for line in lines:
-        line.words = [word for word in line.words if id(word) not in hidden]
+    for number, line in enumerate(lines):
+        line.words = [word for word in line.words if id(word) not in hidden and id(word) not in twice]
+        if number in crowded and line.words and line.words[0].turn == 0 and not is_right_to_left(line.raw):
+            # What was written over a part of it comes last in the file.
+            line.words.sort(key=lambda word: word.box.x0)
     return [line for line in lines if line.words], count
 
 
@@ -273,11 +297,12 @@ class Upright:
 class _Look:
     """A word and how the file says it is drawn: ``grey`` from 0 (black) to 255, ``alpha`` likewise, ``size`` in points.
 
-    ``x`` and ``y`` are its middle on the unturned page, in points.
+    ``x`` and ``y`` are its middle on the unturned page, in points. ``coloured`` says that it is no grey.
     """
 
     word: Word
     grey: float
+    coloured: bool
     alpha: int
     size: float
     x: float
@@ -287,10 +312,12 @@ class _Look:
 def _look(word: Word, spans: Sequence[dict[str, object]], x: float, y: float) -> _Look:
     span = next((one for one in spans if _holds(one["bbox"], x, y)), spans[0] if spans else None)
     if span is None:
-        return _Look(word, 0.0, 255, 12.0, x, y)
+        return _Look(word, 0.0, False, 255, 12.0, x, y)
     colour = int(str(span["color"]))
-    grey = 0.299 * (colour >> 16 & 255) + 0.587 * (colour >> 8 & 255) + 0.114 * (colour & 255)
-    return _Look(word, grey, int(str(span["alpha"])), float(str(span["size"])), x, y)
+    red, green, blue = colour >> 16 & 255, colour >> 8 & 255, colour & 255
+    grey = 0.299 * red + 0.587 * green + 0.114 * blue
+    coloured = max(red, green, blue) - min(red, green, blue) > COLOURED
+    return _Look(word, grey, coloured, int(str(span["alpha"])), float(str(span["size"])), x, y)
 
 
 def _holds(bbox: object, x: float, y: float) -> bool:
@@ -298,22 +325,31 @@ def _holds(bbox: object, x: float, y: float) -> bool:
     return bool(bbox[0] <= x <= bbox[2] and bbox[1] <= y <= bbox[3])
 
 
-def _hidden(page: pymupdf.Page, looks: Sequence[_Look]) -> set[int]:
-    """The ids of the words that no reader of the page sees."""
+def _hidden(page: pymupdf.Page, looks: Sequence[_Look], in_one_place: Collection[int]) -> set[int]:
+    """The ids of the words that no reader of the page sees. ``in_one_place`` are those of words that share theirs."""
     grey = _grey(page)
     drawn: list[_Look] = []
     undrawn: list[_Look] = []
     hidden: set[int] = set()
+    doubtful: set[int] = set()
     for look in looks:
         if look.size < LEAST_SIZE:
             hidden.add(id(look.word))
         elif look.alpha == 0:
             undrawn.append(look)
-        elif _shows(grey, look):
-            drawn.append(look)
-        else:
+        elif (shows := _shows(grey, look)) is False:
             hidden.add(id(look.word))
-    hidden.update(id(look.word) for look in _under_pictures(page, drawn) if not _stands_out(grey, look))
+        else:
+            drawn.append(look)
+            if shows is None or id(look.word) in in_one_place:
+                doubtful.add(id(look.word))
+    tiny = sum(look.size < LEAST_SIZE for look in looks)
+    over, scanned = _under_pictures(page, drawn, doubtful)
+    doubtful = (doubtful | over) - scanned
+    hidden |= _covered(page, [look.word for look in drawn if id(look.word) in doubtful])
+    if len(hidden) > tiny:
+        # What lies over some words may lie over more.
+        hidden |= _covered(page, [look.word for look in drawn if id(look.word) not in doubtful | scanned])
     # The text of a scan is not drawn itself: its pixels show the words, and no other words stand there.
     taken = [look.word.box for look in drawn if id(look.word) not in hidden] if undrawn else []
     for look in undrawn:
@@ -326,6 +362,10 @@ def _hidden(page: pymupdf.Page, looks: Sequence[_Look]) -> set[int]:
         if not has_ink or any(b.x0 <= x <= b.x1 and b.y0 <= y <= b.y1 for b in taken):
             hidden.add(id(look.word))
     return hidden
+
+
+def _covered(page: pymupdf.Page, words: Sequence[Word]) -> set[int]:
+    return {id(word) for word, seen in zip(words, shown(page, words), strict=True) if not seen} if words else set()
 
 
 def _grey(page: pymupdf.Page) -> Grey:
@@ -342,51 +382,91 @@ def _pixels(grey: Grey, box: Box) -> Grey:
     return grey[top:bottom, left:right]
 
 
-def _shows(grey: Grey, look: _Look) -> bool:
-    """Whether the pixels of a word's box show ink of its colour on another ground."""
+def _shows(grey: Grey, look: _Look) -> bool | None:
+    """Whether the pixels of a word's box show ink of its colour on another ground; None where they leave it open."""
     pixels = _pixels(grey, look.word.box)
     if not pixels.size:
         return False
     low, high = int(pixels.min()), int(pixels.max())
     if look.grey < 128 and high - low > 96 and look.grey - low > -96:
         # The usual case, dark on light, at once.
-        return bool(np.count_nonzero(pixels > look.grey + LEAST_INK) >= LEAST_GROUND * pixels.size)
-    ground = float(np.median(pixels))
+        ground = np.count_nonzero(pixels > max(high - EVEN, look.grey + LEAST_INK))
+        return True if ground >= LEAST_EVEN * pixels.size or not _is_word(look) else None
+    middle = float(np.median(pixels))
     other = np.abs(pixels.astype(np.int16) - round(look.grey)) > LEAST_INK
-    if np.count_nonzero(other) < LEAST_GROUND * pixels.size:
-        return False
-    least = max(LEAST_INK, LEAST_SHARE_OF_INK * abs(look.grey - ground))
-    return max(high - ground, ground - low) >= least
+    least = max(LEAST_INK, LEAST_SHARE_OF_INK * abs(look.grey - middle))
+    if np.count_nonzero(other) < LEAST_GROUND * pixels.size or max(high - middle, middle - low) < least:
+        return None if look.coloured and high > low else False
+    towards = middle - low if look.grey < middle else high - middle
+    if towards < CLEAR_SHARE_OF_INK * abs(look.grey - middle):
+        return None
+    even = np.count_nonzero(np.abs(pixels.astype(np.int16) - round(middle)) < EVEN)
+    return True if even >= LEAST_EVEN * pixels.size or not _is_word(look) else None
 
 
-def _stands_out(grey: Grey, look: _Look) -> bool:
-    """Whether a word's box shows its colour on an even ground, as no picture over it would."""
-    pixels = _pixels(grey, look.word.box).astype(np.int16)
-    is_ink = np.abs(pixels - round(look.grey)) < EVEN
-    share = np.count_nonzero(is_ink) / pixels.size
-    return bool(0.04 < share < 0.7 and pixels[~is_ink].std() < EVEN)
+def _is_word(look: _Look) -> bool:
+    """False for signs, dashes and single letters, which may fill most of their box."""
+    return len(look.word.text) > 2 and look.word.text.isalnum()
 
 
-def _under_pictures(page: pymupdf.Page, looks: Sequence[_Look]) -> list[_Look]:
-    """Words over which a picture is drawn later that lets nothing through; not those of a scan that fills the page."""
+def _crowded(places: Sequence[tuple[float, float, float, float]], goes_back: Sequence[bool]) -> set[int]:
+    """The numbers of the lines that stand in the place of others, or go back over their own words."""
+    left, top, right, bottom = np.array(places).T
+    wide = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    high = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
+    letter = np.minimum(right - left, bottom - top)
+    common = (wide > 0) & (high > 0) & (wide * high > SAME_PLACE * np.minimum.outer(letter, letter) ** 2)
+    np.fill_diagonal(common, False)
+    return set(np.flatnonzero(common.any(axis=0) | np.array(goes_back)).tolist())
+
+
+def _in_one_place(looks: Sequence[_Look]) -> tuple[set[int], set[int]]:
+    """The ids of the words that are drawn again in their place, as for bold type; of those that share theirs."""
+    twice: set[int] = set()
+    shared: set[int] = set()
+    if not looks:
+        return twice, shared
+    left, top, right, bottom = np.array([look.word.box.as_tuple() for look in looks]).T
+    middle, height, width = (top + bottom) / 2, bottom - top, right - left
+    for number in range(len(looks) - 1):
+        rest = slice(number + 1, None)
+        level = np.abs(middle[rest] - middle[number]) < SAME_PLACE * np.minimum(height[rest], height[number])
+        common = np.minimum(right[rest], right[number]) - np.maximum(left[rest], left[number])
+        for other in np.flatnonzero(level & (common > SAME_PLACE * np.minimum(width[rest], width[number]))):
+            word, over = looks[number].word, looks[number + 1 + int(other)].word
+            shared |= {id(word), id(over)}
+            if word.text == over.text and _overlap(word.box, over.box) > SAME_WORD < _overlap(over.box, word.box):
+                twice.add(id(word))
+    return twice, shared
+
+
+def _under_pictures(page: pymupdf.Page, looks: Sequence[_Look], doubtful: Collection[int]) -> tuple[set[int], set[int]]:
+    """The ids of the words over which a picture is drawn later that lets nothing through; of those under a scan.
+
+    A scan fills the page, and its pixels show the words.
+    """
     if not page.get_images():
-        return []
+        return set(), set()
     log = page.get_bboxlog()
     texts = [(place, bbox) for place, (kind, bbox) in enumerate(log) if kind in ("fill-text", "stroke-text")]
     opaque = [info["bbox"] for info in page.get_image_info(xrefs=True) if not info["has-mask"]]
     area = page.rect.width * page.rect.height
-    covered: list[_Look] = []
+    covered: set[int] = set()
+    scanned: set[int] = set()
     for place, (kind, bbox) in enumerate(log):
-        if kind != "fill-image" or _area(bbox) > PICTURE_SHARE * area:
+        if kind != "fill-image":
             continue
+        is_scan = _area(bbox) > PICTURE_SHARE * area
         if not any(all(abs(a - b) < 1 for a, b in zip(bbox, info, strict=True)) for info in opaque):
             continue
         for look in looks:
+            if is_scan and id(look.word) not in doubtful:
+                continue
             if _holds(bbox, look.x, look.y):
                 drawn_at = [at for at, box in texts if _holds(box, look.x, look.y)]
                 if drawn_at and max(drawn_at) < place:
-                    covered.append(look)
-    return covered
+                    (scanned if is_scan else covered).add(id(look.word))
+    return covered, scanned
 
 
 def _area(bbox: Sequence[float]) -> float:
