@@ -50,6 +50,15 @@ def test_what_a_reader_does_not_see_of_a_page_is_left_out():
     assert text_of_html("<head><title>t</title></head><script>x()</script><h1>A</h1>b<br>c &amp; d") == "A\nb\nc & d"
 
 
+@pytest.mark.parametrize(
+    "how", ["hidden", 'style="display:none"', "style='font-size: 0 !important'", 'style="OPACITY:0"']
+)
+def test_what_a_style_hides_of_a_message_is_left_out(how):
+    assert text_of_html(f"<p>Seen.</p><div {how}>One <div>two</div> three<br>four</div><p>Seen too.</p>") == (
+        "Seen.\nSeen too."
+    )
+
+
 def test_attachments_are_given_with_their_names_and_others_are_named_in_a_notice(sandbox, put):
     mail, inner = message(), message("The inner words.")
     mail.add_attachment(b"Tariff: 6 percent.", maintype="text", subtype="plain", filename="../tariff.txt")
