@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from vrag_ray.corpus.windows import SPACELESS
-from vrag_ray.types import Word, upright
+from vrag_ray.types import Word, is_divided, joined, upright
 
 SEGMENT_GAP = 0.9
 """Words of one height further apart than this share of the height of their line stand in different segments."""
@@ -98,6 +98,18 @@ def arranged(words: Sequence[Word], aspect: float) -> tuple[list[Word], list[lis
     """``words`` in reading order, and the same as regions of rows."""
     found = [[[words[place] for place in row] for row in region.rows] for region in regions(words, aspect)]
     return [word for region in found for row in region for word in row], found
+
+
+def text_of(regions: Sequence[Sequence[Sequence[Word]]]) -> str:
+    """Regions of rows of words as text, a line a row; a word that the end of a column divides is one word."""
+    text, last = "", None
+    for words in ([word for row in region for word in row] for region in regions):
+        if last is not None and last.turn == words[0].turn and is_divided(last, words[0]):
+            text = text[:-1] + joined(words, "\n")
+        else:
+            text += ("" if last is None else "\n") + joined(words, "\n")
+        last = words[-1]
+    return text
 
 
 def is_right_to_left(text: str) -> bool:

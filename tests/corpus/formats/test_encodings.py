@@ -84,3 +84,7 @@ def test_binary_data_is_refused_in_every_length():
 )
 def test_control_characters_part_words_and_escapes_leave_no_letters(text, shown):
     assert clean(text) == shown
+
+
+def test_a_soft_hyphen_at_a_line_end_divides_no_word():
+    assert clean("twelve milli\u00ad\n  grams of co\u00adbalt") == "twelve milligrams of cobalt"

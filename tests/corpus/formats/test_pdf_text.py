@@ -178,6 +178,50 @@ def test_a_line_that_was_written_anew_over_a_white_sheet_stands_there_once() -> 
     assert read(page_of(corrected)).text.splitlines()[1:] == ["The rent of the boat house is 5250 crowns a year."]
 
 
+def lines_at(x: float, *lines: str, size: float = 10) -> Draw:
+    def draw(page: pymupdf.Page) -> None:
+        for number, line in enumerate(lines):
+            page.insert_text((x, 200 + 1.4 * size * number), line, fontsize=size)
+
+    return draw
+
+
+def test_letters_that_are_drawn_count_not_what_the_file_puts_in_their_place() -> None:
+    given = painted(
+        "BT /F 12 Tf 72 642 Td (The keeper is ) Tj /Span <</ActualText (Ragna)>> BDC (Ivar) Tj EMC ( Moe.) Tj ET",
+        {"Font/F": "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"},
+    )
+    assert read(page_of(given)).text.splitlines()[1] == "The keeper is Ivar Moe."
+
+
+def test_an_initial_over_several_lines_begins_its_word() -> None:
+    def draw(page: pymupdf.Page) -> None:
+        page.insert_text((50, 232), "T", fontsize=40)
+        lines_at(78, "he lock was dug by hand between", "two wars by men of the valley,", "whom nobody paid.")(page)
+
+    assert read(page_of(draw)).text.splitlines()[1:] == [
+        "The lock was dug by hand between",
+        "two wars by men of the valley,",
+        "whom nobody paid.",
+    ]
+
+
+def test_a_word_that_the_end_of_a_column_divides_is_one_word() -> None:
+    left = lines_at(50, "The flood of that year", "took the lower gate", "away, and the re-")
+    right = lines_at(250, "building was paid for", "by farmers of the", "whole long valley.")
+    text = read(page_of(lambda page: (left(page), right(page))[0])).text
+    assert "away, and the rebuilding was paid for\nby farmers" in text
+
+
+def test_chinese_and_japanese_set_letter_below_letter_is_read_downwards_from_the_right() -> None:
+    def draw(page: pymupdf.Page) -> None:
+        for column, letters in enumerate(("灯台守の山田は", "三十年間この島", "に住んでいる。")):
+            for row, letter in enumerate(letters):
+                page.insert_text((400 - 30 * column, 200 + 16 * row), letter, fontname="japan", fontsize=14)
+
+    assert read(page_of(draw)).text.splitlines()[1] == "灯台守の山田は三十年間この島に住んでいる。"
+
+
 def test_the_text_of_a_scan_stays_where_its_pixels_show_words() -> None:
     drawn = page_of(secret(fontsize=12)).get_pixmap(dpi=100).tobytes("png")
     document = pymupdf.open()

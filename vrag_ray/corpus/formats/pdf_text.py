@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from vrag_ray.corpus.formats.pdf_ink import shown
 from vrag_ray.corpus.model import TextLine, clean, letters_in
-from vrag_ray.corpus.reading_order import arranged, is_right_to_left
-from vrag_ray.types import Box, Word, around, joined
+from vrag_ray.corpus.reading_order import arranged, is_right_to_left, text_of
+from vrag_ray.corpus.windows import CJK
+from vrag_ray.types import Box, Word, around
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText
@@ -54,6 +55,12 @@ SAME_PLACE = 0.5
 """Shares of height and width in which two words of one place agree."""
 SAME_WORD = 0.75
 """Share of its box in which a word is drawn again where it is to look bold, or to throw a shadow."""
+INITIAL = 1.6
+"""Times the height of other words from which on a letter is an initial."""
+LEAST_COLUMN = 3
+"""Letters below each other that are a column of Chinese or Japanese."""
+LEAST_SAID = 0.7
+"""Share of the letters of the text that stands in place of glyphs, from which on the glyphs are read themselves."""
 EVEN = 40
 """Grey levels within which pixels count as of one colour."""
 LEAST_SIZE = 2.0
@@ -114,6 +121,7 @@ _BULLET = re.compile(
     "\u27a2\u27a4\uf000-\uf0ff](?=\\w)"
 )
 """The last are those of fonts of symbols."""
+SPACELESS_OR_SIGN = re.compile(rf"[{CJK}\u3000-\u303f\uff00-\uffef]")
 _PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufeff]")
 
 Grey = NDArray[np.uint8]
@@ -188,14 +196,47 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
 
 def composed(words: Sequence[Word], aspect: float, *, ocr: bool = False, notices: Sequence[str] = ()) -> PageRead:
     """``words`` in reading order, as text and as places."""
-    ordered, regions = arranged(words, aspect)
+    ordered, regions = arranged(_with_initials(words), aspect)
     lines = [
         TextLine(letters_in("".join(word.text for word in row)), around([word.box for word in row]))
         for region in regions
         for row in region
     ]
-    text = "\n".join(joined([word for row in region for word in row], "\n") for region in regions)
-    return PageRead(text, tuple(ordered), tuple(lines), ocr, tuple(notices))
+    return PageRead(text_of(regions), tuple(ordered), tuple(lines), ocr, tuple(notices))
+
+
+def _with_initials(words: Sequence[Word]) -> Sequence[Word]:
+    """``words`` with each initial that stands over several lines in the first of them, before what it begins."""
+    large = [word for word in words if len(word.text) == 1 and word.turn == 0 and word.text.isupper()]
+    if not large:
+        return words
+    usual = float(np.median([word.box.y1 - word.box.y0 for word in words]))
+    arranged_words = list(words)
+    for initial in large:
+        box = initial.box
+        if box.y1 - box.y0 < INITIAL * usual:
+            continue
+        beside = [
+            word
+            for word in words
+            if word.turn == 0
+            and word.box.y1 - word.box.y0 < (box.y1 - box.y0) / INITIAL
+            and box.y0 < (word.box.y0 + word.box.y1) / 2 < box.y1
+            and -0.5 * (box.x1 - box.x0) < word.box.x0 - box.x1 < box.x1 - box.x0
+        ]
+        beside.sort(key=lambda word: word.box.y0)
+        if len(beside) < 2:
+            continue
+        first = beside[0]
+        arranged_words.remove(initial)
+        place = next(number for number, word in enumerate(arranged_words) if word is first)
+        if first.text[0].islower():
+            whole = Box(box.x0, first.box.y0, first.box.x1, first.box.y1)
+            arranged_words[place] = Word(initial.text + first.text, whole, 0)
+        else:
+            upper = Box(box.x0, first.box.y0, min(box.x1, first.box.x0), first.box.y1)
+            arranged_words.insert(place, Word(initial.text, upper, 0))
+    return arranged_words
 
 
 def turn_of(direction: tuple[float, float]) -> int:
@@ -206,7 +247,7 @@ def turn_of(direction: tuple[float, float]) -> int:
 
 def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     """The lines of the text layer that are drawn, and how many words are not."""
-    layer = page.get_textpage(flags=LAYER_FLAGS)
+    layer = _layer(page)
     spans = {
         (block["number"], number): line
         for block in layer.extractDICT()["blocks"]
@@ -228,6 +269,9 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
             text = _readable_form(clean(raw)).strip()
             if box is None or not text:
                 continue
+            if raw.endswith("\xad"):
+                # What divides a word here is seen.
+                text += "-"
             for word in _without_bullet(Word(text, box, turn)):
                 looks.append(_look(word, line["spans"] if line is not None else (), (x0 + x1) / 2, (y0 + y1) / 2))
                 found.words.append(word)
@@ -243,7 +287,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     twice, in_one_place = _in_one_place([look for look in looks if id(look.word) in in_crowd and look.alpha])
     hidden = _hidden(page, [look for look in looks if id(look.word) not in twice], in_one_place - twice)
     if not hidden and not twice:
-        return lines, 0
+        return _with_columns(lines), 0
     # An empty box of a form or an invisible dash is no word that anybody misses.
     count = sum(any(map(str.isalnum, look.word.text)) for look in looks if id(look.word) in hidden)
     for number, line in enumerate(lines):
@@ -251,7 +295,53 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         if number in crowded and line.words and line.words[0].turn == 0 and not is_right_to_left(line.raw):
             # What was written over a part of it comes last in the file.
             line.words.sort(key=lambda word: word.box.x0)
-    return [line for line in lines if line.words], count
+    return _with_columns([line for line in lines if line.words]), count
+
+
+def _with_columns(lines: list[_Line]) -> list[_Line]:
+    """``lines`` with those of one letter below each other, as programs without vertical type write, put together."""
+    if not any(len(line.words) == 1 and _is_letter_of_column(line.words[0]) for line in lines):
+        return lines
+    whole: list[_Line] = []
+    run: list[_Line] = []
+    for line in [*lines, None]:
+        letter = line if line is not None and len(line.words) == 1 and _is_letter_of_column(line.words[0]) else None
+        if letter is not None and (not run or _stands_below(run[-1].words[0].box, letter.words[0].box)):
+            run.append(letter)
+            continue
+        if len(run) >= LEAST_COLUMN:
+            letters = [of_run.words[0] for of_run in run]
+            box = around([word.box for word in letters])
+            assert box is not None
+            column = Word("".join(word.text for word in letters), box, 90)
+            whole.append(_Line([column], column.text, run[0].font))
+        else:
+            whole += run
+        run = [letter] if letter is not None else []
+        if line is not None and letter is None:
+            whole.append(line)
+    return whole
+
+
+def _is_letter_of_column(word: Word) -> bool:
+    return len(word.text) == 1 and word.turn == 0 and SPACELESS_OR_SIGN.match(word.text) is not None
+
+
+def _stands_below(box: Box, below: Box) -> bool:
+    height = box.y1 - box.y0
+    common = min(box.x1, below.x1) - max(box.x0, below.x0)
+    return common > SAME_WORD * (box.x1 - box.x0) and -0.3 * height < below.y0 - box.y1 < 0.5 * height
+
+
+def _layer(page: pymupdf.Page) -> pymupdf.TextPage:
+    """The text layer: what its glyphs say; what the file puts in their place only where they say nothing."""
+    layer = page.get_textpage(flags=LAYER_FLAGS)
+    if not page.parent.is_pdf or b"/ActualText" not in page.read_contents():
+        return layer
+    drawn = page.get_textpage(flags=LAYER_FLAGS | pymupdf.TEXT_IGNORE_ACTUALTEXT)
+    given, glyphs = layer.extractText(), drawn.extractText()
+    fewest = LEAST_SAID * letters_in(given)
+    return drawn if letters_in(glyphs) >= fewest and len(_BAD.findall(glyphs)) <= len(_BAD.findall(given)) else layer
 
 
 def _without_bullet(word: Word) -> list[Word]:
