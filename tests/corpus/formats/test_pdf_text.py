@@ -314,3 +314,66 @@ def test_a_page_turned_in_its_file_and_a_line_turned_on_it_are_both_read() -> No
     page.set_rotation(90)
     assert {word.turn for word in read(page).words} == {90, 0}
     assert "upwards we read" in read(page).text.splitlines()
+
+
+NOTES = (
+    "The weather station was built long ago.",
+    "It measures wind, rain and the waves.",
+    "The observer is Solveig Brekke of Runde.",
+)
+
+
+def garbled(letters: Callable[[str], str], *lines: str) -> Draw:
+    """Lines in a font whose table gives other letters than are drawn."""
+
+    def draw(page: pymupdf.Page) -> None:
+        font = pymupdf.Font("helv")
+        page.insert_font(fontname="G", fontbuffer=font.buffer)
+        for number, line in enumerate(lines):
+            page.insert_text((72, 200 + 20 * number), line, fontname="G", fontsize=12)
+        drawn = sorted(set("".join(lines)))
+        rows = "".join(
+            f"<{font.has_glyph(ord(letter)):04x}> <{letters(letter).encode('utf-16-be').hex()}>\n" for letter in drawn
+        )
+        head = f"begincmap 1 begincodespacerange <0000> <ffff> endcodespacerange {len(drawn)} beginbfchar"
+        document = page.parent
+        table = document.get_new_xref()
+        document.update_object(table, "<<>>")
+        document.update_stream(table, f"{head}\n{rows}endbfchar endcmap".encode())
+        for xref in range(1, table):
+            if document.xref_get_key(xref, "Subtype") == ("name", "/Type0"):
+                document.xref_set_key(xref, "ToUnicode", f"{table} 0 R")
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    "letters",
+    [lambda letter: chr(0x410 + ord(letter) % 80), lambda letter: chr(0x4E00 + ord(letter))],
+    ids=["Cyrillic", "Chinese"],
+)
+def test_letters_of_another_script_that_spell_nothing_are_read_by_ocr(letters: Callable[[str], str]) -> None:
+    page = page_of(garbled(lambda letter: letter if letter == " " else letters(letter), *NOTES))
+    found = read(page, ocr_of(" ".join(NOTES), 0.1, 0.25), strip=NOTES[0])
+    assert "Solveig Brekke" in found.text
+    assert found.ocr
+
+
+def test_what_spells_nothing_in_a_script_that_ocr_does_not_know_stays_with_a_notice() -> None:
+    page = page_of(garbled(lambda letter: chr(0x410 + ord(letter) % 80) if letter != " " else letter, *NOTES))
+    found = read(page, ocr_of("5 .", 0.13, 0.2345), strip="")
+    assert len(found.text.splitlines()) == 4
+    assert found.notices == ("3 lines spell no language as they stand in the file, and OCR cannot read them",)
+
+
+def test_a_page_that_ocr_cannot_read_either_is_said_to_be_unread() -> None:
+    page = page_of(garbled(lambda letter: "\ufffd", *NOTES))
+    found = read(page, ocr_of("5 .", 0.13, 0.2345))
+    assert found.text == SEEN
+    assert found.notices == ("3 lines cannot be read as they stand in the file, nor by OCR",)
+
+
+def test_a_name_alone_in_a_garbled_font_is_read_by_ocr() -> None:
+    page = page_of(garbled(lambda letter: chr(ord(letter) + 5) if letter != " " else letter, "Solveig Brekke"))
+    found = read(page, ocr_of("Solveig Brekke", 0.12, 0.222), strip="Solveig Brekke")
+    assert found.text.splitlines() == [SEEN, "Solveig Brekke"]

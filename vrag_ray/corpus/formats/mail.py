@@ -107,7 +107,7 @@ def read_eml(data: bytes) -> Mail:
     """A message as it is sent. Parts without a text of their own are attachments."""
     message = BytesParser(policy=policy.default).parsebytes(data)
     assert isinstance(message, EmailMessage)
-    headers = {name: str(message[name]) for name in _HEADERS if message[name] is not None}
+    headers = {name: _header(message, name) for name in _HEADERS if message[name] is not None}
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
     body = _text_of(plain) if isinstance(plain, EmailMessage) else ""
     if not body.strip() and isinstance(html, EmailMessage):
@@ -128,6 +128,18 @@ def read_eml(data: bytes) -> Mail:
             name = part.get_filename() or f"part {number}{_suffix_of(part)}"
             attached.append(Attachment(_plain_name(name), content))
     return Mail(headers, body.strip(), tuple(attached))
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """A header, also where its bytes are in an encoding that it does not state."""
+    value = str(message[name])
+    if "\ufffd" not in value:
+        return value
+    raw = next(text for key, text in message.raw_items() if key.lower() == name.lower())
+    try:
+        return " ".join(decode_text(str(raw).encode("utf-8", "surrogateescape")).text.split())
+    except DecodeError:
+        return value
 
 
 def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:

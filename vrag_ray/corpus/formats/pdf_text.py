@@ -76,7 +76,12 @@ BAD_SHARE = 0.03
 """Share of a page's characters in lines that cannot be read, from which on the page is read by OCR."""
 LEAST_JUDGED = 40
 """Latin letters that a page must have for their sequence to be judged."""
+LEAST_OF_A_NAME = 10
 LEAST_VOWELS, MOST_VOWELS = 0.22, 0.65
+NARROW = 0.62
+"""Widths of a Chinese character in heights of its line: what is narrower on the whole is another script."""
+LEAST_READ = 0.4
+"""Share of the characters of lines that OCR must read for it to judge them: it knows no Cyrillic, for one."""
 MOST_MIXED = 0.3
 """Share of words that mix letters with digits or signs, or small letters with capitals."""
 SAMPLED_LINES = 3
@@ -113,6 +118,11 @@ _AROUND_WORDS = ".,;:!?()[]\"'“”‘’«»"  # noqa: RUF001
 _BAD = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _VOWELS = frozenset("aeiouy")
+_OTHER_VOWELS = (
+    (re.compile("[\u0400-\u04ff]"), frozenset("аеиоуыэюяіѣўѵѫү")),
+    (re.compile("[\u0370-\u03ff]"), frozenset("αεηιουω")),
+)
+_IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _MIXED = re.compile(
     r"[a-z][A-Z]|[A-Za-z]\d+[A-Za-z]|\d[A-Z]{2}|[A-Za-z][!\"#$%*+:;<=>?\\^_`{|}~]+[A-Za-z]|^[!#%*+,.:;<=>?]+[A-Z]"
 )
@@ -171,7 +181,8 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     if lost < BAD_SHARE * total:
         unreadable = []
     too_little = readable < min_chars and (bool(lines) or bool(page.get_bboxlog()))
-    doubtful = _unbelieved(lines, ocr, believed)
+    doubtful, unread = _unbelieved(lines, aspect, ocr, believed)
+    notices += unread
     if ocr is None:
         if unreadable or doubtful:
             notices.append("its text cannot be read as it stands in the file, and OCR is off")
@@ -181,8 +192,13 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
         if doubtful:
             kept = [line for line in kept if line not in doubtful or _bears_out(seen.words, line)]
         if dropped := len(lines) - len(kept):
+            out_of_reach = [line for line in lines if line not in kept and not _is_read(_there(seen.words, line), line)]
+            if 2 * len(out_of_reach) > dropped:
+                notices.append(f"{dropped} lines cannot be read as they stand in the file, nor by OCR")
+                places = [word.box for line in out_of_reach for word in line.words]
+                seen = replace(seen, words=tuple(w for w in seen.words if not _is_at(w, places)))
             # Nothing better was read: what there is stays.
-            if not seen.words:
+            elif not seen.words:
                 kept = lines
                 notices.append("its text cannot be read as it stands in the file, and OCR read nothing")
             else:
@@ -578,7 +594,7 @@ def _is_unreadable(raw: str) -> bool:
     return len(raw) >= LEAST_BAD and not _BAD.sub("", "".join(words))
 
 
-def _doubtful(lines: Sequence[_Line]) -> dict[str, list[_Line]]:
+def _doubtful(lines: Sequence[_Line], aspect: float) -> dict[str, list[_Line]]:
     """The lines of each font whose letters spell no language: it is the table of a font that goes wrong."""
     fonts: dict[str, list[_Line]] = {}
     for line in lines:
@@ -586,33 +602,66 @@ def _doubtful(lines: Sequence[_Line]) -> dict[str, list[_Line]]:
     return {
         font: group
         for font, group in fonts.items()
-        if not _is_plausible(" ".join(word.text for line in group for word in line.words))
+        if not _is_plausible(" ".join(word.text for line in group for word in line.words)) or _is_narrow(group, aspect)
     }
 
 
-def _unbelieved(lines: Sequence[_Line], ocr: Ocr | None, believed: set[str]) -> list[_Line]:
-    """Lines of fonts that are doubtful, and not borne out by OCR here or earlier in the document."""
+def _is_narrow(lines: Sequence[_Line], aspect: float) -> bool:
+    """Whether Chinese characters are narrower than any font has them: other letters stand there."""
+    words = [word for line in lines for word in line.words if word.turn == 0 and _IDEOGRAPH.match(word.text)]
+    words = [word for word in words if len(_IDEOGRAPH.findall(word.text)) == len(word.text)]
+    if sum(len(word.text) for word in words) < LEAST_JUDGED:
+        return False
+    ratios = [
+        aspect * (word.box.x1 - word.box.x0) / (word.box.y1 - word.box.y0) / len(word.text)
+        for word in words
+        if len(word.text) > 1
+    ]
+    return bool(ratios) and float(np.median(ratios)) < NARROW
+
+
+def _unbelieved(
+    lines: Sequence[_Line], aspect: float, ocr: Ocr | None, believed: set[str]
+) -> tuple[list[_Line], list[str]]:
+    """Lines of fonts that are doubtful, and not borne out by OCR here or earlier in the document; and notices."""
     found: list[_Line] = []
-    for font, group in _doubtful(lines).items():
+    notices: list[str] = []
+    for font, group in _doubtful(lines, aspect).items():
         if font in believed:
             continue
-        if ocr is not None and _borne_out(group, ocr):
-            believed.add(font)
-        else:
+        borne_out = None if ocr is None else _borne_out(group, ocr)
+        if borne_out is False or ocr is None:
             found += group
-    return found
+            continue
+        believed.add(font)
+        if borne_out is None:
+            notices.append(f"{len(group)} lines spell no language as they stand in the file, and OCR cannot read them")
+    return found, notices
 
 
-def _borne_out(doubtful: Sequence[_Line], ocr: Ocr) -> bool:
-    """Whether OCR of the longest lines reads what the layer says there: a tenth of the cost of the page."""
+def _borne_out(doubtful: Sequence[_Line], ocr: Ocr) -> bool | None:
+    """Whether OCR of the longest lines reads what the layer says there: a tenth of the cost of the page.
+
+    None where it reads next to nothing of another script than Latin, as of one that it does not know.
+    """
     longest = sorted(doubtful, key=lambda line: -len(line.raw))[:SAMPLED_LINES]
-    agreed = 0
+    agreed, unread = 0, 0
     for line in longest:
         place = around([word.box for word in line.words])
         assert place is not None
         slack = (place.y1 - place.y0) / 2
-        agreed += _likeness(line, ocr(place.padded(slack, slack)).words) >= SAME
+        seen = ocr(place.padded(slack, slack)).words
+        agreed += _likeness(line, seen) >= SAME
+        unread += not _is_read(seen, line)
+    text = "".join(word.text for line in longest for word in line.words)
+    if 2 * unread > len(longest) and 2 * len(_LATIN.findall(text)) < letters_in(text):
+        return None
     return 2 * agreed > len(longest)
+
+
+def _is_read(seen: Sequence[Word], line: _Line) -> bool:
+    said = sum(len(word.text) for word in line.words)
+    return sum(letters_in(word.text) for word in seen) >= LEAST_READ * said
 
 
 def _likeness(line: _Line, seen: Sequence[Word]) -> float:
@@ -621,13 +670,21 @@ def _likeness(line: _Line, seen: Sequence[Word]) -> float:
 
 
 def _is_plausible(text: str) -> bool:
-    """False for letters that follow one another as in no language written in Latin script.
+    """False for letters that follow one another as in no language written in Latin, Cyrillic or Greek script.
 
     Other scripts are believed: exchanged letters of theirs go unnoticed.
     """
+    for script, vowels in _OTHER_VOWELS:
+        letters = script.findall(text)
+        if len(letters) >= LEAST_JUDGED:
+            plain = [unicodedata.normalize("NFD", letter)[0].lower() for letter in letters]
+            if not LEAST_VOWELS <= sum(letter in vowels for letter in plain) / len(plain) <= MOST_VOWELS:
+                return False
     letters = _LATIN.findall(text)
     if len(letters) < LEAST_JUDGED:
-        return True
+        # A name alone in its font: without any vowel in all its words it is none.
+        plain = [letter for word in text.split() if len(word) >= 4 for letter in _LATIN.findall(word.lower())]
+        return len(plain) < LEAST_OF_A_NAME or any(unicodedata.normalize("NFD", one)[0] in _VOWELS for one in plain)
     plain = [unicodedata.normalize("NFD", letter)[0].lower() for letter in letters]
     vowels = sum(letter in _VOWELS for letter in plain) / len(plain)
     words = [word for word in text.split() if _LATIN.search(word)]
@@ -652,10 +709,18 @@ def _is_scan(page: pymupdf.Page, lines: Sequence[_Line]) -> bool:
 
 def _bears_out(seen: Sequence[Word], line: _Line) -> bool:
     """Whether OCR reads in the line's place what the layer says there, or nothing."""
+    there = _there(seen, line)
+    return not there or _likeness(line, there) >= SAME
+
+
+def _there(seen: Sequence[Word], line: _Line) -> list[Word]:
     place = around([word.box for word in line.words])
     assert place is not None
-    there = [word for word in seen if _overlap(word.box, place) > 0.5]
-    return not there or _likeness(line, there) >= SAME
+    return [word for word in seen if _overlap(word.box, place) > 0.5]
+
+
+def _is_at(word: Word, places: Sequence[Box]) -> bool:
+    return any(_stand_together(word.box, place) for place in places)
 
 
 def _beside(seen: Sequence[Word], kept: Sequence[Word]) -> list[Word]:
