@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.encodings import decode_text, is_unlikely
 from vrag_ray.corpus.model import DecodeError, clean
 
 GERMAN = "Die Straßenbrücke kostete 4,2 Millionen, Größe 42 m."
@@ -107,3 +107,11 @@ def test_lines_of_two_encodings_in_one_file_are_each_read_in_theirs():
     decoded = decode_text(mixed)
     assert decoded.text == f"{GERMAN}\nGröße und Höhe, schöne Mädchen.\n{GERMAN}\n"
     assert decoded.notice == "1 of its lines are not UTF-8: read as CP1252"
+
+
+def test_an_encoding_that_a_page_states_and_is_not_in_is_unlikely():
+    data = RUSSIAN.encode("koi8-r")
+    assert is_unlikely(data, "windows-1251")
+    assert not is_unlikely(data, "koi8-r")
+    assert not is_unlikely(GERMAN.encode("cp1252"), "iso-8859-15")
+    assert not is_unlikely(b"plain", "cp1252")

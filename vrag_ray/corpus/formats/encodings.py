@@ -8,6 +8,7 @@ Japanese and Korean characters are common ones. That holds from a handful of let
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ MOST_CONTROL = 0.01
 PLAUSIBLE = 0.6
 """Mean score of the characters beyond ASCII below which an encoding is not believed."""
 
+UNLIKELY = 0.88
+"""Share of the best score below which an encoding is not believed though the text states it."""
 SHORTEST_UNMARKED = 16
 """Bytes of Chinese or Japanese in UTF-16 that are told from other encodings without a mark and without a line end."""
 
@@ -178,6 +181,21 @@ def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
             "with `iconv -f ENCODING -t UTF-8`, where ENCODING is what it was written in"
         )
     return _read_as(data, name)
+
+
+def is_unlikely(data: bytes, encoding: str) -> bool:
+    """Whether ``data`` in that encoding is no language: letters of the wrong case, or of another alphabet.
+
+    Of encodings without an alphabet here nothing is known.
+    """
+    head = data[:LOOKED_AT]
+    stated = codecs.lookup(encoding).name
+    scores = {
+        codecs.lookup(candidate.name).name: candidate.score(text) * candidate.prior
+        for candidate in _CANDIDATES
+        if "\ufffd" not in (text := head.decode(candidate.name, "replace"))
+    }
+    return stated in scores and scores[stated] < UNLIKELY * max(scores.values())
 
 
 def _guessed(head: bytes) -> str:

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 
 import pymupdf
 
-from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.encodings import decode_text, is_unlikely
 from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import seen_document, seen_drawing, seen_page, seen_slide
@@ -157,7 +157,7 @@ def _in_utf8(data: bytes) -> tuple[bytes, str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         try:
-            text = data.decode(name) if name and not name.startswith("utf") else ""
+            text = data.decode(name) if name and not name.startswith("utf") and not is_unlikely(data, name) else ""
         except (UnicodeDecodeError, LookupError):
             text = ""
     if not text or "\0" in text:

@@ -116,7 +116,7 @@ class _Glyphs(mupdf.FzDevice2):  # type: ignore[misc]
     def _note(self, text: mupdf.fz_text, ctm: mupdf.fz_matrix, touched: Sequence[_Place]) -> None:
         glyphs = _origins(text, ctm)
         for place in touched:
-            ink = (255 - self._pixels[place.slices]).astype(np.float32) / 255
+            ink: Share = (255 - self._pixels[place.slices]).astype(np.float32) / np.float32(255)
             if ink.size and float(ink.max()) > NO_INK:
                 here = [
                     (chr(code), y)
