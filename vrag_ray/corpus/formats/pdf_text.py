@@ -46,6 +46,10 @@ LEAST_GROUND = 0.2
 """Share of a word's box that must not have the colour of the word."""
 LEAST_EVEN = 0.52
 """Share of a word's box that is of one colour, its ground; below it something with colours of its own may lie over."""
+SMALL, LEAST_EVEN_SMALL = 7.0, 0.3
+"""Points below which type fills more of its box at this size of the page, and the share of its ground there."""
+NEAR = 2.0
+"""Heights of a hidden word within which others are looked at closely."""
 COLOURED = 32
 """Levels by which the channels of a colour differ: such a word may differ from its ground in hue alone."""
 INK_OF_A_SCAN = 40
@@ -436,6 +440,7 @@ def _hidden(page: pymupdf.Page, looks: Sequence[_Look], in_one_place: Collection
     grey = _grey(page)
     drawn: list[_Look] = []
     undrawn: list[_Look] = []
+    unseen: list[_Look] = []
     hidden: set[int] = set()
     doubtful: set[int] = set()
     for look in looks:
@@ -445,17 +450,21 @@ def _hidden(page: pymupdf.Page, looks: Sequence[_Look], in_one_place: Collection
             undrawn.append(look)
         elif (shows := _shows(grey, look)) is False:
             hidden.add(id(look.word))
+            unseen.append(look)
         else:
             drawn.append(look)
             if shows is None or id(look.word) in in_one_place:
                 doubtful.add(id(look.word))
-    tiny = sum(look.size < LEAST_SIZE for look in looks)
     over, scanned = _under_pictures(page, drawn, doubtful)
     doubtful = (doubtful | over) - scanned
     hidden |= _covered(page, [look.word for look in drawn if id(look.word) in doubtful])
-    if len(hidden) > tiny:
-        # What lies over some words may lie over more.
-        hidden |= _covered(page, [look.word for look in drawn if id(look.word) not in doubtful | scanned])
+    # What lies over some words may lie over those beside them.
+    lost = [look.word.box for look in drawn if id(look.word) in hidden and _is_word(look)]
+    lost += [look.word.box for look in unseen if _is_word(look)]
+    if lost:
+        near = [box.padded(NEAR * (box.y1 - box.y0), NEAR * (box.y1 - box.y0)) for box in lost]
+        rest = [look.word for look in drawn if id(look.word) not in doubtful | scanned]
+        hidden |= _covered(page, [word for word in rest if any(_overlap(word.box, box) > 0 for box in near)])
     # The text of a scan is not drawn itself: its pixels show the words, and no other words stand there.
     taken = [look.word.box for look in drawn if id(look.word) not in hidden] if undrawn else []
     for look in undrawn:
@@ -497,7 +506,8 @@ def _shows(grey: Grey, look: _Look) -> bool | None:
     if look.grey < 128 and high - low > 96 and look.grey - low > -96:
         # The usual case, dark on light, at once.
         ground = np.count_nonzero(pixels > max(high - EVEN, look.grey + LEAST_INK))
-        return True if ground >= LEAST_EVEN * pixels.size or not _is_word(look) else None
+        least_even = LEAST_EVEN if look.size >= SMALL else LEAST_EVEN_SMALL
+        return True if ground >= least_even * pixels.size or not _is_word(look) else None
     middle = float(np.median(pixels))
     other = np.abs(pixels.astype(np.int16) - round(look.grey)) > LEAST_INK
     least = max(LEAST_INK, LEAST_SHARE_OF_INK * abs(look.grey - middle))
@@ -674,11 +684,11 @@ def _is_plausible(text: str) -> bool:
 
     Other scripts are believed: exchanged letters of theirs go unnoticed.
     """
-    for script, vowels in _OTHER_VOWELS:
+    for script, open_letters in _OTHER_VOWELS:
         letters = script.findall(text)
         if len(letters) >= LEAST_JUDGED:
             plain = [unicodedata.normalize("NFD", letter)[0].lower() for letter in letters]
-            if not LEAST_VOWELS <= sum(letter in vowels for letter in plain) / len(plain) <= MOST_VOWELS:
+            if not LEAST_VOWELS <= sum(letter in open_letters for letter in plain) / len(plain) <= MOST_VOWELS:
                 return False
     letters = _LATIN.findall(text)
     if len(letters) < LEAST_JUDGED:
