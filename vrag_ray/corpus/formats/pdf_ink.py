@@ -112,6 +112,8 @@ class _Glyphs(mupdf.FzDevice2):  # type: ignore[misc]
         self._drawn += 1
         mupdf.ll_fz_fill_text(self._draw.m_internal, text, ctm, self._grey.m_internal, [0.0], 1.0, params)
         self._note(text, ctm, [self._places[number] for number in touched])
+        rows = slice(max(0, math.floor(area.y0) - 2), max(0, math.ceil(area.y1) + 2))
+        self._pixels[rows, max(0, math.floor(area.x0) - 2) : max(0, math.ceil(area.x1) + 2)] = 255
 
     def _note(self, text: mupdf.fz_text, ctm: mupdf.fz_matrix, touched: Sequence[_Place]) -> None:
         glyphs = _origins(text, ctm)
@@ -125,7 +127,6 @@ class _Glyphs(mupdf.FzDevice2):  # type: ignore[misc]
                 ]
                 letters = _letters("".join(letter for letter, _ in here))
                 place.drawn.append(_Drawn(self._count, letters, here[0][1] if here else 0.0, ink))
-        self._pixels[:] = 255
 
 
 def _origins(text: mupdf.fz_text, ctm: mupdf.fz_matrix) -> list[tuple[int, float, float]]:

@@ -420,9 +420,11 @@ class _Look:
 
 
 def _look(word: Word, spans: Sequence[dict[str, object]], x: float, y: float) -> _Look:
-    span = next((one for one in spans if _holds(one["bbox"], x, y)), spans[0] if spans else None)
-    if span is None:
+    if not spans:
         return _Look(word, 0.0, False, 255, 12.0, x, y)
+    span = spans[0]
+    if len(spans) > 1:
+        span = next((one for one in spans if _holds(one["bbox"], x, y)), span)
     colour = int(str(span["color"]))
     red, green, blue = colour >> 16 & 255, colour >> 8 & 255, colour & 255
     grey = 0.299 * red + 0.587 * green + 0.114 * blue
