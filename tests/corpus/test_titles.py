@@ -33,6 +33,17 @@ from vrag_ray.corpus.titles import headline, is_title
         "which is required by rule 240.10D-1(b). ☐",
         "☒ ANNUAL REPORT PURSUANT TO SECTION 13",
         "§",
+        "Présentation PowerPoint",
+        "PowerPoint Presentation",
+        "Unbenannt-1",
+        "Sans titre",
+        "Dokument1",
+        "PII: S0022-1236(97)93139-4",
+        "<TITLE>",
+        "DRAFT",
+        "Confidential",
+        "4,812.50 EUR",
+        "USD 900",
     ],
 )
 def test_what_names_no_document_is_no_title(text: str) -> None:
@@ -41,7 +52,15 @@ def test_what_names_no_document_is_no_title(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Annual Report 2023", "March of the Penguins", "1984 in review", "COVID-19", "AlphaFold2", "Contents of the sea"],
+    [
+        "Annual Report 2023",
+        "March of the Penguins",
+        "1984 in review",
+        "COVID-19",
+        "AlphaFold2",
+        "Contents of the sea",
+        "Draft of the sea law",
+    ],
 )
 def test_words_with_numbers_and_months_in_them_are_titles(text: str) -> None:
     assert is_title(text)

@@ -238,6 +238,7 @@ _BLANKS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160), 0x
 """What parts two words: form feeds, other control characters, and blanks that do not break."""
 _STYLE = re.compile(r"\x1b\[[0-9;:]*m")
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -/]*[0-~])")
+_DIVIDED = re.compile("(?<=\\w)\xad[ \\t]*\\r?\\n[ \\t]*(?=\\w)")
 _STRUCK_OVER = re.compile(r"[^\n]\x08")
 
 
@@ -249,4 +250,6 @@ def clean(text: str) -> str:
     if "\x08" in text:
         # Bold and underlined as printers did: a character, a step back, the character again.
         text = _STRUCK_OVER.sub("", text)
-    return text.translate(_BLANKS).replace("\xad", "").encode("utf-8", "replace").decode()
+    if "\xad" in text:
+        text = _DIVIDED.sub("", text).replace("\xad", "")
+    return text.translate(_BLANKS).encode("utf-8", "replace").decode()

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.corpus.model import DecodeError, TextLine, clean, letters_in
-from vrag_ray.corpus.reading_order import arranged
+from vrag_ray.corpus.reading_order import arranged, text_of
 from vrag_ray.corpus.windows import SPACELESS
-from vrag_ray.types import Box, Word, joined
+from vrag_ray.types import Box, Word
 
 if TYPE_CHECKING:
     from rapidocr import RapidOCR
@@ -249,8 +249,7 @@ def assemble(lines: Sequence[OcrLine], width: int, height: int, turn: int = 0) -
     rows = sorted(lines, key=lambda line: (_top(line.quad), min(x for x, _ in line.quad)))
     words = [word for line in rows for word in _words(line, width, height, _own_turn(line, turn))]
     ordered, regions = arranged(words, width / height)
-    text = "\n".join(joined([word for row in region for word in row], "\n") for region in regions)
-    return OcrText(text, tuple(ordered))
+    return OcrText(text_of(regions), tuple(ordered))
 
 
 def turned_line(line: OcrLine, turn: int, width: int, height: int) -> OcrLine:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from vrag_ray.corpus.windows import SPACELESS
-from vrag_ray.types import Word, upright
+from vrag_ray.types import Word, is_divided, joined, upright
 
 SEGMENT_GAP = 0.9
 """Words of one height further apart than this share of the height of their line stand in different segments."""
@@ -100,6 +100,18 @@ def arranged(words: Sequence[Word], aspect: float) -> tuple[list[Word], list[lis
     return [word for region in found for row in region for word in row], found
 
 
+def text_of(regions: Sequence[Sequence[Sequence[Word]]]) -> str:
+    """Regions of rows of words as text, a line a row; a word that the end of a column divides is one word."""
+    text, last = "", None
+    for words in ([word for row in region for word in row] for region in regions):
+        if last is not None and last.turn == words[0].turn and is_divided(last, words[0]):
+            text = text[:-1] + joined(words, "\n")
+        else:
+            text += ("" if last is None else "\n") + joined(words, "\n")
+        last = words[-1]
+    return text
+
+
 def is_right_to_left(text: str) -> bool:
     """Whether most letters of ``text`` belong to a script that is written from right to left."""
     if text.isascii():
@@ -117,7 +129,11 @@ def _segments(words: Sequence[Word], aspect: float) -> Iterator[tuple[int, _Segm
             level = abs(segment.middle - (v0 + v1) / 2) < LEVEL * smaller
             # Right-to-left scripts go on to the left.
             gap = max(u0 - segment.u1, segment.u0 - u1)
-            if level and gap < SEGMENT_GAP * max(segment.height, v1 - v0):
+            if (
+                level
+                and gap < SEGMENT_GAP * max(segment.height, v1 - v0)
+                and (u1 > segment.u0 or is_right_to_left(word.text) or segment.is_right_to_left)
+            ):
                 segment.places.append(place)
                 segment.words.append(word.text)
                 segment.u0, segment.u1 = min(segment.u0, u0), max(segment.u1, u1)

@@ -26,6 +26,13 @@ _NO_TITLES = (
     r"(?:accession (?:no\.?|number):? ?)?\d{10}-\d{2}-\d{6}|\S*\d{4}\S*|[\w-]*_[\w-]*\d[\w-]*|form ?\d\d?-[a-z]{1,2}",
     # The letterhead of the office, above the name of who reports to it.
     r"(?:united states )?securities and exchange commission.*|united states",
+    # The same in other languages.
+    r"(?:unbenannt|sans titre|sin t[ií]tulo|senza titolo|namnl[oö]s|bez (?:n[aá]zvu|tytu[lł]u)|naamloos)[-_ ]?\d*",
+    r"(?:dokument|documento?|präsentation|mappe|classeur|layout|seite|scan|bild|image|img|untitled|book) ?-?\d*",
+    r"powerpoint presentation|pr[eé]sentation powerpoint|(?:present|präsent)ation\d*|pii: ?\S+|<.*>",
+    # Stamps over the text, and sums of money.
+    r"draft|confidential|strictly confidential|copy|original|void|approved|paid|entwurf|vertraulich|kopie|confidentiel",
+    r"[-+]?(?:[$€£¥]|[A-Z]{3})? ?\d[\d.,' ]*(?:[$€£¥%]|[A-Z]{3})?",
     # Furniture: page numbers, a table of contents, dates.
     r"(?:table of )?contents|(?:page|p\.|seite|sheet) ?\S{1,6}(?: (?:of|von|/) ?\S{1,6})?|\d+ (?:of|/) \d+",
     rf"{_DATE}|\d{{1,4}}[-./]\d{{1,2}}[-./]\d{{1,4}}|(?:as of|date:?) .{{0,4}}{_DATE}",

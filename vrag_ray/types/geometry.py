@@ -122,7 +122,7 @@ def joined(words: Sequence[Word], line_end: str = " ") -> str:
             text.append(word.text)
         elif _is_level(before, word):
             text += " ", word.text
-        elif _ENDS_DIVIDED.search(before.text) and word.text[:1].islower():
+        elif is_divided(before, word):
             text[-1] = text[-1][:-1] + word.text
         elif _SPACELESS.match(before.text[-1:]) and _SPACELESS.match(word.text[:1]):
             text[-1] += word.text
@@ -130,6 +130,11 @@ def joined(words: Sequence[Word], line_end: str = " ") -> str:
             text += line_end, word.text
         before = word
     return "".join(text)
+
+
+def is_divided(before: Word, word: Word) -> bool:
+    """Whether two words that a line end, or a column's end, parts are the halves of one."""
+    return _ENDS_DIVIDED.search(before.text) is not None and word.text[:1].islower()
 
 
 def _is_level(before: Word, word: Word) -> bool:

@@ -3,7 +3,7 @@ import random
 
 import pytest
 
-from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.encodings import decode_text, is_unlikely
 from vrag_ray.corpus.model import DecodeError, clean
 
 GERMAN = "Die Straßenbrücke kostete 4,2 Millionen, Größe 42 m."
@@ -84,3 +84,34 @@ def test_binary_data_is_refused_in_every_length():
 )
 def test_control_characters_part_words_and_escapes_leave_no_letters(text, shown):
     assert clean(text) == shown
+
+
+def test_a_soft_hyphen_at_a_line_end_divides_no_word():
+    assert clean("twelve milli\u00ad\n  grams of co\u00adbalt") == "twelve milligrams of cobalt"
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Директор маяка — Пётр Соколов. Он живёт в Мурманске.", "mac_cyrillic"),
+        ("حارس المنارة هو أحمد حسن. يعيش في الإسكندرية.", "iso8859-6"),
+        ("Le gardien s'appelle François; il a payé 40 €.", "iso8859-15"),
+    ],
+)
+def test_encodings_of_few_programs_are_told_from_their_likes(text, encoding):
+    assert decode_text(text.encode(encoding)).text == text
+
+
+def test_lines_of_two_encodings_in_one_file_are_each_read_in_theirs():
+    mixed = f"{GERMAN}\n".encode() + "Größe und Höhe, schöne Mädchen.\n".encode("cp1252") + f"{GERMAN}\n".encode()
+    decoded = decode_text(mixed)
+    assert decoded.text == f"{GERMAN}\nGröße und Höhe, schöne Mädchen.\n{GERMAN}\n"
+    assert decoded.notice == "1 of its lines are not UTF-8: read as CP1252"
+
+
+def test_an_encoding_that_a_page_states_and_is_not_in_is_unlikely():
+    data = RUSSIAN.encode("koi8-r")
+    assert is_unlikely(data, "windows-1251")
+    assert not is_unlikely(data, "koi8-r")
+    assert not is_unlikely(GERMAN.encode("cp1252"), "iso-8859-15")
+    assert not is_unlikely(b"plain", "cp1252")

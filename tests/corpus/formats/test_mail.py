@@ -46,8 +46,22 @@ def test_a_body_whose_charset_is_wrong_is_detected():
     assert read_eml(data + "Die Größe der Brücke".encode("cp1252")).body == "Die Größe der Brücke"
 
 
+def test_a_header_in_an_encoding_that_it_does_not_state_is_detected():
+    data = "Subject: Маяк и пристань\nFrom: Пётр Соколов <a@b.example>\n\n".encode("cp1251") + b"words"
+    assert read_eml(data).headers == {"Subject": "Маяк и пристань", "From": "Пётр Соколов <a@b.example>"}
+
+
 def test_what_a_reader_does_not_see_of_a_page_is_left_out():
     assert text_of_html("<head><title>t</title></head><script>x()</script><h1>A</h1>b<br>c &amp; d") == "A\nb\nc & d"
+
+
+@pytest.mark.parametrize(
+    "how", ["hidden", 'style="display:none"', "style='font-size: 0 !important'", 'style="OPACITY:0"']
+)
+def test_what_a_style_hides_of_a_message_is_left_out(how):
+    assert text_of_html(f"<p>Seen.</p><div {how}>One <div>two</div> three<br>four</div><p>Seen too.</p>") == (
+        "Seen.\nSeen too."
+    )
 
 
 def test_attachments_are_given_with_their_names_and_others_are_named_in_a_notice(sandbox, put):

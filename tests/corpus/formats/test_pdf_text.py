@@ -61,6 +61,20 @@ def secret(**style: object) -> Draw:
     return lambda page: page.insert_text((72, 200), SECRET, **style)  # type: ignore[arg-type]
 
 
+def painted(operators: str, resources: dict[str, str] | None = None) -> Draw:
+    """PDF operators behind what the page has so far; ``resources`` by the path that names them."""
+
+    def draw(page: pymupdf.Page) -> None:
+        page.clean_contents()
+        document = page.parent
+        for name, value in (resources or {}).items():
+            document.xref_set_key(page.xref, f"Resources/{name}", value)
+        xref = page.get_contents()[0]
+        document.update_stream(xref, document.xref_stream(xref) + f"\nq {operators} Q\n".encode())
+
+    return draw
+
+
 def under(cover: Draw) -> Draw:
     def draw(page: pymupdf.Page) -> None:
         page.insert_text((72, 200), SECRET, fontsize=12)
@@ -70,6 +84,14 @@ def under(cover: Draw) -> Draw:
 
 
 PLACE = pymupdf.Rect(60, 185, 400, 210)
+SHADE = "<</ShadingType 2/ColorSpace/DeviceGray/Coords[{}]/Function<</FunctionType 2/Domain[0 1]/C0[0]/C1[1]/N 1>>>>"
+TILES = " ".join(f"{n * 37 % 100 / 100} g {60 + n % 114 * 3} {632 + n // 114 * 3} 3 3 re f" for n in range(1026))
+
+
+def pin(page: pymupdf.Page) -> None:
+    page.add_stamp_annot(pymupdf.Rect(40, 150, 600, 245), pymupdf.Pixmap(noise(360, 60)))
+
+
 HIDDEN: dict[str, Draw] = {
     "render mode 3": secret(render_mode=3),
     "white": secret(color=(1, 1, 1)),
@@ -81,6 +103,15 @@ HIDDEN: dict[str, Draw] = {
     "a grey bar": under(lambda page: page.draw_rect(PLACE, color=(0.5, 0.5, 0.5), fill=(0.5, 0.5, 0.5))),
     "a white sheet": under(lambda page: page.draw_rect(PLACE, color=(1, 1, 1), fill=(1, 1, 1))),
     "a picture": under(lambda page: page.insert_image(PLACE, stream=noise(), keep_proportion=False)),
+    "a shading across": under(painted("60 632 340 25 re W n /S sh", {"Shading/S": SHADE.format("60 0 300 0")})),
+    "a shading upwards": under(painted("60 632 340 25 re W n /S sh", {"Shading/S": SHADE.format("0 636 0 652")})),
+    "many little squares": under(painted(TILES)),
+    "an inline picture": under(
+        painted(f"340 0 0 25 60 632 cm BI /W 68 /H 5 /CS /G /BPC 8 /F /AHx ID {noise()[99:439].hex()}> EI")
+    ),
+    "a stamp with a picture": under(pin),
+    "white over a line that is seen": lambda page: page.insert_text((90, 100), SECRET, fontsize=12, color=(1, 1, 1)),
+    "white between two lines": lambda page: page.insert_text((72, 105), SECRET, fontsize=12, color=(1, 1, 1)),
     "black on black": lambda page: (
         page.draw_rect(PLACE, color=(0, 0, 0), fill=(0, 0, 0)),
         page.insert_text((72, 200), SECRET, fontsize=12),
@@ -107,6 +138,13 @@ SHOWN: dict[str, Draw] = {
         page.insert_text((72, 200), SECRET, fontsize=12),
     )[0],
     "outlined": secret(render_mode=1, border_width=0.05),
+    "white with a black outline": secret(color=(0, 0, 0), fill=(1, 1, 1), render_mode=2, border_width=0.02),
+    "red on a green as dark": lambda page: (
+        page.draw_rect(PLACE, color=(0, 0.3, 0.4), fill=(0, 0.3, 0.4)),
+        page.insert_text((72, 200), SECRET, fontsize=12, color=(1, 0, 0)),
+    )[0],
+    "under a marker": under(lambda page: page.draw_rect(PLACE, color=None, fill=(0, 0, 1), fill_opacity=0.3)),
+    "drawn twice to be bold": lambda page: (secret()(page), page.insert_text((72.4, 200), SECRET, fontsize=11))[0],
     "over a rule": lambda page: (secret()(page), page.draw_line((72, 202), (300, 202)))[0],
 }
 
@@ -116,6 +154,72 @@ def test_what_a_person_can_see_stays(how: str) -> None:
     found = read(page_of(SHOWN[how]))
     assert SECRET in found.text.splitlines()
     assert found.notices == ()
+
+
+@pytest.mark.parametrize("ground", [1.0, 0.9])
+def test_of_a_word_that_was_written_over_only_the_new_one_is_read(ground: float) -> None:
+    def corrected(page: pymupdf.Page) -> None:
+        page.insert_text((72, 200), "The rent of the boat house is 4130 crowns a year.", fontsize=12)
+        patch = page.search_for("4130")[0]
+        page.draw_rect(patch, color=None, fill=(ground, ground, ground))
+        page.insert_text((patch.x0, 200), "4180", fontsize=12)
+
+    found = read(page_of(corrected))
+    assert found.text.splitlines()[1] == "The rent of the boat house is 4180 crowns a year."
+    assert found.notices == ("1 words that are not visible on the page are left out",)
+
+
+def test_a_line_that_was_written_anew_over_a_white_sheet_stands_there_once() -> None:
+    def corrected(page: pymupdf.Page) -> None:
+        page.insert_text((72, 200), "The rent of the boat house is 4100 crowns a year.", fontsize=12)
+        page.draw_rect(PLACE, color=None, fill=(1, 1, 1))
+        page.insert_text((72, 200), "The rent of the boat house is 5250 crowns a year.", fontsize=12)
+
+    assert read(page_of(corrected)).text.splitlines()[1:] == ["The rent of the boat house is 5250 crowns a year."]
+
+
+def lines_at(x: float, *lines: str, size: float = 10) -> Draw:
+    def draw(page: pymupdf.Page) -> None:
+        for number, line in enumerate(lines):
+            page.insert_text((x, 200 + 1.4 * size * number), line, fontsize=size)
+
+    return draw
+
+
+def test_letters_that_are_drawn_count_not_what_the_file_puts_in_their_place() -> None:
+    given = painted(
+        "BT /F 12 Tf 72 642 Td (The keeper is ) Tj /Span <</ActualText (Ragna)>> BDC (Ivar) Tj EMC ( Moe.) Tj ET",
+        {"Font/F": "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"},
+    )
+    assert read(page_of(given)).text.splitlines()[1] == "The keeper is Ivar Moe."
+
+
+def test_an_initial_over_several_lines_begins_its_word() -> None:
+    def draw(page: pymupdf.Page) -> None:
+        page.insert_text((50, 232), "T", fontsize=40)
+        lines_at(78, "he lock was dug by hand between", "two wars by men of the valley,", "whom nobody paid.")(page)
+
+    assert read(page_of(draw)).text.splitlines()[1:] == [
+        "The lock was dug by hand between",
+        "two wars by men of the valley,",
+        "whom nobody paid.",
+    ]
+
+
+def test_a_word_that_the_end_of_a_column_divides_is_one_word() -> None:
+    left = lines_at(50, "The flood of that year", "took the lower gate", "away, and the re-")
+    right = lines_at(250, "building was paid for", "by farmers of the", "whole long valley.")
+    text = read(page_of(lambda page: (left(page), right(page))[0])).text
+    assert "away, and the rebuilding was paid for\nby farmers" in text
+
+
+def test_chinese_and_japanese_set_letter_below_letter_is_read_downwards_from_the_right() -> None:
+    def draw(page: pymupdf.Page) -> None:
+        for column, letters in enumerate(("灯台守の山田は", "三十年間この島", "に住んでいる。")):
+            for row, letter in enumerate(letters):
+                page.insert_text((400 - 30 * column, 200 + 16 * row), letter, fontname="japan", fontsize=14)
+
+    assert read(page_of(draw)).text.splitlines()[1] == "灯台守の山田は三十年間この島に住んでいる。"
 
 
 def test_the_text_of_a_scan_stays_where_its_pixels_show_words() -> None:
@@ -210,3 +314,66 @@ def test_a_page_turned_in_its_file_and_a_line_turned_on_it_are_both_read() -> No
     page.set_rotation(90)
     assert {word.turn for word in read(page).words} == {90, 0}
     assert "upwards we read" in read(page).text.splitlines()
+
+
+NOTES = (
+    "The weather station was built long ago.",
+    "It measures wind, rain and the waves.",
+    "The observer is Solveig Brekke of Runde.",
+)
+
+
+def garbled(letters: Callable[[str], str], *lines: str) -> Draw:
+    """Lines in a font whose table gives other letters than are drawn."""
+
+    def draw(page: pymupdf.Page) -> None:
+        font = pymupdf.Font("helv")
+        page.insert_font(fontname="G", fontbuffer=font.buffer)
+        for number, line in enumerate(lines):
+            page.insert_text((72, 200 + 20 * number), line, fontname="G", fontsize=12)
+        drawn = sorted(set("".join(lines)))
+        rows = "".join(
+            f"<{font.has_glyph(ord(letter)):04x}> <{letters(letter).encode('utf-16-be').hex()}>\n" for letter in drawn
+        )
+        head = f"begincmap 1 begincodespacerange <0000> <ffff> endcodespacerange {len(drawn)} beginbfchar"
+        document = page.parent
+        table = document.get_new_xref()
+        document.update_object(table, "<<>>")
+        document.update_stream(table, f"{head}\n{rows}endbfchar endcmap".encode())
+        for xref in range(1, table):
+            if document.xref_get_key(xref, "Subtype") == ("name", "/Type0"):
+                document.xref_set_key(xref, "ToUnicode", f"{table} 0 R")
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    "letters",
+    [lambda letter: chr(0x410 + ord(letter) % 80), lambda letter: chr(0x4E00 + ord(letter))],
+    ids=["Cyrillic", "Chinese"],
+)
+def test_letters_of_another_script_that_spell_nothing_are_read_by_ocr(letters: Callable[[str], str]) -> None:
+    page = page_of(garbled(lambda letter: letter if letter == " " else letters(letter), *NOTES))
+    found = read(page, ocr_of(" ".join(NOTES), 0.1, 0.25), strip=NOTES[0])
+    assert "Solveig Brekke" in found.text
+    assert found.ocr
+
+
+def test_what_spells_nothing_in_a_script_that_ocr_does_not_know_stays_with_a_notice() -> None:
+    page = page_of(garbled(lambda letter: chr(0x410 + ord(letter) % 80) if letter != " " else letter, *NOTES))
+    found = read(page, ocr_of("5 .", 0.13, 0.2345), strip="")
+    assert len(found.text.splitlines()) == 4
+    assert found.notices == ("3 lines spell no language as they stand in the file, and OCR cannot read them",)
+
+
+def test_a_page_that_ocr_cannot_read_either_is_said_to_be_unread() -> None:
+    page = page_of(garbled(lambda letter: "\ufffd", *NOTES))
+    found = read(page, ocr_of("5 .", 0.13, 0.2345))
+    assert found.text == SEEN
+    assert found.notices == ("3 lines cannot be read as they stand in the file, nor by OCR",)
+
+
+def test_a_name_alone_in_a_garbled_font_is_read_by_ocr() -> None:
+    page = page_of(garbled(lambda letter: chr(ord(letter) + 5) if letter != " " else letter, "Solveig Brekke"))
+    found = read(page, ocr_of("Solveig Brekke", 0.12, 0.222), strip="Solveig Brekke")
+    assert found.text.splitlines() == [SEEN, "Solveig Brekke"]

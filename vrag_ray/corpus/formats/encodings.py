@@ -8,6 +8,7 @@ Japanese and Korean characters are common ones. That holds from a handful of let
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ MOST_CONTROL = 0.01
 PLAUSIBLE = 0.6
 """Mean score of the characters beyond ASCII below which an encoding is not believed."""
 
+UNLIKELY = 0.88
+"""Share of the best score below which an encoding is not believed though the text states it."""
 SHORTEST_UNMARKED = 16
 """Bytes of Chinese or Japanese in UTF-16 that are told from other encodings without a mark and without a line end."""
 
@@ -95,7 +98,7 @@ def decode_text(data: bytes) -> DecodedText:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _nearly_utf8(data) or _detected(data, head, error.start)
+        return _nearly_utf8(data) or _mixed(data) or _detected(data, head, error.start)
     if _JAPANESE_ESCAPE.search(data) and _fits(head, "iso2022_jp"):
         return _read_as(data, "iso2022_jp")
     return _as_text(text)
@@ -134,6 +137,31 @@ def _nearly_utf8(data: bytes) -> DecodedText | None:
     return _as_text(text, f"{stray} of its characters are damaged: it is not UTF-8 throughout")
 
 
+def _mixed(data: bytes) -> DecodedText | None:
+    """UTF-8 in some lines and another encoding in others, as where files were put together; None where it is not so."""
+    lines = data.split(b"\n")
+    utf8 = [_is_utf8_line(line) for line in lines]
+    beyond = [not line.isascii() for line in lines]
+    if not any(map(bool.__and__, utf8, beyond)):
+        return None
+    rest = b"\n".join(line for line, fits in zip(lines, utf8, strict=True) if not fits)
+    try:
+        decoded = _detected(rest, rest[:LOOKED_AT], 0)
+    except DecodeError:
+        return None
+    others = iter(decoded.text.split("\n"))
+    text = "\n".join(line.decode() if fits else next(others, "") for line, fits in zip(lines, utf8, strict=True))
+    return _as_text(text, f"{utf8.count(False)} of its lines are not UTF-8: {decoded.notice.partition(':')[0]}")
+
+
+def _is_utf8_line(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
     scored = []
     for candidate in _CANDIDATES:
@@ -153,6 +181,21 @@ def _detected(data: bytes, head: bytes, start: int) -> DecodedText:
             "with `iconv -f ENCODING -t UTF-8`, where ENCODING is what it was written in"
         )
     return _read_as(data, name)
+
+
+def is_unlikely(data: bytes, encoding: str) -> bool:
+    """Whether ``data`` in that encoding is no language: letters of the wrong case, or of another alphabet.
+
+    Of encodings without an alphabet here nothing is known.
+    """
+    head = data[:LOOKED_AT]
+    stated = codecs.lookup(encoding).name
+    scores = {
+        codecs.lookup(candidate.name).name: candidate.score(text) * candidate.prior
+        for candidate in _CANDIDATES
+        if "\ufffd" not in (text := head.decode(candidate.name, "replace"))
+    }
+    return stated in scores and scores[stated] < UNLIKELY * max(scores.values())
 
 
 def _guessed(head: bytes) -> str:
@@ -310,10 +353,13 @@ _CANDIDATES = (
     _Candidate("koi8-u", _CYR, 0.98),
     _Candidate("cp866", _CYR, 0.97),
     _Candidate("iso8859-5", _CYR, 0.96),
+    _Candidate("mac_cyrillic", _CYR, 0.95),
     _Candidate("cp1253", _by_alphabets(_GREEK, is_latin=False), 0.98),
     _Candidate("iso8859-7", _by_alphabets(_GREEK, is_latin=False), 0.97),
     _Candidate("cp1255", _by_alphabets(_HEBREW, is_latin=False), 0.97),
     _Candidate("cp1256", _by_alphabets(_ARABIC, is_latin=False), 0.97),
+    _Candidate("iso8859-6", _by_alphabets(_ARABIC, is_latin=False), 0.96),
+    _Candidate("iso8859-15", _LATIN, 0.99),
     _Candidate("cp850", _LATIN, 0.85),
     _Candidate("mac_roman", _LATIN, 0.84),
 )

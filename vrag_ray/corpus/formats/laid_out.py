@@ -10,7 +10,7 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,10 @@ from xml.etree import ElementTree
 
 import pymupdf
 
-from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.encodings import decode_text, is_unlikely
 from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
+from vrag_ray.corpus.formats.unseen import seen_document, seen_drawing, seen_page, seen_slide
 from vrag_ray.corpus.formats.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, REFLOWED, Format
@@ -47,6 +48,7 @@ _PREVIEWS = "TablePreview"
 _RECORDINGS = (".mp4", ".m4v", ".mov", ".avi", ".wmv", ".mpg", ".mpeg", ".mp3", ".m4a", ".wav", ".wma")
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 _STRICT_RELATION = "{http://purl.oclc.org/ooxml/officeDocument/relationships}id"
+_HIDDEN_SLIDE = re.compile(rb"<p:sld\b[^>]*\bshow=\"(?:0|false)\"")
 _ENCODING = re.compile(rb"(?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 _CHARSET = re.compile(rb"((?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?)[\w-]+", re.IGNORECASE)
 
@@ -74,15 +76,23 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             f"is a {format_} file, which is read where LibreOffice is installed and corpus.office is not off: install "
             f"it, or {remedy}"
         )
-    if format_ is Format.PPTX and (slides := list(_slides(path))):
-        left_out = [f"only its first {MOST_PARTS} slides are read"] if len(slides) > MOST_PARTS else []
-        return slides[:MOST_PARTS], left_out
+    if format_ is Format.PPTX:
+        hidden: list[str] = []
+        if slides := list(_slides(path, hidden)):
+            left_out = [f"only its first {MOST_PARTS} slides are read"] if len(slides) > MOST_PARTS else []
+            return slides[:MOST_PARTS], [*hidden, *left_out]
+    if format_ is Format.DOCX:
+        document, notices = seen_document(path)
+        return [_part(partial(_open, document, format_))], notices
     if format_ is Format.XLSX:
         sheets, notices = _sheets(path)
         if sheets:
             return sheets, notices
     if format_ in (Format.HTML, Format.FB2, Format.SVG):
         data, notice = _in_utf8(path.read_bytes())
+        if format_ is not Format.FB2:
+            seen = seen_page if format_ is Format.HTML else seen_drawing
+            data = seen(data.decode("utf-8", "replace")).encode("utf-8", "replace")
         return [_part(partial(_open, data, format_))], [notice] if notice else []
     return [_part(partial(_open, path, format_))], []
 
@@ -147,7 +157,7 @@ def _in_utf8(data: bytes) -> tuple[bytes, str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         try:
-            text = data.decode(name) if name and not name.startswith("utf") else ""
+            text = data.decode(name) if name and not name.startswith("utf") and not is_unlikely(data, name) else ""
         except (UnicodeDecodeError, LookupError):
             text = ""
     if not text or "\0" in text:
@@ -173,13 +183,18 @@ def _sheets(path: Path) -> tuple[list[Part], list[str]]:
         for entry in (element for element in workbook.iter() if element.tag.endswith("}sheet")):
             target = relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "")
             name = " ".join(entry.get("name", "").split())
+            if entry.get("state") in ("hidden", "veryHidden"):
+                notices.append(f"the sheet {name} is left out: it is hidden")
+                continue
             if target not in names or "/worksheets/" not in target:
                 notices.append(f"the sheet {name} is left out: it holds no cells")
                 continue
             if size > MOST_SHEET_BYTES or len(sheets) == MOST_PARTS:
                 notices.append(f"the sheet {name} and those behind it are left out: the workbook is too large")
                 break
-            page, whole = sheet_page(_xml(archive, target), name, strings, styles)
+            page, whole, unseen = sheet_page(_xml(archive, target), name, strings, styles)
+            if unseen:
+                notices.append(f"of the sheet {name} {unseen} cells are left out: they are hidden")
             if not whole:
                 notices.append(f"of the sheet {name} only the first {MOST_CELLS} cells are read: save it as CSV")
             data = page.encode("utf-8", "replace")
@@ -188,8 +203,11 @@ def _sheets(path: Path) -> tuple[list[Part], list[str]]:
     return sheets, notices
 
 
-def _slides(path: Path) -> Iterator[Part]:
-    """The slides of a presentation in their order; none where its parts are not where they belong."""
+def _slides(path: Path, notices: list[str]) -> Iterator[Part]:
+    """The slides of a presentation in their order; none where its parts are not where they belong.
+
+    What is hidden is left out, with a note of it among ``notices``.
+    """
     main, tag = "ppt/presentation.xml", b"sldId"
     with zipfile.ZipFile(path) as archive:
         names = frozenset(archive.namelist())
@@ -206,8 +224,16 @@ def _slides(path: Path) -> Iterator[Part]:
         for number, target in enumerate(targets[: MOST_PARTS + 1], 1):
             if target not in names:
                 continue
+            slide = _xml(archive, target)
+            if _HIDDEN_SLIDE.search(slide[: HEAD_BYTES * 4]):
+                notices.append(f"slide {number} is left out: it is hidden")
+                continue
+            slide, unseen = seen_slide(slide)
+            if unseen:
+                notices.append(f"of slide {number} {unseen} words are left out: they are hidden")
             cut = xml[: written[0].start()] + written[number - 1][0] + xml[written[-1].end() :]
-            opened = partial(_open_cut, path, main, cut, frozenset(targets) - {target})
+            changed = {main: cut, **({target: slide} if unseen else {})}
+            opened = partial(_open_cut, path, changed, frozenset(targets) - {target})
             yield _part(opened, f"slide {number}", _notes(archive, target, names))
 
 
@@ -228,13 +254,13 @@ def _slide_files(presentation: ElementTree.Element, relations: dict[str, str]) -
     return [relations.get(entry.get(_RELATION) or entry.get(_STRICT_RELATION) or "", "") for entry in entries]
 
 
-def _open_cut(path: Path, main: str, cut: bytes, others: frozenset[str]) -> pymupdf.Document:
-    """The archive with ``cut`` in place of its file ``main``, without ``others`` and what belongs to them alone."""
+def _open_cut(path: Path, changed: Mapping[str, bytes], others: frozenset[str]) -> pymupdf.Document:
+    """The archive with its ``changed`` files, without ``others`` and what belongs to them alone."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(path) as archive, zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
         for name in sorted(_reached(archive, frozenset(archive.namelist()), others)):
-            if name == main:
-                out.writestr(name, cut)
+            if name in changed:
+                out.writestr(name, changed[name])
             elif not name.lower().endswith(_RECORDINGS):
                 out.writestr(name, archive.read(name))
     return _open(buffer.getvalue(), Format.PPTX, LANDSCAPE)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage
 from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, split_pieces
+from vrag_ray.corpus.formats.unseen import hides
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
@@ -33,6 +34,7 @@ address article aside blockquote br caption dd div dl dt figure footer form h1 h
 pre section table tr ul
 """
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
+_VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
 _UNSEEN = frozenset(("head", "script", "style", "title", "template"))
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "0C1F", "0E04", "0E03", "1000", "1013"
 _LONG_NAME, _SHORT_NAME, _DATA, _EMBEDDED = "3707", "3704", "3701", "3701000D"
@@ -105,7 +107,7 @@ def read_eml(data: bytes) -> Mail:
     """A message as it is sent. Parts without a text of their own are attachments."""
     message = BytesParser(policy=policy.default).parsebytes(data)
     assert isinstance(message, EmailMessage)
-    headers = {name: str(message[name]) for name in _HEADERS if message[name] is not None}
+    headers = {name: _header(message, name) for name in _HEADERS if message[name] is not None}
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
     body = _text_of(plain) if isinstance(plain, EmailMessage) else ""
     if not body.strip() and isinstance(html, EmailMessage):
@@ -126,6 +128,18 @@ def read_eml(data: bytes) -> Mail:
             name = part.get_filename() or f"part {number}{_suffix_of(part)}"
             attached.append(Attachment(_plain_name(name), content))
     return Mail(headers, body.strip(), tuple(attached))
+
+
+def _header(message: EmailMessage, name: str) -> str:
+    """A header, also where its bytes are in an encoding that it does not state."""
+    value = str(message[name])
+    if "\ufffd" not in value:
+        return value
+    raw = next(text for key, text in message.raw_items() if key.lower() == name.lower())
+    try:
+        return " ".join(decode_text(str(raw).encode("utf-8", "surrogateescape")).text.split())
+    except DecodeError:
+        return value
 
 
 def _leaves(message: EmailMessage) -> Iterator[EmailMessage]:
@@ -161,21 +175,28 @@ def _plain_name(name: str) -> str:
     return " ".join(clean(name).replace("\\", "/").rpartition("/")[2].split())[:TITLE_CHARS] or "unnamed"
 
 
+def _is_unseen(tag: str, attrs: list[tuple[str, str | None]]) -> bool:
+    return tag in _UNSEEN or any(name == "hidden" or (name == "style" and hides(value or "")) for name, value in attrs)
+
+
 class _Reader(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.parts: list[str] = []
-        self._unseen = 0
+        self._unseen: list[str] = []
+        """The open element that is not seen, and elements of the same name in it."""
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        self._unseen += tag in _UNSEEN
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _VOID and (tag in self._unseen[:1] or (not self._unseen and _is_unseen(tag, attrs))):
+            self._unseen.append(tag)
         if tag in _BLOCKS:
             self.parts.append("\n")
         elif tag in ("td", "th"):
             self.parts.append(" ")
 
     def handle_endtag(self, tag: str) -> None:
-        self._unseen = max(0, self._unseen - (tag in _UNSEEN))
+        if tag in self._unseen[:1]:
+            self._unseen.pop()
         if tag in _BLOCKS:
             self.parts.append("\n")
 

@@ -2,8 +2,10 @@
 
 A text layer is believed where the page's pixels bear it out. Words that are not drawn (render mode 3, white on white,
 no opacity, below 2 points, under a bar or a picture) are left out, unless they are the text of a scan beneath them.
+Words in each other's place, and under what is drawn later, are held against their own glyphs (see ``pdf_ink``).
 Lines whose letters mean nothing, as after a wrong ToUnicode table, and pictures that fill the page are read by OCR.
-Measured: 6 ms a page beside 3 for the text alone; drawing the page small in grey is most of it.
+Measured: 6 ms a page beside 3 for the text alone; drawing the page small in grey is most of it. A page with words in
+doubt takes some 20 ms more.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from operator import attrgetter
@@ -22,9 +24,11 @@ import numpy as np
 import pymupdf
 from numpy.typing import NDArray
 
+from vrag_ray.corpus.formats.pdf_ink import shown
 from vrag_ray.corpus.model import TextLine, clean, letters_in
-from vrag_ray.corpus.reading_order import arranged
-from vrag_ray.types import Box, Word, around, joined
+from vrag_ray.corpus.reading_order import arranged, is_right_to_left, text_of
+from vrag_ray.corpus.windows import CJK
+from vrag_ray.types import Box, Word, around
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText
@@ -37,11 +41,31 @@ LEAST_INK = 12
 """Grey levels by which ink differs from what is around it, at least."""
 LEAST_SHARE_OF_INK = 0.15
 """The same, as a share of the difference between the word's colour and its ground: small type is drawn faintly."""
+CLEAR_SHARE_OF_INK = 0.3
+"""The same, from which on the word is seen without a closer look."""
 LEAST_GROUND = 0.2
 """Share of a word's box that must not have the colour of the word."""
+LEAST_EVEN = 0.52
+"""Share of a word's box that is of one colour, its ground; below it something with colours of its own may lie over."""
+SMALL, LEAST_EVEN_SMALL = 7.0, 0.3
+"""Points below which type fills more of its box at this size of the page, and the share of its ground there."""
+NEAR = 2.0
+"""Heights of a hidden word within which others are looked at closely."""
+COLOURED = 32
+"""Levels by which the channels of a colour differ: such a word may differ from its ground in hue alone."""
 INK_OF_A_SCAN = 40
 OFF_THE_INK = 0.6
 """Heights of a word by which the text of a scan may stand beside its ink."""
+SAME_PLACE = 0.5
+"""Shares of height and width in which two words of one place agree."""
+SAME_WORD = 0.75
+"""Share of its box in which a word is drawn again where it is to look bold, or to throw a shadow."""
+INITIAL = 1.6
+"""Times the height of other words from which on a letter is an initial."""
+LEAST_COLUMN = 3
+"""Letters below each other that are a column of Chinese or Japanese."""
+LEAST_SAID = 0.7
+"""Share of the letters of the text that stands in place of glyphs, from which on the glyphs are read themselves."""
 EVEN = 40
 """Grey levels within which pixels count as of one colour."""
 LEAST_SIZE = 2.0
@@ -57,7 +81,12 @@ BAD_SHARE = 0.03
 """Share of a page's characters in lines that cannot be read, from which on the page is read by OCR."""
 LEAST_JUDGED = 40
 """Latin letters that a page must have for their sequence to be judged."""
+LEAST_OF_A_NAME = 10
 LEAST_VOWELS, MOST_VOWELS = 0.22, 0.65
+NARROW = 0.62
+"""Widths of a Chinese character in heights of its line: what is narrower on the whole is another script."""
+LEAST_READ = 0.4
+"""Share of the characters of lines that OCR must read for it to judge them: it knows no Cyrillic, for one."""
 MOST_MIXED = 0.3
 """Share of words that mix letters with digits or signs, or small letters with capitals."""
 SAMPLED_LINES = 3
@@ -94,6 +123,11 @@ _AROUND_WORDS = ".,;:!?()[]\"'“”‘’«»"  # noqa: RUF001
 _BAD = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
 _LATIN = re.compile("[A-Za-z\u00c0-\u024f]")
 _VOWELS = frozenset("aeiouy")
+_OTHER_VOWELS = (
+    (re.compile("[\u0400-\u04ff]"), frozenset("аеиоуыэюяіѣўѵѫү")),
+    (re.compile("[\u0370-\u03ff]"), frozenset("αεηιουω")),
+)
+_IDEOGRAPH = re.compile("[\u3400-\u9fff]")
 _MIXED = re.compile(
     r"[a-z][A-Z]|[A-Za-z]\d+[A-Za-z]|\d[A-Z]{2}|[A-Za-z][!\"#$%*+:;<=>?\\^_`{|}~]+[A-Za-z]|^[!#%*+,.:;<=>?]+[A-Z]"
 )
@@ -102,6 +136,7 @@ _BULLET = re.compile(
     "\u27a2\u27a4\uf000-\uf0ff](?=\\w)"
 )
 """The last are those of fonts of symbols."""
+SPACELESS_OR_SIGN = re.compile(rf"[{CJK}\u3000-\u303f\uff00-\uffef]")
 _PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufeff]")
 
 Grey = NDArray[np.uint8]
@@ -151,7 +186,8 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     if lost < BAD_SHARE * total:
         unreadable = []
     too_little = readable < min_chars and (bool(lines) or bool(page.get_bboxlog()))
-    doubtful = _unbelieved(lines, ocr, believed)
+    doubtful, unread = _unbelieved(lines, aspect, ocr, believed)
+    notices += unread
     if ocr is None:
         if unreadable or doubtful:
             notices.append("its text cannot be read as it stands in the file, and OCR is off")
@@ -161,8 +197,13 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
         if doubtful:
             kept = [line for line in kept if line not in doubtful or _bears_out(seen.words, line)]
         if dropped := len(lines) - len(kept):
+            out_of_reach = [line for line in lines if line not in kept and not _is_read(_there(seen.words, line), line)]
+            if 2 * len(out_of_reach) > dropped:
+                notices.append(f"{dropped} lines cannot be read as they stand in the file, nor by OCR")
+                places = [word.box for line in out_of_reach for word in line.words]
+                seen = replace(seen, words=tuple(w for w in seen.words if not _is_at(w, places)))
             # Nothing better was read: what there is stays.
-            if not seen.words:
+            elif not seen.words:
                 kept = lines
                 notices.append("its text cannot be read as it stands in the file, and OCR read nothing")
             else:
@@ -176,14 +217,47 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
 
 def composed(words: Sequence[Word], aspect: float, *, ocr: bool = False, notices: Sequence[str] = ()) -> PageRead:
     """``words`` in reading order, as text and as places."""
-    ordered, regions = arranged(words, aspect)
+    ordered, regions = arranged(_with_initials(words), aspect)
     lines = [
         TextLine(letters_in("".join(word.text for word in row)), around([word.box for word in row]))
         for region in regions
         for row in region
     ]
-    text = "\n".join(joined([word for row in region for word in row], "\n") for region in regions)
-    return PageRead(text, tuple(ordered), tuple(lines), ocr, tuple(notices))
+    return PageRead(text_of(regions), tuple(ordered), tuple(lines), ocr, tuple(notices))
+
+
+def _with_initials(words: Sequence[Word]) -> Sequence[Word]:
+    """``words`` with each initial that stands over several lines in the first of them, before what it begins."""
+    large = [word for word in words if len(word.text) == 1 and word.turn == 0 and word.text.isupper()]
+    if not large:
+        return words
+    usual = float(np.median([word.box.y1 - word.box.y0 for word in words]))
+    arranged_words = list(words)
+    for initial in large:
+        box = initial.box
+        if box.y1 - box.y0 < INITIAL * usual:
+            continue
+        beside = [
+            word
+            for word in words
+            if word.turn == 0
+            and word.box.y1 - word.box.y0 < (box.y1 - box.y0) / INITIAL
+            and box.y0 < (word.box.y0 + word.box.y1) / 2 < box.y1
+            and -0.5 * (box.x1 - box.x0) < word.box.x0 - box.x1 < box.x1 - box.x0
+        ]
+        beside.sort(key=lambda word: word.box.y0)
+        if len(beside) < 2:
+            continue
+        first = beside[0]
+        arranged_words.remove(initial)
+        place = next(number for number, word in enumerate(arranged_words) if word is first)
+        if first.text[0].islower():
+            whole = Box(box.x0, first.box.y0, first.box.x1, first.box.y1)
+            arranged_words[place] = Word(initial.text + first.text, whole, 0)
+        else:
+            upper = Box(box.x0, first.box.y0, min(box.x1, first.box.x0), first.box.y1)
+            arranged_words.insert(place, Word(initial.text, upper, 0))
+    return arranged_words
 
 
 def turn_of(direction: tuple[float, float]) -> int:
@@ -194,7 +268,7 @@ def turn_of(direction: tuple[float, float]) -> int:
 
 def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     """The lines of the text layer that are drawn, and how many words are not."""
-    layer = page.get_textpage(flags=LAYER_FLAGS)
+    layer = _layer(page)
     spans = {
         (block["number"], number): line
         for block in layer.extractDICT()["blocks"]
@@ -203,31 +277,94 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     upright = Upright(page)
     lines: list[_Line] = []
     looks: list[_Look] = []
+    places: list[tuple[float, float, float, float]] = []
+    goes_back: list[bool] = []
     for (block, number), group in itertools.groupby(layer.extractWORDS(), key=lambda word: (word[5], word[6])):
         line = spans.get((block, number))
         turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
         found = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
+        reached, back = float("-inf"), False
         for x0, y0, x1, y1, raw, *_ in group:
+            back, reached = back or x0 < reached - 1, max(reached, x1)
             box = upright.box(x0, y0, x1, y1)
             text = _readable_form(clean(raw)).strip()
             if box is None or not text:
                 continue
+            if raw.endswith("\xad"):
+                # What divides a word here is seen.
+                text += "-"
             for word in _without_bullet(Word(text, box, turn)):
                 looks.append(_look(word, line["spans"] if line is not None else (), (x0 + x1) / 2, (y0 + y1) / 2))
                 found.words.append(word)
             found.raw += f"{raw} "
         if found.words:
             lines.append(found)
+            places.append(line["bbox"] if line is not None else (0.0, 0.0, 0.0, 0.0))
+            goes_back.append(back)
     if not looks:
         return [], 0
-    hidden = _hidden(page, looks)
-    if not hidden:
-        return lines, 0
+    crowded = _crowded(places, goes_back)
+    in_crowd = {id(word) for number in crowded for word in lines[number].words}
+    twice, in_one_place = _in_one_place(
+        [look for look in looks if id(look.word) in in_crowd and look.alpha and letters_in(look.word.text)]
+    )
+    hidden = _hidden(page, [look for look in looks if id(look.word) not in twice], in_one_place - twice)
+    if not hidden and not twice:
+        return _with_columns(lines), 0
     # An empty box of a form or an invisible dash is no word that anybody misses.
     count = sum(any(map(str.isalnum, look.word.text)) for look in looks if id(look.word) in hidden)
-    for line in lines:
-        line.words = [word for word in line.words if id(word) not in hidden]
-    return [line for line in lines if line.words], count
+    for number, line in enumerate(lines):
+        line.words = [word for word in line.words if id(word) not in hidden and id(word) not in twice]
+        if number in crowded and line.words and line.words[0].turn == 0 and not is_right_to_left(line.raw):
+            # What was written over a part of it comes last in the file.
+            line.words.sort(key=lambda word: word.box.x0)
+    return _with_columns([line for line in lines if line.words]), count
+
+
+def _with_columns(lines: list[_Line]) -> list[_Line]:
+    """``lines`` with those of one letter below each other, as programs without vertical type write, put together."""
+    if not any(len(line.words) == 1 and _is_letter_of_column(line.words[0]) for line in lines):
+        return lines
+    whole: list[_Line] = []
+    run: list[_Line] = []
+    for line in [*lines, None]:
+        letter = line if line is not None and len(line.words) == 1 and _is_letter_of_column(line.words[0]) else None
+        if letter is not None and (not run or _stands_below(run[-1].words[0].box, letter.words[0].box)):
+            run.append(letter)
+            continue
+        if len(run) >= LEAST_COLUMN:
+            letters = [of_run.words[0] for of_run in run]
+            box = around([word.box for word in letters])
+            assert box is not None
+            column = Word("".join(word.text for word in letters), box, 90)
+            whole.append(_Line([column], column.text, run[0].font))
+        else:
+            whole += run
+        run = [letter] if letter is not None else []
+        if line is not None and letter is None:
+            whole.append(line)
+    return whole
+
+
+def _is_letter_of_column(word: Word) -> bool:
+    return len(word.text) == 1 and word.turn == 0 and SPACELESS_OR_SIGN.match(word.text) is not None
+
+
+def _stands_below(box: Box, below: Box) -> bool:
+    height = box.y1 - box.y0
+    common = min(box.x1, below.x1) - max(box.x0, below.x0)
+    return common > SAME_WORD * (box.x1 - box.x0) and -0.3 * height < below.y0 - box.y1 < 0.5 * height
+
+
+def _layer(page: pymupdf.Page) -> pymupdf.TextPage:
+    """The text layer: what its glyphs say; what the file puts in their place only where they say nothing."""
+    layer = page.get_textpage(flags=LAYER_FLAGS)
+    if not page.parent.is_pdf or b"/ActualText" not in page.read_contents():
+        return layer
+    drawn = page.get_textpage(flags=LAYER_FLAGS | pymupdf.TEXT_IGNORE_ACTUALTEXT)
+    given, glyphs = layer.extractText(), drawn.extractText()
+    fewest = LEAST_SAID * letters_in(given)
+    return drawn if letters_in(glyphs) >= fewest and len(_BAD.findall(glyphs)) <= len(_BAD.findall(given)) else layer
 
 
 def _without_bullet(word: Word) -> list[Word]:
@@ -273,11 +410,12 @@ class Upright:
 class _Look:
     """A word and how the file says it is drawn: ``grey`` from 0 (black) to 255, ``alpha`` likewise, ``size`` in points.
 
-    ``x`` and ``y`` are its middle on the unturned page, in points.
+    ``x`` and ``y`` are its middle on the unturned page, in points. ``coloured`` says that it is no grey.
     """
 
     word: Word
     grey: float
+    coloured: bool
     alpha: int
     size: float
     x: float
@@ -285,12 +423,16 @@ class _Look:
 
 
 def _look(word: Word, spans: Sequence[dict[str, object]], x: float, y: float) -> _Look:
-    span = next((one for one in spans if _holds(one["bbox"], x, y)), spans[0] if spans else None)
-    if span is None:
-        return _Look(word, 0.0, 255, 12.0, x, y)
+    if not spans:
+        return _Look(word, 0.0, False, 255, 12.0, x, y)
+    span = spans[0]
+    if len(spans) > 1:
+        span = next((one for one in spans if _holds(one["bbox"], x, y)), span)
     colour = int(str(span["color"]))
-    grey = 0.299 * (colour >> 16 & 255) + 0.587 * (colour >> 8 & 255) + 0.114 * (colour & 255)
-    return _Look(word, grey, int(str(span["alpha"])), float(str(span["size"])), x, y)
+    red, green, blue = colour >> 16 & 255, colour >> 8 & 255, colour & 255
+    grey = 0.299 * red + 0.587 * green + 0.114 * blue
+    coloured = max(red, green, blue) - min(red, green, blue) > COLOURED
+    return _Look(word, grey, coloured, int(str(span["alpha"])), float(str(span["size"])), x, y)
 
 
 def _holds(bbox: object, x: float, y: float) -> bool:
@@ -298,22 +440,38 @@ def _holds(bbox: object, x: float, y: float) -> bool:
     return bool(bbox[0] <= x <= bbox[2] and bbox[1] <= y <= bbox[3])
 
 
-def _hidden(page: pymupdf.Page, looks: Sequence[_Look]) -> set[int]:
-    """The ids of the words that no reader of the page sees."""
+def _hidden(page: pymupdf.Page, looks: Sequence[_Look], in_one_place: Collection[int]) -> set[int]:
+    """The ids of the words that no reader of the page sees. ``in_one_place`` are those of words that share theirs."""
     grey = _grey(page)
     drawn: list[_Look] = []
     undrawn: list[_Look] = []
+    unseen: list[_Look] = []
     hidden: set[int] = set()
+    doubtful: set[int] = set()
     for look in looks:
         if look.size < LEAST_SIZE:
             hidden.add(id(look.word))
         elif look.alpha == 0:
             undrawn.append(look)
-        elif _shows(grey, look):
-            drawn.append(look)
-        else:
+        elif (shows := _shows(grey, look)) is False:
             hidden.add(id(look.word))
-    hidden.update(id(look.word) for look in _under_pictures(page, drawn) if not _stands_out(grey, look))
+            unseen.append(look)
+        else:
+            drawn.append(look)
+            if shows is None or id(look.word) in in_one_place:
+                doubtful.add(id(look.word))
+    over, scanned = _under_pictures(page, drawn, doubtful)
+    doubtful = (doubtful | over) - scanned
+    # Leaders and dashes are no words that anybody misses.
+    judged = [look.word for look in drawn if id(look.word) in doubtful and letters_in(look.word.text)]
+    hidden |= _covered(page, judged)
+    # What lies over some words may lie over those beside them.
+    lost = [look.word.box for look in drawn if id(look.word) in hidden and _is_word(look)]
+    lost += [look.word.box for look in unseen if _is_word(look)]
+    if lost:
+        near = [box.padded(NEAR * (box.y1 - box.y0), NEAR * (box.y1 - box.y0)) for box in lost]
+        rest = [look.word for look in drawn if id(look.word) not in doubtful | scanned]
+        hidden |= _covered(page, [word for word in rest if any(_overlap(word.box, box) > 0 for box in near)])
     # The text of a scan is not drawn itself: its pixels show the words, and no other words stand there.
     taken = [look.word.box for look in drawn if id(look.word) not in hidden] if undrawn else []
     for look in undrawn:
@@ -326,6 +484,10 @@ def _hidden(page: pymupdf.Page, looks: Sequence[_Look]) -> set[int]:
         if not has_ink or any(b.x0 <= x <= b.x1 and b.y0 <= y <= b.y1 for b in taken):
             hidden.add(id(look.word))
     return hidden
+
+
+def _covered(page: pymupdf.Page, words: Sequence[Word]) -> set[int]:
+    return {id(word) for word, seen in zip(words, shown(page, words), strict=True) if not seen} if words else set()
 
 
 def _grey(page: pymupdf.Page) -> Grey:
@@ -342,51 +504,92 @@ def _pixels(grey: Grey, box: Box) -> Grey:
     return grey[top:bottom, left:right]
 
 
-def _shows(grey: Grey, look: _Look) -> bool:
-    """Whether the pixels of a word's box show ink of its colour on another ground."""
+def _shows(grey: Grey, look: _Look) -> bool | None:
+    """Whether the pixels of a word's box show ink of its colour on another ground; None where they leave it open."""
     pixels = _pixels(grey, look.word.box)
     if not pixels.size:
         return False
     low, high = int(pixels.min()), int(pixels.max())
     if look.grey < 128 and high - low > 96 and look.grey - low > -96:
         # The usual case, dark on light, at once.
-        return bool(np.count_nonzero(pixels > look.grey + LEAST_INK) >= LEAST_GROUND * pixels.size)
-    ground = float(np.median(pixels))
+        ground = np.count_nonzero(pixels > max(high - EVEN, look.grey + LEAST_INK))
+        least_even = LEAST_EVEN if look.size >= SMALL else LEAST_EVEN_SMALL
+        return True if ground >= least_even * pixels.size or not _is_word(look) else None
+    middle = float(np.median(pixels))
     other = np.abs(pixels.astype(np.int16) - round(look.grey)) > LEAST_INK
-    if np.count_nonzero(other) < LEAST_GROUND * pixels.size:
-        return False
-    least = max(LEAST_INK, LEAST_SHARE_OF_INK * abs(look.grey - ground))
-    return max(high - ground, ground - low) >= least
+    least = max(LEAST_INK, LEAST_SHARE_OF_INK * abs(look.grey - middle))
+    if np.count_nonzero(other) < LEAST_GROUND * pixels.size or max(high - middle, middle - low) < least:
+        return None if look.coloured and high > low else False
+    towards = middle - low if look.grey < middle else high - middle
+    if towards < CLEAR_SHARE_OF_INK * abs(look.grey - middle):
+        return None
+    even = np.count_nonzero(np.abs(pixels.astype(np.int16) - round(middle)) < EVEN)
+    return True if even >= LEAST_EVEN * pixels.size or not _is_word(look) else None
 
 
-def _stands_out(grey: Grey, look: _Look) -> bool:
-    """Whether a word's box shows its colour on an even ground, as no picture over it would."""
-    pixels = _pixels(grey, look.word.box).astype(np.int16)
-    is_ink = np.abs(pixels - round(look.grey)) < EVEN
-    share = np.count_nonzero(is_ink) / pixels.size
-    return bool(0.04 < share < 0.7 and pixels[~is_ink].std() < EVEN)
+def _is_word(look: _Look) -> bool:
+    """False for signs, dashes and single letters, which may fill most of their box."""
+    return len(look.word.text) > 2 and look.word.text.isalnum()
 
 
-def _under_pictures(page: pymupdf.Page, looks: Sequence[_Look]) -> list[_Look]:
-    """Words over which a picture is drawn later that lets nothing through; not those of a scan that fills the page."""
+def _crowded(places: Sequence[tuple[float, float, float, float]], goes_back: Sequence[bool]) -> set[int]:
+    """The numbers of the lines that stand in the place of others, or go back over their own words."""
+    left, top, right, bottom = np.array(places).T
+    wide = np.minimum.outer(right, right) - np.maximum.outer(left, left)
+    high = np.minimum.outer(bottom, bottom) - np.maximum.outer(top, top)
+    letter = np.minimum(right - left, bottom - top)
+    common = (wide > 0) & (high > 0) & (wide * high > SAME_PLACE * np.minimum.outer(letter, letter) ** 2)
+    np.fill_diagonal(common, False)
+    return set(np.flatnonzero(common.any(axis=0) | np.array(goes_back)).tolist())
+
+
+def _in_one_place(looks: Sequence[_Look]) -> tuple[set[int], set[int]]:
+    """The ids of the words that are drawn again in their place, as for bold type; of those that share theirs."""
+    twice: set[int] = set()
+    shared: set[int] = set()
+    if not looks:
+        return twice, shared
+    left, top, right, bottom = np.array([look.word.box.as_tuple() for look in looks]).T
+    middle, height, width = (top + bottom) / 2, bottom - top, right - left
+    for number in range(len(looks) - 1):
+        rest = slice(number + 1, None)
+        level = np.abs(middle[rest] - middle[number]) < SAME_PLACE * np.minimum(height[rest], height[number])
+        common = np.minimum(right[rest], right[number]) - np.maximum(left[rest], left[number])
+        for other in np.flatnonzero(level & (common > SAME_PLACE * np.minimum(width[rest], width[number]))):
+            word, over = looks[number].word, looks[number + 1 + int(other)].word
+            shared |= {id(word), id(over)}
+            if word.text == over.text and _overlap(word.box, over.box) > SAME_WORD < _overlap(over.box, word.box):
+                twice.add(id(word))
+    return twice, shared
+
+
+def _under_pictures(page: pymupdf.Page, looks: Sequence[_Look], doubtful: Collection[int]) -> tuple[set[int], set[int]]:
+    """The ids of the words over which a picture is drawn later that lets nothing through; of those under a scan.
+
+    A scan fills the page, and its pixels show the words.
+    """
     if not page.get_images():
-        return []
+        return set(), set()
     log = page.get_bboxlog()
     texts = [(place, bbox) for place, (kind, bbox) in enumerate(log) if kind in ("fill-text", "stroke-text")]
     opaque = [info["bbox"] for info in page.get_image_info(xrefs=True) if not info["has-mask"]]
     area = page.rect.width * page.rect.height
-    covered: list[_Look] = []
+    covered: set[int] = set()
+    scanned: set[int] = set()
     for place, (kind, bbox) in enumerate(log):
-        if kind != "fill-image" or _area(bbox) > PICTURE_SHARE * area:
+        if kind != "fill-image":
             continue
+        is_scan = _area(bbox) > PICTURE_SHARE * area
         if not any(all(abs(a - b) < 1 for a, b in zip(bbox, info, strict=True)) for info in opaque):
             continue
         for look in looks:
+            if is_scan and id(look.word) not in doubtful:
+                continue
             if _holds(bbox, look.x, look.y):
                 drawn_at = [at for at, box in texts if _holds(box, look.x, look.y)]
                 if drawn_at and max(drawn_at) < place:
-                    covered.append(look)
-    return covered
+                    (scanned if is_scan else covered).add(id(look.word))
+    return covered, scanned
 
 
 def _area(bbox: Sequence[float]) -> float:
@@ -408,7 +611,7 @@ def _is_unreadable(raw: str) -> bool:
     return len(raw) >= LEAST_BAD and not _BAD.sub("", "".join(words))
 
 
-def _doubtful(lines: Sequence[_Line]) -> dict[str, list[_Line]]:
+def _doubtful(lines: Sequence[_Line], aspect: float) -> dict[str, list[_Line]]:
     """The lines of each font whose letters spell no language: it is the table of a font that goes wrong."""
     fonts: dict[str, list[_Line]] = {}
     for line in lines:
@@ -416,33 +619,66 @@ def _doubtful(lines: Sequence[_Line]) -> dict[str, list[_Line]]:
     return {
         font: group
         for font, group in fonts.items()
-        if not _is_plausible(" ".join(word.text for line in group for word in line.words))
+        if not _is_plausible(" ".join(word.text for line in group for word in line.words)) or _is_narrow(group, aspect)
     }
 
 
-def _unbelieved(lines: Sequence[_Line], ocr: Ocr | None, believed: set[str]) -> list[_Line]:
-    """Lines of fonts that are doubtful, and not borne out by OCR here or earlier in the document."""
+def _is_narrow(lines: Sequence[_Line], aspect: float) -> bool:
+    """Whether Chinese characters are narrower than any font has them: other letters stand there."""
+    words = [word for line in lines for word in line.words if word.turn == 0 and _IDEOGRAPH.match(word.text)]
+    words = [word for word in words if len(_IDEOGRAPH.findall(word.text)) == len(word.text)]
+    if sum(len(word.text) for word in words) < LEAST_JUDGED:
+        return False
+    ratios = [
+        aspect * (word.box.x1 - word.box.x0) / (word.box.y1 - word.box.y0) / len(word.text)
+        for word in words
+        if len(word.text) > 1
+    ]
+    return bool(ratios) and float(np.median(ratios)) < NARROW
+
+
+def _unbelieved(
+    lines: Sequence[_Line], aspect: float, ocr: Ocr | None, believed: set[str]
+) -> tuple[list[_Line], list[str]]:
+    """Lines of fonts that are doubtful, and not borne out by OCR here or earlier in the document; and notices."""
     found: list[_Line] = []
-    for font, group in _doubtful(lines).items():
+    notices: list[str] = []
+    for font, group in _doubtful(lines, aspect).items():
         if font in believed:
             continue
-        if ocr is not None and _borne_out(group, ocr):
-            believed.add(font)
-        else:
+        borne_out = None if ocr is None else _borne_out(group, ocr)
+        if borne_out is False or ocr is None:
             found += group
-    return found
+            continue
+        believed.add(font)
+        if borne_out is None:
+            notices.append(f"{len(group)} lines spell no language as they stand in the file, and OCR cannot read them")
+    return found, notices
 
 
-def _borne_out(doubtful: Sequence[_Line], ocr: Ocr) -> bool:
-    """Whether OCR of the longest lines reads what the layer says there: a tenth of the cost of the page."""
+def _borne_out(doubtful: Sequence[_Line], ocr: Ocr) -> bool | None:
+    """Whether OCR of the longest lines reads what the layer says there: a tenth of the cost of the page.
+
+    None where it reads next to nothing of another script than Latin, as of one that it does not know.
+    """
     longest = sorted(doubtful, key=lambda line: -len(line.raw))[:SAMPLED_LINES]
-    agreed = 0
+    agreed, unread = 0, 0
     for line in longest:
         place = around([word.box for word in line.words])
         assert place is not None
         slack = (place.y1 - place.y0) / 2
-        agreed += _likeness(line, ocr(place.padded(slack, slack)).words) >= SAME
+        seen = ocr(place.padded(slack, slack)).words
+        agreed += _likeness(line, seen) >= SAME
+        unread += not _is_read(seen, line)
+    text = "".join(word.text for line in longest for word in line.words)
+    if 2 * unread > len(longest) and 2 * len(_LATIN.findall(text)) < letters_in(text):
+        return None
     return 2 * agreed > len(longest)
+
+
+def _is_read(seen: Sequence[Word], line: _Line) -> bool:
+    said = sum(len(word.text) for word in line.words)
+    return sum(letters_in(word.text) for word in seen) >= LEAST_READ * said
 
 
 def _likeness(line: _Line, seen: Sequence[Word]) -> float:
@@ -451,13 +687,21 @@ def _likeness(line: _Line, seen: Sequence[Word]) -> float:
 
 
 def _is_plausible(text: str) -> bool:
-    """False for letters that follow one another as in no language written in Latin script.
+    """False for letters that follow one another as in no language written in Latin, Cyrillic or Greek script.
 
     Other scripts are believed: exchanged letters of theirs go unnoticed.
     """
+    for script, open_letters in _OTHER_VOWELS:
+        letters = script.findall(text)
+        if len(letters) >= LEAST_JUDGED:
+            plain = [unicodedata.normalize("NFD", letter)[0].lower() for letter in letters]
+            if not LEAST_VOWELS <= sum(letter in open_letters for letter in plain) / len(plain) <= MOST_VOWELS:
+                return False
     letters = _LATIN.findall(text)
     if len(letters) < LEAST_JUDGED:
-        return True
+        # A name alone in its font: without any vowel in all its words it is none.
+        plain = [letter for word in text.split() if len(word) >= 4 for letter in _LATIN.findall(word.lower())]
+        return len(plain) < LEAST_OF_A_NAME or any(unicodedata.normalize("NFD", one)[0] in _VOWELS for one in plain)
     plain = [unicodedata.normalize("NFD", letter)[0].lower() for letter in letters]
     vowels = sum(letter in _VOWELS for letter in plain) / len(plain)
     words = [word for word in text.split() if _LATIN.search(word)]
@@ -482,10 +726,18 @@ def _is_scan(page: pymupdf.Page, lines: Sequence[_Line]) -> bool:
 
 def _bears_out(seen: Sequence[Word], line: _Line) -> bool:
     """Whether OCR reads in the line's place what the layer says there, or nothing."""
+    there = _there(seen, line)
+    return not there or _likeness(line, there) >= SAME
+
+
+def _there(seen: Sequence[Word], line: _Line) -> list[Word]:
     place = around([word.box for word in line.words])
     assert place is not None
-    there = [word for word in seen if _overlap(word.box, place) > 0.5]
-    return not there or _likeness(line, there) >= SAME
+    return [word for word in seen if _overlap(word.box, place) > 0.5]
+
+
+def _is_at(word: Word, places: Sequence[Box]) -> bool:
+    return any(_stand_together(word.box, place) for place in places)
 
 
 def _beside(seen: Sequence[Word], kept: Sequence[Word]) -> list[Word]:

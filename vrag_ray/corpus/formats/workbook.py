@@ -30,6 +30,8 @@ class Styles:
     dates: frozenset[int]
     percents: dict[int, int]
     epoch: datetime
+    unseen: frozenset[int] = frozenset()
+    """Of cells that show nothing, whatever is in them."""
 
 
 def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
@@ -37,6 +39,7 @@ def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
     epoch = datetime(1904, 1, 1) if from_1904 else datetime(1899, 12, 30)
     dates: set[int] = set()
     percents: dict[int, int] = {}
+    unseen: set[int] = set()
     if styles is not None:
         written = {
             int(one.get("numFmtId", "0")): _QUOTED.sub("", one.get("formatCode", "")) for one in _all(styles, "numFmt")
@@ -45,12 +48,14 @@ def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
         for number, one in enumerate(formats):
             format_ = int(one.get("numFmtId", "0"))
             code = written.get(format_, "")
+            if code.replace(" ", "") in (";;;", ";;"):
+                unseen.add(number)
             if format_ in _DATES or re.search(r"[ymdhs]", code, re.IGNORECASE):
                 dates.add(number)
             elif format_ in _PERCENTS or "%" in code:
                 decimals = re.search(r"\.(0+)", code)
                 percents[number] = _PERCENTS.get(format_, len(decimals[1]) if decimals else 0)
-    return Styles(frozenset(dates), percents, epoch)
+    return Styles(frozenset(dates), percents, epoch, frozenset(unseen))
 
 
 def strings_of(shared: ElementTree.Element | None) -> list[str]:
@@ -58,12 +63,21 @@ def strings_of(shared: ElementTree.Element | None) -> list[str]:
     return [] if shared is None else [_text(item) for item in _all(shared, "si")]
 
 
-def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles) -> tuple[str, bool]:
-    """A web page with the sheet's name and its table, without empty rows and columns; whether that is all of it."""
+def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles) -> tuple[str, bool, int]:
+    """A web page with the sheet's name and its table, without empty rows and columns; whether that is all of it.
+
+    Third, how many cells are left out since they are hidden.
+    """
     rows: list[dict[int, str]] = []
-    cells, whole = 0, True
+    cells, whole, unseen = 0, True, 0
+    hidden = _hidden_columns(xml)
     for row in _rows(xml):
         values = {column: text for column, cell in _cells(row) if (text := _shown(cell, strings, styles).strip())}
+        in_sight = {column: text for column, text in values.items() if not any(a <= column <= b for a, b in hidden)}
+        if row.get("hidden") in ("1", "true") or (row.get("ht") and not float(row.get("ht", "1"))):
+            in_sight = {}
+        unseen += len(values) - len(in_sight)
+        values = in_sight
         cells += len(values)
         if cells > MOST_CELLS:
             whole = False
@@ -74,7 +88,20 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles) ->
     lines = ("".join(f"<td>{escape(row.get(column, ''))}</td>" for column in columns) for row in rows)
     table = "".join(f"<tr>{line}</tr>" for line in lines)
     head = f'<head><meta charset="utf-8"/><style>{_STYLE}</style></head>'
-    return f"<html>{head}<body><h3>{escape(name)}</h3><table>{table}</table></body></html>", whole
+    return f"<html>{head}<body><h3>{escape(name)}</h3><table>{table}</table></body></html>", whole, unseen
+
+
+def _hidden_columns(xml: bytes) -> list[tuple[int, int]]:
+    """The first and last column, from 1, of each run of hidden ones."""
+    head = ElementTree.iterparse(io.BytesIO(xml))  # noqa: S314 - from ``laid_out``, checked there.
+    found: list[tuple[int, int]] = []
+    for _, element in head:
+        tag = element.tag.rpartition("}")[2]
+        if tag == "col" and (element.get("hidden") in ("1", "true") or element.get("width") in ("0", "0.0")):
+            found.append((int(element.get("min", "0")), int(element.get("max", "0"))))
+        if tag in ("cols", "row"):
+            break
+    return found
 
 
 def _rows(xml: bytes) -> Iterator[ElementTree.Element]:
@@ -99,7 +126,9 @@ def _cells(row: ElementTree.Element) -> Iterator[tuple[int, ElementTree.Element]
 
 def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) -> str:
     """A cell as an office program shows it, but for colours, currencies and rounding."""
-    kind = cell.get("t", "n")
+    kind, style = cell.get("t", "n"), int(cell.get("s", "0"))
+    if style in styles.unseen:
+        return ""
     if kind == "inlineStr":
         return _text(cell)
     value = next((one.text or "" for one in _all(cell, "v")), "")
@@ -107,7 +136,7 @@ def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) ->
         return strings[int(value)] if value.isdigit() and int(value) < len(strings) else value
     if kind == "b":
         return "TRUE" if value == "1" else "FALSE"
-    return _number(value, int(cell.get("s", "0")), styles) if kind == "n" and value else value
+    return _number(value, style, styles) if kind == "n" and value else value
 
 
 def _number(value: str, style: int, styles: Styles) -> str:

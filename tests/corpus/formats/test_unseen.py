@@ -1,0 +1,139 @@
+"""What office files and web pages hold and do not show is not read."""
+
+import io
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.corpus.formats.test_laid_out import archive, docx, pptx, xlsx
+from vrag_ray.corpus.formats.laid_out import laid_out
+from vrag_ray.corpus.formats.unseen import hides
+from vrag_ray.corpus.sniff import Format
+
+SEEN = "The tannery employs many people."
+SECRET = "Its master is Oddvar Lie."
+Change = Callable[[str], str]
+
+
+def read(path: Path, data: bytes | str, format_: Format) -> tuple[str, list[str]]:
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    parts, notices = laid_out(path, format_)
+    text: list[str] = []
+    for part in parts:
+        with part.open() as document:
+            text += (page.get_text() for page in document)
+    return " ".join(" ".join(text).split()), notices
+
+
+def changed(data: bytes, **changes: Change) -> bytes:
+    """The archive with changes to the files whose names begin so."""
+    files: dict[str, str | bytes] = {}
+    with zipfile.ZipFile(io.BytesIO(data)) as old:
+        for name in old.namelist():
+            content = old.read(name).decode()
+            for start, change in changes.items():
+                content = change(content) if name.rpartition("/")[2].startswith(start) else content
+            files[name] = content
+    return archive(files)
+
+
+def run(properties: str) -> bytes:
+    """A document of which the second paragraph has those properties."""
+    put = f"<w:r><w:rPr>{properties}</w:rPr><w:t>{SECRET}"
+    return changed(docx(SEEN, SECRET), document=lambda xml: xml.replace(f"<w:r><w:t>{SECRET}", put))
+
+
+@pytest.mark.parametrize(
+    "properties",
+    ["<w:vanish/>", '<w:vanish w:val="1"/>', "<w:b/><w:vanish/>", '<w:color w:val="FFFFFF"/>', '<w:sz w:val="2"/>'],
+)
+def test_hidden_text_of_a_document_is_left_out_and_counted(tmp_path: Path, properties: str) -> None:
+    assert read(tmp_path / "a", run(properties), Format.DOCX) == (
+        SEEN,
+        ["5 words that are hidden in it are left out"],
+    )
+
+
+@pytest.mark.parametrize("properties", ['<w:vanish w:val="0"/>', '<w:color w:val="FF0000"/>', '<w:sz w:val="12"/>'])
+def test_text_that_is_shown_stays(tmp_path: Path, properties: str) -> None:
+    assert read(tmp_path / "a", run(properties), Format.DOCX) == (f"{SEEN} {SECRET}", [])
+
+
+def test_white_text_on_a_dark_cell_stays(tmp_path: Path) -> None:
+    white = run('<w:color w:val="FFFFFF"/><w:shd w:val="clear" w:fill="1F3864"/>')
+    assert read(tmp_path / "a", white, Format.DOCX)[0] == f"{SEEN} {SECRET}"
+
+
+def test_text_that_was_moved_stands_where_it_is_now_and_a_text_box_once(tmp_path: Path) -> None:
+    def moved(xml: str) -> str:
+        paragraph = f"<w:r><w:t>{SECRET}</w:t></w:r>"
+        twice = f"<w:r><mc:AlternateContent><mc:Choice>{paragraph}</mc:Choice><mc:Fallback>{paragraph}</mc:Fallback>"
+        return xml.replace(paragraph, f"<w:moveFrom>{paragraph}</w:moveFrom>{twice}</mc:AlternateContent></w:r>")
+
+    assert read(tmp_path / "a", changed(docx(SEEN, SECRET), document=moved), Format.DOCX)[0] == f"{SEEN} {SECRET}"
+
+
+def test_a_document_without_a_list_of_relations_opens(tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(docx(SEEN))) as whole:
+        bare = {name: whole.read(name) for name in whole.namelist() if not name.endswith("document.xml.rels")}
+    assert read(tmp_path / "a", archive(bare), Format.DOCX)[0] == SEEN
+
+
+def test_a_hidden_slide_and_a_hidden_shape_are_left_out_and_named(tmp_path: Path) -> None:
+    hidden = changed(pptx(SEEN, SECRET), slide2=lambda xml: xml.replace("<p:sld ", '<p:sld show="0" '))
+    assert read(tmp_path / "a", hidden, Format.PPTX) == (SEEN, ["slide 2 is left out: it is hidden"])
+    head = '<p:sp><p:nvSpPr><p:cNvPr id="2" name="x" hidden="1"/></p:nvSpPr>'
+    shape = changed(pptx(SEEN, SECRET), slide2=lambda xml: xml.replace("<p:sp>", head))
+    assert read(tmp_path / "b", shape, Format.PPTX) == (SEEN, ["of slide 2 5 words are left out: they are hidden"])
+
+
+@pytest.mark.parametrize(
+    ("change", "notice"),
+    [
+        (lambda xml: xml.replace('<row r="2"', '<row r="2" hidden="1"'), "1 cells are left out: they are hidden"),
+        (lambda xml: xml.replace('<row r="2"', '<row r="2" ht="0"'), "1 cells are left out: they are hidden"),
+        (
+            lambda xml: xml.replace("<sheetData>", '<cols><col min="1" max="1" hidden="1"/></cols><sheetData>').replace(
+                'r="A1"', 'r="B1"'
+            ),
+            "1 cells are left out: they are hidden",
+        ),
+    ],
+)
+def test_hidden_rows_and_columns_are_left_out_and_counted(tmp_path: Path, change: Change, notice: str) -> None:
+    book = changed(xlsx(Open=[[SEEN], [SECRET]]), sheet1=change)
+    text, notices = read(tmp_path / "a", book, Format.XLSX)
+    assert (text, notices) == (f"Open {SEEN}", [f"of the sheet Open {notice}"])
+
+
+@pytest.mark.parametrize("state", ["hidden", "veryHidden"])
+def test_a_hidden_sheet_is_left_out_and_named(tmp_path: Path, state: str) -> None:
+    book = changed(
+        xlsx(Open=[[SEEN]], Closed=[[SECRET]]),
+        workbook=lambda xml: xml.replace('name="Closed"', f'name="Closed" state="{state}"'),
+    )
+    assert read(tmp_path / "a", book, Format.XLSX) == (f"Open {SEEN}", ["the sheet Closed is left out: it is hidden"])
+
+
+@pytest.mark.parametrize(
+    ("head", "body"),
+    [
+        ("", f'<p style="DISPLAY : NONE !important">{SECRET}</p>'),
+        ("", f'<div class=x style="opacity:0"><p>{SECRET}</p></div>'),
+        ("", f'<p style="font-size:0">{SECRET}</p>'),
+        ("", f'<p style="position:absolute;left:-9999px">{SECRET}</p>'),
+        ("", f"<noscript>{SECRET}</noscript>"),
+        ("<style>.x { opacity: 0 }</style>", f'<p class="x">{SECRET}</p>'),
+        ("<style>@media screen { .x {display:none} p {color:red} }</style>", f'<p class="x">{SECRET}</p>'),
+    ],
+)
+def test_what_styles_hide_of_a_web_page_is_left_out(tmp_path: Path, head: str, body: str) -> None:
+    page = f"<html><head>{head}</head><body><p style='font-size:1.5em;opacity:0.9'>{SEEN}</p>{body}</body></html>"
+    assert read(tmp_path / "a", page, Format.HTML)[0] == SEEN
+
+
+@pytest.mark.parametrize("style", ["font-size:0.8em", "opacity:0.05", "font-size:10px", "left:-5px", "display:flex"])
+def test_small_and_faint_type_is_not_hidden(style: str) -> None:
+    assert not hides(style)
