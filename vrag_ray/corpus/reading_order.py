@@ -149,15 +149,15 @@ def _segments(words: Sequence[Word], aspect: float) -> Iterator[tuple[int, _Segm
 def _rows(segments: Sequence[_Segment]) -> list[list[_Segment]]:
     """From top to bottom, each from left to right, or from right to left where most of its letters do."""
     rows: list[list[_Segment]] = []
+    total = lowest = 0.0
     for segment in sorted(segments, key=lambda segment: segment.middle):
-        if rows:
-            row = rows[-1]
-            middle = sum(other.middle for other in row) / len(row)
-            height = min(*(other.height for other in row), segment.height)
-            if abs(segment.middle - middle) < LEVEL * height:
-                row.append(segment)
-                continue
-        rows.append([segment])
+        middle, height = segment.middle, segment.height
+        if rows and abs(middle - total / len(rows[-1])) < LEVEL * min(lowest, height):
+            rows[-1].append(segment)
+            total, lowest = total + middle, min(lowest, height)
+        else:
+            rows.append([segment])
+            total, lowest = middle, height
     for row in rows:
         leftward = is_right_to_left("".join(word for segment in row for word in segment.words))
         row.sort(key=lambda segment: -segment.u1 if leftward else segment.u0)
@@ -241,29 +241,44 @@ def _are_columns(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_S
     """Whether the rows on the two sides of a strip are read one side after the other, not across."""
     if _apart(left, right):
         return True
-    level = sum(
-        any(abs(row[0].middle - other[0].middle) < LEVEL / 2 * min(row[0].height, other[0].height) for other in right)
-        for row in left
-    )
-    is_level = level >= ALIGNED * min(len(left), len(right))
-    if _name_figures(left, right, is_level) or _name_figures(right, left, is_level):
-        return False
     # What stands directly beside the strip: there may be more columns on either side.
     beside = [row[-1] if row[-1].u1 >= row[0].u1 else row[0] for row in left]
     behind = [row[0] if row[0].u0 <= row[-1].u0 else row[-1] for row in right]
     left_is_prose, right_is_prose = _is_prose(beside), _is_prose(behind)
-    return (left_is_prose and right_is_prose) or (not is_level and (left_is_prose or right_is_prose))
-
-
-def _name_figures(labels: Sequence[Sequence[_Segment]], values: Sequence[Sequence[_Segment]], is_level: bool) -> bool:
-    """Whether one side names the rows of a table whose figures stand on the other. Figures that stand beside the middle
-    of wrapped labels are not level with them."""
-    figures = sum(any(_is_figure(segment) for segment in row) for row in values)
-    if 2 * figures < len(values):
+    if not left_is_prose and not right_is_prose:
         return False
+    both = left_is_prose and right_is_prose
+    left_has_figures, right_has_figures = _has_figures(left), _has_figures(right)
+    if both and not left_has_figures and not right_has_figures:
+        return True
+    is_level = _are_level(left, right)
+    if (right_has_figures and _are_names(left, is_level)) or (left_has_figures and _are_names(right, is_level)):
+        return False
+    return both or not is_level
+
+
+def _are_level(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:
+    """Whether most rows of the shorter side have one of the other beside them."""
+    others = sorted((row[0].middle, row[0].height) for row in right)
+    level = 0
+    for row in left:
+        middle, height = row[0].middle, row[0].height
+        slack = LEVEL / 2 * height
+        near = others[bisect_left(others, (middle - slack,)) : bisect_right(others, (middle + slack,))]
+        level += any(abs(middle - other) < LEVEL / 2 * min(height, other_height) for other, other_height in near)
+    return level >= ALIGNED * min(len(left), len(right))
+
+
+def _has_figures(rows: Sequence[Sequence[_Segment]]) -> bool:
+    return 2 * sum(any(map(_is_figure, row)) for row in rows) >= len(rows)
+
+
+def _are_names(rows: Sequence[Sequence[_Segment]], is_level: bool) -> bool:
+    """Whether one side may name the rows of a table whose figures stand on the other. Figures that stand beside the
+    middle of wrapped names are not level with them."""
     if not is_level:
-        return median(sum(len(segment.words) for segment in row) for row in labels) <= LONGEST_NAME
-    return sum(row[0].words[0][:1].islower() for row in labels) < NARROW_GOES_ON * len(labels)
+        return median(sum(len(segment.words) for segment in row) for row in rows) <= LONGEST_NAME
+    return sum(row[0].words[0][:1].islower() for row in rows) < NARROW_GOES_ON * len(rows)
 
 
 def _is_figure(segment: _Segment) -> bool:
