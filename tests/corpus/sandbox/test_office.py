@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.office import compound, open_document, stand_in
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.formats.laid_out import slide_notes
+from vrag_ray.corpus.formats.laid_out import shown_slides
 from vrag_ray.corpus.formats.workbook import strings_of
 from vrag_ray.corpus.model import DecodeError, KilledError, KillReason
 from vrag_ray.corpus.sandbox.office import OfficeConverter, installed_office
@@ -153,7 +153,7 @@ def test_slides_have_pages_and_notes(office: OfficeConverter, tmp_path: Path) ->
     with office.converted(path, Format.ODP) as made, pymupdf.open(made.pages) as pdf:
         assert [page.get_text().strip() for page in pdf] == ["Cranes lift", "Locks"]
         assert made.slides is not None
-        assert slide_notes(made.slides) == ["Odin is old", ""]
+        assert [slide.notes for slide in shown_slides(made.slides)[0]] == ["Odin is old", ""]
 
 
 @with_office

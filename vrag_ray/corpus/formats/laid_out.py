@@ -225,7 +225,7 @@ def _slides(path: Path, notices: list[str]) -> Iterator[Part]:
             if target not in names:
                 continue
             slide = _xml(archive, target)
-            if _HIDDEN_SLIDE.search(slide[: HEAD_BYTES * 4]):
+            if _is_hidden_slide(slide):
                 notices.append(f"slide {number} is left out: it is hidden")
                 continue
             slide, unseen = seen_slide(slide)
@@ -237,15 +237,34 @@ def _slides(path: Path, notices: list[str]) -> Iterator[Part]:
             yield _part(opened, f"slide {number}", _notes(archive, target, names))
 
 
-def slide_notes(path: Path) -> list[str]:
-    """The speaker's notes of each slide of the presentation at ``path``, "" for a slide without."""
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """A slide that is shown: its number among all, from 1, and the speaker's notes of it, "" without."""
+
+    number: int
+    notes: str
+
+
+def shown_slides(path: Path) -> tuple[list[Slide], list[str]]:
+    """The slides of the presentation at ``path`` but for the hidden ones, and a notice of each of those."""
     main = "ppt/presentation.xml"
+    slides: list[Slide] = []
+    notices: list[str] = []
     with zipfile.ZipFile(path) as archive:
         names = frozenset(archive.namelist())
         if main not in names:
-            return []
+            return slides, notices
         targets = _slide_files(_tree(_xml(archive, main)), _relations(archive, main, names))[:MOST_PARTS]
-        return [_notes(archive, target, names) if target in names else "" for target in targets]
+        for number, target in enumerate(targets, 1):
+            if target in names and _is_hidden_slide(_xml(archive, target)):
+                notices.append(f"slide {number} is left out: it is hidden")
+            else:
+                slides.append(Slide(number, _notes(archive, target, names) if target in names else ""))
+    return slides, notices
+
+
+def _is_hidden_slide(slide: bytes) -> bool:
+    return _HIDDEN_SLIDE.search(slide[: HEAD_BYTES * 4]) is not None
 
 
 def _slide_files(presentation: ElementTree.Element, relations: dict[str, str]) -> list[str]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymupdf
 
-from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, laid_out, shown_pictures, slide_notes
+from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, Slide, laid_out, shown_pictures, shown_slides
 from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, Upright, read_page
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
@@ -116,10 +116,15 @@ class PdfSource:
                 "add it again"
             )
         self._pages = self._count_pages()
-        self._slide_notes: list[str] = []
+        self._slides: list[Slide] = []
+        """Those of the pages that LibreOffice made, one each."""
+        self._has_other_slides = False
         if self._format is Format.PDF and opening.sidecars:
             with damage(UNREADABLE_OTHER):
-                self._slide_notes = slide_notes(opening.sidecars[0].path)
+                slides, hidden = shown_slides(opening.sidecars[0].path)
+            self._has_other_slides = bool(slides) and len(slides) != self._pages
+            if not self._has_other_slides:
+                self._slides, self._notices = slides, [*self._notices, *hidden]
 
     def probe(self) -> Probe:
         meta: dict[str, MetaValue] = {"repaired": True} if self._document.is_pdf and self._document.is_repaired else {}
@@ -134,7 +139,7 @@ class PdfSource:
             meta["read_by"] = OFFICE_PROGRAM
             if self._format is Format.PDF:
                 notices.append(f"its pages are those of {OFFICE_PROGRAM}")
-            if self._has_wrong_notes:
+            if self._has_other_slides:
                 notices.append(f"its speaker's notes are left out: {OFFICE_PROGRAM} made other slides of it")
         for field in ("author", "subject", "keywords"):
             if value := self._metadata(field):
@@ -267,8 +272,8 @@ class PdfSource:
         if self._parts:
             name = self._parts[self._part_of(unit)].name
             meta = {**meta, **({PART_NAMES[self._format]: name} if name else {})}
-        elif self._slide_notes and not self._has_wrong_notes:
-            meta = {**meta, PART_NAMES[Format.PPTX]: f"slide {unit + 1}"}
+        elif self._slides:
+            meta = {**meta, PART_NAMES[Format.PPTX]: f"slide {self._slides[unit].number}"}
         if notes := self._notes(unit):
             # On no page: a place that a reader could look at does not exist.
             text, lines = f"{text}\n{notes}", (*lines, TextLine(letters_in(notes), None))
@@ -280,8 +285,8 @@ class PdfSource:
     def _notes(self, unit: int) -> str:
         """What the author noted to a part, on its first page; "" elsewhere."""
         notes = ""
-        if self._slide_notes and not self._has_wrong_notes:
-            notes = self._slide_notes[unit]
+        if self._slides:
+            notes = self._slides[unit].notes
         elif self._parts and unit == self._starts[self._part_of(unit)]:
             notes = self._parts[self._part_of(unit)].notes
         return f"Notes: {clean(notes)}" if notes else ""
@@ -350,11 +355,6 @@ class PdfSource:
             raise DecodeError(f"page {index + 1} has no area: its size in the file is wrong; {_REPAIR}")
         return page
 
-    @property
-    def _has_wrong_notes(self) -> bool:
-        """Whether the presentation with the notes has other slides than there are pages."""
-        return bool(self._slide_notes) and len(self._slide_notes) != self._pages
-
     def _part_of(self, index: int) -> int:
         return bisect_right(self._starts, index) - 1
 
@@ -419,11 +419,11 @@ class PdfSource:
         except (RuntimeError, ValueError, IndexError, TypeError):
             # A broken outline costs the reader a table of contents, never the pages.
             return ()
-        if self._slide_notes:
+        if self._slides:
             names = {page: " ".join(clean(str(title)).split()) for _, title, page in reversed(entries)}
             return tuple(
-                OutlineEntry(1, _slide_title(number, names.get(number, ""))[:LONGEST_TITLE], number)
-                for number in range(1, self._pages + 1)
+                OutlineEntry(1, _slide_title(slide.number, names.get(page, ""))[:LONGEST_TITLE], page)
+                for page, slide in enumerate(self._slides, 1)
             )
         return tuple(
             OutlineEntry(int(level), " ".join(clean(str(title)).split())[:LONGEST_TITLE], int(page))

@@ -32,7 +32,7 @@ KEPT_WORDS = 300
 
 _PDF = 'pdf:{module}_pdf_Export:{{"ExportBookmarks":{{"type":"boolean","value":"true"}}{more}}}'
 _TEXT_PAGES = _PDF.format(module="writer", more="")
-_SLIDE_PAGES = _PDF.format(module="impress", more=',"ExportHiddenSlides":{"type":"boolean","value":"true"}')
+_SLIDE_PAGES = _PDF.format(module="impress", more="")
 _SLIDES = "pptx:Impress MS PowerPoint 2007 XML"
 _SHEETS = "xlsx:Calc MS Excel 2007 XML"
 
