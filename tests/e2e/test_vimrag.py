@@ -47,8 +47,9 @@ def test_a_whole_vimrag_run_searches_crops_memorises_prunes_and_answers_exactly(
     assert "Ferry quay" in crop.text and "3,467" in crop.text
     assert report.bbox == crop.place.bbox
     assert (photo.title, photo.bbox) == ("photo ferry charging chart", None)
-    # Of 32 pictures 2 are for memory and 2 for crops; the other result, a page, takes 1 and this clip of 60 s 27.
-    assert video.t_start in sample_times(0.0, 60.0, 1.0, 27)
+    # Of 32 pictures 2 are for memory and 2 for crops; the other result, the clip of the last 10 s, takes 10, and this
+    # clip of 60 s 18.
+    assert video.t_start in sample_times(0.0, 60.0, 1.0, 18)
     assert video.t_start == pytest.approx(34.0, abs=60 / 27 / 2)
 
     graph = record.graph.model_copy(update={"nodes": record.graph.nodes[:-1]})

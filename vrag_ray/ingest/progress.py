@@ -125,7 +125,8 @@ class ProgressBoard:
 
     def embedder_ready(self) -> None:
         """Counts until there are embedded pages: the actors of a second graph are no part of the start."""
-        if self._counts.stages["embed"].pages:
+        # Of a vector space the stage has its name behind it.
+        if any(count.pages for stage, count in self._counts.stages.items() if stage.startswith("embed")):
             return
         self._counts = replace(self._counts, embedders_ready_at=time.time())
 
