@@ -118,18 +118,6 @@ class Table:
             lines.append(texts)
         return "\n".join(f"| {' | '.join(_BARS.sub(_escaped, text) for text in line)} |" for line in lines)
 
-    def lines(self) -> Iterator[str]:
-        """Of each row its label and "head: value" for each value, as a search finds it."""
-        for row in self.body:
-            label = row[0].text if row and row[0].column == 0 else ""
-            values = [
-                f"{self.heads[cell.column]}: {cell.text}" if self.heads[cell.column] else cell.text
-                for cell in row
-                if cell.column > 0
-            ]
-            if values:
-                yield f"{label}, {'; '.join(values)}" if label else "; ".join(values)
-
     def after(self, earlier: Table) -> Table:
         """This table with the heads and the unit of ``earlier``, which ended the page before, where it goes on with it:
         it has no heads, and its columns stand where those stand."""
