@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from vrag_ray.corpus.reading_order import regions
 from vrag_ray.corpus.ruled import Field, Grid
 from vrag_ray.types import Box, Word, around, joined, upright
@@ -42,6 +44,8 @@ MOST_FIGURES = 3
 """Figures in a cell of several lines, at most."""
 LEAST_FILLED = 0.5
 """Share of the cells of a grid of lines that hold words, at least."""
+ROWS_COMPARED = 16
+"""Lines on each side of a line of a single cell that are looked at for tables of their own."""
 LINES_OF_UNIT = 4
 """Lines above a table that may name its unit."""
 ALIGNED = 0.03
@@ -254,9 +258,6 @@ class _Piece:
         self.words.append(word)
         self.u0, self.u1 = min(self.u0, u0), max(self.u1, u1)
 
-    def meets(self, other: _Piece) -> bool:
-        return min(self.u1, other.u1) > max(self.u0, other.u0)
-
 
 @dataclass(slots=True)
 class _Line:
@@ -360,26 +361,22 @@ def _runs(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
 
 def _parted(lines: Sequence[_Line], first: int, last: int) -> Iterator[tuple[int, int]]:
     """The run, cut at lines of a single cell before which and after which stand tables of their own: new heads follow,
-    or the columns are not the same."""
+    or the columns of the rows around are not the same."""
     for place in range(first + 1, last):
         if lines[place].is_row:
             continue
-        above = [line for line in lines[first:place] if line.is_row]
-        below = [line for line in lines[place : last + 1] if line.is_row]
+        above = [line for line in lines[max(first, place - ROWS_COMPARED) : place] if line.is_row]
+        below = [line for line in lines[place : min(last + 1, place + ROWS_COMPARED)] if line.is_row]
         fewer = min(len(above), len(below))
-        anew = (
-            fewer >= LEAST_ROWS
-            and sum(line.has_data for line in above) >= LEAST_ROWS
-            and not below[0].has_data
-            and below[1].has_data
-        )
+        if fewer < LEAST_ROWS:
+            continue
+        anew = sum(line.has_data for line in above) >= LEAST_ROWS and not below[0].has_data and below[1].has_data
         other = fewer >= LEAST_ROWS_OF_WORDS and len(_columns([*above, *below])) != max(
             len(_columns(above)), len(_columns(below))
         )
         if anew or other:
             yield first, max(number for number in range(first, place) if lines[number].is_row)
-            yield from _parted(lines, next(number for number in range(place, last + 1) if lines[number].is_row), last)
-            return
+            first = next(number for number in range(place, last + 1) if lines[number].is_row)
     yield first, last
 
 
@@ -409,11 +406,16 @@ def _table(lines: Sequence[_Line], above: Sequence[_Line]) -> Table | None:
 def _columns(lines: Sequence[_Line]) -> tuple[tuple[float, float], ...]:
     """Where columns begin and end: cells that meet are of one, but for those that cover what other rows divide."""
     height = sum(line.height for line in lines) / len(lines)
+    starts = np.array([piece.u0 for line in lines for piece in line.pieces])
+    ends = np.array([piece.u1 for line in lines for piece in line.pieces])
+    numbers = np.array([number for number, line in enumerate(lines) for _ in line.pieces])
+    most = max(1.0, SPLIT_BY * len(lines))
+    # A figure has one column.
     single = [
         piece
         for line in lines
         for piece in line.pieces
-        if sum(sum(map(piece.meets, other.pieces)) > 1 for other in lines) < max(1.0, SPLIT_BY * len(lines))
+        if piece.is_figure or np.sum(np.bincount(numbers[(ends > piece.u0) & (starts < piece.u1)]) > 1) < most
     ]
     found: list[tuple[float, float]] = []
     for piece in sorted(single, key=lambda piece: piece.u0):

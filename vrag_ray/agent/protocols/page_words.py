@@ -29,7 +29,7 @@ _MARKS = 100
 _LEAST = 80
 """Characters of words below which a cut says nothing any more."""
 _FOUND_BY = (8, 3)
-"""Words by which the passage that matched is found in its page: so many, else fewer."""
+"""Words by which the passage that matched is found in its page: eight, else three."""
 _BETWEEN = r"(?:\s|\||---)+"
 """Between two words of a page, of which tables are Markdown."""
 _CONTROL = re.compile(
