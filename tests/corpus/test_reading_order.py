@@ -173,3 +173,23 @@ def test_nothing_is_lost_or_doubled() -> None:
         Word(str(n), Box(n % 7 / 8, n % 11 / 12, n % 7 / 8 + 0.1, n % 11 / 12 + 0.05), n % 4 * 90) for n in range(77)
     ]
     assert sorted(place for region in regions(page, ASPECT) for row in region.rows for place in row) == list(range(77))
+
+
+def test_labels_beside_the_first_figures_under_a_title_are_rows_of_its_table() -> None:
+    lines = [
+        ("CONSOLIDATED BALANCE SHEETS OF MAUD", 0.40, 0.100),
+        ("(Amounts in millions, except share data)", 0.40, 0.116),
+        ("At December 31, 2019", 0.62, 0.132),
+        ("At December 31, 2018", 0.80, 0.132),
+        ("Assets", 0.10, 0.148),
+        ("Current assets:", 0.10, 0.164),
+        ("Cash and cash equivalents", 0.10, 0.180),
+        ("$", 0.62, 0.180),
+        ("5,794", 0.68, 0.180),
+        ("$", 0.80, 0.180),
+        ("4,225", 0.86, 0.180),
+    ]
+    ordered, _ = arranged([word for line in lines for word in laid(*line)], ASPECT)
+    texts = [word.text for word in ordered]
+    assert texts[-8:] == ["Cash", "and", "cash", "equivalents", "$", "5,794", "$", "4,225"]
+    assert texts.index("CONSOLIDATED") < texts.index("Assets")

@@ -254,7 +254,9 @@ def _are_columns(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_S
     is_level = _are_level(left, right)
     if (right_has_figures and _are_names(left, is_level)) or (left_has_figures and _are_names(right, is_level)):
         return False
-    return both or not is_level
+    if both:
+        return True
+    return not is_level and not (_name_figures(right, left) if left_is_prose else _name_figures(left, right))
 
 
 def _are_level(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:
@@ -281,9 +283,20 @@ def _are_names(rows: Sequence[Sequence[_Segment]], is_level: bool) -> bool:
     return sum(row[0].words[0][:1].islower() for row in rows) < NARROW_GOES_ON * len(rows)
 
 
+def _name_figures(names: Sequence[Sequence[_Segment]], others: Sequence[Sequence[_Segment]]) -> bool:
+    """Whether a row of ``names`` has nothing but figures beside it: the first row of a table, under its title."""
+    return any(_are_figures(row) and _are_level([row], names) for row in others)
+
+
+def _are_figures(row: Sequence[_Segment]) -> bool:
+    """Whether a row has figures and nothing else but their signs."""
+    spoken = [segment for segment in row if any(character.isalnum() for word in segment.words for character in word)]
+    return bool(spoken) and all(map(_is_figure, spoken))
+
+
 def _is_figure(segment: _Segment) -> bool:
-    figures = sum(word[:1].isdigit() or word[1:2].isdigit() for word in segment.words)
-    return 2 * figures > len(segment.words)
+    words = [word for word in segment.words if any(map(str.isalnum, word))]
+    return 2 * sum(word[:1].isdigit() or word[1:2].isdigit() for word in words) > len(words)
 
 
 def _apart(left: Sequence[Sequence[_Segment]], right: Sequence[Sequence[_Segment]]) -> bool:

@@ -20,8 +20,10 @@ CELL_GAP = 0.9
 """Words further apart than this share of the height of their row stand in different cells."""
 MAX_CELL_WORDS = 7
 """A longer cell is prose."""
-LONGEST_LABEL = 16
-"""Words of the label of a row of figures, at most, and of a line of a single cell."""
+LONGEST_LABEL = 24
+"""Words of the label of a row of figures, at most."""
+LONGEST_BETWEEN = 16
+"""Words of a line of a single cell in a table, at most."""
 MOST_LINES_BETWEEN = 4
 """Lines of a single cell (headings, wrapped labels) between two rows of a table."""
 ROWS_APART = 4.0
@@ -287,7 +289,7 @@ class _Line:
 
     @property
     def is_between(self) -> bool:
-        return len(self.pieces) == 1 and len(self.pieces[0].words) <= LONGEST_LABEL
+        return len(self.pieces) == 1 and len(self.pieces[0].words) <= LONGEST_BETWEEN
 
 
 def _line(words: Sequence[Word], aspect: float) -> _Line:

@@ -7,17 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.agent_pages import HEIGHT, WIDTH, put, table
+from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.corpus.tables import tables
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import terms
+from vrag_ray.policies.extractive.matching import matches
 from vrag_ray.policies.extractive.questions import parts
-from vrag_ray.types import Box, Locator, PageText, Word
+from vrag_ray.types import Box, Locator, PageText, PassageKind, Word
 from vrag_ray.types.captions import captions
 
 
 def page(words: list[Word]) -> PageText:
     return PageText("d", Locator(page=1), " ".join(word.text for word in words), tuple(words), WIDTH, HEIGHT)
+
+
+def answers(question: str, words: list[Word]) -> list[str]:
+    (part,) = parts(question, limit=3)
+    whole = page(words)
+    seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.pdf", 1.0, whole.text, whole)
+    return [match.answer for match in matches(part, Observation("q1", question, (seen,)))]
 
 
 SALES = table(50, 170, (0, 150, 250, 350), ("Region", "2021", "2022", "2023"), ("North", "12", "15", "18"))
@@ -52,6 +62,40 @@ def test_right_aligned_figures_stand_under_their_header() -> None:
 def test_a_bar_is_read_by_the_label_beneath_it() -> None:
     words = [*put(100, 300, "410"), *put(200, 260, "520"), *table(100, 500, (0, 100), ("Mon", "Tue"))]
     assert values(words, "Tue") == ["520"]
+
+
+@pytest.mark.parametrize(
+    "heads",
+    [("2022", "2021"), ("FY 2022", "FY 2021"), ("December 31, 2022", "December 31, 2021"), ("2022 (1)", "2021 (2)")],
+)
+def test_a_year_at_the_head_of_a_column_is_no_value(heads: tuple[str, str]) -> None:
+    words = table(50, 170, (0, 200, 350), ("Years ended May 31,", *heads), ("Total assets", "352,755", "351,002"))
+    found = crossings(rows(page(words)), terms("What were total assets in 2022?"))
+    assert {one.value for one in found} == {"352,755"}
+
+
+def test_the_row_that_holds_more_of_the_question_wins_where_others_hold_enough() -> None:
+    words = table(50, 100, (0, 250, 350), ("Millions", "2022", "2021"), ("Other expense (income), net", "147", "165"))
+    words += table(50, 140, (0, 250, 350), ("Net income attributable to Maud", "5,777", "5,921"))
+    assert answers("What was the net income of Maud in FY2021?", words)[0] == "5,921"
+
+
+def test_a_long_name_of_a_row_of_figures_is_a_name_and_no_paragraph() -> None:
+    name = "Less: net loss attributable to interests that do not control"
+    words = table(50, 100, (0, 350, 420), ("Millions", "2022", "2021"), (name, "14", "8"), ("Net income", "57", "59"))
+    assert values(words, "Net income 2022") == ["57"]
+    assert values(words, "loss interests control 2021") == ["8"]
+
+
+def test_no_sentence_goes_from_one_row_of_a_table_to_the_next() -> None:
+    words = table(50, 100, (0, 250, 350), ("Goodwill", "9,764", "9,762"), ("Total assets", "19,845", "17,890"))
+    texts = [one.text for one in sentences(page(words), tables(words, WIDTH / HEIGHT))]
+    assert not [text for text in texts if "9,762" in text and "Total" in text]
+
+
+def test_a_column_of_years_under_its_head_is_read() -> None:
+    words = table(50, 170, (0, 150, 250), ("Ship", "Built", "Sold"), ("Maud", "1916", "1925"), ("Fram", "1892", "1936"))
+    assert values(words, "Maud built") == ["1916"]
 
 
 def test_two_series_over_one_label_give_no_value() -> None:

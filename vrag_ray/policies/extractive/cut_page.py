@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from vrag_ray.corpus.tables import tables
+from vrag_ray.corpus.tables import Table, tables
 from vrag_ray.policies.extractive.layout import Row, Span, rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.policies.extractive.stem_index import StemIndex
@@ -38,7 +38,8 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
     if not page.words and not page.text.strip():
         page = replace(page, text=passage_text)
     timed = captions(page.text, page.locator) if kind is PassageKind.CLIP else []
-    spans = sentences(page)
+    found = tables(page.words, page.aspect)
+    spans = sentences(page, found)
     if timed:
         # What is read from the frames is only in the passage, and has no time but the clip's.
         heard = {caption.text for caption in timed}
@@ -54,14 +55,14 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         held,
         StemIndex(span.stems for span in spans),
         StemIndex(row.stems for row in lines),
-        _units(page, lines),
+        _units(found, lines),
     )
 
 
-def _units(page: PageText, rows: Sequence[Row]) -> Mapping[int, str]:
+def _units(tables: Sequence[Table], rows: Sequence[Row]) -> Mapping[int, str]:
     units = {
         id(word): table.unit
-        for table in tables(page.words, page.aspect)
+        for table in tables
         if table.unit
         for row in table.body
         for cell in row

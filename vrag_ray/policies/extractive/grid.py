@@ -6,8 +6,10 @@ A value is aligned with a word that stands in its row, above it in its column, o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from vrag_ray.corpus.tables import MAX_CELL_WORDS
 from vrag_ray.policies.extractive.layout import Row, Span, box_of
@@ -23,6 +25,11 @@ AXIS_LABEL = 0.9
 
 THROUGH_PROSE = 0.5
 """Presence of a header with a paragraph between it and the value: most likely of another table."""
+
+_PERIOD = re.compile(r"(?:[^\W\d]+\.? |\d{1,2},? )*((?:1[89]|20)\d\d)(?: ?[A-Za-z*]| ?\(\d\))?")
+"""``2022``, ``FY 2022`` or ``December 31, 2022``, perhaps with the mark of a footnote."""
+_BESIDE_PERIODS = re.compile(r".*[^\W\d]\.? \d{1,2},?|\(\d\)")
+"""``Years ended December 31,``, and the mark of a footnote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +64,10 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
             if term.found_in(place.cell.stems):
                 labels.setdefault(term.stem, []).append(place)
     label_cells = {id(place.cell) for places in labels.values() for place in places}
+    heads = {index for index, row in enumerate(page) if _names_periods(row)}
     found: list[Crossing] = []
     for value in _short_cells(page):
-        if id(value.cell) in label_cells or not any(map(str.isdigit, value.cell.text)):
+        if value.row in heads or id(value.cell) in label_cells or not any(map(str.isdigit, value.cell.text)):
             continue
         along_row: dict[str, _Place] = {}
         along_column: dict[str, tuple[float, _Place]] = {}
@@ -104,6 +112,15 @@ def _crossing(
         1.0 - apart / (MAX_ROWS_APART + 1),
         value.row,
     )
+
+
+def _names_periods(row: Row) -> bool:
+    """Whether the figures of a row are the years at the heads of its columns, one after or before the other."""
+    numbered = [cell.text for cell in row.cells if any(map(str.isdigit, cell.text))]
+    years = [int(match[1]) for text in numbered if (match := _PERIOD.fullmatch(text))]
+    others = [text for text in numbered if not _PERIOD.fullmatch(text)]
+    steps = {later - earlier for earlier, later in pairwise(years)}
+    return steps in ({1}, {-1}) and all(map(_BESIDE_PERIODS.fullmatch, others))
 
 
 def _named(along_row: Mapping[str, _Place]) -> float:
@@ -160,5 +177,5 @@ def _first(pair: tuple[int, Span]) -> int:
 def _short_cells(page: Sequence[Row]) -> Iterator[_Place]:
     for index, row in enumerate(page):
         for cell in row.cells:
-            if len(cell.words) <= MAX_CELL_WORDS:
+            if not row.is_prose or len(cell.words) <= MAX_CELL_WORDS:
                 yield _Place(index, cell)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from vrag_ray.corpus.reading_order import regions
-from vrag_ray.corpus.tables import CELL_GAP, MAX_CELL_WORDS, cells, is_figure
+from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.types import Box, PageText, Word, around, joined, upright
 
@@ -75,9 +75,13 @@ class Row:
     def stems(self) -> frozenset[str]:
         return stems(self.text)
 
-    @property
+    @cached_property
     def is_prose(self) -> bool:
-        return any(len(cell.words) > MAX_CELL_WORDS for cell in self.cells)
+        """Whether a cell is longer than those of a table. The name of a row of figures may be long."""
+        label, *others = self.cells
+        named = any(is_figure(cell.words[-1].text) for cell in others)
+        longest = LONGEST_LABEL if named else MAX_CELL_WORDS
+        return len(label.words) > longest or any(len(cell.words) > MAX_CELL_WORDS for cell in others)
 
 
 def box_of(words: Sequence[Word]) -> Box:
@@ -97,11 +101,16 @@ def rows(page: PageText) -> list[Row]:
     return [Row(tuple(_cell(words, aspect) for words in cells(row, aspect))) for row in found]
 
 
-def sentences(page: PageText) -> list[Span]:
-    """Sentences and lines in reading order; a wide gap, a change of column, block or letter size ends one."""
+def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
+    """Sentences and lines in reading order; a wide gap, a change of column, block or letter size ends one.
+
+    None goes from one row of the page's ``tables`` to the next.
+    """
     if not page.words:
         return text_sentences(page.text)
     aspect = page.aspect
+    body = (row for table in tables for row in table.body)
+    row_of = {id(word): number for number, row in enumerate(body) for cell in row for word in cell.words}
     found: list[Span] = []
     for region in regions(page.words, aspect):
         words = [page.words[place] for row in region.rows for place in row]
@@ -109,7 +118,13 @@ def sentences(page: PageText) -> list[Span]:
         for word, following in zip(words, [*words[1:], None], strict=True):
             current.append(word)
             ends = word.text.rstrip(_CLOSING).endswith(_SENTENCE_ENDS) and not _ABBREVIATION.match(word.text)
-            if following is None or ends or len(current) >= MAX_SENTENCE_WORDS or _breaks(word, following, aspect):
+            if (
+                following is None
+                or ends
+                or len(current) >= MAX_SENTENCE_WORDS
+                or row_of.get(id(word)) != row_of.get(id(following))
+                or _breaks(word, following, aspect)
+            ):
                 found.append(_span(current))
                 current = []
     return found

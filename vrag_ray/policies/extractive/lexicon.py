@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _UNSPACED_LETTER = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{_UNSPACED_LETTER}]+|[^\W\d_{_UNSPACED_LETTER}]+\d*")
+_FISCAL_YEAR = re.compile(r"[fc]y((?:19|20)\d\d)")
 _IDENTIFIER = re.compile(r"\w+(?:_\w+)+")
 _UNSPACED = re.compile(rf"[{_UNSPACED_LETTER}]{{2,}}")
 _PHRASE = re.compile(r"[\"“”«»]([^\"“”«»]{2,80})[\"“”«»]")
@@ -77,11 +78,16 @@ class Term:
 
 
 def tokens(text: str) -> list[str]:
-    """Words in order, case folded; unspaced scripts as pairs of characters, apart from what stands against them."""
+    """Words in order, case folded; unspaced scripts as pairs of characters, apart from what stands against them.
+
+    ``FY2022`` is the year alone.
+    """
     found: list[str] = []
     for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()):
         if token[0].isdigit():
             found.append(token.replace(",", ""))
+        elif fiscal := _FISCAL_YEAR.fullmatch(token):
+            found.append(fiscal[1])
         elif _UNSPACED.fullmatch(token):
             found.extend(token[place : place + 2] for place in range(len(token) - 1))
         else:

@@ -102,11 +102,11 @@ def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:
         if asks_for_a_cell(part):
             scored.extend(_of_cells(part, page, yardstick, around))
         other = part.kind is AnswerKind.MOMENT and page.sighting.kind is not PassageKind.CLIP
-        found.extend(
-            replace(match, coverage=min(1.0, match.coverage * (OTHER_MEDIUM if other else 1.0))) for match in scored
-        )
+        found.extend(replace(match, coverage=match.coverage * (OTHER_MEDIUM if other else 1.0)) for match in scored)
     # Sorting is stable: equals keep the retriever's order.
-    return sorted(found, key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
+    found.sort(key=lambda match: (-round(match.coverage, 2), -round(match.density, 3)))
+    # Not before: bonuses tell apart candidates that hold every word of the question.
+    return [replace(match, coverage=min(1.0, match.coverage)) for match in found]
 
 
 def _yardstick(part: Part, pages: Sequence[_Page]) -> Yardstick:
