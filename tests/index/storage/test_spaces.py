@@ -136,7 +136,8 @@ def test_a_flipped_byte_of_any_vector_is_found_at_load_and_by_verify(root: Path)
 
 def test_a_collection_from_before_spaces_is_read_written_and_given_one(tmp_path: Path) -> None:
     with tarfile.open(OLD) as archive:
-        archive.extractall(tmp_path, filter="data")
+        # Python 3.11.2 knows no filter, and the archive is our own.
+        archive.extractall(tmp_path)
     root = tmp_path / "before-spaces"
     old = Collection.open(root)
     assert ([document.title for document in old.documents()], old.spaces) == (["a", "b"], ())

@@ -133,9 +133,13 @@ async def _all(
     try:
         async with asyncio.TaskGroup() as running:
             started = [[running.create_task(one(task, sample)) for sample in range(group)] for task in tasks]
-    except* VragError as failed:
+    except BaseExceptionGroup as failed:
+        # Not ``except*``: Python 3.11.2 puts what is raised there into a group of its own.
+        known = failed.subgroup(VragError)
+        if known is None:
+            raise
         # The runs that were under way fail with the first one, mostly for the same reason: one is enough to act on.
-        raise _first(failed) from failed
+        raise _first(known) from failed
     return [[run.result() for run in runs] for runs in started]
 
 
