@@ -33,7 +33,7 @@ def anyio_backend() -> str:
 @pytest.fixture(scope="module")
 def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
     root = tmp_path_factory.mktemp("kept-from-clients")
-    values = {"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}, "ingest": {"concurrency": 1}}
+    values = {"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}}
     Collection.open_or_create(values["collection"])
     running = start_serving(Settings.model_validate(values), 0)
     yield running

@@ -24,7 +24,7 @@ class Load:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _over: threading.Event = field(default_factory=threading.Event)
 
-    def until_answered(self, more: int, within_s: float = 60.0) -> None:
+    def until_answered(self, more: int, within_s: float = HANGS_AFTER_S) -> None:
         """Wait for so many replies from now on."""
         deadline = time.monotonic() + within_s
         target = self.answered + more

@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.support.browser import kept_screenshots
+from tests.support.patience import HANGS_AFTER_S
 
 WIDE, NARROW = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
-SOON_MS = 120_000
+SOON_MS = HANGS_AFTER_S * 1000
 TALLEST, SETTLED_MS = 1800, 500
 """Of a screenshot that is kept: pixels, and the time that pictures get to come in."""
 

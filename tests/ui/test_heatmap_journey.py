@@ -13,9 +13,9 @@ from PIL import Image
 
 from tests.support.browser import CHROMIUM, app_server, kept_screenshots, needs_browser
 from tests.support.planted_spaces import GRID, RGB
-from tests.support.ui_journey import SETTLED_MS, ask, expect, keep, launched, visible, visit
+from tests.support.ui_journey import SETTLED_MS, SOON_MS, ask, expect, keep, launched, visible, visit
 from ui.boxes import OUTLINE
-from vrag_ray.config import EmbedderConfig, Settings, SpaceConfig
+from vrag_ray.config import CorpusConfig, EmbedderConfig, Settings, SpaceConfig
 from vrag_ray.ingest import ingest
 from vrag_ray.ingest.spaces import embed_spaces
 from vrag_ray.serving.local import start_serving
@@ -23,7 +23,6 @@ from vrag_ray.serving.local import start_serving
 # `test_heatmap.py` can fail for the same reasons in the app, `tests/agent/test_citations.py` in the agent, and
 # `tests/index/search/test_space_legs.py` in the index.
 pytestmark = [needs_browser, pytest.mark.exhaustive]
-SLOW_MS = 120_000
 SIDE, GAP = 420, 4
 RED, GREEN = 9, 10
 PAGES = (
@@ -56,14 +55,9 @@ def address(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     settings = Settings(
         collection=str(root / "collection"),
         embedder=EmbedderConfig(name="none"),
+        # OCR would look for words on every mosaic.
+        corpus=CorpusConfig(ocr=False),
         spaces={"late": SpaceConfig(model="tests.support.planted_spaces:colours", batch=3)},
-    )
-    # OCR would look for words on every mosaic.
-    settings = settings.model_copy(
-        update={
-            "corpus": settings.corpus.model_copy(update={"ocr": False}),
-            "ingest": settings.ingest.model_copy(update={"concurrency": 1}),
-        }
     )
     ingest([root / "mosaics.pdf"], settings)
     embed_spaces(settings)
@@ -89,15 +83,15 @@ def tile(pixels: np.ndarray, number: int) -> np.ndarray:
 def test_a_page_that_is_only_drawn_is_cited_in_its_box_and_shows_where_the_question_was_seen(address: str):
     with launched(CHROMIUM) as browser, visit(browser, address) as page:
         ask(page, "Where is red beside green?")
-        expect(visible(page, "no words could be read there")).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "no words could be read there")).to_be_visible(timeout=SOON_MS)
         boxed = page.get_by_alt_text("with a box where the search saw the question")
-        expect(boxed).to_be_visible(timeout=SLOW_MS)
+        expect(boxed).to_be_visible(timeout=SOON_MS)
         whole = pixels_of(page.request.get(str(boxed.evaluate("image => image.src"))).body())
         toggle = page.get_by_label("Show where the question was seen")
         toggle.focus()
         page.keyboard.press("Space")
         tinted = page.get_by_alt_text("tinted where")
-        expect(tinted).to_be_visible(timeout=SLOW_MS)
+        expect(tinted).to_be_visible(timeout=SOON_MS)
         heated = pixels_of(page.request.get(str(tinted.evaluate("image => image.src"))).body())
         keep(page, "heatmap-page")
         folder = kept_screenshots()

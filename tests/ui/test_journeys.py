@@ -25,7 +25,6 @@ from tests.support.ui_journey import (
 from tests.support.ui_stories import story
 
 pytestmark = needs_browser
-SLOW_MS = 60_000
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +136,7 @@ def test_a_gateway_that_dies_in_mid_run_loses_no_question(browser: Browser, addr
             expect(page.get_by_text("Traceback")).to_have_count(0)
             # Another one in its place, which knows nothing of that run.
             with told_gateway(tmp_path / "after", Stage(events=story(3)), port=address[1]):
-                expect(page.get_by_text("The run was lost from sight")).to_be_visible(timeout=SLOW_MS)
+                expect(page.get_by_text("The run was lost from sight")).to_be_visible(timeout=SOON_MS)
                 keep(page, "gateway-died")
                 page.get_by_role("button", name="Ask again").click()
                 expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)

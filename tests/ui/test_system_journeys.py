@@ -14,7 +14,7 @@ from PIL import Image
 
 from tests.support import material
 from tests.support.browser import CHROMIUM, app_server, needs_browser
-from tests.support.ui_journey import ask, expect, keep, launched, picture_of_graph, visible, visit
+from tests.support.ui_journey import SOON_MS, ask, expect, keep, launched, picture_of_graph, visible, visit
 from ui.boxes import OUTLINE
 from ui.options import EXAMPLES
 from vrag_ray.config import Settings
@@ -22,7 +22,6 @@ from vrag_ray.demo.corpus import REPORT, make_corpus
 from vrag_ray.serving.local import start_serving
 
 pytestmark = needs_browser
-SLOW_MS = 90_000
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +35,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(demo_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The app in front of the service, over a copy of the demo collection: journeys add to it and take from it."""
     root = tmp_path_factory.mktemp("system")
-    settings = Settings.model_validate(
-        {"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}, "ingest": {"concurrency": 1}}
-    )
+    settings = Settings.model_validate({"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}})
     shutil.copytree(demo_collection, settings.collection)
     service = start_serving(settings, 0)
     try:
@@ -64,16 +61,16 @@ def bounds_of_outline(png: bytes) -> tuple[float, float, float, float]:
 
 def test_from_the_first_page_by_an_example_to_the_box_around_the_cited_words(browser, address: str, corpus: Path):
     with visit(browser, address) as page:
-        expect(page.get_by_text("What do the documents say?")).to_be_visible(timeout=SLOW_MS)
+        expect(page.get_by_text("What do the documents say?")).to_be_visible(timeout=SOON_MS)
         keep(page, "first-start")
         page.get_by_role("button", name=EXAMPLES[0]).click()
-        expect(visible(page, "1,946")).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "1,946")).to_be_visible(timeout=SOON_MS)
         # The number stands in the steps already: the page is drawn anew once the run has ended.
-        expect(page.get_by_text("Answered without a language model")).to_be_visible(timeout=SLOW_MS)
+        expect(page.get_by_text("Answered without a language model")).to_be_visible(timeout=SOON_MS)
         picture_of_graph(page, "answer from q1")
         whole = page.get_by_alt_text("with a box around what is cited")
-        expect(whole).to_be_visible(timeout=SLOW_MS)
-        expect(page.get_by_alt_text("Closer look at what is cited")).to_be_visible(timeout=SLOW_MS)
+        expect(whole).to_be_visible(timeout=SOON_MS)
+        expect(page.get_by_alt_text("Closer look at what is cited")).to_be_visible(timeout=SOON_MS)
         png = page.request.get(str(whole.evaluate("image => image.src"))).body()
         keep(page, "answer")
     document = pymupdf.open(corpus / REPORT)
@@ -94,10 +91,10 @@ def test_from_the_first_page_by_an_example_to_the_box_around_the_cited_words(bro
 def test_a_video_source_plays_from_the_cited_moment(browser, address: str):
     with visit(browser, address) as page:
         ask(page, EXAMPLES[2])
-        expect(visible(page, "16:20")).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "16:20")).to_be_visible(timeout=SOON_MS)
         video = page.locator("video")
-        expect(video).to_be_visible(timeout=SLOW_MS)
-        page.wait_for_function("() => document.querySelector('video').readyState >= 1", timeout=SLOW_MS)
+        expect(video).to_be_visible(timeout=SOON_MS)
+        page.wait_for_function("() => document.querySelector('video').readyState >= 1", timeout=SOON_MS)
         assert float(video.evaluate("video => video.currentTime")) > 1.0
         keep(page, "video")
 
@@ -105,7 +102,7 @@ def test_a_video_source_plays_from_the_cited_moment(browser, address: str):
 def test_a_good_and_a_broken_file_are_uploaded_and_told_apart(browser, address: str):
     with visit(browser, f"{address}/library") as page:
         page.get_by_role("button", name="Add to the library").click()
-        expect(page.get_by_text("Choose at least one file first.")).to_be_visible(timeout=SLOW_MS)
+        expect(page.get_by_text("Choose at least one file first.")).to_be_visible(timeout=SOON_MS)
         files = page.locator("input[type=file]")
         files.set_input_files(
             [
@@ -114,12 +111,12 @@ def test_a_good_and_a_broken_file_are_uploaded_and_told_apart(browser, address: 
             ]
         )
         # From here on the button waits for the files; the page takes them a moment after the browser has them.
-        expect(page.get_by_role("button", name="Remove torn.pdf")).to_be_visible(timeout=SLOW_MS)
+        expect(page.get_by_role("button", name="Remove torn.pdf")).to_be_visible(timeout=SOON_MS)
         page.get_by_role("button", name="Add to the library").click()
-        expect(page.get_by_text("1 of 2 searchable")).to_be_visible(timeout=SLOW_MS)
+        expect(page.get_by_text("1 of 2 searchable")).to_be_visible(timeout=SOON_MS)
         expect(visible(page, "torn.pdf:")).to_be_visible()
-        expect(visible(page, "not readable")).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "not readable")).to_be_visible(timeout=SOON_MS)
         keep(page, "library")
         page.get_by_role("link", name="Ask").click()
         ask(page, "What did dredging the northern basin cost?")
-        expect(visible(page, "4.7 million euros")).to_be_visible(timeout=SLOW_MS)
+        expect(visible(page, "4.7 million euros")).to_be_visible(timeout=SOON_MS)

@@ -80,7 +80,6 @@ def service(local_ray: None, stub: Stub, tmp_path_factory: pytest.TempPathFactor
     values = {
         "collection": str(tmp_path_factory.mktemp("openai") / "collection"),
         "serving": {"heartbeat_s": 1.0, "refresh_s": 0.5},
-        "ingest": {"concurrency": 1},
         "openai": {"base_url": stub.base_url, "model": "stub", "retries": 0},
     }
     Collection.open_or_create(values["collection"])
@@ -95,7 +94,7 @@ def report(service: LocalService) -> str:
     with httpx.Client(base_url=service.base_url, timeout=HANGS_AFTER_S) as http:
         reply = http.post("/v1/documents", files={"files": ("harbour.pdf", material.pdf())})
         job = reply.json()
-        _until(lambda: http.get(job["url"]).json()["state"] == "done", within_s=90)
+        _until(lambda: http.get(job["url"]).json()["state"] == "done")
         return str(http.get("/v1/documents").json()["documents"][0]["doc_id"])
 
 
@@ -107,7 +106,7 @@ def sdk(service: LocalService, report: str) -> Iterator[openai.OpenAI]:
         yield client
 
 
-def _until(holds: Callable[[], bool], within_s: float = 20) -> None:
+def _until(holds: Callable[[], bool], within_s: float = HANGS_AFTER_S) -> None:
     deadline = time.monotonic() + within_s
     while not holds():
         assert time.monotonic() < deadline, "it did not come to pass"

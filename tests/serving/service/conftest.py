@@ -25,7 +25,6 @@ def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         "collection": str(root / "collection"),
         "collections": {"side": str(root / "second")},
         "serving": {"max_upload_mb": 8, "heartbeat_s": 1.0, "refresh_s": 0.5},
-        "ingest": {"concurrency": 1},
     }
     Collection.open_or_create(root / "collection")
     Collection.open_or_create(root / "second")
