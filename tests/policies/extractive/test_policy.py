@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.agent_pages import Shelf, library, prose, put
+from tests.support.agent_pages import Shelf, library, prose, put, table
 from tests.support.documents import spaced_picture
 from tests.support.scripted_agent import run_to_end
 from vrag_ray.agent.actions import AddAnswerNode
@@ -91,6 +91,17 @@ def test_both_sides_of_a_comparison_are_looked_up() -> None:
     lines = ask("North vs South in 2023").answer.splitlines()
     assert lines[0].startswith("North in 2023: 18:")
     assert lines[1].startswith("South in 2023: 27:")
+
+
+def test_two_words_that_name_one_row_together_are_one_question() -> None:
+    sheet = table(50, 170, (0, 250, 350), ("Millions", "2022", "2021"), ("Cash and cash equivalents", "36", "46"))
+    sheet += table(50, 230, (0, 250, 350), ("Masts", "12", "15"), ("Boats", "21", "24"))
+    shelf = Shelf()
+    shelf.add("Accounts", sheet)
+    lines = ask("What was cash and cash equivalents in 2021?", shelf).answer.splitlines()
+    assert lines[0].startswith("46") and "“Cash and cash equivalents 36 46” [1]" in lines[0]
+    lines = ask("What was the price of masts and boats in 2021?", shelf).answer.splitlines()
+    assert "Masts 12 15" in lines[0] and "Boats 21 24" in lines[1]
 
 
 def test_the_box_of_a_citation_is_around_the_quoted_words() -> None:

@@ -73,8 +73,7 @@ class _Page:
 
     @classmethod
     def of(cls, sighting: Sighting, part: Part, cut: Cut) -> _Page:
-        page = sighting.page or PageText(sighting.doc_id, sighting.locator, sighting.passage_text, (), 0, 0)
-        parts = cut(page, sighting.kind, sighting.passage_text)
+        parts = cut(page_of(sighting), sighting.kind, sighting.passage_text)
         return cls(
             sighting,
             parts,
@@ -86,6 +85,11 @@ class _Page:
     def tables(self) -> Iterator[int]:
         """The places of the rows of several cells."""
         return (place for place, row in enumerate(self.parts.rows) if len(row.cells) > 1 and not row.is_prose)
+
+
+def page_of(sighting: Sighting) -> PageText:
+    """The page of a sighting; the passage that was found where the page could not be read."""
+    return sighting.page or PageText(sighting.doc_id, sighting.locator, sighting.passage_text, (), 0, 0)
 
 
 def matches(part: Part, seen: Observation, cut: Cut = cut_page) -> list[Match]:

@@ -21,8 +21,9 @@ from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import View
 from vrag_ray.policies.extractive.cut_page import cut_page
-from vrag_ray.policies.extractive.matching import Match, matches
-from vrag_ray.policies.extractive.questions import Part, parts
+from vrag_ray.policies.extractive.lexicon import tokens
+from vrag_ray.policies.extractive.matching import Match, matches, page_of
+from vrag_ray.policies.extractive.questions import Part, part_of, parts
 from vrag_ray.policies.extractive.unread import unread_above
 from vrag_ray.policies.extractive.wording import Finding, abstention_text, answer_text, shown_quote
 from vrag_ray.types import FULL_PAGE, Completion
@@ -82,7 +83,7 @@ class ExtractivePolicy:
         self._enough = (1.0 + config.abstain_below) / 2
         self._max_parts = max(1, (config.max_steps - 1) // STEPS_PER_SEARCH)
         self._protocol = protocol or GraphProtocol()
-        cut = lru_cache(PAGES_KEPT)(cut_page)
+        self._cut = cut = lru_cache(PAGES_KEPT)(cut_page)
         self._ranked = lru_cache(SEARCHES_KEPT)(lambda part, seen: matches(part, seen.observation, cut))
 
     async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  it is done at once
@@ -91,7 +92,7 @@ class ExtractivePolicy:
         return Completion(text=self._protocol.render(action))
 
     def _decide(self, prompt: Prompt) -> Action:
-        asked = parts(prompt.question, limit=self._max_parts)
+        asked = self._parts(prompt)
         # A refusal means that a rule of ours was wrong here: end with what there is rather than repeat it.
         if prompt.must_answer or prompt.correction:
             return self._answer(prompt, asked)
@@ -99,6 +100,26 @@ class ExtractivePolicy:
             number = _number_of(asked, prompt.observation)
             return self._digest(prompt, asked[number - 1], number, prompt.observation)
         return self._next_search(prompt, asked) or self._answer(prompt, asked)
+
+    def _parts(self, prompt: Prompt) -> list[Part]:
+        """The parts of the question. Two sides stay together where the search for the first finds a row of figures
+        with the name of both: "cash and cash equivalents"."""
+        asked: list[Part] = []
+        for part in parts(prompt.question, limit=self._max_parts):
+            if asked and part.undivided and part.undivided == asked[-1].text:
+                continue
+            seen = _searches(prompt, len(asked) + 1) if part.joined else []
+            asked.append(part_of(part.undivided) if any(self._names_a_row(part.joined, one) for one in seen) else part)
+        return asked
+
+    def _names_a_row(self, name: str, seen: Observation) -> bool:
+        words = f" {' '.join(tokens(name))} "
+        pages = (self._cut(page_of(one), one.kind, one.passage_text) for one in seen.sightings if not one.source)
+        return any(
+            len(row.cells) > 1 and words in f" {' '.join(tokens(row.cells[0].text))} "
+            for page in pages
+            for row in page.rows
+        )
 
     # Searching ------------------------------------------------------------------------------------------------
 

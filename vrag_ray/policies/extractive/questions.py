@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from vrag_ray.policies.extractive.lexicon import Term, phrases, terms, tokens
@@ -25,6 +25,8 @@ class Part:
 
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
     quotation and where it is said. ``sentence`` has the words of a part that asks nothing, in a row, "" for others.
+    ``undivided`` is the clause of which this is a side, where ``joined`` may as well be a single name, as "cash and
+    cash equivalents" is.
     """
 
     text: str
@@ -33,6 +35,8 @@ class Part:
     phrases: tuple[str, ...] = ()
     wants_passage: bool = False
     sentence: str = ""
+    undivided: str = ""
+    joined: str = ""
 
     @property
     def query(self) -> str:
@@ -141,26 +145,29 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     if _wants_passage(whole):
         quoted = _quotations(whole)
         return (Part(whole, AnswerKind.STATEMENT, terms(" ".join(quoted) or whole), quoted, wants_passage=True),)
-    texts: list[str] = []
-    for sentence in _SENTENCES.split(question):
-        for clause in _CLAUSES.split(sentence):
-            texts.extend(_sides(clause.strip()))
-    texts = list(dict.fromkeys(text for text in texts if any(map(str.isalnum, text))))
-    if not 1 <= len(texts) <= limit:
-        texts = [whole]
+    clauses = [clause.strip() for sentence in _SENTENCES.split(question) for clause in _CLAUSES.split(sentence)]
+    sides = {text: (clause, joined) for clause in clauses for text, joined in _sides(clause)}
+    sides = {text: of for text, of in sides.items() if any(map(str.isalnum, text))}
+    if not 1 <= len(sides) <= limit:
+        sides = {whole: (whole, "")}
     moment = bool(_MOMENT.search(whole))
     found = [
-        Part(
-            text,
-            _kind(text, in_moment=moment),
-            terms(_ASKED_UNIT.sub("", text)),
-            phrases(text),
-            sentence=_sentence(text),
-        )
-        for text in texts
+        replace(part_of(text, in_moment=moment), undivided=clause if joined else "", joined=joined)
+        for text, (clause, joined) in sides.items()
     ]
     distinct = {part.other_query: part for part in reversed(found)}
     return tuple(reversed(distinct.values()))
+
+
+def part_of(text: str, *, in_moment: bool = False) -> Part:
+    """A question that is not divided any more. ``in_moment``: it stands beside one for a moment of a video."""
+    return Part(
+        text,
+        _kind(text, in_moment=in_moment),
+        terms(_ASKED_UNIT.sub("", text)),
+        phrases(text),
+        sentence=_sentence(text),
+    )
 
 
 def _sentence(text: str) -> str:
@@ -177,16 +184,18 @@ def asks_for_a_cell(part: Part) -> bool:
     )
 
 
-def _sides(clause: str) -> list[str]:
-    """``What was the cost of A and B in 2022?`` asks two things that share their head and tail."""
+def _sides(clause: str) -> list[tuple[str, str]]:
+    """``What was the cost of A and B in 2022?`` asks two things that share head and tail: each, with ``A and B``."""
     if any(mark in clause for mark in '"“”«»'):
-        return [clause]
+        return [(clause, "")]
     pair = _VERSUS.match(clause) or _PAIR.match(clause)
     if pair is None:
-        return [clause]
-    if pair["join"].casefold() == "or" and not re.match(r"\W*(?:which|who|what)\b", clause, re.IGNORECASE):
-        return [clause]
-    return [f"{pair['head']}{side}{pair['tail']}" for side in (pair["left"], pair["right"])]
+        return [(clause, "")]
+    join = pair["join"].casefold()
+    if join == "or" and not re.match(r"\W*(?:which|who|what)\b", clause, re.IGNORECASE):
+        return [(clause, "")]
+    joined = f"{pair['left']} {pair['join']} {pair['right']}" if join == "and" else ""
+    return [(f"{pair['head']}{side}{pair['tail']}", joined) for side in (pair["left"], pair["right"])]
 
 
 def _kind(text: str, *, in_moment: bool) -> AnswerKind:
