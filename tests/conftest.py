@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import tempfile
@@ -41,6 +42,9 @@ os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")
 os.environ.setdefault("AWS_SECRET_ACCESS_KEY", "tests")
 
 
+# Collecting makes millions of objects that stay: looking for garbage among them takes as long as all the rest.
+gc.disable()
+
 TOGETHER = (
     "tests/training",
     "tests/vllm",
@@ -77,6 +81,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {folder: place for place, folder in enumerate(TOGETHER)}
     # Of a folder, those that share ``stubbed_service`` come first, one after the other.
     items.sort(key=lambda item: (places.get(together(item.nodeid), len(places)), not is_served_from_a_script(item)))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def is_served_from_a_script(item: pytest.Item) -> bool:

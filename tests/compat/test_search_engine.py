@@ -259,12 +259,10 @@ def painted_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("make", "space", "several"),
-    [
-        (tiny.tiny_qwen3_vl_embedding, "qwen3-vl-embedding-2b", False),
-        pytest.param(tiny.tiny_colqwen2, "model-2-colqwen2", True, marks=pytest.mark.exhaustive),
-    ],
+    [(tiny.tiny_qwen3_vl_embedding, "qwen3-vl-embedding-2b", False), (tiny.tiny_colqwen2, "model-2-colqwen2", True)],
 )
 def test_a_model_that_sees_embeds_pictures_as_they_look_and_is_what_is_searched(
     local_ray: None,

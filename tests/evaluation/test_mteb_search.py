@@ -58,7 +58,10 @@ class Birds(AbsTaskRetrieval):
         self.data_loaded = True
 
 
-@pytest.mark.parametrize("mode", [LEXICAL, TEXT, "hybrid"])
+@pytest.mark.parametrize(
+    "mode",
+    [TEXT, pytest.param(LEXICAL, marks=pytest.mark.exhaustive), pytest.param("hybrid", marks=pytest.mark.exhaustive)],
+)
 def test_the_figure_of_mteb_is_that_of_our_own_measures(tmp_path: Path, mode: str) -> None:
     model = MtebSearch(settings_for(tmp_path / "unused"), tmp_path / "corpora", ingest, mode)
     assert isinstance(model, SearchProtocol)

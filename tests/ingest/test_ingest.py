@@ -195,6 +195,7 @@ def test_only_the_page_that_a_busy_machine_had_no_time_for_is_read_again(
     assert verify(tmp_path / "c").is_sound
 
 
+@pytest.mark.exhaustive
 def test_a_retry_reads_the_pages_with_errors_and_keeps_the_others(tmp_path: Path) -> None:
     (tmp_path / "half.pdf").write_bytes(hostile.nested_forms_pdf())
     settings = with_limits(settings_for(tmp_path / "c"), cpu_seconds=1)
@@ -387,7 +388,9 @@ def test_killed_at_random_points_and_resumed_it_ends_with_the_content_of_an_unin
     assert verify(root).is_sound
 
 
-@pytest.mark.parametrize("actors", [{}, {"concurrency": 1}], ids=["here", "by-actors"])
+@pytest.mark.parametrize(
+    "actors", [{}, pytest.param({"concurrency": 1}, marks=pytest.mark.exhaustive)], ids=["here", "by-actors"]
+)
 def test_what_needs_no_ocr_can_be_searched_before_what_does(tmp_path: Path, actors: dict[str, int]) -> None:
     (tmp_path / "a-scan.pdf").write_bytes(scanned_pdf(["Invoice number 4711"]))
     picture_of(["Harbour dues"]).save(tmp_path / "b-picture.png")

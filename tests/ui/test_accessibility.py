@@ -59,7 +59,8 @@ def faults(page: Page) -> list[str]:
     return [f"{rule['id']}: {node['html'][:200]}: {node['failureSummary']}" for rule in found for node in rule["nodes"]]
 
 
-@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.exhaustive)])
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_can_be_read_and_worked_by_everybody(browser: Browser, address: str, scheme: str):
     found: list[str] = []
     with visit(browser, address, color_scheme=scheme) as page:

@@ -52,7 +52,11 @@ def picture(colour: str) -> bytes:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("actors", [{}, {"concurrency": 1}], ids=["in this process", "by actors"])
+@pytest.mark.parametrize(
+    "actors",
+    [{}, pytest.param({"concurrency": 1}, marks=pytest.mark.exhaustive)],
+    ids=["in this process", "by actors"],
+)
 def test_rows_of_every_kind_become_documents_and_a_broken_one_does_not_stop_them(
     tmp_path: Path, actors: dict[str, int]
 ) -> None:

@@ -147,6 +147,7 @@ def test_what_is_kept_is_well_formed_and_judged_right_and_nothing_is_asked_twice
     assert store.get("wrong").refused == "judged wrong"
 
 
+@pytest.mark.exhaustive
 def test_runs_are_under_way_at_once_in_one_actor(tmp_path: Path) -> None:
     # Each first turn waits for those of three other runs: one after the other would never end.
     minds = Minds(together=threading.Barrier(4, timeout=HANGS_AFTER_S))
