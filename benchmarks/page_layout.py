@@ -1,9 +1,10 @@
-"""Reading order and tables of random pages against MuPDF's layout model, which stands for a person here.
+"""Reading order, tables and elements of random pages against MuPDF's layout model, which stands for a person here.
 
     python benchmarks/page_layout.py FOLDER_OF_PDFS... [--pages 160] [--seed 7]
 
 Of each element that the model sees: whether its words follow each other in the order that ``vrag_ray`` gives them, and
-whether a table is found where it sees one. The model needs 0.6 CPU seconds a page and is used nowhere else.
+whether a table is found where it sees one, and whether an element of ours has its box and its kind. The model needs
+0.6 CPU seconds a page and is used nowhere else.
 """
 
 from __future__ import annotations
@@ -17,13 +18,29 @@ from pathlib import Path
 
 import pymupdf
 
-from vrag_ray.corpus.formats.pdf import ruled_grids
+from vrag_ray.corpus.elements import elements
+from vrag_ray.corpus.formats.pdf import pictures_of_page, ruled_grids
 from vrag_ray.corpus.formats.pdf_text import read_page
 from vrag_ray.corpus.tables import tables, text_with_tables
 from vrag_ray.types import Box, Word
+from vrag_ray.types.elements import Element, ElementKind
 
 LEAST_WORDS_OF_PAGE, LEAST_WORDS = 60, 8
 TEXT = ("text", "list-item", "footnote", "caption")
+SAME_BOX = 0.5
+"""Intersection over union of two boxes that are taken for one element."""
+KINDS = {
+    "title": (ElementKind.TITLE, ElementKind.SECTION),
+    "section-header": (ElementKind.SECTION, ElementKind.TITLE),
+    "text": (ElementKind.PARAGRAPH,),
+    "list-item": (ElementKind.LIST_ITEM,),
+    "table": (ElementKind.TABLE,),
+    "picture": (ElementKind.PICTURE,),
+    "caption": (ElementKind.CAPTION,),
+    "footnote": (ElementKind.NOTE,),
+    "page-header": (ElementKind.HEADER,),
+    "page-footer": (ElementKind.FOOTER,),
+}
 FOUND = 0.5
 """Share of a table's area that tables of ours cover, from which on it counts as found."""
 
@@ -42,6 +59,9 @@ def main() -> None:
     print(f"{counts['pages']} pages of {len(files)} documents")
     print(f"paragraphs whole: {counts['text'] - counts['divided']} of {counts['text']}")
     print(f"tables found: {counts['found']} of {counts['tables']}; ours that the model calls none: {counts['other']}")
+    for kind in KINDS:
+        if total := counts[f"all {kind}"]:
+            print(f"{kind}: box met {counts[f'box {kind}']}, kind too {counts[f'kind {kind}']}, of {total}")
     for name, spent in seconds.items():
         print(f"{name}: {spent / counts['pages'] * 1000:.1f} ms a page")
 
@@ -67,20 +87,24 @@ def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Count
     grids = ruled_grids(page)
     text_with_tables(words, aspect, grids)
     composed = time.process_time()
+    parts = elements(words, aspect, grids, pictures_of_page(page))
+    divided = time.process_time()
     pymupdf.layout.activate()
     page.get_layout()
     seconds.update(
         {
             "words in reading order": read - started,
             "their tables as Markdown": composed - read,
-            "the layout model": time.process_time() - composed,
+            "their elements": divided - composed,
+            "the layout model": time.process_time() - divided,
         }
     )
     counts["pages"] += 1
     ours = [table.box for table in tables(words, aspect, grids)]
     # Typed as None, and filled by ``get_layout``.
-    elements: Sequence[tuple[float, float, float, float, str]] = getattr(page, "layout_information") or ()  # noqa: B009
-    seen = [(_box(page, corners), kind) for *corners, kind in elements]
+    layout: Sequence[tuple[float, float, float, float, str]] = getattr(page, "layout_information") or ()  # noqa: B009
+    seen = [(_box(page, corners), kind) for *corners, kind in layout]
+    _count_elements(seen, parts, counts)
     owner = [next((at for at, (box, _) in enumerate(seen) if _holds(box, word)), -1) for word in words]
     for at, (box, kind) in enumerate(seen):
         places = [place for place, number in enumerate(owner) if number == at]
@@ -97,6 +121,23 @@ def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Count
     counts["other"] += sum(
         not any(_shared(box, table) > FOUND * _area(table) for box, kind in seen if kind == "table") for table in ours
     )
+
+
+def _count_elements(seen: Sequence[tuple[Box, str]], ours: Sequence[Element], counts: Counter[str]) -> None:
+    whole = [element for element in ours if element.table is None]
+    for box, kind in seen:
+        if kind not in KINDS:
+            continue
+        best = max(whole, key=lambda element: _iou(box, element.box), default=None)
+        met = best is not None and _iou(box, best.box) >= SAME_BOX
+        counts[f"all {kind}"] += 1
+        counts[f"box {kind}"] += met
+        counts[f"kind {kind}"] += met and best is not None and best.kind in KINDS[kind]
+
+
+def _iou(box: Box, other: Box) -> float:
+    shared = _shared(box, other)
+    return shared / (_area(box) + _area(other) - shared)
 
 
 def _box(page: pymupdf.Page, corners: Sequence[float]) -> Box:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import material
+from tests.support.office import pptx
 from vrag_ray.config import CorpusConfig, ServingConfig
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.library.pages import PageReader, Stored
@@ -56,3 +57,21 @@ async def test_what_ocr_read_at_ingest_is_the_text_even_where_there_is_a_small_t
     finally:
         reader.close()
     assert (text.words, text.text) == (words, "云企业网 CEN")
+
+
+async def test_the_notes_of_a_slide_stay_where_ocr_read_its_picture(tmp_path: Path):
+    path = tmp_path / "blob"
+    path.write_bytes(pptx("Cranes lift", notes="Odin is old."))
+    document = Document("0" * 64, ("a.pptx",), "a", DocumentKind.PDF, DocumentStatus.READY, 1, 1, "", "2026-01-01")
+    reader = PageReader(CorpusConfig(), ServingConfig(render_threads=1))
+
+    async def find() -> Stored:
+        return Stored(path, (Word("Lift", Box(0.1, 0.1, 0.3, 0.2)), Word("slowly", Box(0.32, 0.1, 0.5, 0.2))))
+
+    try:
+        page = await reader.text(document, Locator(page=1), find)
+    finally:
+        reader.close()
+    assert page.text == "Lift slowly\nNotes: Odin is old."
+    [element] = page.elements
+    assert (element.text, element.box) == ("Lift slowly", Box(0.1, 0.1, 0.5, 0.2))

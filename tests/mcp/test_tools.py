@@ -18,7 +18,7 @@ from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.client.http import Client as Gateway
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.mcp.results import Answer, SearchResult
+from vrag_ray.mcp.results import Answer, PageContent, SearchResult
 from vrag_ray.serving.local import LocalService, start_serving
 
 pytestmark = pytest.mark.anyio
@@ -74,9 +74,9 @@ def picture_of(result: CallToolResult) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(picture.data)))
 
 
-async def test_three_read_only_tools_are_listed_with_schemas_and_the_note_on_injection(client: Client):
+async def test_four_read_only_tools_are_listed_with_schemas_and_the_note_on_injection(client: Client):
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert set(tools) == {"search_documents", "get_page", "ask"}
+    assert set(tools) == {"search_documents", "get_page", "read_page", "ask"}
     for tool in tools.values():
         assert tool.annotations is not None
         assert tool.annotations.read_only_hint is True
@@ -85,6 +85,7 @@ async def test_three_read_only_tools_are_listed_with_schemas_and_the_note_on_inj
     assert {name: tool.input_schema["required"] for name, tool in tools.items()} == {
         "search_documents": ["query"],
         "get_page": ["doc_id"],
+        "read_page": ["doc_id", "page"],
         "ask": ["question"],
     }
     assert tools["search_documents"].output_schema == SearchResult.model_json_schema()
@@ -108,6 +109,16 @@ async def test_search_is_narrowed_to_kinds(client: Client, library: dict[str, st
     result = await client.call_tool("search_documents", {"query": "harbour", "kinds": ["text"]})
     found = SearchResult.model_validate(result.structured_content)
     assert {hit.doc_id for hit in found.hits} == {library["notes.txt"]}
+
+
+async def test_read_page_gives_the_words_of_a_page_with_their_places(client: Client, library: dict[str, str]):
+    result = await client.call_tool("read_page", {"doc_id": library["harbour.pdf"], "page": 2})
+    read = PageContent.model_validate(result.structured_content)
+    [cost] = [element for element in read.elements if "4.7 million" in element.text]
+    shown = await client.call_tool("get_page", {"doc_id": read.doc_id, "page": 2, "bbox": cost.bbox, "dpi": 144})
+    assert picture_of(shown).convert("L").getextrema()[0] < 128
+    refused = await client.call_tool("read_page", {"doc_id": library["notes.txt"], "page": 1})
+    assert refused.is_error and "has no pages: search_documents" in text_of(refused)
 
 
 async def test_get_page_draws_the_region_of_a_hit_at_the_resolution_asked_for(client: Client, library: dict[str, str]):

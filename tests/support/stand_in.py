@@ -21,6 +21,8 @@ from vrag_ray.client.schemas import (
     Feedback,
     IngestJob,
     JobState,
+    PageElement,
+    PageElements,
     RatedRun,
     RunRequest,
     RunsPage,
@@ -57,6 +59,7 @@ from vrag_ray.types import (
     SearchAnswer,
     VragError,
 )
+from vrag_ray.types.elements import ElementKind
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
 
 DOC_ID = "ab" * 32
 EMBEDDER_ID = "planted/2d"
+ELEMENT = PageElement(number=1, kind=ElementKind.PARAGRAPH, bbox=(0.1, 0.2, 0.5, 0.3), text="Fees rose.")
 ORIGINAL = bytes(range(256)) * 4
 
 
@@ -186,6 +190,10 @@ class StandIn:
         await self.document(doc_id)
         self.drawn.append((doc_id, page, dpi, box))
         return self.page
+
+    async def page_elements(self, doc_id: str, page: int) -> PageElements:
+        await self.document(doc_id)
+        return PageElements(doc_id=doc_id, page=page, width=600, height=800, elements=[ELEMENT])
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
         await self.document(doc_id)

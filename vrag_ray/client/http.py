@@ -30,6 +30,7 @@ from vrag_ray.client.schemas import (
     Feedback,
     IngestJob,
     ModelNames,
+    PageElements,
     RatedRun,
     RatedRuns,
     Ready,
@@ -209,6 +210,10 @@ class Client:
     def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
         """A page (from 1), or the part of it in ``box``, drawn from the source."""
         return self._send("GET", f"/v1/documents/{doc_id}/pages/{page}.png", params=_drawing(dpi, box)).content
+
+    def page_elements(self, doc_id: str, page: int) -> PageElements:
+        """What is on a page (from 1), in reading order. Raises ServerError (404) for texts and videos."""
+        return parsed(self._send("GET", f"/v1/documents/{doc_id}/pages/{page}/elements"), PageElements)
 
     def frame_png(self, doc_id: str, seconds: float) -> bytes:
         return self._send("GET", f"/v1/documents/{doc_id}/frames/{seconds:.3f}.png").content

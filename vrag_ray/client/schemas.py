@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from vrag_ray.config import EvidenceForm
 from vrag_ray.types import HYBRID, DocumentKind, DocumentStatus, MetaValue, PassageKind
 from vrag_ray.types import Query as SearchQuery
+from vrag_ray.types.elements import ElementKind
 from vrag_ray.types.filters import SearchFilter
 
 MAX_PICTURE_BYTES = 8 << 20
@@ -245,6 +246,31 @@ class DocumentInfo(ResponseBody):
     notices: list[str] = []
     """What of it was left out or guessed; a notice is no error."""
     meta: dict[str, MetaValue] = {}
+
+
+class PageElement(ResponseBody):
+    """An element of a page, as ``vrag_ray.types.elements.Element``. ``bbox``: x0, y0, x1, y1 in page fractions."""
+
+    number: int
+    kind: ElementKind
+    bbox: tuple[float, float, float, float]
+    text: str
+    section: str = ""
+    table: int | None = None
+
+
+class PageElements(ResponseBody):
+    """``GET /v1/documents/{doc_id}/pages/{n}/elements``: in reading order; ``notes`` are those of a slide's author.
+
+    ``width`` and ``height`` are those of the page, in points or pixels.
+    """
+
+    doc_id: str
+    page: int
+    width: float
+    height: float
+    elements: list[PageElement]
+    notes: str = ""
 
 
 class DocumentsPage(ResponseBody):

@@ -148,7 +148,7 @@ def text_with_tables(
     """
     parts: list[str] = []
     earlier: Table | None = None
-    for rows, table in _pieces(words, aspect, grids):
+    for rows, table in pieces(words, aspect, grids):
         if table is None:
             parts.append(joined([word for row in rows for word in row], "\n"))
             continue
@@ -161,7 +161,7 @@ def text_with_tables(
 
 def tables(words: Sequence[Word], aspect: float, grids: Sequence[Grid] = ()) -> tuple[Table, ...]:
     """The tables of a page from the first to the last. Arguments as in ``text_with_tables``."""
-    return tuple(table for _, table in _pieces(words, aspect, grids) if table is not None)
+    return tuple(table for _, table in pieces(words, aspect, grids) if table is not None)
 
 
 def cells(words: Sequence[Word], aspect: float) -> list[list[Word]]:
@@ -181,7 +181,7 @@ def _stands_alone(text: str) -> bool:
     return (is_figure(text) or bool(_NO_FIGURE.match(text))) and not text.endswith(",")
 
 
-def _pieces(
+def pieces(
     words: Sequence[Word], aspect: float, grids: Sequence[Grid]
 ) -> Iterator[tuple[list[list[Word]], Table | None]]:
     """A page as stretches of rows in reading order, each text or a table."""

@@ -92,13 +92,20 @@ class Library:
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         collection, document = await self._found(doc_id)
-        if document.kind is DocumentKind.VIDEO:
-            raise NotFoundError(f"document {doc_id} is a video: ask for frames/{{seconds}}.png")
-        if document.kind is DocumentKind.TEXT:
-            raise NotFoundError(f"document {doc_id} is plain text and has no page pictures: ask for original")
-        if page > document.units:
-            raise NotFoundError(f"document {doc_id} has {document.units} pages, there is no page {page}")
-        return await self._png(collection, document, Locator(page=page), dpi, box)
+        return await self._png(collection, document, _place_of(document, page), dpi, box)
+
+    async def page(self, doc_id: str, page: int) -> PageText:
+        """The words and the elements of a page, those that OCR found at ingest included. Raises as ``page_png``."""
+        from vrag_ray.corpus.model import DecodeError
+
+        collection, document = await self._found(doc_id)
+        place = _place_of(document, page)
+        if document.status is DocumentStatus.ERROR:
+            raise UndrawableError(f"document {document.doc_id} could not be read: {document.error}")
+        try:
+            return await self._text(collection, document, place)
+        except DecodeError as error:
+            raise UndrawableError(f"{place} of document {document.doc_id} cannot be read: {error}") from error
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
         collection, document = await self._found(doc_id)
@@ -208,6 +215,17 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
             return error
 
     return await asyncio.gather(*map(one, asked))
+
+
+def _place_of(document: Document, page: int) -> Locator:
+    """Raises NotFoundError where a document has no pages, or not so many."""
+    if document.kind is DocumentKind.VIDEO:
+        raise NotFoundError(f"document {document.doc_id} is a video: ask for frames/{{seconds}}.png")
+    if document.kind is DocumentKind.TEXT:
+        raise NotFoundError(f"document {document.doc_id} is plain text and has no pages: ask for original")
+    if page > document.units:
+        raise NotFoundError(f"document {document.doc_id} has {document.units} pages, there is no page {page}")
+    return Locator(page=page)
 
 
 def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import CorpusConfig, ServingConfig
+from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.tables import text_with_tables
 from vrag_ray.types import Box, Cue, Document, Locator, PageText, Word
+from vrag_ray.types.elements import ElementKind
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.sandbox.sandbox import Sandbox
@@ -93,7 +95,10 @@ class PageReader:
         text = replace(await self._run(read), doc_id=document.doc_id)
         if stored.ocr:
             # Ingest took them for the page's text: a text layer, if any, says less.
-            text = replace(text, words=stored.ocr, text=text_with_tables(stored.ocr, text.aspect))
+            content = "\n".join(filter(None, (text_with_tables(stored.ocr, text.aspect), text.notes)))
+            pictures = [part.box for part in text.elements if part.kind is ElementKind.PICTURE]
+            parts = elements(stored.ocr, text.aspect, pictures=pictures)
+            text = replace(text, words=stored.ocr, text=content, elements=parts)
         if stored.cues:
             text = replace(text, text="\n".join(map(str, stored.cues)))
         return text

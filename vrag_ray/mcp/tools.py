@@ -1,4 +1,4 @@
-"""The three tools. Their docstrings are the descriptions that a model reads; each raises VragError where it fails."""
+"""The four tools. Their docstrings are the descriptions that a model reads; each raises VragError where it fails."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vrag_ray.agent.events import AnswerEvent, ErrorEvent, StartEvent
 from vrag_ray.client.event_text import box_text, event_lines
 from vrag_ray.client.http import AsyncClient, Client, ServerError
 from vrag_ray.client.schemas import CollectionChoice, DocumentInfo, Query, RunRequest, SearchRequest
-from vrag_ray.mcp.results import Answer, Corners, SearchResult
+from vrag_ray.mcp.results import Answer, Corners, PageContent, SearchResult
 from vrag_ray.types import Box, DocumentKind, PassageKind, VragError
 from vrag_ray.types.filters import SearchFilter
 
@@ -107,6 +107,20 @@ class Tools:
             TextContent(type="text", text=caption),
             ImageContent(type="image", data=base64.b64encode(png).decode("ascii"), mime_type="image/png"),
         ]
+
+    def read_page(
+        self,
+        doc_id: DocId,
+        page: Annotated[int, Field(ge=1, description="Page, from 1; 1 for a picture.")],
+    ) -> PageContent:
+        """Read a page: its headings, paragraphs, tables (as Markdown), captions and pictures in reading order.
+
+        Each has a number and its box: hand the box to get_page to see it.
+        """
+        document = self._document(doc_id)
+        if document.kind in (DocumentKind.TEXT, DocumentKind.VIDEO):
+            raise VragError(f"document {doc_id} has no pages: search_documents returns its text")
+        return PageContent.of(document.title, self._blocking.page_elements(doc_id, page))
 
     async def ask(
         self,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from vrag_ray.types.elements import Element
 from vrag_ray.types.errors import VragError
 from vrag_ray.types.geometry import Box, Word
 
@@ -190,7 +191,8 @@ class PageText:
 
     ``words`` are in reading order; ``text`` holds them line by line, tables as Markdown. ``width`` and ``height`` are
     the page's size in points (PDF) or pixels (image, video); 0 for plain text, which has no geometry and therefore no
-    words.
+    words. ``notes`` are what the author noted to a slide: they end ``text``, and are nowhere on the page. ``elements``
+    are those of a page that has words or pictures; pages are compared without them, for the words decide them.
     """
 
     doc_id: str
@@ -199,6 +201,8 @@ class PageText:
     words: tuple[Word, ...]
     width: float
     height: float
+    notes: str = ""
+    elements: tuple[Element, ...] = field(default=(), compare=False)
 
     @property
     def aspect(self) -> float:

@@ -10,7 +10,8 @@ from PIL import Image
 
 from tests.support.http_gateway import http
 from tests.support.planted_spaces import painted
-from tests.support.stand_in import DOC_ID, ORIGINAL, StandIn
+from tests.support.stand_in import DOC_ID, ELEMENT, ORIGINAL, StandIn
+from vrag_ray.client.schemas import PageElements
 from vrag_ray.config import ServingConfig
 from vrag_ray.types import Box
 
@@ -25,7 +26,7 @@ async def test_documents_are_listed_fetched_by_prefix_and_deleted(client: httpx.
 
 
 @pytest.mark.parametrize("doc_id", ["cd" * 32, "..%2f..%2fblobs", "%2e%2e", "a%00b", "ab", "%ef%bc%8e%ef%bc%8e", "~"])
-@pytest.mark.parametrize("rest", ["", "/pages/1.png", "/frames/0.png", "/original"])
+@pytest.mark.parametrize("rest", ["", "/pages/1.png", "/pages/1/elements", "/frames/0.png", "/original"])
 async def test_unknown_and_hostile_document_ids_are_404(client: httpx.AsyncClient, doc_id: str, rest: str):
     reply = await client.get(f"/v1/documents/{doc_id}{rest}")
     assert reply.status_code == 404
@@ -42,6 +43,13 @@ async def test_a_page_is_drawn_as_asked_and_not_sent_twice(client: httpx.AsyncCl
     )
     other = await client.get(url, headers={"if-none-match": reply.headers["etag"]})
     assert (again.status_code, other.status_code) == (304, 200)
+
+
+async def test_the_elements_of_a_page_are_sent_with_their_boxes(client: httpx.AsyncClient):
+    reply = await client.get(f"/v1/documents/{DOC_ID}/pages/3/elements")
+    assert PageElements.model_validate_json(reply.content).elements == [ELEMENT]
+    assert reply.json()["page"] == 3
+    assert (await client.get(f"/v1/documents/{DOC_ID}/pages/0/elements")).status_code == 422
 
 
 async def test_a_page_is_tinted_where_the_query_is_seen(client: httpx.AsyncClient, backend: StandIn):

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageOps
 from PIL.TiffImagePlugin import TiffImageFile
 
+from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.source import Opening, damage, is_memory_error
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, title_from_name, words_from_name
 from vrag_ray.corpus.ocr import OCR_PIXELS, is_blank, lines_of_words
@@ -127,7 +128,8 @@ class ImageSource:
         width, height = self._pixels(page).size
         words = seen.words if seen else ()
         text = text_with_tables(words, width / height) or (seen.text if seen else "")
-        return PageText(self._opening.path.name, locator, text, words, width=width, height=height)
+        parts = elements(words, width / height)
+        return PageText(self._opening.path.name, locator, text, words, width=width, height=height, elements=parts)
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:
         """PNG of the picture or of ``box`` of it, scaled by ``dpi / 150`` but never above its own pixels."""

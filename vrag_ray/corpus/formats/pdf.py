@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pymupdf
 
+from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, Slide, laid_out, shown_pictures, shown_slides
 from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, Upright, read_page
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
@@ -56,6 +57,9 @@ MOST_PATHS = 4_000
 """Drawn paths of a page of which ruling lines are looked for."""
 HAIR = 0.2
 """Points."""
+MOST_PICTURES = 256
+LEAST_PICTURE, WHOLE_PAGE = 0.005, 0.9
+"""Shares of a page: a smaller picture is a mark, a larger one is the page itself."""
 MOST_PAGES_OF_NOTES = 5_000
 """Pages of a document that are looked through for attached files."""
 SAMPLED_PAGES = 64
@@ -300,9 +304,13 @@ class PdfSource:
         with damage(_damaged(unit)):
             read, _ = self._read(page)
             before = partial(self._words_of, unit - 1)
-            text = text_with_tables(read.words, width / height, ruled_grids(page), before) or read.text
-        text = "\n".join(filter(None, (text, self._notes(unit))))[: self._limits.max_text_chars_per_page]
-        return PageText(self._opening.path.name, locator, text, read.words, width=width, height=height)
+            grids, aspect = ruled_grids(page), width / height
+            text = text_with_tables(read.words, aspect, grids, before) or read.text
+            parts = elements(read.words, aspect, grids, pictures_of_page(page))
+        notes = self._notes(unit)
+        text = "\n".join(filter(None, (text, notes)))[: self._limits.max_text_chars_per_page]
+        name = self._opening.path.name
+        return PageText(name, locator, text, read.words, width=width, height=height, notes=notes, elements=parts)
 
     def _words_of(self, unit: int) -> Sequence[Word]:
         """The words of a page's text layer; none where there is no such page, or it cannot be read."""
@@ -460,6 +468,17 @@ def ruled_grids(page: pymupdf.Page) -> list[Grid]:
             horizontal += across
             vertical += down
     return grids(horizontal, vertical)
+
+
+def pictures_of_page(page: pymupdf.Page) -> list[Box]:
+    """The boxes of the pictures on a page, but for marks and for what is the whole page, as a scan is."""
+    upright = Upright(page)
+    found: dict[tuple[float, float, float, float], Box] = {}
+    for image in page.get_image_info()[:MOST_PICTURES]:
+        box = upright.box(*image["bbox"])
+        if box is not None and LEAST_PICTURE <= (box.x1 - box.x0) * (box.y1 - box.y0) <= WHOLE_PAGE:
+            found[box.as_tuple()] = box
+    return list(found.values())
 
 
 def _slide_title(number: int, name: str) -> str:

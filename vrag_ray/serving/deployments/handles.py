@@ -13,6 +13,7 @@ from vrag_ray.client.schemas import (
     DocumentsPage,
     Feedback,
     IngestJob,
+    PageElements,
     RatedRun,
     RunRequest,
     RunsPage,
@@ -189,6 +190,9 @@ class HandleDocuments:
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         return await call_again(lambda: self._library.page_png.remote(doc_id, page, dpi, box), "library")
+
+    async def page_elements(self, doc_id: str, page: int) -> PageElements:
+        return await call_again(lambda: self._library.page_elements.remote(doc_id, page), "library")
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
         return await call_again(lambda: self._library.frame_png.remote(doc_id, t), "library")

@@ -6,7 +6,14 @@ import mimetypes
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.client.schemas import (
+    DocumentDeleted,
+    DocumentInfo,
+    DocumentsPage,
+    IngestJob,
+    PageElement,
+    PageElements,
+)
 from vrag_ray.config import Settings
 from vrag_ray.library.library import CollectionBusyError, Library, SeveralCollectionsError, UndrawableError
 from vrag_ray.serving.backends import Original, UploadedFile
@@ -14,7 +21,7 @@ from vrag_ray.serving.errors import ConflictError, InvalidError, NotReadyError
 from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.ray_faults import unwrapped
-from vrag_ray.types import Box, Document, DocumentKind, Meta
+from vrag_ray.types import Box, Document, DocumentKind, Meta, PageText
 from vrag_ray.types.collection_names import UnknownCollectionError, one_name
 from vrag_ray.types.redaction import public_uri, scrub
 
@@ -83,6 +90,12 @@ class LibraryService(Library):
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
         try:
             return await super().page_png(doc_id, page, dpi, box)
+        except UndrawableError as error:
+            raise InvalidError(str(error), param="doc_id") from error
+
+    async def page_elements(self, doc_id: str, page: int) -> PageElements:
+        try:
+            return elements_reply(await self.page(doc_id, page), page)
         except UndrawableError as error:
             raise InvalidError(str(error), param="doc_id") from error
 
@@ -162,3 +175,25 @@ def media_type(kind: DocumentKind, name: str, format_: str = "") -> str:
     guessed = mimetypes.guess_type(name)[0] or ""
     safe = guessed.startswith(_SAFE_PREFIXES[kind]) and "svg" not in guessed
     return guessed if safe else "application/octet-stream"
+
+
+def elements_reply(page: PageText, number: int) -> PageElements:
+    """The elements of a page as they are sent."""
+    return PageElements(
+        doc_id=page.doc_id,
+        page=number,
+        width=page.width,
+        height=page.height,
+        elements=[
+            PageElement(
+                number=element.number,
+                kind=element.kind,
+                bbox=element.box.rounded().as_tuple(),
+                text=element.text,
+                section=element.section,
+                table=element.table,
+            )
+            for element in page.elements
+        ],
+        notes=page.notes,
+    )

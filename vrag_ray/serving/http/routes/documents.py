@@ -15,7 +15,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.datastructures import UploadFile
 
-from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob
+from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob, PageElements
 from vrag_ray.imaging.heat_overlay import with_heat
 from vrag_ray.serving.backends import Original
 from vrag_ray.serving.errors import ApiError, InvalidError
@@ -147,6 +147,14 @@ async def page_png(
     if await _unchanged(request, gate, doc_id, tag):
         return Response(status_code=304, headers={"ETag": tag})
     return _png(await gate.backends.documents.page_png(doc_id, n, dpi, box), tag)
+
+
+@router.get("/documents/{doc_id}/pages/{n}/elements", response_model=PageElements)
+async def page_elements(
+    doc_id: DocId, n: Annotated[int, Path(ge=1, le=10**6, description="Page, from 1; 1 for a picture.")], gate: GateDep
+) -> PageElements:
+    """What is on a page in reading order: headings, paragraphs, tables and their cells, pictures, each with its box."""
+    return await gate.backends.documents.page_elements(doc_id, n)
 
 
 @router.get("/documents/{doc_id}/frames/{t}.png", response_class=Response, responses={200: _PNG, 304: {}})

@@ -1,0 +1,41 @@
+"""The elements of a page: what a reader would point at, each with its number, its kind and its box."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vrag_ray.types.geometry import Box
+
+
+class ElementKind(StrEnum):
+    """What an element is to a reader."""
+
+    TITLE = "title"
+    SECTION = "section"
+    PARAGRAPH = "paragraph"
+    LIST_ITEM = "list_item"
+    TABLE = "table"
+    TABLE_CELL = "table_cell"
+    PICTURE = "picture"
+    CAPTION = "caption"
+    NOTE = "note"
+    HEADER = "header"
+    FOOTER = "footer"
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """``number`` counts the elements of a page in reading order, from 1. The cells of a table follow it.
+
+    ``box`` is in page fractions. ``text`` holds the words line by line, of a table as Markdown, and "" for a picture.
+    ``section`` is the heading on the page under which it stands, "" where there is none. ``table`` is the number of the
+    table of which this is a cell.
+    """
+
+    number: int
+    kind: ElementKind
+    box: Box
+    text: str
+    section: str = ""
+    table: int | None = None
