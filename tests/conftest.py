@@ -88,6 +88,11 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+def pytest_unconfigure() -> None:
+    # Libraries look for what they leak as the process ends.
+    gc.unfreeze()
+
+
 def is_served_from_a_script(item: pytest.Item) -> bool:
     return isinstance(item, pytest.Function) and "stubbed_service" in item.fixturenames
 
