@@ -7,24 +7,35 @@ import io
 from vrag_ray.types import Box
 
 OUTLINE = (214, 40, 40)
+ELEMENT_OUTLINE = (58, 110, 190)
 CONTEXT = 0.03
 """What a zoomed crop shows around its box on each side, in page fractions."""
 
 
-def outlined(png: bytes, box: Box) -> bytes:
-    """The picture with a line around ``box``; the line runs outside of it, so that it hides nothing."""
+def outlined(png: bytes, box: Box, element: Box | None = None) -> bytes:
+    """The picture with a line around ``box``, and a thin one around the ``element`` of the page in which that stands.
+
+    The lines run outside of both, so that they hide nothing of them.
+    """
     from PIL import Image, ImageDraw
 
     image = Image.open(io.BytesIO(png)).convert("RGB")
     width, height = image.size
     line = max(2, round(max(width, height) / 400))
-    edges = (
-        max(0, int(box.x0 * width) - line),
-        max(0, int(box.y0 * height) - line),
-        min(width - 1, int(box.x1 * width) + line),
-        min(height - 1, int(box.y1 * height) + line),
-    )
-    ImageDraw.Draw(image).rectangle(edges, outline=OUTLINE, width=line)
+    draw = ImageDraw.Draw(image)
+    for shown, colour, wide, apart in (
+        (element, ELEMENT_OUTLINE, max(1, line // 2), 2 * line),
+        (box, OUTLINE, line, line),
+    ):
+        if shown is None:
+            continue
+        edges = (
+            max(0, int(shown.x0 * width) - apart),
+            max(0, int(shown.y0 * height) - apart),
+            min(width - 1, int(shown.x1 * width) + apart),
+            min(height - 1, int(shown.y1 * height) + apart),
+        )
+        draw.rectangle(edges, outline=colour, width=wide)
     buffer = io.BytesIO()
     image.save(buffer, "PNG")
     return buffer.getvalue()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.support.agent_pages import Shelf, put
+from tests.support.agent_pages import Shelf, prose, put
 from tests.support.scripted_agent import Script, Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.citations import Citation
@@ -18,7 +18,7 @@ from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig, EvidenceForm
-from vrag_ray.types import Box, Completion, Locator, PassageKind
+from vrag_ray.types import Box, Completion, Locator, PassageKind, around
 
 SEEN = Box(0.25, 0.5, 0.5, 0.75)
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="harbour map")
@@ -64,6 +64,27 @@ def test_an_answer_straight_from_the_results_is_cited_there_too() -> None:
     policy = Watcher(SEARCH, ANSWER.model_copy(update={"citations": ("Picture 1",)}))
     run, _ = run_to_end(policy, drawn())
     assert [box_and_origin(one) for one in run.record().citations] == [(SEEN.as_tuple(), True)]
+
+
+def test_a_quote_names_the_element_in_which_it_stands() -> None:
+    shelf = Shelf()
+    first = prose(
+        100, "The keel was laid in the year 1911 by the firm of", "Lund and Sons of Harlow, who built it alone."
+    )
+    second = prose(200, "The mast was set in the year 1912 by another firm,", "whose name is lost.")
+    shelf.add("Map", [*first, *second])
+    quote = "whose name is lost."
+    citation, _ = cited(shelf, keep("Text 1", quote), protocol=GraphProtocol(evidence=EvidenceForm.TEXT))
+    assert citation.element is not None and citation.bbox is not None
+    assert (citation.element.number, citation.element.last) == (2, 2)
+    whole, tight = Box(*citation.element.bbox), Box(*citation.bbox)
+    assert whole == around([word.box for word in second])
+    assert whole.union(tight) == whole and tight.y0 > whole.y0
+
+
+def test_a_place_where_only_the_search_saw_the_query_names_no_element() -> None:
+    citation, _ = cited(drawn("a map"), keep("Picture 1"), protocol=GraphProtocol(evidence=EvidenceForm.PICTURE))
+    assert citation.seen_by_search and citation.element is None
 
 
 def test_a_crop_is_cited_by_its_own_box() -> None:

@@ -10,6 +10,7 @@ from functools import reduce
 from PIL import Image
 
 from vrag_ray.agent.chat import Picture, PictureRequest
+from vrag_ray.corpus.elements import elements
 from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.types import (
@@ -92,7 +93,8 @@ class Shelf:
         box = reduce(Box.union, (word.box for word in words)) if words else None
         passage = Passage(passage_id(doc_id, where, 0), doc_id, kind, where, 0, content, box)
         self.hits.append(Hit(passage, title, f"file:{title}", shown if region is not None else 0.0, region=region))
-        self.pages[doc_id, where.key] = PageText(doc_id, where, content, tuple(words), WIDTH, HEIGHT)
+        parts = elements(words, WIDTH / HEIGHT)
+        self.pages[doc_id, where.key] = PageText(doc_id, where, content, tuple(words), WIDTH, HEIGHT, elements=parts)
         return doc_id
 
     async def search(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ui.boxes import OUTLINE, outlined, with_context, zoom_dpi
+from ui.boxes import ELEMENT_OUTLINE, OUTLINE, outlined, with_context, zoom_dpi
 from vrag_ray.types import Box
 
 
@@ -29,6 +29,15 @@ def test_the_line_runs_around_the_box_and_covers_nothing_of_it(size: tuple[int, 
     line = max(2, round(max(size) / 400))
     assert abs(columns.min() - 0.25 * width) <= line + 1 and abs(columns.max() - 0.75 * width) <= line + 1
     assert abs(rows.min() - 0.5 * height) <= line + 1 and abs(rows.max() - 0.6 * height) <= line + 1
+
+
+def test_the_element_has_a_line_of_its_own_around_the_box():
+    box, element = Box(0.25, 0.5, 0.75, 0.6), Box(0.1, 0.4, 0.9, 0.8)
+    drawn = np.asarray(Image.open(io.BytesIO(outlined(page(400, 400), box, element))))
+    rows, columns = np.nonzero((drawn == ELEMENT_OUTLINE).all(axis=2))
+    assert columns.min() < 40 and columns.max() > 360 and rows.min() < 160 and rows.max() > 320
+    assert (drawn == OUTLINE).all(axis=2).any()
+    assert (drawn[321:] == OUTLINE).all(axis=2).sum() == 0
 
 
 def test_a_box_at_the_edge_stays_on_the_page():

@@ -15,6 +15,24 @@ from vrag_ray.agent.observation import Sighting
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.types import Box, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_range
+from vrag_ray.types.elements import Element, ElementKind
+
+LEAST_SHARE = 0.5
+"""Share of the smaller of a citation's box and an element's that lies in the other, from which on it is cited."""
+
+
+class CitedElement(BaseModel):
+    """The element of its page in which a citation stands, or the run of elements from ``number`` to ``last``.
+
+    ``bbox`` is (x0, y0, x1, y1) around all of them, in fractions of the page; ``kind`` is that of the first.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: int
+    last: int
+    kind: ElementKind
+    bbox: tuple[float, float, float, float]
 
 
 class Citation(BaseModel):
@@ -24,8 +42,10 @@ class Citation(BaseModel):
     ``t_start`` and ``t_end`` are seconds of a video: of the captions that say the quote, else from the moment that was
     kept to the end of its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0,
     x1, y1) in fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of
-    the search saw its query: nobody looked closer there. ``quote`` stands in the source word for word. ``score`` is the
-    retrieval score, ``node_id`` the memory node, ``collection`` the one of several that the source is from.
+    the search saw its query: nobody looked closer there. ``element`` is the paragraph, table or other element of the
+    page around ``bbox``, None where the words of the page were not read. ``quote`` stands in the source word for word.
+    ``score`` is the retrieval score, ``node_id`` the memory node, ``collection`` the one of several that the source is
+    from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,6 +64,7 @@ class Citation(BaseModel):
     span_end: int | None = None
     bbox: tuple[float, float, float, float] | None = None
     seen_by_search: bool = False
+    element: CitedElement | None = None
     quote: str = ""
     score: float = 0.0
     node_id: str
@@ -87,6 +108,16 @@ def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by
     if citation.page is None or sighting is None:
         return citation
     words = sighting.page.words if sighting.page is not None else ()
+    citation = _boxed(citation, sighting, words, by_quote=by_quote, by_passage=by_passage)
+    parts = sighting.page.elements if sighting.page is not None else ()
+    if citation.bbox is None or citation.seen_by_search:
+        return citation
+    return citation.model_copy(update={"element": _element_around(Box(*citation.bbox), parts)})
+
+
+def _boxed(
+    citation: Citation, sighting: Sighting, words: Sequence[Word], *, by_quote: bool, by_passage: bool
+) -> Citation:
     box: Box | None
     if citation.bbox is not None:
         region = Box(*citation.bbox)
@@ -100,6 +131,23 @@ def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by
         # Where the query was seen is not where the quote stands.
         return citation
     return citation.model_copy(update={"bbox": sighting.seen_at.as_tuple(), "seen_by_search": True})
+
+
+def _element_around(box: Box, elements: Sequence[Element]) -> CitedElement | None:
+    """The elements of a page, the cells of tables apart, in which ``box`` stands or which stand in it."""
+    held = [one for one in elements if one.table is None and _share(box, one.box) >= LEAST_SHARE]
+    if not held:
+        return None
+    bounds = reduce(Box.union, (one.box for one in held))
+    return CitedElement(number=held[0].number, last=held[-1].number, kind=held[0].kind, bbox=bounds.as_tuple())
+
+
+def _share(box: Box, element: Box) -> float:
+    """How much of the smaller of the two lies in the other."""
+    wide = min(box.x1, element.x1) - max(box.x0, element.x0)
+    high = min(box.y1, element.y1) - max(box.y0, element.y0)
+    smaller = min((box.x1 - box.x0) * (box.y1 - box.y0), (element.x1 - element.x0) * (element.y1 - element.y0))
+    return max(0.0, wide) * max(0.0, high) / smaller
 
 
 def _timed(citation: Citation, found: Sequence[Sighting]) -> Citation:
