@@ -11,6 +11,7 @@ from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.policies.extractive.stem_index import StemIndex
 from vrag_ray.types import Cue, PageText, PassageKind
 from vrag_ray.types.captions import captions
+from vrag_ray.types.elements import ElementKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class CutPage:
 
     ``headings`` has for each of ``spans`` the place of the heading above it, -1 where there is none. ``in_spans`` and
     ``in_rows`` say where a word stands. ``units`` has for the places of rows of figures what is said above all of them,
-    as "in millions".
+    as "in millions". ``margins`` are the places of the spans in headers and footers.
     """
 
     spans: tuple[Span, ...]
@@ -30,6 +31,7 @@ class CutPage:
     in_spans: StemIndex
     in_rows: StemIndex
     units: Mapping[int, str]
+    margins: frozenset[int]
 
 
 def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
@@ -56,6 +58,7 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         StemIndex(span.stems for span in spans),
         StemIndex(row.stems for row in lines),
         _units(found, lines),
+        frozenset(_margins(page, spans)),
     )
 
 
@@ -74,6 +77,13 @@ def _units(tables: Sequence[Table], rows: Sequence[Row]) -> Mapping[int, str]:
         for word in row.cells[-1].words[-1:]
         if units and id(word) in units
     }
+
+
+def _margins(page: PageText, spans: Sequence[Span]) -> Iterator[int]:
+    edges = [part.box for part in page.elements if part.kind in (ElementKind.HEADER, ElementKind.FOOTER)]
+    for place, span in enumerate(spans if edges else ()):
+        if span.box is not None and any(edge.union(span.box) == edge for edge in edges):
+            yield place
 
 
 def _headings(spans: Sequence[Span]) -> Iterator[int]:

@@ -25,6 +25,8 @@ OTHER_MEDIUM = 0.7
 WRONG_KIND = 0.8
 """A sentence without any number, where a number is asked for; likewise dates and names."""
 MERE_HEADING = 0.85
+IN_MARGIN = 0.7
+"""A header or a footer says of what the page is, and that it is on every page."""
 UNTIMED = 0.9
 """Of two places in a clip, the one whose time is known is preferred."""
 CROSSING_BONUS = 0.1
@@ -149,6 +151,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
         answer = "" if moment else shortest_answer(part, span.text)
         factor = 1.0 if moment else _fitness(part, span, answer)
         factor *= UNTIMED if captions and caption is None else 1.0
+        factor *= IN_MARGIN if place in page.parts.margins and not part.wants_passage else 1.0
         bonus = PHRASE_BONUS if any(phrase.casefold() in span.text.casefold() for phrase in part.phrases) else 0.0
         follows = place > 0 and heading == place - 1
         bonus += FIRST_BONUS if part.kind is AnswerKind.STATEMENT and follows else 0.0
