@@ -77,7 +77,9 @@ def together(nodeid: str) -> str:
     return next((folder for folder in TOGETHER if file.startswith(f"{folder}/")), file)
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # After plugins that shuffle: what is shared is begun and ended once in any order.
     places = {folder: place for place, folder in enumerate(TOGETHER)}
     # Of a folder, those that share ``stubbed_service`` come first, one after the other.
     items.sort(key=lambda item: (places.get(together(item.nodeid), len(places)), not is_served_from_a_script(item)))

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import pytest
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.signals import heeding_interrupts
 from vrag_ray.cli.main import main
-from vrag_ray.cluster import refuse_lost_output
+from vrag_ray.cluster import left_running, refuse_lost_output
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def test_outside_of_a_job_a_relative_place_is_the_callers_own(tmp_path: Path, mo
 STUCK = """
 import atexit, json, os, time
 import psutil, ray
-from vrag_ray.cluster import start_ray, stop_ray
+from vrag_ray.cluster import left_running, start_ray, stop_ray
 
 start_ray()
 
@@ -97,7 +98,7 @@ SLOW = """
 import json, subprocess, sys
 import psutil, ray
 from ray._private import services
-from vrag_ray.cluster import SLOW_START, start_ray, stop_ray
+from vrag_ray.cluster import left_running, SLOW_START, start_ray, stop_ray
 from vrag_ray.types import VragError
 
 found = services.get_node
@@ -263,3 +264,25 @@ def test_sigterm_ends_an_ingest_with_one_line_that_says_what_is_committed(tmp_pa
     )
     assert "SIGTERM" not in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_processes_that_end_while_they_are_looked_for_are_no_error() -> None:
+    def gone(pid: int, flags: int = 0) -> int:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.pidfd_open", gone)
+        ended = psutil.Popen([sys.executable, "-c", ""])
+        ended.wait()
+        # Nobody waits for it: it stays a zombie.
+        zombie = psutil.Popen([sys.executable, "-c", ""])
+        sleeping = psutil.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        try:
+            deadline = time.monotonic() + HANGS_AFTER_S
+            while zombie.status() != psutil.STATUS_ZOMBIE:
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            assert left_running([ended, zombie, sleeping], 0.1) == [sleeping]
+        finally:
+            sleeping.kill()
+    assert left_running([sleeping], HANGS_AFTER_S) == []

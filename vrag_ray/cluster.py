@@ -202,15 +202,13 @@ def stop_ray() -> None:
     to that loop, whose mutex is held. Such a worker outlives its session with 200 MB, and nothing else would end it.
     """
     with signals_held():
-        import psutil
         import ray
 
         # The agents of a node end by themselves once it is gone, within seconds that nobody waits for.
         own = _started_by_ray(frozenset())
         own += [child for child in _children() if _is_worker(child) and child not in own]
         ray.shutdown()
-        _, stuck = psutil.wait_procs(own, timeout=WORKERS_END_WITHIN_S)
-        _kill(stuck)
+        _kill(left_running(own, WORKERS_END_WITHIN_S))
 
 
 def _children() -> list[psutil.Process]:
@@ -243,7 +241,29 @@ def _kill(processes: list[psutil.Process]) -> None:
     for process in processes:
         with suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(processes, timeout=WORKERS_END_WITHIN_S)
+    left_running(processes, WORKERS_END_WITHIN_S)
+
+
+def left_running(processes: list[psutil.Process], within_s: float) -> list[psutil.Process]:
+    """Those of ``processes`` that run after ``within_s``.
+
+    ``psutil.wait_procs`` opens each by its number, and raises FileNotFoundError where it ends in that moment.
+    """
+    deadline = time.monotonic() + within_s
+    while left := [process for process in processes if _runs(process)]:
+        if time.monotonic() >= deadline:
+            return left
+        time.sleep(WORKERS_END_WITHIN_S / 40)
+    return []
+
+
+def _runs(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _is_worker(child: psutil.Process) -> bool:
