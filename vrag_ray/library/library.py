@@ -218,7 +218,7 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
 
 
 def _place_of(document: Document, page: int) -> Locator:
-    """Raises NotFoundError where a document has no pages, or not so many."""
+    """Raises NotFoundError where a document has no pages, or no page of that number."""
     if document.kind is DocumentKind.VIDEO:
         raise NotFoundError(f"document {document.doc_id} is a video: ask for frames/{{seconds}}.png")
     if document.kind is DocumentKind.TEXT:

@@ -104,13 +104,15 @@ class ExtractivePolicy:
     def _parts(self, prompt: Prompt) -> list[Part]:
         """The parts of the question. Two sides stay together where the search for the first finds a row of figures
         with the name of both: "cash and cash equivalents"."""
-        asked: list[Part] = []
+        found: list[Part] = []
         for part in parts(prompt.question, limit=self._max_parts):
-            if asked and part.undivided and part.undivided == asked[-1].text:
+            if found and part.undivided and part.undivided == found[-1].text:
                 continue
-            seen = _searches(prompt, len(asked) + 1) if part.joined else []
-            asked.append(part_of(part.undivided) if any(self._names_a_row(part.joined, one) for one in seen) else part)
-        return asked
+            searches = _searches(prompt, len(found) + 1) if part.joined else []
+            found.append(
+                part_of(part.undivided) if any(self._names_a_row(part.joined, search) for search in searches) else part
+            )
+        return found
 
     def _names_a_row(self, name: str, seen: Observation) -> bool:
         words = f" {' '.join(tokens(name))} "
