@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import pymupdf
@@ -141,3 +142,8 @@ def _tokens(element: Element) -> list[str]:
         return element.text.split()
     lines = (line for line in element.text.splitlines() if not line.startswith("| ---"))
     return [token for line in lines for token in line.replace("|", " ").split()]
+
+
+def test_an_element_comes_back_from_another_process_as_it_was(page: PageText):
+    back = pickle.loads(pickle.dumps(page))
+    assert back.elements == page.elements and back == page

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -118,8 +119,12 @@ class Library:
         return await self._text(*await self._found(doc_id), locator)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
-        """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price."""
-        return await _each([self.page_text(doc_id, locator) for doc_id, locator in pages])
+        """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price.
+
+        So have hundreds of cells of a page of figures, which stay behind: agents read them in the text of their table.
+        """
+        texts = await _each([self.page_text(doc_id, locator) for doc_id, locator in pages])
+        return [text if isinstance(text, VragError) else _without_cells(text) for text in texts]
 
     async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         """``picture`` of each, or why not."""
@@ -215,6 +220,10 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
             return error
 
     return await asyncio.gather(*map(one, asked))
+
+
+def _without_cells(page: PageText) -> PageText:
+    return replace(page, elements=tuple(element for element in page.elements if element.table is None))
 
 
 def _place_of(document: Document, page: int) -> Locator:

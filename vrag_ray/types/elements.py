@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,3 +40,14 @@ class Element:
     text: str
     section: str = ""
     table: int | None = None
+
+    def __reduce__(self) -> tuple[Callable[..., Element], tuple[int, str, _Corners, str, str, int | None]]:
+        """Pickled by its values, as words are: a page of figures has hundreds of cells."""
+        return _element, (self.number, self.kind.value, self.box.as_tuple(), self.text, self.section, self.table)
+
+
+_Corners = tuple[float, float, float, float]
+
+
+def _element(number: int, kind: str, corners: _Corners, text: str, section: str, table: int | None) -> Element:
+    return Element(number, ElementKind(kind), Box(*corners), text, section, table)
