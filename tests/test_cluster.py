@@ -270,10 +270,10 @@ def test_processes_that_end_while_they_are_looked_for_are_no_error() -> None:
     def gone(pid: int, flags: int = 0) -> int:
         raise FileNotFoundError(2, "No such file or directory")
 
+    ended = psutil.Popen([sys.executable, "-c", ""])
+    ended.wait()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.pidfd_open", gone)
-        ended = psutil.Popen([sys.executable, "-c", ""])
-        ended.wait()
         # Nobody waits for it: it stays a zombie.
         zombie = psutil.Popen([sys.executable, "-c", ""])
         sleeping = psutil.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
