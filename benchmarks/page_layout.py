@@ -117,9 +117,9 @@ def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Count
                 print(f"{path.name} {(page.number or 0) + 1}: {kind} of {len(places)} words is divided")
         elif kind == "table":
             counts["tables"] += 1
-            counts["found"] += sum(_shared(box, table) for table in ours) > FOUND * _area(box)
+            counts["found"] += sum(box.shared(table) for table in ours) > FOUND * box.area
     counts["other"] += sum(
-        not any(_shared(box, table) > FOUND * _area(table) for box, kind in seen if kind == "table") for table in ours
+        not any(box.shared(table) > FOUND * table.area for box, kind in seen if kind == "table") for table in ours
     )
 
 
@@ -136,8 +136,8 @@ def _count_elements(seen: Sequence[tuple[Box, str]], ours: Sequence[Element], co
 
 
 def _iou(box: Box, other: Box) -> float:
-    shared = _shared(box, other)
-    return shared / (_area(box) + _area(other) - shared)
+    shared = box.shared(other)
+    return shared / (box.area + other.area - shared)
 
 
 def _box(page: pymupdf.Page, corners: Sequence[float]) -> Box:
@@ -149,16 +149,6 @@ def _box(page: pymupdf.Page, corners: Sequence[float]) -> Box:
 def _holds(box: Box, word: Word) -> bool:
     x, y = (word.box.x0 + word.box.x1) / 2, (word.box.y0 + word.box.y1) / 2
     return box.x0 <= x <= box.x1 and box.y0 <= y <= box.y1
-
-
-def _shared(box: Box, other: Box) -> float:
-    wide = min(box.x1, other.x1) - max(box.x0, other.x0)
-    high = min(box.y1, other.y1) - max(box.y0, other.y0)
-    return max(0.0, wide) * max(0.0, high)
-
-
-def _area(box: Box) -> float:
-    return (box.x1 - box.x0) * (box.y1 - box.y0)
 
 
 if __name__ == "__main__":

@@ -8,14 +8,14 @@ from itertools import pairwise
 import pymupdf
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from tests.support.agent_pages import scattered
 from vrag_ray.config import CorpusConfig, DecodeLimits
 from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.registry import open_source
 from vrag_ray.corpus.formats.source import Opening
 from vrag_ray.corpus.model import DecodeOptions
-from vrag_ray.types import Box, DocumentKind, Locator, PageText, Word
+from vrag_ray.types import DocumentKind, Locator, PageText, Word
 from vrag_ray.types.elements import Element, ElementKind
 
 LEFT, WIDTH = 72, 450
@@ -111,22 +111,8 @@ def test_a_picture_has_the_box_in_which_it_is_drawn(page: PageText):
     assert picture.text == ""
 
 
-COORDINATE = st.floats(0, 0.9)
-WORDS = st.lists(
-    st.builds(
-        lambda text, x, y, w, h: Word(text, Box(x, y, x + w, y + h)),
-        st.sampled_from(["North", "2022", "12", "mast", "the", "·", "Table", "1."]),
-        COORDINATE,
-        COORDINATE,
-        st.floats(0.001, 0.1),
-        st.floats(0.001, 0.1),
-    ),
-    max_size=16,
-)
-
-
 @settings(max_examples=40)
-@given(WORDS)
+@given(scattered("North", "2022", "12", "mast", "the", "·", "Table", "1.", most=16))
 def test_every_word_of_any_page_stands_in_one_element_and_in_its_box(words: list[Word]):
     found = elements(words, 0.75)
     tokens = sorted(token for element in found if element.table is None for token in _tokens(element))

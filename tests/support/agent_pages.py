@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 
+from hypothesis import strategies as st
 from PIL import Image
 
 from vrag_ray.agent.chat import Picture, PictureRequest
@@ -56,6 +57,20 @@ def table(x: float, y: float, columns: Sequence[float], *rows: Sequence[str]) ->
         for offset, cell in zip(columns, row, strict=True)
         for word in put(x + offset, y + index * 20, cell)
     ]
+
+
+def scattered(*texts: str, most: int) -> st.SearchStrategy[list[Word]]:
+    """Up to ``most`` words anywhere on a page, over each other too."""
+    coordinate, size = st.floats(0, 0.9), st.floats(0.001, 0.1)
+    word = st.builds(
+        lambda text, x, y, w, h: Word(text, Box(x, y, x + w, y + h)),
+        st.sampled_from(texts),
+        coordinate,
+        coordinate,
+        size,
+        size,
+    )
+    return st.lists(word, max_size=most)
 
 
 @dataclass

@@ -144,10 +144,7 @@ def _element_around(box: Box, elements: Sequence[Element]) -> CitedElement | Non
 
 def _share(box: Box, element: Box) -> float:
     """How much of the smaller of the two lies in the other."""
-    wide = min(box.x1, element.x1) - max(box.x0, element.x0)
-    high = min(box.y1, element.y1) - max(box.y0, element.y0)
-    smaller = min((box.x1 - box.x0) * (box.y1 - box.y0), (element.x1 - element.x0) * (element.y1 - element.y0))
-    return max(0.0, wide) * max(0.0, high) / smaller
+    return box.shared(element) / min(box.area, element.area)
 
 
 def _timed(citation: Citation, found: Sequence[Sighting]) -> Citation:

@@ -32,6 +32,17 @@ class Box:
     def as_tuple(self) -> tuple[float, float, float, float]:
         return (self.x0, self.y0, self.x1, self.y1)
 
+    @property
+    def area(self) -> float:
+        """Share of the page."""
+        return (self.x1 - self.x0) * (self.y1 - self.y0)
+
+    def shared(self, other: Box) -> float:
+        """The area of the intersection, 0 where there is none."""
+        wide = min(self.x1, other.x1) - max(self.x0, other.x0)
+        high = min(self.y1, other.y1) - max(self.y0, other.y0)
+        return max(0.0, wide) * max(0.0, high)
+
     def union(self, other: Box) -> Box:
         return Box(min(self.x0, other.x0), min(self.y0, other.y0), max(self.x1, other.x1), max(self.y1, other.y1))
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.support.agent_pages import HEIGHT, WIDTH, put, table
+from tests.support.agent_pages import HEIGHT, WIDTH, put, scattered, table
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.tables import tables
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
@@ -15,7 +14,7 @@ from vrag_ray.policies.extractive.layout import rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import terms
 from vrag_ray.policies.extractive.matching import matches
 from vrag_ray.policies.extractive.questions import parts
-from vrag_ray.types import Box, Locator, PageText, PassageKind, Word
+from vrag_ray.types import Locator, PageText, PassageKind, Word
 from vrag_ray.types.captions import captions
 
 
@@ -157,21 +156,7 @@ def test_the_shortest_answer_is_a_part_of_the_quote(question: str, quote: str, a
     assert answer in quote
 
 
-COORDINATE = st.floats(0, 0.9)
-WORDS = st.lists(
-    st.builds(
-        lambda text, x, y, w, h: Word(text, Box(x, y, x + w, y + h)),
-        st.sampled_from(["North", "2022", "12", "15.5", "mast", "the", "•", "."]),
-        COORDINATE,
-        COORDINATE,
-        st.floats(0.001, 0.1),
-        st.floats(0.001, 0.1),
-    ),
-    max_size=25,
-)
-
-
-@given(WORDS)
+@given(scattered("North", "2022", "12", "15.5", "mast", "the", "•", ".", most=25))
 def test_any_scatter_of_words_can_be_laid_out(words: list[Word]) -> None:
     sheet = page(words)
     laid = rows(sheet)

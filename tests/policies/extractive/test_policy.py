@@ -107,7 +107,7 @@ def test_two_words_that_name_one_row_together_are_one_question() -> None:
 def test_the_running_title_of_a_page_is_no_answer_where_a_sentence_is() -> None:
     shelf = Shelf()
     sheet = put(50, 20, "Printed report on the dredging of the northern basin by steam.")
-    sheet += prose(300, "The northern basin of the town was dredged by the", "firm of Lund, as is told in this report.")
+    sheet += prose(300, "The northern basin of the town was dredged by the", "firm of Lund, as this report says.")
     shelf.add("Report", sheet)
     assert "firm of Lund" in ask("What is in the report on dredging the northern basin by steam?", shelf).answer
 

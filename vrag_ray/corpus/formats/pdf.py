@@ -476,7 +476,7 @@ def pictures_of_page(page: pymupdf.Page) -> list[Box]:
     found: dict[tuple[float, float, float, float], Box] = {}
     for image in page.get_image_info()[:MOST_PICTURES]:
         box = upright.box(*image["bbox"])
-        if box is not None and LEAST_PICTURE <= (box.x1 - box.x0) * (box.y1 - box.y0) <= WHOLE_PAGE:
+        if box is not None and LEAST_PICTURE <= box.area <= WHOLE_PAGE:
             found[box.as_tuple()] = box
     return list(found.values())
 

@@ -752,6 +752,4 @@ def _stand_together(box: Box, other: Box) -> bool:
 
 def _overlap(box: Box, other: Box) -> float:
     """The share of ``box`` that lies in ``other``."""
-    wide = min(box.x1, other.x1) - max(box.x0, other.x0)
-    high = min(box.y1, other.y1) - max(box.y0, other.y0)
-    return max(0.0, wide) * max(0.0, high) / _area(box.as_tuple())
+    return box.shared(other) / box.area

@@ -92,14 +92,14 @@ class ExtractivePolicy:
         return Completion(text=self._protocol.render(action))
 
     def _decide(self, prompt: Prompt) -> Action:
-        asked = self._parts(prompt)
+        divided = self._parts(prompt)
         # A refusal means that a rule of ours was wrong here: end with what there is rather than repeat it.
         if prompt.must_answer or prompt.correction:
-            return self._answer(prompt, asked)
+            return self._answer(prompt, divided)
         if prompt.observation is not None:
-            number = _number_of(asked, prompt.observation)
-            return self._digest(prompt, asked[number - 1], number, prompt.observation)
-        return self._next_search(prompt, asked) or self._answer(prompt, asked)
+            number = _number_of(divided, prompt.observation)
+            return self._digest(prompt, divided[number - 1], number, prompt.observation)
+        return self._next_search(prompt, divided) or self._answer(prompt, divided)
 
     def _parts(self, prompt: Prompt) -> list[Part]:
         """The parts of the question. Two sides stay together where the search for the first finds a row of figures
