@@ -22,7 +22,6 @@ from tests.support.paths import ROOT
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import plant
 
-WAIT_S = 180.0
 KEY = "a-key-for-this-test"
 
 
@@ -73,7 +72,7 @@ def test_the_service_runs_on_its_workers_and_asks_for_the_key_that_only_the_node
         # KubeRay's operator has neither settings nor keys.
         operator = {name: value for name, value in pods.items() if not name.startswith("VRAG_")}
         subprocess.run([*deploy, str(tmp_path / "config.yaml")], env=operator, check=True, capture_output=True)
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + HANGS_AFTER_S
         while state()[0] != "RUNNING":
             assert time.monotonic() < deadline, state()
             time.sleep(0.5)

@@ -26,7 +26,6 @@ from vrag_ray.types import NotFoundError, VragError
 
 SHIPPED = ROOT / "serve_configs" / "embedded.yaml"
 KEY = "a-key-of-the-test"
-WAIT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def _config(target: Path, port: int, env_vars: Mapping[str, str] | None = None) 
 
 def _until(what: str, cluster: Cluster, *wanted: str) -> str:
     """Serve's message once the application is in one of the ``wanted`` states."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + HANGS_AFTER_S
     state = None
     while time.monotonic() < deadline:
         state = cluster.application()
@@ -126,7 +125,7 @@ def test_variables_of_the_caller_that_do_not_arrive_are_asked_for_and_nothing_is
     with serve_run(cluster, _config(tmp_path / "passed.yaml", port, passed), tmp_path):
         _until("the service did not start", cluster, "RUNNING")
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as http:
-            deadline = time.monotonic() + WAIT_S
+            deadline = time.monotonic() + HANGS_AFTER_S
             while (reply := http.get("/readyz")).status_code != 200:
                 assert time.monotonic() < deadline, reply.text
                 time.sleep(0.2)

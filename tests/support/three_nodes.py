@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tests.support.patience import HANGS_AFTER_S
+
 if TYPE_CHECKING:
     from ray._private.node import Node
-
-LISTENS_WITHIN_S = 60
 
 
 def main() -> None:
@@ -90,7 +90,7 @@ def _redis(folder: str) -> Iterator[str]:
 
 
 def _wait_until_it_listens(port: int) -> None:
-    deadline = time.monotonic() + LISTENS_WITHIN_S
+    deadline = time.monotonic() + HANGS_AFTER_S
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()

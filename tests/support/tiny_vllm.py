@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
 from vrag_ray.config import Settings, VllmConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
@@ -113,7 +114,7 @@ def save_adapter(folder: Path, seed: int) -> None:
     (folder / "adapter_config.json").write_text(json.dumps(config))
 
 
-async def until(value: Callable[[], Awaitable[int]], expected: int, seconds: float = 60) -> None:
+async def until(value: Callable[[], Awaitable[int]], expected: int, seconds: float = HANGS_AFTER_S) -> None:
     """Wait for ``value`` to be ``expected``, or fail."""
     async with asyncio.timeout(seconds):
         while await value() != expected:  # noqa: ASYNC110  the event is in another process

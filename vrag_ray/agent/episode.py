@@ -94,7 +94,7 @@ class Episode:
         self._reply = ""
         self._correction = ""
         self._memorized = False
-        self._repeats = 0
+        self._searched_out = False
         self._searches = self._failed_searches = 0
         self._need: Need = self._ask()
 
@@ -127,7 +127,7 @@ class Episode:
         if think and not streamed:
             self._events.append(ThinkEvent(step=self.steps, content=storable(think)))
         self._correction = ""
-        repeats, self._repeats = self._repeats, 0
+        self._searched_out = False
         try:
             if reply.action is None:
                 cut = f"the reply was cut off after {self._config.max_reply_tokens} tokens: write less"
@@ -136,7 +136,7 @@ class Episode:
                 raise VragError(f"this was the last step: only {self._protocol.rules.answer_form} was possible")
             self._act(reply.action)
         except VragError as error:
-            self._repeats = repeats + 1 if isinstance(error, RepeatedSearchError) else 0
+            self._searched_out = isinstance(error, RepeatedSearchError)
             self._correct(str(error), text)
             if last:
                 self._events.append(MaxStepsEvent(step=self.steps, max_steps=self._config.max_steps))
@@ -356,7 +356,7 @@ class Episode:
             history=tuple(self._history),
             steps_left=self._steps_left(),
             correction=self._correction,
-            searched_out=self._repeats > 1,
+            searched_out=self._searched_out,
             turns=self._turns,
             kept=self._memory.kept,
             with_picture=self.picture is not None,

@@ -174,13 +174,13 @@ def test_a_refused_reply_leaves_the_chat_and_its_correction_stands_in_the_next_p
     assert third[0] == first[0]
 
 
-def test_the_same_search_again_is_corrected_and_after_the_second_time_only_an_answer_is_possible() -> None:
-    policy = watcher(SEARCH, SEARCH, SEARCH, ANSWER)
+def test_the_same_search_again_is_corrected_and_the_next_reply_cannot_be_a_search() -> None:
+    policy = watcher(SEARCH, SEARCH, "not an action", ANSWER)
     run, _ = run_to_end(policy, library())
-    assert [corrected for chat in policy.chats[2:] for corrected in [chat[-1].text] if "made already" in corrected]
+    assert ["made already" in chat[-1].text for chat in policy.chats] == [False, False, True, False]
     assert run.record().corrections == 2
     forms = [TagsProtocol().reply_form(prompt).rules for prompt in policy.prompts]
-    assert ["search ::=" in rules for rules in forms] == [True, True, True, False]
+    assert ["search ::=" in rules for rules in forms] == [True, True, False, True]
     assert ["answer ::=" in rules for rules in forms] == [False, True, True, True]
 
 

