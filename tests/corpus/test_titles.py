@@ -42,6 +42,8 @@ from vrag_ray.corpus.titles import headline, is_title
         "<TITLE>",
         "DRAFT",
         "Confidential",
+        "Source: https://example.org/docs/mjgl0226",
+        "\ufffdZ]yDA\ufffd]",
         "4,812.50 EUR",
         "USD 900",
     ],

@@ -234,6 +234,8 @@ def letters_in(text: str) -> int:
     return sum(map(str.isalnum, text))
 
 
+UNREADABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ufffd\ue000-\uf8ff]")
+"""Characters that say nothing: controls, U+FFFD, private use."""
 _BLANKS = dict.fromkeys((*range(9), 11, 12, *range(14, 32), *range(127, 160), 0xA0), " ")
 """What parts two words: form feeds, other control characters, and blanks that do not break."""
 _STYLE = re.compile(r"\x1b\[[0-9;:]*m")

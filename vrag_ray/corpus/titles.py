@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from vrag_ray.corpus.model import clean, letters_in
+from vrag_ray.corpus.model import UNREADABLE, clean, letters_in
 
 LONGEST_TITLE = 200
 SHORTEST_TITLE = 3
@@ -14,6 +14,8 @@ MOST_SIZES = 6
 """How many sizes of type, from the largest down, are tried for a headline."""
 LARGER = 1.05
 """A headline below the largest type is set this much larger than most of the page."""
+MOST_UNREADABLE = 0.1
+"""Share of characters of a title that say nothing."""
 _MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?,?)?(?:,? \d{{4}})?"
 _NO_TITLES = (
@@ -22,7 +24,7 @@ _NO_TITLES = (
     r"powerpoint.pr[aäe]sentat(?:ion|ie)|pr[eé]sentation powerpoint|presentaci[oó]n de powerpoint",
     r".*\.(?:dvi|tex|docx?|pptx?|xlsx?|odt|rtf|indd|qxd|pdf|ps|html?|txt)",
     # Stamps and numbers of archives and offices: arXiv, EDGAR, DOI, and codes without a blank in them.
-    r"arxiv ?: ?\S+(?: \[\S+\])?.*|(?:https?://|www\.|doi:? ?)\S*",
+    r"arxiv ?: ?\S+(?: \[\S+\])?.*|(?:\w+: ?)?(?:https?://|www\.|doi:? ?)\S*",
     r"(?:accession (?:no\.?|number):? ?)?\d{10}-\d{2}-\d{6}|\S*\d{4}\S*|[\w-]*_[\w-]*\d[\w-]*|form ?\d\d?-[a-z]{1,2}",
     # The letterhead of the office, above the name of who reports to it.
     r"(?:united states )?securities and exchange commission.*|united states",
@@ -51,6 +53,7 @@ def is_title(text: str) -> bool:
         # The end of a sentence in large type, and a line of a form.
         and not (flat[0].islower() and _SENTENCE_END.search(flat))
         and flat[0] not in _BOXES_TO_TICK
+        and len(UNREADABLE.findall(flat)) <= MOST_UNREADABLE * len(flat)
         and _NO_TITLE.fullmatch(flat) is None
     )
 

@@ -377,3 +377,65 @@ def test_a_name_alone_in_a_garbled_font_is_read_by_ocr() -> None:
     page = page_of(garbled(lambda letter: chr(ord(letter) + 5) if letter != " " else letter, "Solveig Brekke"))
     found = read(page, ocr_of("Solveig Brekke", 0.12, 0.222), strip="Solveig Brekke")
     assert found.text.splitlines() == [SEEN, "Solveig Brekke"]
+
+
+def test_a_word_alone_whose_letters_became_signs_is_read_by_ocr() -> None:
+    signs = dict(zip("Phone", '"7+%-', strict=True))
+    page = page_of(garbled(signs.__getitem__, "Phone"))
+    found = read(page, ocr_of("Phone", 0.12, 0.222), strip="Phone")
+    assert found.text.splitlines() == [SEEN, "Phone"]
+
+
+def test_signs_that_ocr_bears_out_and_figures_are_believed() -> None:
+    page = page_of(garbled(str, "@{%s}*"), lambda page: page.insert_text((72, 300), "(12.4%) +3,100 $5"))
+    assert read(page, OcrText("unread", ()), strip="@{%s}*").text.splitlines()[1:] == ["@{%s}*", "(12.4%) +3,100 $5"]
+
+
+BADLY_READ = "tha f*re of ths n»ght fer^y is 4,20 kr and tne s;aff cal£ed it dear ior whom the tid* waits"
+WELL_READ = "the fare of the night ferry is 4,20 kr and the staff called it dear for whom the tide waits"
+
+
+def scan_with(layer: str) -> pymupdf.Page:
+    """A page that a picture of words fills, ``layer`` over it as words that are not drawn."""
+    drawn = page_of(lambda page: page.insert_text((72, 200), WELL_READ, fontsize=9)).get_pixmap(dpi=100).tobytes("png")
+    page = pymupdf.open().new_page(width=595, height=842)
+    page.insert_image(page.rect, stream=drawn)
+    page.insert_text((72, 100), SEEN, fontsize=12, render_mode=3)
+    page.insert_text((72, 200), layer, fontsize=9, render_mode=3)
+    return page
+
+
+@pytest.mark.parametrize(
+    ("layer", "ocr", "text"),
+    [
+        (BADLY_READ, WELL_READ, WELL_READ),
+        # Ours is no better, or reads nothing there.
+        (BADLY_READ, BADLY_READ.replace("dear", "fear"), BADLY_READ),
+        (BADLY_READ, "", BADLY_READ),
+        (WELL_READ, "not even looked at", WELL_READ),
+    ],
+)
+def test_the_text_of_a_scan_that_was_read_badly_is_read_anew_where_ocr_reads_better(
+    layer: str, ocr: str, text: str
+) -> None:
+    page = scan_with(layer)
+    places = [word.box for word in read(page).words if word.box.y0 > 0.2]
+    found = read(page, OcrText(ocr, tuple(map(Word, ocr.split(), places))))
+    assert found.text.splitlines() == [SEEN, text]
+    assert found.ocr == (text == WELL_READ != layer)
+
+
+def test_two_f_that_a_printer_named_by_an_arrow_are_letters() -> None:
+    page = page_of(garbled(lambda letter: "\u21b5" if letter == "#" else letter, "e#orts of the sta# cut o#"))
+    assert read(page).text.splitlines()[1] == "efforts of the staff cut off"
+
+
+def test_tabs_in_a_filled_field_are_no_letters() -> None:
+    def fill(page: pymupdf.Page) -> None:
+        field = pymupdf.Widget()
+        field.field_name, field.field_type = "remarks", pymupdf.PDF_WIDGET_TYPE_TEXT
+        field.field_flags = pymupdf.PDF_TX_FIELD_IS_MULTILINE
+        field.rect, field.field_value = pymupdf.Rect(72, 200, 400, 300), "This\n\tis\n\tlate."
+        page.add_widget(field)
+
+    assert read(page_of(fill)).text.splitlines()[1:] == ["This", "is", "late."]

@@ -22,6 +22,7 @@ from vrag_ray.corpus.formats.encodings import decode_text, is_unlikely
 from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import seen_document, seen_drawing, seen_page, seen_slide
+from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.formats.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, REFLOWED, Format
@@ -92,7 +93,8 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         data, notice = _in_utf8(path.read_bytes())
         if format_ is not Format.FB2:
             seen = seen_page if format_ is Format.HTML else seen_drawing
-            data = seen(data.decode("utf-8", "replace")).encode("utf-8", "replace")
+            markup = seen(data.decode("utf-8", "replace"))
+            data = (with_drawn_colours(markup) if format_ is Format.HTML else markup).encode("utf-8", "replace")
         return [_part(partial(_open, data, format_))], [notice] if notice else []
     return [_part(partial(_open, path, format_))], []
 

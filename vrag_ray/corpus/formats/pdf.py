@@ -23,7 +23,15 @@ import pymupdf
 
 from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, Slide, laid_out, shown_pictures, shown_slides
-from vrag_ray.corpus.formats.pdf_text import LAYER_FLAGS, PageRead, Upright, read_page
+from vrag_ray.corpus.formats.pdf_text import (
+    LAYER_FLAGS,
+    PageRead,
+    Upright,
+    is_badly_read,
+    is_plausible,
+    read_page,
+    readable_form,
+)
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
     DecodedUnit,
@@ -403,13 +411,21 @@ class PdfSource:
         else those in the next larger than the text. What is filled into a form, notes, and turned lines are left out.
         """
         # A display list without annotations: the page itself would give the words of filled fields too.
-        layer = pymupdf.TextPage(self._page(0).get_displaylist(annots=0).get_textpage(LAYER_FLAGS))
+        page = self._page(0)
+        layer = pymupdf.TextPage(page.get_displaylist(annots=0).get_textpage(LAYER_FLAGS))
         lines = [
-            (max(span["size"] for span in line["spans"]), line["dir"], "".join(span["text"] for span in line["spans"]))
+            (
+                max(span["size"] for span in line["spans"]),
+                line["dir"],
+                readable_form("".join(span["text"] for span in line["spans"])),
+            )
             for block in layer.extractDICT()["blocks"]
             for line in block.get("lines", ())
             if line["spans"]
         ]
+        said = " ".join(text for _, _, text in lines)
+        if not is_plausible(said) or is_badly_read(page, said.split()):
+            return None
         letters: Counter[tuple[float, float]] = Counter()
         for _, direction, text in lines:
             letters[direction] += letters_in(text)

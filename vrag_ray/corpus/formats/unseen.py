@@ -41,13 +41,12 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
-_STYLE_VALUE = re.compile(r"\bstyle\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
+TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
+STYLE_VALUE = re.compile(r"\bstyle\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"\b(display|visibility)\s*=\s*[\"']\s*(none|hidden|collapse)\s*[\"']", re.IGNORECASE)
-_SHEET = re.compile(r"(<style\b[^>]*>)(.*?)(</style>)", re.IGNORECASE | re.DOTALL)
-_BLOCK = re.compile(r"\{([^{}]*)\}")
+SHEET = re.compile(r"(<style\b[^>]*>)(.*?)(</style>)", re.IGNORECASE | re.DOTALL)
+BLOCK = re.compile(r"\{([^{}]*)\}")
 _SCREEN = re.compile(r"@media\s+(?:only\s+)?(?:screen|all)\s*\{((?:[^{}]*\{[^{}]*\})*\s*)\}", re.IGNORECASE)
-_GROUND_COLOUR = re.compile(r"\bbackground\s*:\s*(#\w+|[a-z]+|rgb\([^)]*\))\s*(?=[;\"'}])", re.IGNORECASE)
 
 
 def hides(style: str) -> bool:
@@ -59,29 +58,29 @@ def seen_page(html: str) -> str:
     """A web page in which what its styles hide is hidden as MuPDF understands it: by ``display: none``."""
 
     def mark(found: re.Match[str]) -> str:
-        style = _STYLE_VALUE.search(found[2])
+        style = STYLE_VALUE.search(found[2])
         unseen = found[1].lower() == "noscript" or (style is not None and hides(style[1] or style[2] or ""))
-        rest = _STYLE_VALUE.sub("", found[2])
+        rest = STYLE_VALUE.sub("", found[2])
         return f'<{found[1]} style="display:none"{rest}{found[3]}>' if unseen else found[0]
 
     def with_none(found: re.Match[str]) -> str:
         return f"{{{found[1]};display:none}}" if hides(found[1]) else found[0]
 
     def marked_sheet(found: re.Match[str]) -> str:
-        return found[1] + _BLOCK.sub(with_none, _SCREEN.sub(r"\1", found[2])) + found[3]
+        return found[1] + BLOCK.sub(with_none, _SCREEN.sub(r"\1", found[2])) + found[3]
 
-    return _GROUND_COLOUR.sub(r"background-color:\1", _SHEET.sub(marked_sheet, _TAG.sub(mark, html)))
+    return SHEET.sub(marked_sheet, TAG.sub(mark, html))
 
 
 def seen_drawing(svg: str) -> str:
     """A drawing in which what is not displayed has no opacity: MuPDF draws it otherwise."""
 
     def mark(found: re.Match[str]) -> str:
-        style = _STYLE_VALUE.search(found[2])
+        style = STYLE_VALUE.search(found[2])
         unseen = _ATTRIBUTE.search(found[2]) or (style is not None and hides(style[1] or style[2] or ""))
         return f'<{found[1]} opacity="0"{found[2]}{found[3]}>' if unseen else found[0]
 
-    return _TAG.sub(mark, svg)
+    return TAG.sub(mark, svg)
 
 
 def seen_document(path: Path) -> tuple[bytes, list[str]]:
