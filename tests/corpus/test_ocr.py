@@ -233,3 +233,53 @@ def test_a_picture_of_one_colour_is_read_without_a_model(monkeypatch: pytest.Mon
     paper = np.full((300, 200, 3), 250, np.uint8)
     paper[::2] = 253
     assert OcrEngine().read(paper) == OcrText("", ())
+
+
+def as_read(text: str, confidence: float, aspect: float) -> OcrLine:
+    return OcrLine(text, rectangle(20, 20, 20 + 30 * aspect, 50), confidence=confidence)
+
+
+# What PP-OCRv6 gave for lines of print at 200 dpi: the text, its confidence, and the length of the line in heights.
+@pytest.mark.parametrize(
+    ("text", "confidence", "aspect"),
+    [
+        (",       .", 0.9, 39.0),
+        ("    48 700 ,   12 3  .", 0.85, 39.0),
+        ("λιενι αρχ ααιννει τι η επιευ τυ βρειυ λυ λλρ τν ι.", 0.8, 34.0),  # noqa: RUF001 - as it was read
+        ("48,700 012,300 .", 0.9, 20.0),
+        ("    .", 0.57, 27.0),
+        (" 48,700 ,12,300a", 0.9, 15.0),
+        ("NsingalnnanvinanaaaauauavaA", 0.38, 16.0),
+        (",YGEREASURE", 0.83, 17.6),
+    ],
+)
+def test_a_line_of_a_script_that_ocr_does_not_know_is_not_read(text: str, confidence: float, aspect: float) -> None:
+    strange, latin = as_read(text, confidence, aspect), as_read("The keeper has lived here for years.", 0.99, 16.0)
+    alone = Reading(1600, 100, 0, (strange,)).ordered()
+    assert alone.text == ""
+    assert "could not be read" in alone.notices[0]
+    lower = OcrLine(latin.text, rectangle(20, 60, 500, 90), confidence=0.99)
+    beside = Reading(1600, 100, 0, (strange, lower, OcrLine(latin.text, rectangle(520, 60, 1500, 90)))).ordered()
+    assert set(beside.text.split()) == set(latin.text.split())
+    assert beside.notices == ("1 lines in it could not be read (OCR knows Latin, Chinese and Japanese letters)",)
+
+
+@pytest.mark.parametrize(
+    ("text", "confidence", "aspect"),
+    [
+        ("M E N U O F T H E", 0.95, 14.0),
+        ("2018   2019   2020   2021", 0.97, 22.0),
+        ("新鲜甘草黄酮养分", 0.95, 8.4),
+        ("Φ(z) = 0.975 for z > 1.96", 0.93, 12.0),
+        ("5", 0.9, 0.7),
+    ],
+)
+def test_print_that_is_set_wide_figures_and_formulas_are_read(text: str, confidence: float, aspect: float) -> None:
+    seen = Reading(1600, 100, 0, (as_read(text, confidence, aspect),)).ordered()
+    assert (seen.text.split(), seen.notices) == (text.split(), ())
+
+
+def test_a_stain_that_looks_like_a_letter_is_no_line() -> None:
+    lines = (as_read("Total 93.50", 0.99, 5.0), OcrLine("X", rectangle(900, 20, 930, 50), confidence=0.3))
+    seen = Reading(1600, 100, 0, lines).ordered()
+    assert (seen.text, seen.notices) == ("Total 93.50", ())

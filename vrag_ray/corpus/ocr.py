@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -49,11 +50,26 @@ SURE = 0.9
 CLEARLY = 0.1
 LEAST_CONFIDENCE = 0.6
 """Below it what OCR reads is nonsense: nobody should find or quote it."""
+LEAST_OF_A_LINE = 0.5
+"""The same of one line: texture, or a script that the recogniser does not know."""
+SPARSE, BARE = 0.35, 1.0
+"""Characters in a length of a line's height, one of Chinese or Japanese counted as two: print has 1.5 to 2.5. Below the
+first, letters are missing; below the second, where the recogniser is in doubt too."""
+DOUBTED, DOUBTED_FIGURES = 0.85, 0.93
+"""Confidence of a bare line below which letters are missing, and the same of one that is figures and signs for the most
+part."""
+A_LINE = 4.0
+"""Heights from which on a line that is not read is text, and not a letter or a stain."""
+LEAST_UNKNOWN = 8
+"""Letters of scripts that the recogniser knows in part, from which on a line of mostly these is not read."""
 SAMPLE = 6
 LEAST_LETTERS_FOR_SKEW = 8
 MOST_SKEW = 40
 INVISIBLE = 4
 """Of 256 levels of a colour: a difference that nobody sees."""
+OF_SCRIPTS = "OCR knows Latin, Chinese and Japanese letters"
+_UNKNOWN = re.compile("[\u0370-\u03ff\u0400-\u052f\u0590-\u06ff\u0900-\u0dff\u0e00-\u0e7f\u1100-\u11ff\uac00-\ud7af]")
+"""Greek, Cyrillic, Hebrew, Arabic, Indic scripts, Thai, Korean: next to none of their letters are recognised."""
 LONGEST_READING = 64 * 2**20
 """Bytes of a reading: one that is longer is none of ours."""
 
@@ -102,14 +118,19 @@ class Reading:
     lines: tuple[OcrLine, ...] = ()
 
     def ordered(self) -> OcrText:
-        """The text; empty, with a notice, where the models do not trust what they read."""
-        if not self.lines:
+        """The text without lines that are not read, with a notice of how many; empty where most of it is not read, or
+        the models do not trust what they read."""
+        read = [line for line in self.lines if not is_unread(line)]
+        unread = [line for line in self.lines if is_unread(line) and _aspect(line.quad) >= A_LINE]
+        if not read and not unread:
             return OcrText("", ())
-        confidence = _confidence(self.lines)
-        if confidence < LEAST_CONFIDENCE:
-            said = f"what stands in it could not be read (OCR trusts its reading to {confidence:.0%})"
-            return OcrText("", (), confidence, (said,))
-        return replace(assemble(self.lines, self.width, self.height, self.turn), confidence=confidence)
+        confidence = _confidence(read or unread)
+        missing = sum(_length(line.quad) for line in unread) > sum(_length(line.quad) for line in read)
+        if missing or confidence < LEAST_CONFIDENCE:
+            why = OF_SCRIPTS if missing else f"OCR trusts its reading to {confidence:.0%}"
+            return OcrText("", (), confidence, (f"what stands in it could not be read ({why})",))
+        notices = (f"{len(unread)} lines in it could not be read ({OF_SCRIPTS})",) if unread else ()
+        return replace(assemble(read, self.width, self.height, self.turn), confidence=confidence, notices=notices)
 
     def to_bytes(self) -> bytes:
         return zlib.compress(_readings().dump_json(self), 1)
@@ -170,7 +191,7 @@ class OcrEngine:
         if is_blank(picture):
             return Reading(width, height)
         lines = self._lines(picture)
-        turn, is_read = self._turn(picture, lines)
+        turn, is_read = self._turn(picture, [line for line in lines if line.confidence >= LEAST_OF_A_LINE])
         if not is_read:
             upright = np.ascontiguousarray(np.rot90(picture, turn // 90))
             lines = [turned_line(line, turn, width, height) for line in self._lines(upright)]
@@ -252,6 +273,20 @@ def assemble(lines: Sequence[OcrLine], width: int, height: int, turn: int = 0) -
     return OcrText(text_of(regions), tuple(ordered))
 
 
+def is_unread(line: OcrLine) -> bool:
+    """Whether letters are missing in a line: of a script that it does not know, the recogniser gives the figures, the
+    signs and the blanks, or nothing but a stray letter."""
+    letters = sum(map(str.isalpha, line.text))
+    if line.confidence < LEAST_OF_A_LINE or 2 * len(_UNKNOWN.findall(line.text)) > max(letters, 2 * LEAST_UNKNOWN - 1):
+        return True
+    if _aspect(line.quad) < A_LINE:
+        return False
+    weight = len("".join(line.text.split())) + len(SPACELESS.findall(line.text))
+    density = weight / _aspect(line.quad)
+    doubted = line.confidence < (DOUBTED if 2 * letters > weight else DOUBTED_FIGURES)
+    return density < SPARSE or (density < BARE and doubted)
+
+
 def turned_line(line: OcrLine, turn: int, width: int, height: int) -> OcrLine:
     """A line that was read upright, as it stands in the picture of ``width`` by ``height`` turned by ``turn``."""
 
@@ -297,6 +332,12 @@ def _cut_out(picture: Picture, quad: Quad) -> Picture:
     left, right = (round(f(x for x, _ in quad)) for f in (min, max))
     top, bottom = round(_top(quad)), round(_bottom(quad))
     return picture[max(0, top) : max(top, bottom) + 1, max(0, left) : max(left, right) + 1]
+
+
+def _aspect(quad: Quad) -> float:
+    """Length by height, however the line is turned."""
+    along, across = math.dist(quad[0], quad[1]), math.dist(quad[1], quad[2])
+    return max(along, across) / max(min(along, across), 1.0)
 
 
 def _length(quad: Quad) -> float:
@@ -384,6 +425,8 @@ def _load_engine() -> RapidOCR:
         params={
             "Global.log_level": "critical",
             "Global.use_cls": False,
+            # What is not read is counted, not left out.
+            "Global.text_score": 0.0,
             "Global.return_word_box": True,
             # Its own words are cut at wide gaps, not at the spaces that it reads; its characters cost 1 % more time.
             "Global.return_single_char_box": True,
