@@ -81,8 +81,19 @@ def together(nodeid: str) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     # After plugins that shuffle: what is shared is begun and ended once in any order.
     places = {folder: place for place, folder in enumerate(TOGETHER)}
-    # Of a folder, those that share ``stubbed_service`` come first, one after the other.
-    items.sort(key=lambda item: (places.get(together(item.nodeid), len(places)), not is_served_from_a_script(item)))
+    files: dict[Path, int] = {}
+    for number, item in enumerate(items):
+        files.setdefault(item.path, number)
+    # Of a folder, those that share ``stubbed_service`` come first, one after the other; of a file, those last that end
+    # what it shares.
+    items.sort(
+        key=lambda item: (
+            places.get(together(item.nodeid), len(places)),
+            not is_served_from_a_script(item),
+            files[item.path],
+            item.get_closest_marker("ends_what_is_shared") is not None,
+        )
+    )
 
 
 def pytest_collection_finish() -> None:

@@ -14,6 +14,7 @@ from ui.pictures import MOST_DPI, PAGE_DPI, HeatShot, Shot, shot_of
 from ui.words import OUTCOMES, clock, where
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
+from vrag_ray.client.event_text import computed_lines, unsupported_lines
 from vrag_ray.client.http import ServerError
 from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES, without_note
 from vrag_ray.types import Box, PassageKind, VragError
@@ -34,6 +35,10 @@ def answer(event: AnswerEvent) -> None:
         st.markdown(inert(text))
     if any(note in event.answer for note in EXTRACTIVE_NOTES):
         st.caption(":material/info: Answered without a language model: quotes, chosen by rules.")
+    for line in unsupported_lines(event.answer, event.sentences):
+        st.warning(plain(line[0].upper() + line[1:]), icon=":material/report:")
+    for line in computed_lines(event.sentences):
+        st.caption(f":material/calculate: {plain(line[0].upper() + line[1:])}")
     for notice in event.notices:
         st.warning(plain(notice), icon=":material/warning:")
 

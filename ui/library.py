@@ -166,13 +166,25 @@ def _document(document: DocumentInfo, collection: str) -> None:
             st.caption(f":material/error: {plain(document.error)}")
         for notice in document.notices:
             st.caption(f":material/info: {plain(notice)}")
-        if button.button(
-            "Delete", key=f"delete-{document.doc_id}", icon=":material/delete:", help=f"Delete {document.title}"
-        ):
+        # Kept in the session, as with uploads: the page may be drawn again at once.
+        button.button(
+            "Delete",
+            key=f"delete-{document.doc_id}",
+            icon=":material/delete:",
+            help=f"Delete {document.title}",
+            on_click=_choose,
+            args=(document.doc_id,),
+        )
+        if st.session_state.get("deleting") == document.doc_id:
             _confirm(document, collection)
 
 
-@st.dialog("Delete this document?")
+def _choose(doc_id: str = "") -> None:
+    """The document whose deletion is to be confirmed; none."""
+    st.session_state.deleting = doc_id
+
+
+@st.dialog("Delete this document?", on_dismiss=_choose)
 def _confirm(document: DocumentInfo, collection: str) -> None:
     st.markdown(f"**{plain(document.title)}** will not be found any more. This cannot be undone.")
     if st.button("Delete it", type="primary", key="confirm-delete"):
@@ -181,5 +193,6 @@ def _confirm(document: DocumentInfo, collection: str) -> None:
         except VragError as error:
             st.error(f"It could not be deleted: {plain(str(error))}")
             return
+        _choose()
         gateway.forget_documents()
         st.rerun()

@@ -23,6 +23,7 @@ from vrag_ray.agent.events import (
 )
 from vrag_ray.agent.memory.energy import Allotment
 from vrag_ray.agent.memory.graph import MemoryItem
+from vrag_ray.agent.support import Source, checked
 from vrag_ray.types import Box, Locator, PassageKind
 
 DOC = "ab" * 32
@@ -114,6 +115,7 @@ def story(searches: int = 2, *, run_id: str = "run-0001", title: str = "report",
             abstained=False,
             status=RunStatus.ANSWERED,
             citations=(citation(1, f"n{searches}", searches),),
+            sentences=checked(answer, {1: Source("Table of units: 42 in all, 40 sold", "42 in all, 40 sold")}),
         ),
     ]
     return [stamped(event, seq, seq / 10) for seq, event in enumerate(events)]

@@ -43,6 +43,16 @@ def test_a_question_is_answered_with_its_steps_its_source_and_its_graph(told: To
     assert runs_of(app) == [told.backend.started[0].run_id]
 
 
+def test_a_sentence_that_its_source_does_not_bear_out_is_marked_and_a_computed_figure_explained(
+    told: Told, stage: Stage
+):
+    stage.events = story(answer="2 were not sold [1]. Ola Hansen took 77 [1].")
+    app = asked()
+    unsupported = 'Not in its source: "Ola Hansen", "77" (Ola Hansen took 77 [1].)'
+    assert unsupported in [one.value.replace("\\", "") for one in app.warning]
+    assert any("Computed: 2 = 42 - 40" in one.value.replace("\\", "") for one in app.caption)
+
+
 def test_what_the_sidebar_says_is_what_is_asked(told: Told):
     app = opened()
     assert "thinking" not in {box.key for box in app.selectbox}, "no model, no thinking phase"

@@ -91,6 +91,8 @@ def test_a_document_is_not_deleted_before_it_was_confirmed(told: Told, monkeypat
     monkeypatch.setattr(told.backend, "delete_document", lambda *named: deleted.append(named))
     app = page("library")
     app.button(key=f"delete-{DOC}").click().run()
+    # The question stays where the page is drawn anew at once.
+    app.run()
     assert app.button(key="confirm-delete").label == "Delete it"
     assert deleted == []
 

@@ -286,8 +286,11 @@ async def test_weights_that_cannot_be_loaded_are_refused_and_change_nothing(
     assert (after.text, after.weights) == (before.text, before.weights)
 
 
-async def test_a_replica_killed_in_mid_stream_is_a_lost_model_and_another_try_succeeds(model: ServedModel):
-    """The last tests of this file: they leave one replica, then none."""
+@pytest.mark.ends_what_is_shared
+async def test_a_killed_replica_and_a_dead_engine_are_a_lost_model_and_with_another_replica_a_try_succeeds(
+    model: ServedModel,
+):
+    """Of two replicas one is left, then none."""
     engines = await _engines(model)
     assert len(engines) == 2
     pieces = model.chat(ask(QUESTION, tokens=4000, session="doomed"))
@@ -306,8 +309,6 @@ async def test_a_replica_killed_in_mid_stream_is_a_lost_model_and_another_try_su
 
     await until(alive, 1)
 
-
-async def test_a_dead_engine_is_a_lost_model(model: ServedModel):
     pieces = model.chat(ask(QUESTION, tokens=4000, session="doomed"))
     await anext(pieces)
     for engine in await _engines(model):

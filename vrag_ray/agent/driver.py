@@ -112,6 +112,7 @@ class Run:
             answer=answer.answer if answer is not None else "",
             abstained=answer.abstained if answer is not None else False,
             citations=answer.citations if answer is not None else (),
+            sentences=answer.sentences if answer is not None else (),
             notices=self._episode.notices,
             error=errors[0] if errors else "",
             engine_limited=self._episode.need.engine_limited,

@@ -32,11 +32,12 @@ from vrag_ray.agent.images.crop_source import CropSource, closer_look, source_of
 from vrag_ray.agent.images.prompt_images import PromptImages
 from vrag_ray.agent.images.remembered import VisualMemory
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem, RepeatedSearchError, printable_title
-from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited_places, remembered, settled, supporting
+from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited_places, remembered, settled, sources_of, supporting
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
 from vrag_ray.agent.reports import crop_event, read_pages, search_done
 from vrag_ray.agent.seen_pages import SeenPages
+from vrag_ray.agent.support import CheckedSentence, checked
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.types import Completion, PageText, SearchAnswer, VragError
@@ -300,12 +301,13 @@ class Episode:
         if not action.citations and not action.abstain:
             references = supporting(graph, parents)
         citations = self._cited(references, graph)
+        sentences = () if action.abstain else checked(text, sources_of(citations, self._seen()), self.question)
         self.graph = graph
         if self._searches and self._failed_searches == self._searches:
             self.fail(f"no search could be made: {next(iter(self._notices))}")
             return
         self._pending = None
-        self._end(text, RunStatus.ABSTAINED if action.abstain else RunStatus.ANSWERED, citations)
+        self._end(text, RunStatus.ABSTAINED if action.abstain else RunStatus.ANSWERED, citations, sentences)
 
     # Memory ---------------------------------------------------------------------------------------------------
 
@@ -408,17 +410,26 @@ class Episode:
         self.graph = self.graph.add_answer(parents, text)
         self._end(text, status, citations)
 
-    def _cited(self, references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]:
-        seen = (*self._history, *([self._pending] if self._pending is not None else []))
-        return cited_places(references, graph, seen, self._protocol.evidence)
+    def _seen(self) -> tuple[Observation, ...]:
+        return (*self._history, *([self._pending] if self._pending is not None else []))
 
-    def _end(self, text: str, status: RunStatus, citations: tuple[Citation, ...]) -> None:
+    def _cited(self, references: Sequence[str], graph: MemoryGraph) -> tuple[Citation, ...]:
+        return cited_places(references, graph, self._seen(), self._protocol.evidence)
+
+    def _end(
+        self,
+        text: str,
+        status: RunStatus,
+        citations: tuple[Citation, ...],
+        sentences: tuple[CheckedSentence, ...] = (),
+    ) -> None:
         self.answer = AnswerEvent(
             step=self.steps,
             answer=text,
             abstained=status is not RunStatus.ANSWERED,
             status=status,
             citations=citations,
+            sentences=sentences,
             notices=self.notices,
         )
         self._events.append(self.answer)

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.memory.energy import Allotment
 from vrag_ray.agent.memory.graph import MemoryItem
+from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.types import PassageKind
 
 
@@ -220,13 +221,15 @@ class MaxStepsEvent(_Event):
 
 
 class AnswerEvent(_Event):
-    """The end of a run. ``notices`` names everything that was degraded on the way."""
+    """The end of a run. ``notices`` names everything that was degraded on the way; ``sentences`` holds each sentence of
+    an answer against what it cites."""
 
     kind: Literal["answer"] = "answer"
     answer: str
     abstained: bool
     status: RunStatus
     citations: tuple[Citation, ...]
+    sentences: tuple[CheckedSentence, ...] = ()
     notices: tuple[str, ...] = ()
 
 

@@ -8,6 +8,7 @@ from vrag_ray.agent.actions import AddAnswerNode, MemorizeEntry
 from vrag_ray.agent.citations import Citation, located, stands_in
 from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
 from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.agent.support import Source
 from vrag_ray.config import EvidenceForm
 from vrag_ray.types import PassageKind
 
@@ -120,6 +121,31 @@ def cited_places(
         located(one, found.get(one.node_id, ()), by_quote=form.has_text, by_passage=not form.has_pictures)
         for one in cited(references, graph)
     )
+
+
+def sources_of(citations: Sequence[Citation], seen: Sequence[Observation]) -> dict[int, Source]:
+    """What the sources of an answer say, by the numbers of their citations: the words of the whole page or clip, with
+    the title of its document and the times that are cited; none where the page was not read."""
+    found = {each.node_id: each.sightings for each in seen}
+    sources: dict[int, Source] = {}
+    for one in citations:
+        known = [
+            sighting.page.text
+            for sighting in found.get(one.node_id, ())
+            if sighting.page is not None and _is_at(sighting, one)
+        ]
+        said = "\n".join(dict.fromkeys(filter(None, known)))
+        times = f"{one.t_start:.1f} {one.t_end:.1f}" if one.t_start is not None and one.t_end is not None else ""
+        sources[one.number] = Source(f"{one.title}\n{one.uri}\n{times}\n{said}" if said else "", one.quote)
+    return sources
+
+
+def _is_at(sighting: Sighting, citation: Citation) -> bool:
+    """Whether the citation is of the page, the text or the clip that was seen."""
+    start, end = sighting.locator.t_start, sighting.locator.t_end
+    if (sighting.doc_id, sighting.locator.page) != (citation.doc_id, citation.page):
+        return False
+    return citation.t_start is None or start is None or end is None or start <= citation.t_start <= end
 
 
 def supporting(graph: MemoryGraph, parents: Sequence[str]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import Event, PictureRef, RunStatus, SearchDoneEvent
 from vrag_ray.agent.memory.graph import MemoryGraph
+from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.types import VragError
 
 
@@ -38,6 +39,7 @@ class RunRecord(BaseModel):
     answer: str = ""
     abstained: bool = False
     citations: tuple[Citation, ...] = ()
+    sentences: tuple[CheckedSentence, ...] = ()
     notices: tuple[str, ...] = ()
     error: str = ""
     engine_limited: bool = False

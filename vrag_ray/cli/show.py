@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from vrag_ray.agent.memory.graph import ANSWER_ID, MemoryGraph, MemoryItem, MemoryNode, NodeKind
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.event_text import box_text, picture_path, place, shortened
+from vrag_ray.client.event_text import box_text, computed_lines, picture_path, place, shortened, unsupported_lines
 from vrag_ray.client.schemas import SearchResponse
 
 
@@ -26,6 +26,10 @@ def answer_lines(record: RunRecord, base_url: str | None) -> Iterator[str]:
         link = picture_path(citation)
         if base_url is not None and link is not None:
             yield f"      {base_url}{link}"
+    if found := [*unsupported_lines(record.answer, record.sentences), *computed_lines(record.sentences)]:
+        yield ""
+        yield "Checks"
+        yield from _indented(found)
     if record.notices:
         yield ""
         yield "Notices"

@@ -5,7 +5,7 @@ The web interface shows events as pictures and blocks; its few words are in ``ui
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import (
@@ -24,6 +24,7 @@ from vrag_ray.agent.events import (
     StartEvent,
     ThinkEvent,
 )
+from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.client.schemas import SearchHit
 from vrag_ray.types import named_page
 
@@ -82,6 +83,21 @@ def _ending_texts(event: Event) -> Iterator[str]:
             yield f"limit     {event.max_steps} steps are used up"
         case AnswerEvent():
             yield f"answer    {event.status}"
+
+
+def unsupported_lines(answer: str, sentences: Iterable[CheckedSentence]) -> Iterator[str]:
+    """What of an answer stands in none of its sources, and the sentence that says it."""
+    for one in sentences:
+        if one.missing:
+            said = ", ".join(f'"{fact}"' for fact in one.missing)
+            where = "its source" if len(one.citations) == 1 else "its sources" if one.citations else "any source"
+            yield f"not in {where}: {said} ({shortened(' '.join(answer[one.start : one.end].split()))})"
+
+
+def computed_lines(sentences: Iterable[CheckedSentence]) -> Iterator[str]:
+    """How figures of an answer follow from those of its sources."""
+    for one in sentences:
+        yield from (f"computed: {said}" for said in one.computed)
 
 
 def place(where: Place | Citation | SearchHit) -> str:

@@ -99,8 +99,8 @@ class VimRAG(HttpAgent):
 
         At its end the run fills ``sample`` in: ``trajectory`` (the chats, as sent, each with its last reply),
         ``search_results``, ``graph`` (a list of nodes), ``generate`` and ``generate_times`` (replies acted upon before
-        the answer; both only where there is one); ours: ``memory_graph``, ``citations``, ``status``, ``usage``,
-        ``steps``, ``notices``.
+        the answer; both only where there is one); ours: ``memory_graph``, ``citations``, ``sentences``, ``status``,
+        ``usage``, ``steps``, ``notices``.
         """
         question = sample.get("query")
         if not isinstance(question, str):

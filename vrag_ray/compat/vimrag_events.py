@@ -76,7 +76,7 @@ class VimragEvents:
 
     def _fill_in(self, record: RunRecord) -> None:
         self._sample.update(
-            record.model_dump(mode="json", include={"citations", "status", "usage", "steps", "notices"})
+            record.model_dump(mode="json", include={"citations", "sentences", "status", "usage", "steps", "notices"})
         )
         self._sample["trajectory"] = [
             [*wire_messages(call.messages), {"role": "assistant", "content": said}] for call, said in self._chats

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
+from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.client.schemas import PageElements, SearchHit, SearchResponse
 from vrag_ray.types import PassageKind
 from vrag_ray.types.elements import ElementKind
@@ -102,6 +103,9 @@ class Answer(_Result):
     abstained: bool = Field(description="True: the evidence was too weak, and answer says so.")
     status: RunStatus
     citations: list[CitedEvidence]
+    sentences: list[CheckedSentence] = Field(
+        description="Each sentence of answer, by its characters: what it cites, and what none of that says (missing)."
+    )
     notices: list[str] = Field(description="What was degraded.")
     run_id: str = Field(description="The run on the server, where its steps are kept.")
 
@@ -112,6 +116,7 @@ class Answer(_Result):
             abstained=event.abstained,
             status=event.status,
             citations=[CitedEvidence.of(citation) for citation in event.citations],
+            sentences=list(event.sentences),
             notices=list(event.notices),
             run_id=run_id,
         )

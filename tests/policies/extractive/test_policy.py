@@ -30,6 +30,8 @@ def ask(question: str, source: Shelf | None = None, **settings: float) -> RunRec
     record = run.record()
     assert record.corrections == 0
     assert record.answer.endswith(NO_MODEL)
+    # What it quotes stands where it says.
+    assert [one.missing for one in record.sentences if one.missing] == []
     return record
 
 

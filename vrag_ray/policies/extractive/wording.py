@@ -83,8 +83,7 @@ def _attempts(finding: Finding) -> str:
     searched = " and ".join(f"“{query}”" for query in finding.queries)
     text = f"Searched for {searched}." if searched else "Not searched: the budget of steps was used up."
     if finding.match is not None and finding.number:
-        share = f"{finding.match.coverage:.0%} of the question's informative words"
-        text += f" Nearest: {finding.where}, which covers {share} [{finding.number}]."
+        text += f" Nearest: {finding.where}, which has too few of the question's words [{finding.number}]."
     if finding.unread and finding.unread_number:
         text += f" Found {finding.unread} [{finding.unread_number}], but no words could be read there: look at it."
     return text

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from vrag_ray.agent.citations import Citation
+from vrag_ray.agent.support import MARK
 from vrag_ray.serving.openai.responses import Annotation, Evidence, UrlCitation
 from vrag_ray.types import PassageKind, named_page
-
-_MARK = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
 
 
 def marked(answer: str, citations: Sequence[Citation], base_url: str) -> tuple[Annotation, ...]:
     """One for each number of each mark in ``answer``; a citation without a mark stands at its end, zero long."""
     known = {citation.number: citation for citation in citations}
     places: list[tuple[int, int, Citation]] = []
-    for mark in _MARK.finditer(answer):
+    for mark in MARK.finditer(answer):
         numbers = dict.fromkeys(int(number) for number in mark[1].split(","))
         places.extend((mark.start(), mark.end(), known[number]) for number in numbers if number in known)
     numbered = {citation.number for _, _, citation in places}

@@ -1,0 +1,181 @@
+"""What an answer says, sentence by sentence, held against what it cites. Pure.
+
+A figure, a date or a name of a sentence must stand in the pages that it cites, as they were read, or be computed from
+figures that do. What does not is named: the sentence is unsupported, and stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from itertools import permutations
+
+from pydantic import BaseModel, ConfigDict
+
+from vrag_ray.agent.facts import Fact, Facts, Figure, facts_of, words
+
+MARK = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
+"""``[1]`` or ``[1, 2]`` in an answer."""
+LEAST_SHARED = 0.5
+"""Share of the words of a sentence, those of four letters and more, that the source has which it is taken from."""
+MOST_OPERANDS = 12
+"""Figures that a figure of the answer may be computed from: of more, some pair gives nearly any figure."""
+LEAST_COMPUTED = 2
+"""Digits of a figure that may be a ratio or a share: of fewer, too many pairs give it."""
+_MARKS = r"(?:\s*\[\d{1,4}(?:\s*,\s*\d{1,4})*\])*"
+_END = re.compile(rf"[.!?\u2026]+[\"'\u201d\u2019)\]]*{_MARKS}(?=\s+[^\sa-z]|\s*$)|[\u3002\uff01\uff1f]{_MARKS}|\n+")
+"""The end of a sentence, of a Chinese one too, with the marks behind it; the end of a line."""
+_SHORT = re.compile(
+    r"\b(?:[A-Z]|No|Nos|Inc|Ltd|Co|Corp|Mr|Mrs|Ms|Dr|Prof|St|vs|etc|approx|ca|p|pp|e\.g|i\.e|cf|al|Fig)\.$"
+)
+
+
+class Support(StrEnum):
+    """Where a sentence's sources come from, and whether they hold what it says."""
+
+    CITED = "cited"
+    """It names them by marks."""
+    ALIGNED = "aligned"
+    """It names none: they were found among the citations by its facts and words."""
+    UNSUPPORTED = "unsupported"
+    """At least one of its facts stands in none of them."""
+    UNCHECKED = "unchecked"
+    """It says nothing that can be looked up, or the words of its sources are not known."""
+
+
+class CheckedSentence(BaseModel):
+    """A sentence of an answer, from ``start`` to ``end`` in characters of it, marks and all.
+
+    ``citations`` are numbers of the answer's citations. ``missing`` are the facts that stand in none of them, and
+    ``computed`` says how a figure follows from others, as "1,100 = 4,200 - 3,100".
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    start: int
+    end: int
+    support: Support
+    citations: tuple[int, ...] = ()
+    missing: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A citation as it was read: the words of its page or clip, its title among them, and the quote from it."""
+
+    words: str
+    quote: str = ""
+
+
+def sentences(answer: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence of ``answer`` begins and ends. Marks behind a full stop belong to the sentence before it."""
+    start = 0
+    for end in _END.finditer(answer):
+        if end[0][:1] == "." and _SHORT.search(answer, start, end.start() + 1):
+            continue
+        yield from _trimmed(answer, start, end.end())
+        start = end.end()
+    yield from _trimmed(answer, start, len(answer))
+
+
+def checked(answer: str, sources: Mapping[int, Source], question: str = "") -> tuple[CheckedSentence, ...]:
+    """Each sentence of ``answer`` held against ``sources``, by the numbers of their citations.
+
+    What the question says itself needs no source. A source without words says nothing against a sentence.
+    """
+    known = {number: Facts(source.words) for number, source in sources.items()}
+    own = Facts(question)
+    given = [figure for source in sources.values() for figure in facts_of(source.quote) if isinstance(figure, Figure)]
+    found: list[CheckedSentence] = []
+    for start, end in sentences(answer):
+        text = MARK.sub(lambda mark: " " * len(mark[0]), answer[start:end])
+        facts = [fact for fact in facts_of(text) if not own.has(fact)]
+        named = [number for number in _marks(answer[start:end]) if number in sources]
+        numbers = tuple(named or _aligned(text, facts, known))
+        held = [known[number] for number in numbers] if numbers else list(known.values())
+        missing = [fact for fact in facts if not any(source.has(fact) for source in held)]
+        operands = [fact for fact in facts if isinstance(fact, Figure) and fact not in missing]
+        scales = {scale for source in held for scale in source.scales}
+        computed = {fact: said for fact in missing if (said := _computed(fact, [*operands, *given], scales))}
+        missing = [fact for fact in missing if fact not in computed]
+        unknown = not sources or any(not sources[number].words for number in numbers or sources)
+        support = Support.CITED if named else Support.ALIGNED
+        if unknown or (not facts and not numbers):
+            support, missing = Support.UNCHECKED, []
+        elif missing:
+            support = Support.UNSUPPORTED
+        found.append(
+            CheckedSentence(
+                start=start,
+                end=end,
+                support=support,
+                citations=numbers,
+                missing=tuple(dict.fromkeys(fact.text for fact in missing)),
+                computed=tuple(computed.values()),
+            )
+        )
+    return tuple(found)
+
+
+def _trimmed(answer: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    text = answer[start:end]
+    first, last = start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
+    if any(map(str.isalnum, MARK.sub("", answer[first:last]))):
+        yield first, last
+
+
+def _marks(text: str) -> list[int]:
+    numbers = (int(number) for mark in MARK.finditer(text) for number in mark[1].split(","))
+    return list(dict.fromkeys(numbers))
+
+
+def _aligned(text: str, facts: Sequence[Fact], known: Mapping[int, Facts]) -> list[int]:
+    """The sources that ``text`` may be taken from: as few as hold its facts, or without facts, the one most like it."""
+    left = list(facts)
+    numbers: list[int] = []
+    while left:
+        most = max(known, key=lambda number: sum(map(known[number].has, left)), default=0)
+        held = [fact for fact in left if most in known and known[most].has(fact)]
+        if not held:
+            break
+        numbers.append(most)
+        left = [fact for fact in left if fact not in held]
+    if facts or not known:
+        return sorted(numbers)
+    said = {word for word in words(text) if len(word) >= 4}
+    shares = {number: len(said & source.words) / len(said) if said else 0.0 for number, source in known.items()}
+    best = max(shares, key=lambda number: shares[number])
+    return [best] if shares[best] >= LEAST_SHARED else []
+
+
+def _computed(fact: Fact, operands: Sequence[Figure], scales: Collection[int]) -> str:
+    """How ``fact`` follows from ``operands``, which may be of tables in ``scales``; "" where it does not."""
+    if not isinstance(fact, Figure):
+        return ""
+    distinct = list({figure.value: figure for figure in operands}.values())[:MOST_OPERANDS]
+    digits = sum(map(str.isdigit, fact.text))
+    for value, said, is_ratio in _results(distinct):
+        if is_ratio and digits < LEAST_COMPUTED:
+            continue
+        if any(fact.agrees(value.scaleb(scale)) for scale in ((0,) if is_ratio else (0, *scales))):
+            return f"{fact.text} = {said}"
+    return ""
+
+
+def _results(figures: Sequence[Figure]) -> Iterator[tuple[Decimal, str, bool]]:
+    """What figures give: the sum of all, differences and sums of two, and ratios, shares and changes in percent."""
+    if len(figures) > 2:
+        yield sum((one.value for one in figures), Decimal(0)), " + ".join(one.text for one in figures), False
+    for first, second in permutations(figures, 2):
+        a, b = first.value, second.value
+        if a > b:
+            yield a - b, f"{first.text} - {second.text}", False
+        yield a + b, f"{first.text} + {second.text}", False
+        if b not in (0, 1):
+            yield a / b, f"{first.text} / {second.text}", True
+            yield 100 * a / b, f"100 * {first.text} / {second.text}", True
+            yield 100 * (a - b) / b, f"100 * ({first.text} - {second.text}) / {second.text}", True
