@@ -84,16 +84,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     files: dict[Path, int] = {}
     for number, item in enumerate(items):
         files.setdefault(item.path, number)
-    # Of a folder, those that share ``stubbed_service`` come first, one after the other; of a file, those last that end
-    # what it shares.
+    # Of a folder, those that share ``stubbed_service`` come first, one after the other.
     items.sort(
         key=lambda item: (
             places.get(together(item.nodeid), len(places)),
             not is_served_from_a_script(item),
             files[item.path],
-            item.get_closest_marker("ends_what_is_shared") is not None,
+            place_in_file(item),
         )
     )
+
+
+def place_in_file(item: pytest.Item) -> int:
+    """Where ``in_file`` puts it: before or after the others."""
+    mark = item.get_closest_marker("in_file")
+    return 0 if mark is None else {"first": -1, "last": 1}[mark.args[0]]
 
 
 def pytest_collection_finish() -> None:

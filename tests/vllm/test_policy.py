@@ -191,6 +191,7 @@ async def test_an_adapter_is_chosen_by_name(model: ServedModel):
         await chatted(model, ask(QUESTION, adapter="hasty"))
 
 
+@pytest.mark.in_file("first")
 async def test_a_replica_with_its_first_weights_loads_the_expected_ones_before_it_replies(
     model: ServedModel, folder: Path
 ):
@@ -286,7 +287,7 @@ async def test_weights_that_cannot_be_loaded_are_refused_and_change_nothing(
     assert (after.text, after.weights) == (before.text, before.weights)
 
 
-@pytest.mark.ends_what_is_shared
+@pytest.mark.in_file("last")
 async def test_a_killed_replica_and_a_dead_engine_are_a_lost_model_and_with_another_replica_a_try_succeeds(
     model: ServedModel,
 ):

@@ -71,6 +71,7 @@ async def test_requests_without_a_session_meet_every_replica(handle: DeploymentH
     assert len(set(met)) == 3
 
 
+@pytest.mark.in_file("last")
 async def test_a_lost_replica_moves_its_own_sessions_and_no_others(handle: DeploymentHandle):
     import ray
 

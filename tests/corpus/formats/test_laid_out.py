@@ -43,6 +43,15 @@ def test_each_slide_is_a_page_with_its_number_and_its_notes(sandbox, put, no_ocr
     assert sandbox.page_text(path, PDF, third.locator, no_ocr).text.strip() == "Locks open"
 
 
+def test_the_words_and_elements_of_every_sheet_are_read(sandbox, put, no_ocr):
+    rows = [["crane", "tonnes", "lifts"], *([f"Odin {number}", str(70 + number), "12"] for number in range(4))]
+    path = put("book.xlsx", xlsx(Cranes=rows, Spares=rows))
+    for page in (1, 2, 1):
+        read = sandbox.page_text(path, PDF, Locator(page=page), no_ocr)
+        assert "| Odin 3 | 73 | 12 |" in read.text
+        assert read.elements
+
+
 def test_each_sheet_begins_a_page_and_has_its_name(sandbox, put, no_ocr):
     path = put("book.xlsx", xlsx(Cranes=[["crane", "tonnes"], ["Odin", "73"]], Barges=[["barge"], ["Alma"]]))
     assert [(one.title, one.page) for one in sandbox.probe(path, "book.xlsx").outline] == [("Cranes", 1), ("Barges", 2)]

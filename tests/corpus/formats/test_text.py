@@ -1,9 +1,13 @@
 import json
+import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.documents import decoded
 from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.formats.named_rows import bar_tables, with_named_rows
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator, PassageKind
@@ -119,3 +123,48 @@ def test_what_cannot_be_read_is_refused_with_name_and_reason(sandbox, put, name,
 def test_a_missing_file_is_an_error_by_name(sandbox, tmp_path):
     with pytest.raises(DecodeError, match=r"gone\.txt: cannot be opened: No such file"):
         sandbox.probe(tmp_path / "gone", "gone.txt")
+
+
+BARS = """# Stock
+
+Item | Price | # In stock
+---|---:|---
+Juicy \\| red apples | 1.99 | 739
+Bananas | | 6
+
+The shed is open | most days.
+
+| Crane | Tonnes |
+|:------|--------|
+| Odin  | 73     |
+"""
+
+
+def test_rows_of_a_markdown_table_repeat_the_names_of_their_columns(sandbox, put, options):
+    path = put("stock.md", BARS.encode())
+    [unit] = decoded(sandbox, path, item(1, "stock.md"), options)
+    assert unit.text.splitlines() == [
+        "# Stock",
+        "",
+        "Item Price # In stock",
+        "Item: Juicy | red apples, Price: 1.99, # In stock: 739",
+        "Item: Bananas, # In stock: 6",
+        "",
+        "The shed is open | most days.",
+        "",
+        "Crane Tonnes",
+        "Crane: Odin, Tonnes: 73",
+    ]
+
+
+def test_a_row_that_is_read_by_itself_has_the_names_of_its_columns():
+    tables = bar_tables(BARS)
+    start = BARS.index("Bananas")
+    assert with_named_rows(BARS, tables, start, start + 12) == "Item: Bananas"
+    assert with_named_rows(BARS, tables, 0, BARS.index("\n")) == "# Stock"
+
+
+@given(st.text(alphabet="a|-:\n ", max_size=60), st.integers(0, 60), st.integers(0, 60))
+def test_a_text_of_bars_loses_no_word_wherever_it_is_cut(text, start, length):
+    part = with_named_rows(text, bar_tables(text), start, start + length)
+    assert set(re.findall("a+", text[start : start + length])) <= set(re.findall("a+", part))

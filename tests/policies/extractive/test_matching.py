@@ -122,6 +122,39 @@ def test_sentences_follow_reading_order_and_keep_abbreviations_whole() -> None:
     ]
 
 
+def test_headings_items_and_rows_of_a_plain_text_are_no_part_of_what_stands_beside_them() -> None:
+    text = """## Saturday
+The key hangs behind
+the tables.
+- oil the hull
+- paint it
+  twice
+Subject: Crane
+From: Kari
+crane: Odin, tonnes: 73
+crane: Thor, tonnes: 12
+There are two kinds of
+people: those on land and others."""
+    assert [one.text for one in text_sentences(text)] == [
+        "## Saturday",
+        "The key hangs behind the tables.",
+        "- oil the hull",
+        "- paint it twice",
+        "Subject: Crane",
+        "From: Kari",
+        "crane: Odin, tonnes: 73",
+        "crane: Thor, tonnes: 12",
+        "There are two kinds of people: those on land and others.",
+    ]
+
+
+def test_of_two_columns_the_one_whose_head_is_named_whole_is_meant() -> None:
+    heads = [*put(200, 100, "Underlying trading profit"), *put(400, 100, "Trading profit")]
+    body = [*put(50, 120, "Nespresso"), *put(250, 120, "678"), *put(420, 120, "672")]
+    found = crossings(rows(page([*heads, *body])), terms("trading profit nespresso"))
+    assert max(found, key=lambda one: one.named).value == "672"
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -313,8 +313,9 @@ class PdfSource:
             read, _ = self._read(page)
             before = partial(self._words_of, unit - 1)
             grids, aspect = ruled_grids(page), width / height
-            text = text_with_tables(read.words, aspect, grids, before) or read.text
             parts = elements(read.words, aspect, grids, pictures_of_page(page))
+            # Last: to read the page before closes this one where each sheet is a document of its own.
+            text = text_with_tables(read.words, aspect, grids, before) or read.text
         notes = self._notes(unit)
         text = "\n".join(filter(None, (text, notes)))[: self._limits.max_text_chars_per_page]
         name = self._opening.path.name

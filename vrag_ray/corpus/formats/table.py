@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.named_rows import labelled
 from vrag_ray.corpus.formats.source import Opening
 from vrag_ray.corpus.formats.text import check_size, split_pieces
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
@@ -118,16 +119,6 @@ class TableSource:
                 pieces.append((0, row.end))
                 taken = words
         return pieces
-
-
-def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
-    """``crane: Odin, tonnes: 73``; empty cells are left out, a cell beyond the header is ``column 7``."""
-    parts = []
-    for number, cell in enumerate(cells):
-        if value := " ".join(cell.split()):
-            name = header[number] if number < len(header) and header[number] else f"column {number + 1}"
-            parts.append(f"{name}: {value}")
-    return ", ".join(parts)
 
 
 def rows_of(text: str, delimiter: str) -> Iterator[Row]:

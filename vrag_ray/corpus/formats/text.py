@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import PurePath
 
 from vrag_ray.corpus.formats.encodings import decode_text
+from vrag_ray.corpus.formats.named_rows import bar_tables, with_named_rows
 from vrag_ray.corpus.formats.references import (
     MARKDOWN_SUFFIXES,
     held_pictures,
@@ -79,6 +80,7 @@ class TextSource:
         self._text, self._notice = decoded.text, decoded.notice
         self._lines: list[int] = []
         self._spans = self._rows() if self._is_rows else split_pieces(self._text)
+        self._tables = [] if self._is_rows else bar_tables(self._text)
 
     def probe(self) -> Probe:
         heading = _HEADING.search(self._text) if self._is_markdown else None
@@ -96,7 +98,7 @@ class TextSource:
 
     def unit(self, unit: int) -> DecodedUnit:
         start, end = self._spans[unit]
-        text, meta = self._text[start:end], dict[str, MetaValue]()
+        text, meta = with_named_rows(self._text, self._tables, start, end), dict[str, MetaValue]()
         if self._is_rows:
             text, meta = parse_row(text, self._lines[unit])
         elif self._is_markdown:
@@ -104,10 +106,11 @@ class TextSource:
         return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), clean(text), meta=meta)
 
     def page_text(self, locator: Locator) -> PageText:
-        """The characters of the span. A span that is one JSON row with a text reads as that text."""
+        """The characters of the span, rows of tables with the names of their columns; of a JSON row that has a text,
+        that text."""
         if locator.span_start is None or locator.span_end is None:
             raise DecodeError(f"is a text file and has no {locator}")
-        text = self._text[locator.span_start : locator.span_end]
+        text = with_named_rows(self._text, self._tables, locator.span_start, locator.span_end)
         return PageText(
             self._opening.path.name, locator, row_text(text) or without_held(text), words=(), width=0, height=0
         )

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 MOST_CELLS = 60_000
 """Of one sheet: a table of more is not laid out within the limits of a decode."""
-_STYLE = "table{border-collapse:collapse} td{border:1px solid #bbb;padding:1px 5px;font-size:9pt;vertical-align:top}"
+_STYLE = "table{border-collapse:collapse} td{border:1px solid #bbb;padding:1px 12px;font-size:9pt;vertical-align:top}"
 _DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 """Numbers of the formats for dates and times that every office program has built in."""
 _PERCENTS = {9: 0, 10: 2}

@@ -37,7 +37,8 @@ class Crossing:
     """A value, the words of the question aligned with it (stem to presence), and what shows that.
 
     ``quote`` is the value's row; ``box`` covers the row and the labels. For ties, both from 0 to 1: ``named`` is the
-    share of the words of its row's label that the question has, ``nearness`` falls with the distance to its head.
+    mean share of the words of the labels of its row and its column that the question has; ``nearness`` falls with
+    the distance to its head.
     """
 
     value: str
@@ -108,7 +109,7 @@ def _crossing(
         quote,
         box_of([word for cell in (*shown, value.cell) for word in cell.words]),
         aligned,
-        _named(along_row),
+        (_named(along_row) + _named({stem: place for stem, (_, place) in columns.items()})) / 2,
         1.0 - apart / (MAX_ROWS_APART + 1),
         value.row,
     )
@@ -123,10 +124,10 @@ def _names_periods(row: Row) -> bool:
     return steps in ({1}, {-1}) and all(map(_BESIDE_PERIODS.fullmatch, others))
 
 
-def _named(along_row: Mapping[str, _Place]) -> float:
+def _named(labels: Mapping[str, _Place]) -> float:
     """ "Total assets" before "Total other current assets", where both words are looked for."""
-    cells = {id(place.cell): place.cell for place in along_row.values()}
-    return len(along_row) / max(1, len(along_row), sum(len(cell.stems) for cell in cells.values()))
+    cells = {id(place.cell): place.cell for place in labels.values()}
+    return len(labels) / max(1, len(labels), sum(len(cell.stems) for cell in cells.values()))
 
 
 def _column_share(page: Sequence[Row], label: _Place, value: _Place) -> float:

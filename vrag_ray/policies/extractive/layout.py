@@ -19,7 +19,11 @@ _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end se
 _CLOSING = "\"”')]"
 _NO_HEADING_ENDS = tuple(".!?,;:")
 _ABBREVIATION = re.compile(r"^(?:[A-Za-z]|\d+|e\.g|i\.e|cf|fig|no|vs|etc|approx|dr|mr|mrs|prof)\.$", re.IGNORECASE)
-_TEXT_SENTENCE = re.compile(r"(?<=[.!?。！？])[\"”')\]]*\s+(?=[\"“'(\[]?[A-Z0-9])|\n\s*\n")  # noqa: RUF001
+_TEXT_SENTENCE = re.compile(r"(?<=[.!?。！？])[\"”')\]]*\s+(?=[\"“'(\[]?[A-Z0-9])")  # noqa: RUF001
+_NAMED_ROW = re.compile(r"[^:.!?]{1,60}: [^:]*[^:\s], [^:,.!?]{1,60}: ")
+"""``crane: Odin, tonnes: 73``"""
+_ITEM = re.compile(r"[-*+•–▪●>|]\s|\d{1,3}[.)]\s|(?:[A-Z0-9][^\s:]*)(?: [^\s:]+){0,3}: \S")  # noqa: RUF001
+"""The first line of an item of a list, or of what stands behind a label."""
 
 
 @dataclass(frozen=True)
@@ -131,10 +135,18 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
 
 
 def text_sentences(text: str) -> list[Span]:
-    """The same for plain text: blank lines and sentence ends cut, single line breaks do not."""
-    pieces = (" ".join(piece.split()) for piece in _TEXT_SENTENCE.split(text))
+    """The same for plain text: sentence ends, blank lines, headings, items of lists and rows of tables cut; other line
+    breaks do not."""
+    blocks: list[list[str]] = [[]]
+    for line in map(str.strip, text.splitlines()):
+        is_whole = line.startswith("#") or _NAMED_ROW.match(line) is not None
+        if not line or is_whole or _ITEM.match(line):
+            blocks.append([])
+        blocks[-1].append(line)
+        if is_whole:
+            blocks.append([])
     found: list[Span] = []
-    for piece in pieces:
+    for piece in (piece for block in blocks for piece in _TEXT_SENTENCE.split(" ".join(block))):
         words = piece.split()
         found.extend(
             Span(" ".join(words[start : start + MAX_SENTENCE_WORDS]))
