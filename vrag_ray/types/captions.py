@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
 from vrag_ray.types import Cue, Locator
 
+BESIDE_S = 60.0
+"""How far from its clip a caption may begin: it may have begun before."""
 _CLOCK = r"(?:(?:\d{1,2}:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?)"
 _SECONDS = r"(?:\d+(?:\.\d+)?)"
 _STAMP = re.compile(
@@ -18,12 +21,14 @@ _STAMP = re.compile(
 def captions(text: str, clip: Locator) -> list[Cue]:
     """The stamped lines of a clip: ``[12.0-15.5] words``, ``<12.0 seconds> words``, ``00:12 words`` or SRT blocks.
 
-    A caption without an end lasts to the next one. Lines without any stamp before them are no captions.
+    A caption without an end lasts to the next one. Lines without any stamp before them are no captions; a time of day
+    that the clip does not reach is no stamp.
     """
+    first, latest = (clip.t_start or 0.0) - BESIDE_S, (math.inf if clip.t_end is None else clip.t_end) + BESIDE_S
     found: list[tuple[str, float, float | None]] = []
     for line in text.splitlines():
         stamp = _STAMP.match(line)
-        if stamp is not None:
+        if stamp is not None and first <= _seconds(stamp["start"]) <= latest:
             found.append((stamp["text"].strip(), _seconds(stamp["start"]), _end(stamp["end"])))
         elif found and line.strip() and not line.strip().isdigit():
             words, start, end = found[-1]

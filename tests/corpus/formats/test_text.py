@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.support.documents import decoded
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.formats.named_rows import bar_tables, with_named_rows
+from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator, PassageKind
@@ -158,7 +158,7 @@ def test_rows_of_a_markdown_table_repeat_the_names_of_their_columns(sandbox, put
 
 
 def test_a_row_that_is_read_by_itself_has_the_names_of_its_columns():
-    tables = bar_tables(BARS)
+    tables = text_tables(BARS)
     start = BARS.index("Bananas")
     assert with_named_rows(BARS, tables, start, start + 12) == "Item: Bananas"
     assert with_named_rows(BARS, tables, 0, BARS.index("\n")) == "# Stock"
@@ -166,5 +166,31 @@ def test_a_row_that_is_read_by_itself_has_the_names_of_its_columns():
 
 @given(st.text(alphabet="a|-:\n ", max_size=60), st.integers(0, 60), st.integers(0, 60))
 def test_a_text_of_bars_loses_no_word_wherever_it_is_cut(text, start, length):
-    part = with_named_rows(text, bar_tables(text), start, start + length)
+    part = with_named_rows(text, text_tables(text), start, start + length)
     assert set(re.findall("a+", text[start : start + length])) <= set(re.findall("a+", part))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "Quay     Depth   Berths\n-----------------------\nNorth    9.5     31\nSouth    7.0     33\n",
+        "=====  =====  ======\nQuay   Depth  Berths\n=====  =====  ======\n"
+        "North  9.5    31\nSouth  7.0    33\n=====  =====  ======\n",
+    ],
+    ids=["ruled", "reStructuredText"],
+)
+def test_rows_of_columns_that_blanks_align_repeat_their_names(table):
+    text = f"Quays\n\n{table}\nThe lighthouse  was built in 1867."
+    lines = with_named_rows(text, text_tables(text), 0, len(text)).splitlines()
+    assert [line for line in lines if line.strip(" =")] == [
+        "Quays",
+        "Quay Depth Berths",
+        "Quay: North, Depth: 9.5, Berths: 31",
+        "Quay: South, Depth: 7.0, Berths: 33",
+        "The lighthouse  was built in 1867.",
+    ]
+
+
+def test_columns_without_a_rule_or_of_uneven_rows_stay_as_they_are():
+    for text in ("Quay  Depth\nNorth  9.5\n", "Quay  Depth\n-----------\nNorth  9.5\nSouth  7.0  33\n"):
+        assert with_named_rows(text, text_tables(text), 0, len(text)) == text

@@ -148,6 +148,32 @@ people: those on land and others."""
     ]
 
 
+def test_a_line_that_ends_before_it_must_ends_what_it_says() -> None:
+    listed = ["Crew of fourteen", "Draught 3.4 metres", "Flag of Norway", "Built in the yard of Bergen in 1961"]
+    words = [word for number, line in enumerate(listed) for word in put(50, 100 + 14 * number, line)]
+    assert [one.text for one in sentences(page(words))] == listed
+    prose = ["The ferry of the north crosses the", "Sound of Alm every hour, and in", "April Kari Nordmann steers it"]
+    words = [word for number, line in enumerate(prose) for word in put(50, 100 + 14 * number, line)]
+    assert [one.text for one in sentences(page(words))] == [" ".join(prose)]
+    text = "\n".join(
+        [*listed, "", *prose, "", "server:", "port: 8471", "host: quay", "2024-05-01 start", "2024-05-02 stop"]
+    )
+    assert [one.text for one in text_sentences(text)] == [
+        *listed,
+        " ".join(prose),
+        "server: port: 8471",
+        "host: quay",
+        "2024-05-01 start",
+        "2024-05-02 stop",
+    ]
+
+
+def test_what_is_set_farther_in_belongs_to_the_line_above_it() -> None:
+    lines = ((50, "Draught"), (80, "3 metres"), (50, "Crew"), (80, "14 sailors of Bergen and Runde"))
+    words = [word for number, (left, line) in enumerate(lines) for word in put(left, 100 + 14 * number, line)]
+    assert [one.text for one in sentences(page(words))] == ["Draught 3 metres", "Crew 14 sailors of Bergen and Runde"]
+
+
 def test_of_two_columns_the_one_whose_head_is_named_whole_is_meant() -> None:
     heads = [*put(200, 100, "Underlying trading profit"), *put(400, 100, "Trading profit")]
     body = [*put(50, 120, "Nespresso"), *put(250, 120, "678"), *put(420, 120, "672")]

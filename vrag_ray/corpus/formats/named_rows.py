@@ -1,4 +1,5 @@
-"""Rows of tables in texts as lines that repeat the names of their columns, and the tables of bars of Markdown. Pure."""
+"""Rows of tables in texts as lines that repeat the names of their columns: tables of bars, as in Markdown, and columns
+that blanks align under a rule. Pure."""
 
 from __future__ import annotations
 
@@ -11,17 +12,25 @@ _TABLE = re.compile(
     r"(?P<body>(?:\n[^\n]*\|[^\n]*)+)",
     re.MULTILINE,
 )
+_ALIGNED = re.compile(
+    r"^(?:[ \t]*[-=+][-=+ \t]{4,}\n)?(?P<head>[ \t]*\S[^\n|]*?[ \t]{2,}\S[^\n|]*)\n(?P<rule>[ \t]*[-=+][-=+ \t]{4,})"
+    r"(?P<body>(?:\n[ \t]*[^\s|=][^\n|]*?[ \t]{2,}\S[^\n|]*)+)",
+    re.MULTILINE,
+)
+_RULE = re.compile(r"[-=+:| \t\r]*")
+_GAP = re.compile(r"[ \t]{2,}")
 _BAR = re.compile(r"(?<!\\)\|")
 
 
 @dataclass(frozen=True, slots=True)
-class BarTable:
-    """Where a table stands in its text, where its rows begin, and the names of its columns."""
+class TextTable:
+    """Where a table stands in its text, where its rows begin, and the names of its columns. ``gap`` parts its cells."""
 
     start: int
     end: int
     body: int
     header: tuple[str, ...]
+    gap: re.Pattern[str] = _BAR
 
 
 def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
@@ -34,16 +43,22 @@ def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def bar_tables(text: str) -> list[BarTable]:
+def text_tables(text: str) -> list[TextTable]:
     """The tables of ``text``, in order."""
-    return [
-        BarTable(found.start(), found.end(), found.start("body") + 1, _cells(found["head"]))
+    tables = [
+        TextTable(found.start(), found.end(), found.start("body") + 1, _cells(found["head"], _BAR))
         for found in _TABLE.finditer(text)
-        if "|" in found["rule"] or len(_cells(found["head"])) == 1
+        if "|" in found["rule"] or len(_cells(found["head"], _BAR)) == 1
     ]
+    for found in _ALIGNED.finditer(text):
+        header = _cells(found["head"], _GAP)
+        rows = [_cells(row, _GAP) for row in found["body"].strip("\n").split("\n")]
+        if all(len(row) == len(header) for row in rows):
+            tables.append(TextTable(found.start(), found.end(), found.start("body") + 1, header, _GAP))
+    return sorted(tables, key=lambda table: table.start)
 
 
-def with_named_rows(text: str, tables: Sequence[BarTable], start: int, end: int) -> str:
+def with_named_rows(text: str, tables: Sequence[TextTable], start: int, end: int) -> str:
     """``text`` from ``start`` to ``end``, the rows of ``tables`` in it with the names of their columns."""
     parts: list[str] = []
     at = start
@@ -52,19 +67,20 @@ def with_named_rows(text: str, tables: Sequence[BarTable], start: int, end: int)
         if first >= last:
             continue
         parts.append(text[at:first])
-        above = text[first : max(first, min(table.body, last))].split("\n")[:1] if first < table.body else []
+        above = text[first : max(first, min(table.body, last))].split("\n") if first < table.body else []
         rows = text[max(first, table.body) : last].split("\n") if last > table.body else []
-        lines = [" ".join(_cells(line)) for line in above]
-        lines += [labelled(_cells(row), table.header) for row in rows]
+        lines = [" ".join(_cells(line, table.gap)) for line in above if not _RULE.fullmatch(line)]
+        lines += [labelled(_cells(row, table.gap), table.header) for row in rows]
         parts.append("\n".join(filter(None, lines)))
         at = last
     return "".join([*parts, text[at:end]])
 
 
-def _cells(line: str) -> tuple[str, ...]:
-    """The cells between the bars of a row; those at its ends are no borders of cells."""
+def _cells(line: str, gap: re.Pattern[str]) -> tuple[str, ...]:
+    """The cells between the gaps of a row; bars at its ends part no cells."""
     bare = line.strip()
-    bare = bare.removeprefix("|")
-    if bare.endswith("|") and not bare.endswith("\\|"):
-        bare = bare[:-1]
-    return tuple(cell.strip().replace("\\|", "|") for cell in _BAR.split(bare))
+    if gap is _BAR:
+        bare = bare.removeprefix("|")
+        if bare.endswith("|") and not bare.endswith("\\|"):
+            bare = bare[:-1]
+    return tuple(cell.strip().replace("\\|", "|") for cell in gap.split(bare))

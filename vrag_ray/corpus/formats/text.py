@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import PurePath
 
 from vrag_ray.corpus.formats.encodings import decode_text
-from vrag_ray.corpus.formats.named_rows import bar_tables, with_named_rows
+from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
 from vrag_ray.corpus.formats.references import (
     MARKDOWN_SUFFIXES,
     held_pictures,
@@ -80,7 +80,7 @@ class TextSource:
         self._text, self._notice = decoded.text, decoded.notice
         self._lines: list[int] = []
         self._spans = self._rows() if self._is_rows else split_pieces(self._text)
-        self._tables = [] if self._is_rows else bar_tables(self._text)
+        self._tables = [] if self._is_rows else text_tables(self._text)
 
     def probe(self) -> Probe:
         heading = _HEADING.search(self._text) if self._is_markdown else None

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from statistics import median
 
 from vrag_ray.corpus.reading_order import regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
@@ -14,16 +16,26 @@ from vrag_ray.types import Box, PageText, Word, around, joined, upright
 
 MAX_SENTENCE_WORDS = 60
 MAX_HEADING_WORDS = 10
+NEAR_LINES = 3
+"""Lines on either side that say how far a line may reach."""
+LARGE = 1.15
+"""Heights of most lines from which on a line is a headline, which is broken where it looks well."""
 
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
+_OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
 _CLOSING = "\"”')]"
 _NO_HEADING_ENDS = tuple(".!?,;:")
 _ABBREVIATION = re.compile(r"^(?:[A-Za-z]|\d+|e\.g|i\.e|cf|fig|no|vs|etc|approx|dr|mr|mrs|prof)\.$", re.IGNORECASE)
 _TEXT_SENTENCE = re.compile(r"(?<=[.!?。！？])[\"”')\]]*\s+(?=[\"“'(\[]?[A-Z0-9])")  # noqa: RUF001
 _NAMED_ROW = re.compile(r"[^:.!?]{1,60}: [^:]*[^:\s], [^:,.!?]{1,60}: ")
 """``crane: Odin, tonnes: 73``"""
-_ITEM = re.compile(r"[-*+•–▪●>|]\s|\d{1,3}[.)]\s|(?:[A-Z0-9][^\s:]*)(?: [^\s:]+){0,3}: \S")  # noqa: RUF001
-"""The first line of an item of a list, or of what stands behind a label."""
+_ITEM = re.compile(
+    r"[-*+•–▪●>|]\s|\d{1,3}[.)]\s|(?:[A-Z0-9][^\s:]*)(?: [^\s:]+){0,3}: \S"  # noqa: RUF001
+    r"|\[?\d{4}-\d\d-\d\d\b|\[?\d\d:\d\d:\d\d\b"
+)
+"""The first line of an item of a list, of what stands behind a label, of an entry of a log."""
+_KEY = re.compile(r"[\w.\"'-]{1,40}(?::| =)(?:\s|$)")
+"""``port: 8471`` where the line above is one too."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +129,9 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
     row_of = {id(word): number for number, row in enumerate(body) for cell in row for word in cell.words}
     found: list[Span] = []
     for region in regions(page.words, aspect):
-        words = [page.words[place] for row in region.rows for place in row]
+        lines = [[page.words[place] for place in row] for row in region.rows]
+        last = {id(lines[place][-1]) for place in _ended_lines(lines, aspect)}
+        words = [word for line in lines for word in line]
         current: list[Word] = []
         for word, following in zip(words, [*words[1:], None], strict=True):
             current.append(word)
@@ -126,6 +140,7 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
                 following is None
                 or ends
                 or len(current) >= MAX_SENTENCE_WORDS
+                or id(word) in last
                 or row_of.get(id(word)) != row_of.get(id(following))
                 or _breaks(word, following, aspect)
             ):
@@ -135,15 +150,25 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
 
 
 def text_sentences(text: str) -> list[Span]:
-    """The same for plain text: sentence ends, blank lines, headings, items of lists and rows of tables cut; other line
-    breaks do not."""
+    """The same for plain text: sentence ends, blank lines, headings, items of lists, rows of tables and lines that end
+    before they must cut; other line breaks do not."""
     blocks: list[list[str]] = [[]]
-    for line in map(str.strip, text.splitlines()):
+    lines = [line.strip() for line in text.splitlines()]
+    needs = [
+        len(line) + len(following.split(maxsplit=1)[0]) + 1.0
+        if line and following and _may_begin(following, line)
+        else None
+        for line, following in pairwise(lines)
+    ]
+    ended = set(_meant_ends([float(len(line)) for line in lines], needs))
+    for place, line in enumerate(lines):
         is_whole = line.startswith("#") or _NAMED_ROW.match(line) is not None
-        if not line or is_whole or _ITEM.match(line):
+        above = lines[place - 1] if place else ""
+        is_keyed = _KEY.match(line) is not None and _KEY.match(above) is not None and not above.endswith(":")
+        if not line or is_whole or is_keyed or _ITEM.match(line):
             blocks.append([])
         blocks[-1].append(line)
-        if is_whole:
+        if is_whole or place in ended:
             blocks.append([])
     found: list[Span] = []
     for piece in (piece for block in blocks for piece in _TEXT_SENTENCE.split(" ".join(block))):
@@ -153,6 +178,46 @@ def text_sentences(text: str) -> list[Span]:
             for start in range(0, len(words), MAX_SENTENCE_WORDS)
         )
     return found
+
+
+def _ended_lines(lines: Sequence[Sequence[Word]], aspect: float) -> Iterator[int]:
+    """The places of lines whose ends are meant, as in a list, because the next word would have found room.
+
+    A next word with a small letter or farther in goes on; headlines are broken where they look well.
+    """
+    edges = [(upright(line[0], aspect), upright(line[-1], aspect)) for line in lines]
+    heights = [last[3] - last[1] for _, last in edges]
+    usual = median(heights) if heights else 0.0
+    reaches = [last[2] for _, last in edges]
+    needs: list[float | None] = []
+    for place, following in enumerate(lines[1:]):
+        u0, _, u1, _ = upright(following[0], aspect)
+        goes_on = (
+            heights[place] > LARGE * usual
+            or u0 > edges[place][0][0] + heights[place]
+            or not _may_begin(following[0].text, lines[place][-1].text)
+        )
+        needs.append(None if goes_on else reaches[place] + (u1 - u0) + heights[place])
+    return _meant_ends(reaches, needs)
+
+
+def _meant_ends(reaches: Sequence[float], needs: Sequence[float | None]) -> Iterator[int]:
+    """The places of lines whose ends are meant, of lines that reach so far and would reach as far as they need with the
+    first word of the next one; None where that goes on. So do the longest of lines that mostly end early.
+    """
+    near = [range(max(0, place - NEAR_LINES), min(len(needs), place + NEAR_LINES + 1)) for place in range(len(needs))]
+    early = [
+        need is not None and need < max(reaches[max(0, place - NEAR_LINES) : place + NEAR_LINES + 1])
+        for place, need in enumerate(needs)
+    ]
+    for place, need in enumerate(needs):
+        if early[place] or (need is not None and 2 * sum(early[other] for other in near[place]) >= len(near[place])):
+            yield place
+
+
+def _may_begin(text: str, before: str) -> bool:
+    """Whether what ``text`` begins can be something new after ``before``."""
+    return not text[0].islower() and (text[0].isalnum() or text[0] in _OPENING) and not before.endswith((",", "-", "&"))
 
 
 def _breaks(word: Word, following: Word, aspect: float) -> bool:
