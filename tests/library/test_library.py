@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pymupdf
 import pytest
 
 from tests.support import material
@@ -122,3 +123,34 @@ async def test_documents_of_a_collection_are_read_while_another_is_not_where_it_
             assert status_of(caught.value) == 503
     finally:
         library.close()
+
+
+async def test_agents_are_given_the_cells_of_several_lines_and_readers_of_a_page_all(tmp_path: Path) -> None:
+    document = pymupdf.open()
+    page = document.new_page()
+    rows = [
+        ["Method", "What it does", "Since"],
+        ["Policies", "A policy applies to a whole bucket and to all the objects that lie in it.", "2019"],
+        ["Lists", "A list names who may read an object, and who may write one in its place.", "2021"],
+    ]
+    for number, row in enumerate(rows):
+        for text, left, right in zip(row, (72, 172, 372), (172, 372, 472), strict=True):
+            cell = pymupdf.Rect(left, 100 + 60 * number, right, 160 + 60 * number)
+            page.draw_rect(cell, width=0.8)
+            page.insert_textbox(
+                pymupdf.Rect(left + 6, cell.y0 + 8, right - 6, cell.y1), text, fontsize=11, fontname="helv"
+            )
+    for _ in range(2):
+        document.new_page()
+    root = tmp_path / "c"
+    doc_id = add(root, "table.pdf", document.tobytes())
+    library = library_of(root)
+    try:
+        whole = await library.page(doc_id, 1)
+        [given] = await library.page_texts([(doc_id, Locator(page=1))])
+    finally:
+        library.close()
+    assert isinstance(given, PageText)
+    cells = [[one.text for one in text.elements if one.table is not None] for text in (whole, given)]
+    assert cells[0] == [text for row in rows for text in row]
+    assert cells[1] == [rows[1][1], rows[2][1]]

@@ -540,7 +540,10 @@ def _ruled(words: Sequence[Word], aspect: float, grid: Grid) -> Table | None:
         _Line([_Piece(list(cell.words), 0.0, 0.0) for cell in row], grid.ys[start], grid.ys[start + 1])
         for row, start in zip(rows, starts, strict=True)
     ]
-    head_rows = _head_rows(lines, rows)
+    of_words = not any(piece.is_figure and not piece.is_year for line in lines for piece in line.pieces)
+    # Where no row has figures, they cannot tell heads from rows.
+    named = int(all(len(cell.words) <= LONGEST_HEAD for cell in rows[0]))
+    head_rows = named if of_words else _head_rows(lines, rows)
     edges = tuple((grid.xs[column], grid.xs[column + 1]) for column in used)
     return Table(tuple(map(tuple, rows)), _heads(rows[:head_rows], len(used)), head_rows, "", edges)
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CHUNK_BYTES = 1 << 20
 LOCK_WAIT_S = 5.0
+TALL = 1.6
+"""Heights of a word from which on a cell has several lines."""
 """How long a delete waits for an ingest that is writing, before it asks the caller to come back."""
 FRAME_DPI = 150.0
 """The sandbox gives frames their own pixels at this value."""
@@ -223,7 +226,12 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
 
 
 def _without_cells(page: PageText) -> PageText:
-    return replace(page, elements=tuple(element for element in page.elements if element.table is None))
+    """``page`` without the cells of tables but those of several lines, whose words the lines of the page mix."""
+    tall = TALL * median(word.box.y1 - word.box.y0 for word in page.words) if page.words else 0.0
+    return replace(
+        page,
+        elements=tuple(one for one in page.elements if one.table is None or one.box.y1 - one.box.y0 > tall),
+    )
 
 
 def _place_of(document: Document, page: int) -> Locator:

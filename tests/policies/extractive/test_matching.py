@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 
@@ -14,8 +16,9 @@ from vrag_ray.policies.extractive.layout import rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import terms
 from vrag_ray.policies.extractive.matching import matches
 from vrag_ray.policies.extractive.questions import parts
-from vrag_ray.types import Locator, PageText, PassageKind, Word
+from vrag_ray.types import Locator, PageText, PassageKind, Word, around
 from vrag_ray.types.captions import captions
+from vrag_ray.types.elements import Element, ElementKind
 
 
 def page(words: list[Word]) -> PageText:
@@ -172,6 +175,19 @@ def test_what_is_set_farther_in_belongs_to_the_line_above_it() -> None:
     lines = ((50, "Draught"), (80, "3 metres"), (50, "Crew"), (80, "14 sailors of Bergen and Runde"))
     words = [word for number, (left, line) in enumerate(lines) for word in put(left, 100 + 14 * number, line)]
     assert [one.text for one in sentences(page(words))] == ["Draught 3 metres", "Crew 14 sailors of Bergen and Runde"]
+
+
+def test_a_quote_from_a_cell_of_several_lines_stays_in_it() -> None:
+    left = [*put(50, 100, "Bucket owners"), *put(50, 114, "may grant it.")]
+    right = [*put(200, 100, "A policy applies"), *put(200, 114, "to all objects.")]
+    words = [*left[:2], *right[:3], *left[2:], *right[3:], *put(50, 160, "After the table.")]
+    boxes = [around([word.box for word in cell]) for cell in (left, right)]
+    cells = [Element(2 + n, ElementKind.TABLE_CELL, box, "", table=1) for n, box in enumerate(boxes) if box is not None]
+    assert sorted(one.text for one in sentences(replace(page(words), elements=tuple(cells)))) == [
+        "A policy applies to all objects.",
+        "After the table.",
+        "Bucket owners may grant it.",
+    ]
 
 
 def test_of_two_columns_the_one_whose_head_is_named_whole_is_meant() -> None:

@@ -11,8 +11,10 @@ from statistics import median
 
 from vrag_ray.corpus.reading_order import regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
+from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.policies.extractive.lexicon import stems
 from vrag_ray.types import Box, PageText, Word, around, joined, upright
+from vrag_ray.types.elements import Element
 
 MAX_SENTENCE_WORDS = 60
 MAX_HEADING_WORDS = 10
@@ -120,7 +122,7 @@ def rows(page: PageText) -> list[Row]:
 def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
     """Sentences and lines in reading order; a wide gap, a change of column, block or letter size ends one.
 
-    None goes from one row of the page's ``tables`` to the next.
+    None goes from one row of the page's ``tables`` to the next, or out of a cell that the page's elements name.
     """
     if not page.words:
         return text_sentences(page.text)
@@ -128,8 +130,12 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
     body = (row for table in tables for row in table.body)
     row_of = {id(word): number for number, row in enumerate(body) for cell in row for word in cell.words}
     found: list[Span] = []
-    for region in regions(page.words, aspect):
-        lines = [[page.words[place] for place in row] for row in region.rows]
+    columns = (
+        lines
+        for region in regions(page.words, aspect)
+        for lines in _cell_by_cell([[page.words[place] for place in row] for row in region.rows], page.elements)
+    )
+    for lines in columns:
         last = {id(lines[place][-1]) for place in _ended_lines(lines, aspect)}
         words = [word for line in lines for word in line]
         current: list[Word] = []
@@ -147,6 +153,27 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
                 found.append(_span(current))
                 current = []
     return found
+
+
+def _cell_by_cell(lines: Sequence[Sequence[Word]], elements: Sequence[Element]) -> Iterator[list[list[Word]]]:
+    """``lines``, those of each cell of a table by themselves: a line goes across all cells of a row."""
+    cells = [element.box for element in elements if element.table is not None]
+    if not cells:
+        yield [list(line) for line in lines]
+        return
+    parts: dict[tuple[int, int], list[list[Word]]] = {}
+    outside = 0
+    for line in lines:
+        begun: set[tuple[int, int]] = set()
+        for word in line:
+            cell = next((number for number, box in enumerate(cells) if holds_centre(box, word.box)), -1)
+            key = (cell, 0 if cell >= 0 else outside)
+            if key not in begun:
+                parts.setdefault(key, []).append([])
+                begun.add(key)
+            parts[key][-1].append(word)
+        outside += any(cell >= 0 for cell, _ in begun)
+    yield from parts.values()
 
 
 def text_sentences(text: str) -> list[Span]:
