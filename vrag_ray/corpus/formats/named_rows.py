@@ -7,17 +7,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_TABLE = re.compile(
-    r"^(?P<head>[^\n]*\|[^\n]*)\n(?P<rule>[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t\r]*)"
-    r"(?P<body>(?:\n[^\n]*\|[^\n]*)+)",
-    re.MULTILINE,
-)
-_ALIGNED = re.compile(
-    r"^(?:[ \t]*[-=+][-=+ \t]{4,}\n)?(?P<head>[ \t]*\S[^\n|]*?[ \t]{2,}\S[^\n|]*)\n(?P<rule>[ \t]*[-=+][-=+ \t]{4,})"
-    r"(?P<body>(?:\n[ \t]*[^\s|=][^\n|]*?[ \t]{2,}\S[^\n|]*)+)",
-    re.MULTILINE,
-)
-_RULE = re.compile(r"[-=+:| \t\r]*")
+_RULE = re.compile(r"^[ \t]*[-=+:|][-=+:| \t]*\r?$", re.MULTILINE)
+"""Under the heads of a table."""
+LEAST_COLUMNS = 2
 _GAP = re.compile(r"[ \t]{2,}")
 _BAR = re.compile(r"(?<!\\)\|")
 
@@ -44,18 +36,40 @@ def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
 
 
 def text_tables(text: str) -> list[TextTable]:
-    """The tables of ``text``, in order."""
-    tables = [
-        TextTable(found.start(), found.end(), found.start("body") + 1, _cells(found["head"], _BAR))
-        for found in _TABLE.finditer(text)
-        if "|" in found["rule"] or len(_cells(found["head"], _BAR)) == 1
-    ]
-    for found in _ALIGNED.finditer(text):
-        header = _cells(found["head"], _GAP)
-        rows = [_cells(row, _GAP) for row in found["body"].strip("\n").split("\n")]
-        if all(len(row) == len(header) for row in rows):
-            tables.append(TextTable(found.start(), found.end(), found.start("body") + 1, header, _GAP))
-    return sorted(tables, key=lambda table: table.start)
+    """The tables of ``text``, in order: what stands over and under a rule."""
+    tables: list[TextTable] = []
+    for rule in _RULE.finditer(text):
+        start = text.rfind("\n", 0, max(0, rule.start() - 1)) + 1
+        head = text[start : max(start, rule.start() - 1)]
+        gap = _BAR if "|" in head else _GAP
+        header = _cells(head, gap)
+        taken = bool(tables) and start < tables[-1].end
+        is_rule = ("-" if gap is _BAR else "--") in rule[0].replace("=", "-")
+        if taken or not is_rule or not head.strip() or _RULE.fullmatch(head):
+            continue
+        if (gap is _GAP and len(header) < LEAST_COLUMNS) or (gap is _BAR and len(header) > 1 and "|" not in rule[0]):
+            continue
+        end = _end_of_rows(text, rule.end(), gap, len(header))
+        if end > rule.end():
+            above = text.rfind("\n", 0, max(0, start - 1)) + 1
+            first = above if _RULE.fullmatch(text[above : max(above, start - 1)]) else start
+            tables.append(TextTable(first, end, rule.end() + 1, header, gap))
+    return tables
+
+
+def _end_of_rows(text: str, start: int, gap: re.Pattern[str], columns: int) -> int:
+    """Where the last row ends of those that follow a rule that ends at ``start``, which is where they end if there are
+    none, or if one of a table of blanks has other columns."""
+    end = start
+    while end < len(text):
+        stop = text.find("\n", end + 1)
+        line = text[end + 1 : stop if stop >= 0 else len(text)]
+        if not line.strip() or (_RULE.fullmatch(line) and gap is _GAP) or ("|" not in line and gap is _BAR):
+            break
+        if gap is _GAP and len(_cells(line, gap)) != columns:
+            return start
+        end = stop if stop >= 0 else len(text)
+    return end
 
 
 def with_named_rows(text: str, tables: Sequence[TextTable], start: int, end: int) -> str:
