@@ -12,6 +12,7 @@ TABLE = """Harbour of Skagen, annual report
 | Berth fees | 4,217 | 3,100 |
 | Waste heat sold | 1 946 | 1 512 |
 Crane T4 was inspected on 17 September 2024 by Kari Nordmann at 16:20; 38 barges, 105 crews, 12.5 % more than in FY22.
+Sold to the U.S.A. in May.
 """
 
 
@@ -42,6 +43,8 @@ Crane T4 was inspected on 17 September 2024 by Kari Nordmann at 16:20; 38 barges
         "on page 7, in table 3",
         "1. Berth fees",
         "4,217 3,100",
+        "kr 4.217M, or €4.2M",
+        "the USA, one of two-thirds",
     ],
 )
 def test_what_a_page_says_is_found_in_it_in_any_spelling(said: str) -> None:

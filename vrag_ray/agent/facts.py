@@ -18,13 +18,13 @@ LEAST_ROUNDED = 100
 _SCALES = {
     **dict.fromkeys(("thousand", "thousands", "k", "tausend", "mille"), 3),
     **dict.fromkeys(("million", "millions", "mn", "mio", "millionen", "m"), 6),
-    **dict.fromkeys(("billion", "billions", "bn", "mrd", "milliarden", "milliards"), 9),
+    **dict.fromkeys(("billion", "billions", "bn", "mrd", "milliarden", "milliards", "b"), 9),
     **dict.fromkeys(("trillion", "trillions", "tn"), 12),
     "万": 4,
     "亿": 8,
 }
 """Words after a figure, as powers of ten."""
-_SHORT_SCALES = frozenset({"k", "m"})
+_SHORT_SCALES = frozenset({"k", "m", "b"})
 """They are words of scale only where they stand close to a currency's sign: ``5 m`` are metres."""
 _OF_A_TABLE = re.compile(
     r"\b(?:in|en|milliers|figures)\s+(?:[$€£¥]\s?|\w+\s+(?:of\s+)?){0,2}?(thousands?|millions?|billions?|tausend|mio|mrd)\b"
@@ -34,7 +34,7 @@ _OF_A_TABLE = re.compile(
 _FIGURE = re.compile(
     r"(?<![0-9A-Za-z\u00c0-\u024f_.,])(?P<currency>[$€£¥]\s?)?(?P<digits>\d{1,3}(?:[,'’\u00a0\u202f ]\d{3})+(?:\.\d+)?"  # noqa: RUF001
     r"|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+(?:[.,]\d+)?)(?:\s?(?P<percent>%|percent|per cent|Prozent)|(?:\s|-)?(?P<scale>"
-    r"thousand|million|billion|trillion|[kKmM](?![\w/])|bn|mn|[Mm]io|[Mm]rd|tn|万|亿|Tausend|Millionen|Milliarden)s?)?"
+    r"thousand|million|billion|trillion|[kKmMbB](?![\w/])|bn|mn|[Mm]io|[Mm]rd|tn|万|亿|Tausend|Millionen|Milliarden)s?)?"
 )
 _PARTS = re.compile("[,.]")
 _GROUPED = re.compile(r"\d{1,3}(?:[,.]\d{3})+$")
@@ -105,6 +105,8 @@ der die das den dem des ein eine im am le la les un une el los las il lo
 _LEADING = frozenset(_LEADING_WORDS.split())
 """Words that begin a sentence with a capital and belong to no name."""
 _WORD = re.compile(r"[^\W_]+")
+_POINTED = re.compile(r"\b(?:[A-Za-z]\.){2,}")
+"""``U.S.``"""
 LEAST_OF_A_TITLE, MOST_CAPITALS = 6, 0.5
 """Words of a text, and the share of them that begin with a capital, above which capitals make no names: a title."""
 
@@ -207,7 +209,8 @@ def facts_of(text: str) -> tuple[Fact, ...]:
 
 
 def words(text: str) -> set[str]:
-    """The words of ``text`` without case, accents of presentation and genitive."""
+    """The words of ``text`` without case, forms of presentation, genitives, and the points of abbreviations."""
+    text = _POINTED.sub(lambda found: found[0].replace(".", ""), text)
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’s ", " ").replace("'s ", " ")  # noqa: RUF001
     return {word for word in _WORD.findall(plain) if len(word) > 1 or word.isdigit()}
 
@@ -226,7 +229,8 @@ def figures(text: str) -> Iterator[Figure]:
             yield Figure(text[start:end].strip(), start, readings, parts)
     for found in _NUMBER_WORDS.finditer(text):
         value = _value_of(found[0])
-        if value is not None:
+        # "One of them" counts nothing, and "two-thirds" no two.
+        if value not in (None, 1) and not found[0].endswith("-"):
             yield Figure(found[0].strip(" -"), found.start(), ((Decimal(value), Decimal(0)),))
 
 
