@@ -77,6 +77,7 @@ def test_what_a_page_does_not_say_is_missing_from_it(said: str, missing: list[st
 
 def test_a_figure_of_a_table_is_of_its_scale_and_one_beside_none_is_as_it_stands() -> None:
     assert Facts(TABLE).has(facts_of("4.2 million")[0])
+    assert Facts("Recettes, en milliers d'euros : 4 217").has(facts_of("4.2 million")[0])
     assert not Facts("Berth fees: 4,217 kroner").has(facts_of("4.2 million")[0])
 
 

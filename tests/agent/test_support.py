@@ -94,8 +94,10 @@ def test_a_small_figure_is_not_explained_by_a_ratio() -> None:
 
 
 def test_what_the_question_says_needs_no_source_and_unread_pages_say_nothing_against_a_sentence() -> None:
-    [asked] = checked("In 2019 waste heat was 287 MWh [1].", SOURCES, question="How much waste heat was there in 2019?")
-    assert asked.support is Support.CITED
+    [restated] = checked(
+        "In 2019 waste heat was 287 MWh [1].", SOURCES, question="How much waste heat was there in 2019?"
+    )
+    assert restated.support is Support.CITED
     [unread] = checked("It cost 912 kroner [1].", {1: Source("")})
     assert (unread.support, unread.citations, unread.missing) == (Support.UNCHECKED, (1,), ())
     assert checked("It cost 912 kroner.", {})[0].support is Support.UNCHECKED

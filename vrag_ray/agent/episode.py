@@ -301,11 +301,11 @@ class Episode:
         if not action.citations and not action.abstain:
             references = supporting(graph, parents)
         citations = self._cited(references, graph)
-        sentences = () if action.abstain else checked(text, sources_of(citations, self._seen()), self.question)
         self.graph = graph
         if self._searches and self._failed_searches == self._searches:
             self.fail(f"no search could be made: {next(iter(self._notices))}")
             return
+        sentences = () if action.abstain else checked(text, sources_of(citations, self._seen()), self.question)
         self._pending = None
         self._end(text, RunStatus.ABSTAINED if action.abstain else RunStatus.ANSWERED, citations, sentences)
 

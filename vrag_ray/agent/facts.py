@@ -16,7 +16,7 @@ from functools import cached_property
 LEAST_ROUNDED = 100
 """From here on a whole figure may be the rounding of one with decimals."""
 _SCALES = {
-    **dict.fromkeys(("thousand", "thousands", "k", "tausend", "mille"), 3),
+    **dict.fromkeys(("thousand", "thousands", "k", "tausend", "mille", "milliers"), 3),
     **dict.fromkeys(("million", "millions", "mn", "mio", "millionen", "m"), 6),
     **dict.fromkeys(("billion", "billions", "bn", "mrd", "milliarden", "milliards", "b"), 9),
     **dict.fromkeys(("trillion", "trillions", "tn"), 12),
@@ -27,7 +27,7 @@ _SCALES = {
 _SHORT_SCALES = frozenset({"k", "m", "b"})
 """They are words of scale only where they stand close to a currency's sign: ``5 m`` are metres."""
 _OF_A_TABLE = re.compile(
-    r"\b(?:in|en|milliers|figures)\s+(?:[$€£¥]\s?|\w+\s+(?:of\s+)?){0,2}?(thousands?|millions?|billions?|tausend|mio|mrd)\b"
+    r"\b(?:in|en)\s+(?:[$€£¥]\s?|\w+\s+(?:of\s+)?){0,2}?(thousands?|milliers|millions?|billions?|tausend|mio|mrd)\b"
     r"|[$€£¥]\s?(millions?|thousands?|billions?|mn|bn)\b|\((?:\w{3}\s)?(thousands?|millions?|billions?)\)",
     re.IGNORECASE,
 )

@@ -17,7 +17,8 @@ from pydantic import BaseModel, ConfigDict
 
 from vrag_ray.agent.facts import Fact, Facts, Figure, facts_of, words
 
-MARK = re.compile(r"\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
+_NUMBERS = r"\d{1,4}(?:\s*,\s*\d{1,4})*"
+MARK = re.compile(rf"\[({_NUMBERS})\]")
 """``[1]`` or ``[1, 2]`` in an answer."""
 LEAST_SHARED = 0.5
 """Share of the words of a sentence, those of four letters and more, that the source has which it is taken from."""
@@ -25,7 +26,7 @@ MOST_OPERANDS = 12
 """Figures that a figure of the answer may be computed from: of more, some pair gives nearly any figure."""
 LEAST_COMPUTED = 2
 """Digits of a figure that may be a ratio or a share: of fewer, too many pairs give it."""
-_MARKS = r"(?:\s*\[\d{1,4}(?:\s*,\s*\d{1,4})*\])*"
+_MARKS = rf"(?:\s*\[{_NUMBERS}\])*"
 _END = re.compile(rf"[.!?\u2026]+[\"'\u201d\u2019)\]]*{_MARKS}(?=\s+[^\sa-z]|\s*$)|[\u3002\uff01\uff1f]{_MARKS}|\n+")
 """The end of a sentence, of a Chinese one too, with the marks behind it; the end of a line."""
 _SHORT = re.compile(
@@ -37,9 +38,9 @@ class Support(StrEnum):
     """Where a sentence's sources come from, and whether they hold what it says."""
 
     CITED = "cited"
-    """It names them by marks."""
+    """It names them by marks, and no fact of it is missing in them."""
     ALIGNED = "aligned"
-    """It names none: they were found among the citations by its facts and words."""
+    """It names none: they were found among the citations by its facts, or without facts by its words."""
     UNSUPPORTED = "unsupported"
     """At least one of its facts stands in none of them."""
     UNCHECKED = "unchecked"

@@ -120,8 +120,13 @@ class Reading:
     def ordered(self) -> OcrText:
         """The text without lines that are not read, with a notice of how many; empty where most of it is not read, or
         the models do not trust what they read."""
-        read = [line for line in self.lines if not is_unread(line)]
-        unread = [line for line in self.lines if is_unread(line) and _aspect(line.quad) >= A_LINE]
+        read: list[OcrLine] = []
+        unread: list[OcrLine] = []
+        for line in self.lines:
+            if not is_unread(line):
+                read.append(line)
+            elif _aspect(line.quad) >= A_LINE:
+                unread.append(line)
         if not read and not unread:
             return OcrText("", ())
         confidence = _confidence(read or unread)
@@ -279,10 +284,10 @@ def is_unread(line: OcrLine) -> bool:
     letters = sum(map(str.isalpha, line.text))
     if line.confidence < LEAST_OF_A_LINE or 2 * len(_UNKNOWN.findall(line.text)) > max(letters, 2 * LEAST_UNKNOWN - 1):
         return True
-    if _aspect(line.quad) < A_LINE:
+    if (aspect := _aspect(line.quad)) < A_LINE:
         return False
     weight = len("".join(line.text.split())) + len(SPACELESS.findall(line.text))
-    density = weight / _aspect(line.quad)
+    density = weight / aspect
     doubted = line.confidence < (DOUBTED if 2 * letters > weight else DOUBTED_FIGURES)
     return density < SPARSE or (density < BARE and doubted)
 

@@ -48,6 +48,17 @@ def test_a_page_without_stated_title_is_titled_by_its_largest_type(sandbox, put)
     assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Grand Title"
 
 
+def test_a_title_in_a_language_whose_small_words_are_not_known_is_one(sandbox, put):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((50, 60), "Hanes y goleudy", fontsize=30)
+    for row in range(12):
+        page.insert_text((50, 100 + 14 * row), "Mae ceidwad goleudy byw ynys hon ers deng mlynedd hugain", fontsize=11)
+    assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Hanes y goleudy"
+
+
 def test_what_is_filled_into_a_form_is_no_title(sandbox, put):
     import pymupdf
 

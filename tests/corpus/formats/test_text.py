@@ -192,5 +192,6 @@ def test_rows_of_columns_that_blanks_align_repeat_their_names(table):
 
 
 def test_columns_without_a_rule_or_of_uneven_rows_stay_as_they_are():
-    for text in ("Quay  Depth\nNorth  9.5\n", "Quay  Depth\n-----------\nNorth  9.5\nSouth  7.0  33\n"):
+    documents = "port:    8471\n---\nport:    8472\n"
+    for text in ("Quay  Depth\nNorth  9.5\n", "Quay  Depth\n-----------\nNorth  9.5\nSouth  7.0  33\n", documents):
         assert with_named_rows(text, text_tables(text), 0, len(text)) == text

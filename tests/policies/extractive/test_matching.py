@@ -16,7 +16,7 @@ from vrag_ray.policies.extractive.layout import rows, sentences, text_sentences
 from vrag_ray.policies.extractive.lexicon import terms
 from vrag_ray.policies.extractive.matching import matches
 from vrag_ray.policies.extractive.questions import parts
-from vrag_ray.types import Locator, PageText, PassageKind, Word, around
+from vrag_ray.types import Box, Locator, PageText, PassageKind, Word, around
 from vrag_ray.types.captions import captions
 from vrag_ray.types.elements import Element, ElementKind
 
@@ -169,6 +169,24 @@ def test_a_line_that_ends_before_it_must_ends_what_it_says() -> None:
         "2024-05-01 start",
         "2024-05-02 stop",
     ]
+
+
+def test_a_script_from_the_right_is_not_judged_by_its_right_ends() -> None:
+    lines = (("שומר", "המגדלור", "גר", "באי"), ("שלושים", "שנה", "ויותר", "מכך"))
+    words = [
+        Word(
+            text,
+            Box(
+                (500 - 60 * place) / WIDTH,
+                (100 + 14 * row) / HEIGHT,
+                (550 - 60 * place) / WIDTH,
+                (110 + 14 * row) / HEIGHT,
+            ),
+        )
+        for row, line in enumerate(lines)
+        for place, text in enumerate(line)
+    ]
+    assert [one.text for one in sentences(page(words))] == [" ".join(word for line in lines for word in line)]
 
 
 def test_what_is_set_farther_in_belongs_to_the_line_above_it() -> None:

@@ -47,7 +47,12 @@ def text_tables(text: str) -> list[TextTable]:
         is_rule = ("-" if gap is _BAR else "--") in rule[0].replace("=", "-")
         if taken or not is_rule or not head.strip() or _RULE.fullmatch(head):
             continue
-        if (gap is _GAP and len(header) < LEAST_COLUMNS) or (gap is _BAR and len(header) > 1 and "|" not in rule[0]):
+        if gap is _BAR:
+            fits = "|" in rule[0] or len(header) == 1
+        else:
+            # The three dashes between two parts of YAML are shorter than a line of two columns.
+            fits = len(header) >= LEAST_COLUMNS and 2 * len(rule[0].strip()) >= len(head.strip())
+        if not fits:
             continue
         end = _end_of_rows(text, rule.end(), gap, len(header))
         if end > rule.end():

@@ -201,14 +201,15 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     too_little = readable < min_chars and (bool(lines) or bool(page.get_bboxlog()))
     doubtful, unread = _unbelieved(lines, aspect, ocr, believed)
     notices += unread
-    badly_read = is_badly_read(page, _texts_of(lines))
+    texts = [word.text for word in _words_of(lines)]
+    badly_read = ocr is not None and is_badly_read(page, texts)
     if ocr is None:
         if unreadable or doubtful:
             notices.append("its text cannot be read as it stands in the file, and OCR is off")
     elif too_little or unreadable or doubtful or badly_read or _is_scan(page, lines):
         seen = ocr(None)
         kept = [line for line in lines if line not in unreadable]
-        if badly_read and 2 * _noise([word.text for word in seen.words]) < _noise(_texts_of(lines)):
+        if badly_read and 2 * _noise([word.text for word in seen.words]) < _noise(texts):
             kept = [line for line in kept if not _there(seen.words, line)]
         if doubtful:
             kept = [line for line in kept if line not in doubtful or _bears_out(seen.words, line)]
@@ -644,7 +645,7 @@ def _doubtful(lines: Sequence[_Line], aspect: float) -> dict[str, list[_Line]]:
     return {
         font: group
         for font, group in fonts.items()
-        if not is_plausible(" ".join(word.text for line in group for word in line.words)) or _is_narrow(group, aspect)
+        if not _spells_a_language(" ".join(word.text for word in _words_of(group))) or _is_narrow(group, aspect)
     }
 
 
@@ -734,11 +735,15 @@ def is_plausible(text: str) -> bool:
     words = [word for word in text.split() if _LATIN.search(word)]
     mixed = sum(_MIXED.search(word) is not None for word in words) / len(words)
     accented = sum(ord(letter) > 127 for letter in letters) / len(letters)
-    if not (LEAST_VOWELS <= vowels <= MOST_VOWELS and mixed <= MOST_MIXED and accented <= MOST_ACCENTED):
-        return False
-    long = [word for word in words if len(word) > 1]
+    return LEAST_VOWELS <= vowels <= MOST_VOWELS and mixed <= MOST_MIXED and accented <= MOST_ACCENTED
+
+
+def _spells_a_language(text: str) -> bool:
+    """Whether ``text`` is plausible and has small words of a language that is known here: any other is in doubt."""
+    long = [word for word in text.split() if len(word) > 1 and _LATIN.search(word)]
     common = sum(word.strip(_AROUND_WORDS).casefold() in _COMMON for word in long)
-    return len(long) < LEAST_JUDGED or common >= LEAST_COMMON * len(long)
+    has_common = len(long) < LEAST_JUDGED or common >= LEAST_COMMON * len(long)
+    return is_plausible(text) and (has_common or len(_LATIN.findall(text)) < LEAST_JUDGED)
 
 
 def _is_of_signs(text: str) -> bool:
@@ -776,10 +781,6 @@ def _is_filled(page: pymupdf.Page) -> bool:
 
 def _words_of(lines: Sequence[_Line]) -> list[Word]:
     return [word for line in lines for word in line.words]
-
-
-def _texts_of(lines: Sequence[_Line]) -> list[str]:
-    return [word.text for word in _words_of(lines)]
 
 
 def _bears_out(seen: Sequence[Word], line: _Line) -> bool:

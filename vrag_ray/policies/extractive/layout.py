@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from statistics import median
 
-from vrag_ray.corpus.reading_order import regions
+from vrag_ray.corpus.reading_order import is_right_to_left, regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.policies.extractive.lexicon import stems
@@ -210,7 +210,8 @@ def text_sentences(text: str) -> list[Span]:
 def _ended_lines(lines: Sequence[Sequence[Word]], aspect: float) -> Iterator[int]:
     """The places of lines whose ends are meant, as in a list, because the next word would have found room.
 
-    A next word with a small letter or farther in goes on; headlines are broken where they look well.
+    A next word with a small letter, farther in or of a script from the right goes on; headlines are broken where they
+    look well.
     """
     edges = [(upright(line[0], aspect), upright(line[-1], aspect)) for line in lines]
     heights = [last[3] - last[1] for _, last in edges]
@@ -222,6 +223,7 @@ def _ended_lines(lines: Sequence[Sequence[Word]], aspect: float) -> Iterator[int
         goes_on = (
             heights[place] > LARGE * usual
             or u0 > edges[place][0][0] + heights[place]
+            or is_right_to_left(following[0].text)
             or not _may_begin(following[0].text, lines[place][-1].text)
         )
         needs.append(None if goes_on else reaches[place] + (u1 - u0) + heights[place])

@@ -14,6 +14,7 @@ from typing import cast
 
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.agent.support import MARK
 from vrag_ray.training.data.examples import Example, GoldPage
 from vrag_ray.training.data.named_pages import NamedPages
 from vrag_ray.training.rewards.judge import Judge
@@ -35,7 +36,7 @@ from vrag_ray.types.dotted_path import load_object
 
 VRAG_RL_WEIGHTS = RewardWeights(answer=0.7, retrieval=0.2, format=0.1)
 """Those of VRAG-RL's published trainer."""
-_MARK = re.compile(r"\s*\[(\d{1,4}(?:\s*,\s*\d{1,4})*)\]")
+_MARK = re.compile(rf"\s*{MARK.pattern}")
 
 
 class AnswerScorer(StrEnum):
