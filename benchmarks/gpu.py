@@ -69,6 +69,7 @@ PARTS = (
     Part("lora-7b", 100, partial(optimiser_step, part="lora-7b")),
     Part("embed-gve-7b", 75, partial(embed_pages, space="gve-7b")),
     Part("full-2b", 100, partial(optimiser_step, part="full-2b")),
+    Part("full-2b-float32", 100, partial(optimiser_step, part="full-2b-float32")),
     Part("embed-qwen3-vl-8b", 100, partial(embed_pages, space="qwen3-vl-8b")),
     Part("search", 75, exact_search),
     Part("full-7b", 120, partial(optimiser_step, part="full-7b")),

@@ -7,6 +7,7 @@ import logging
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +32,8 @@ from benchmarks.card.runner import Row, Setup
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, PictureSpec
 from vrag_ray.embedding.engines.engine import TransformersEngine
-from vrag_ray.embedding.model_embedder import ModelEmbedder
-from vrag_ray.embedding.models.architecture import Architecture
+from vrag_ray.embedding.model_embedder import CALLS_AT_ONCE, ModelEmbedder
+from vrag_ray.embedding.models.architecture import Architecture, Inputs
 from vrag_ray.embedding.models.catalog import architecture_of
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.source import find_model
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 
 BATCHES = (8, 32)
 """Pages at once: as a space has it by default, and more."""
-LEAST_S, MOST_PAGES = 8.0, 256
+LEAST_S, MOST_PAGES = 5.0, 256
+MODEL_ROUNDS = 3
 TINY_PIXELS = 16 * 32 * 32
 GB = 1e9
 
@@ -85,11 +87,7 @@ def embed_pages(setup: Setup, space: str) -> Iterator[Row]:
         for batch in (2,) if setup.tiny else BATCHES:
             embedder, architecture, _ = _embedder(built, setup, batch=batch, model=model)
             yield from _speed(embedder, pages, batch, most, setup, page_model)
-        prompts = [prompt for page in pages for prompt in architecture.prompts(page, query=False)]
-        began = time.perf_counter()
-        architecture.encode(prompts)
-        alone_s = time.perf_counter() - began
-        yield Row("the processor alone", len(pages) / alone_s, "pages/s", remark="on the CPU; a part of the above")
+        yield from _parts(architecture, model, pages, setup)
         together = _vectors(embedder.embed_passages(pages))[: len(alone)]
         lowest = min(float((one * other).sum(axis=1).min()) for one, other in zip(alone, together, strict=True))
         yield Row("lowest cosine of a vector alone and in a batch", lowest, "")
@@ -105,17 +103,10 @@ def _speed(
         # The engine goes on one by one where a batch does not fit: that is not the speed of this batch.
         yield Row(f"A4 pages, {batch} at once", None, "pages/s", remark=warned[0][:200])
         return
-    wait(setup.device)
-    done, began = 0, time.perf_counter()
-    while done < most and (done == 0 or time.perf_counter() - began < LEAST_S):
-        chosen = [pages[(done + place) % len(pages)] for place in range(batch)]
-        wrong = [one for one in embedder.embed_passages(chosen) if isinstance(one, EmbedError)]
-        if wrong:
-            yield Row(f"batch {batch}", remark=str(wrong[0])[:200])
-            return
-        done += batch
-    speed = done / (time.perf_counter() - began)
-    yield Row(f"A4 pages, {batch} at once", speed, "pages/s", remark="with the processor, in one process")
+    for calls in (1, CALLS_AT_ONCE):
+        speed = _pages_per_s(embedder, pages, batch, most, calls)
+        remark = "one call after the other" if calls == 1 else f"{calls} calls at once, as an embedding actor has them"
+        yield Row(f"A4 pages, {batch} at once", speed, "pages/s", remark=f"with the processor; {remark}")
     peak = peak_bytes(setup.device)
     computed = None
     if not setup.tiny:
@@ -124,6 +115,55 @@ def _speed(
     yield Row(f"peak, {batch} at once", peak and peak / GB, "GB", computed, "" if peak else "no card")
     if setup.device == "cuda" and not setup.tiny:
         (setup.out / f"units-{page_model.space}.json").write_text(units_text(speed, batch), encoding="utf-8")
+
+
+def _parts(architecture: Architecture, model: PreTrainedModel, pages: Sequence[Content], setup: Setup) -> Iterator[Row]:
+    """How fast the processor and the model are by themselves: a space is filled at the pace of the slower at best."""
+    import torch
+
+    prompts = [prompt for page in pages for prompt in architecture.prompts(page, query=False)]
+    began = time.perf_counter()
+    inputs = architecture.encode(prompts)
+    yield Row("the processor alone", len(pages) / (time.perf_counter() - began), "pages/s", remark="on the CPU")
+    try:
+        yield _model_alone(architecture, model, inputs, len(pages), setup)
+    except torch.OutOfMemoryError as error:
+        yield Row("the model alone", None, "pages/s", remark=f"out of memory: {error}"[:200])
+
+
+def _model_alone(architecture: Architecture, model: PreTrainedModel, inputs: Inputs, pages: int, setup: Setup) -> Row:
+    import torch
+
+    with torch.inference_mode():
+        there = {name: value.to(setup.device) for name, value in inputs.items()}
+        architecture.forward(model, there)
+        wait(setup.device)
+        began = time.perf_counter()
+        for _ in range(MODEL_ROUNDS):
+            architecture.forward(model, there)
+        wait(setup.device)
+    seconds = (time.perf_counter() - began) / MODEL_ROUNDS
+    tokens = int(inputs["input_ids"].numel()) / pages
+    remark = f"{pages} at once, {tokens:.0f} tokens each; its inputs on the device already"
+    return Row("the model alone", pages / seconds, "pages/s", remark=remark)
+
+
+def _pages_per_s(embedder: ModelEmbedder, pages: Sequence[Content], batch: int, most: int, calls: int) -> float:
+    """With ``calls`` of ``batch`` pages under way at once, for ``LEAST_S`` or ``most`` pages."""
+    began = time.perf_counter()
+
+    def embed(first: int) -> int:
+        """How many pages were embedded: none once time is up."""
+        if first and time.perf_counter() - began > LEAST_S:
+            return 0
+        for embedded in embedder.embed_passages([pages[(first + place) % len(pages)] for place in range(batch)]):
+            if isinstance(embedded, EmbedError):
+                raise embedded
+        return batch
+
+    with ThreadPoolExecutor(calls) as pool:
+        done = sum(pool.map(embed, range(0, most, batch)))
+    return done / (time.perf_counter() - began)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from vrag_ray.training.trajectory import Call
 
 if TYPE_CHECKING:
     from torch import Tensor
-    from transformers import ProcessorMixin
+    from transformers import PreTrainedModel, ProcessorMixin
 
 PRESET = "lora-24gb"
 """Whose lengths, algorithm and optimiser are taken; a full step differs by what is trained, and in which format."""
@@ -50,18 +50,21 @@ GB = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``name`` is a key of ``SHAPES``; ``rank`` 0 trains all weights but the vision tower's."""
+    """``name`` is a key of ``SHAPES``; ``rank`` 0 trains all weights but the vision tower's. ``sharded``, on one rank:
+    weights stay in ``dtype`` and are gathered in bfloat16, as the presets for several GPUs have it."""
 
     name: str
     rank: int
     dtype: str
+    sharded: bool = False
 
 
 STEPS = {
     "lora-2b": Step(QWEN3_2B, 32, "bfloat16"),
     "lora-7b": Step(QWEN25_7B, 32, "bfloat16"),
-    "full-2b": Step(QWEN3_2B, 0, "float32"),
-    "full-7b": Step(QWEN25_7B, 0, "float32"),
+    "full-2b": Step(QWEN3_2B, 0, "float32", sharded=True),
+    "full-2b-float32": Step(QWEN3_2B, 0, "float32"),
+    "full-7b": Step(QWEN25_7B, 0, "float32", sharded=True),
     # Weights, gradients and AdamW's state as `model.dtype: bfloat16` has them; no preset trains all weights so.
     "full-7b-bf16": Step(QWEN25_7B, 0, "bfloat16"),
 }
@@ -75,7 +78,7 @@ def optimiser_step(setup: Setup, part: str) -> Iterator[Row]:
     import torch
 
     step = STEPS[part]
-    config = _config(step)
+    config = step_config(step)
     plan = None
     if not setup.tiny:
         phases = memory_plan(config, 80 * GIB).phases
@@ -125,7 +128,11 @@ def _measured(
     prepared(model, model_config, str(built.folder))
     if model_config.lora_rank:
         add_adapters(model, model_config, seed=0)
+    yield from _vision_tower(model, pixels, calls, setup.device)
     scorer, ranks = Scorer(model), Collectives()
+    if model_config.sharded:
+        _only_rank(setup.device)
+        scorer.shard(setup.device, model_config.compute_dtype)
     optimizer = Optimizer(model, config.optimizer, 100, ranks)
     learner = Learner(scorer, optimizer, pixels, ranks, pad_id=pad_id, tokens_per_batch=CALLS * length)
     sampled = _logps(scorer, pixels, calls, pad_id).tolist()
@@ -154,6 +161,31 @@ def _measured(
     yield Row("tokens of prompts and replies", tokens / seconds, "tokens/s", remark=f"{tokens:,}, {visual:,} visual")
     peak = peak_bytes(setup.device)
     yield Row("peak", peak and peak / GB, "GB", plan, "computed by the memory plan" if peak else "no card")
+
+
+def _vision_tower(model: PreTrainedModel, pixels: Pixels, calls: Sequence[Call], device: str) -> Iterator[Row]:
+    """Its forward pass over all pictures of the calls. Frozen, it runs once a step, and never backwards."""
+    import torch
+
+    batch = collate(calls, pixels, 0).to(torch.device(device))
+    encode: Callable[..., object] = model.model.get_image_features
+    with torch.no_grad():
+        encode(batch.pixels, batch.grids, return_dict=True)
+        wait(device)
+        began = time.perf_counter()
+        encode(batch.pixels, batch.grids, return_dict=True)
+        wait(device)
+    seconds = time.perf_counter() - began
+    yield Row("the vision tower", seconds, "s", remark="a forward pass over the pictures of a step; a part of it")
+
+
+def _only_rank(device: str) -> None:
+    """torch.distributed with this process alone, as a worker of one has it."""
+    from torch import distributed
+
+    backend = "nccl" if device == "cuda" else "gloo"
+    with tempfile.NamedTemporaryFile(delete=False) as meeting:
+        distributed.init_process_group(backend, init_method=f"file://{meeting.name}", rank=0, world_size=1)
 
 
 def _logps(scorer: Scorer, pixels: Pixels, calls: Sequence[Call], pad_id: int) -> Tensor:
@@ -186,7 +218,7 @@ def _calls(pixels: Pixels, pictures: int, length: int, reply: int) -> list[Call]
     return made
 
 
-def _config(step: Step) -> RLConfig:
+def step_config(step: Step) -> RLConfig:
     """The preset with another model, as a user would set it."""
     values = preset_values(PRESET) | {"name": "gpu", "examples": "-", "steps": 1}
     environment, model = values["environment"], values["model"]
@@ -198,5 +230,6 @@ def _config(step: Step) -> RLConfig:
         agent |= {name: agent[name] * 28**2 // 32**2 for name in ("picture_pixels", "memory_pixels")}
         agent["frame_pixels"] = 128 * 28**2
     values["environment"] = environment | {"collection": "-", "agent": agent}
-    values["model"] = model | {"path": step.name, "lora_rank": step.rank, "dtype": step.dtype}
+    spread = {"sharded": True, "compute_dtype": "bfloat16"} if step.sharded else {}
+    values["model"] = model | {"path": step.name, "lora_rank": step.rank, "dtype": step.dtype} | spread
     return RLConfig.model_validate(values)

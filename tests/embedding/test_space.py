@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -189,11 +188,11 @@ def test_a_batch_beyond_the_memory_is_embedded_one_by_one(
     expected = embedder.embed_passages(contents)
     run = engines.TransformersEngine._run
 
-    def tight(self: engines.TransformersEngine, prompts: Sequence[object]) -> object:
-        sizes = [prompt.picture.width for prompt in prompts if prompt.picture is not None]
+    def tight(self: engines.TransformersEngine, prepared: engines.Prepared) -> object:
+        sizes = [prompt.picture.width for prompt in prepared.prompts if prompt.picture is not None]
         if sum(sizes) > 64:
             raise MemoryError("no more")
-        return run(self, prompts)
+        return run(self, prepared)
 
     monkeypatch.setattr(engines.TransformersEngine, "_run", tight)
     found = embedder.embed_passages(contents)

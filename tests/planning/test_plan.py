@@ -94,6 +94,12 @@ def test_a_gpu_whose_speed_nobody_measured_gives_no_hours():
     assert plan(with_gpus, known).ingest_s == pytest.approx(200)
 
 
+def test_an_embedder_that_was_measured_on_a_card_gives_hours_until_the_caller_knows_better():
+    pages = dataclasses.replace(SMALL, space=SPACES["qwen3-vl-2b"], gpus=2)
+    assert plan(pages, MEASURED).ingest_s == pytest.approx(10_000 / 2 / 14.3)
+    assert plan(pages, Units(pages_per_gpu_s=Figure(value=25, source="test"))).ingest_s == pytest.approx(200)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [("rl_workers", -1), ("pages", 0), ("qps", -1), ("scanned", 0), ("scanned", 1.5), ("shard_cores", 99)],

@@ -15,6 +15,9 @@ from vrag_ray.embedding.engines.engine import Engine
 from vrag_ray.embedding.models.architecture import Architecture, Prompt, TokenVectors, unit_rows
 from vrag_ray.embedding.token_pooling import pool_patches
 
+CALLS_AT_ONCE = 2
+"""Of one embedder, for throughput: one is computed while the other is prepared."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Part:
@@ -26,7 +29,8 @@ class ModelEmbedder:
     """Contents are embedded in batches of one modality and about one length; every result stands where its content
     stood. Passages have their patches pooled where ``token_pooling`` says so, queries never.
 
-    Thread-safe: calls wait for each other, because a tokenizer and a GPU serve one at a time.
+    Thread-safe. A tokenizer and a GPU serve one caller at a time, each on its own: while the model works for one call,
+    the next is decoded and processed on the CPU.
     """
 
     def __init__(self, architecture: Architecture, engine: Engine, config: SpaceConfig) -> None:
@@ -35,7 +39,7 @@ class ModelEmbedder:
         self._batch = config.batch
         self._pooling = config.token_pooling if architecture.multi_vector else 1
         self._dims = config.dims
-        self._lock = threading.Lock()
+        self._preparing, self._computing = threading.Lock(), threading.Lock()
         self.id = embedder_id(architecture, config)
         self.dim = config.dims or architecture.dim
         self.multi_vector = architecture.multi_vector
@@ -53,7 +57,7 @@ class ModelEmbedder:
         return self._engine.residence
 
     def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        with self._lock:
+        with self._preparing:
             return np.array([self._architecture.readable(text) for text in texts], np.float32)
 
     def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
@@ -66,7 +70,7 @@ class ModelEmbedder:
     def _embed(self, contents: Sequence[Content], *, query: bool) -> list[Embedding | EmbedError]:
         failed: dict[int, EmbedError] = {}
         parts: list[_Part] = []
-        with self._lock:
+        with self._preparing:
             for place, content in enumerate(contents):
                 try:
                     prompts = self._prompts(content, query=query)
@@ -74,10 +78,12 @@ class ModelEmbedder:
                     failed[place] = error
                 else:
                     parts.extend(_Part(place, prompt) for prompt in prompts)
-            outputs = self._run([part.prompt for part in parts])
+        outputs = self._run([part.prompt for part in parts])
         found: dict[int, list[Embedding]] = {place: [] for place in range(len(contents))}
         for part, output in zip(parts, outputs, strict=True):
-            embedding = output if isinstance(output, EmbedError) else self._finished(part.prompt, output)
+            # A query's own words are found by the tokenizer once more.
+            with self._preparing:
+                embedding = output if isinstance(output, EmbedError) else self._finished(part.prompt, output)
             if isinstance(embedding, EmbedError):
                 failed.setdefault(part.content, embedding)
             else:
@@ -100,7 +106,10 @@ class ModelEmbedder:
         while start < len(order):
             modality = prompts[order[start]].modality
             batch = [place for place in order[start : start + self._batch] if prompts[place].modality is modality]
-            outputs.update(zip(batch, self._engine.run([prompts[place] for place in batch]), strict=True))
+            with self._preparing:
+                prepared = self._engine.prepare([prompts[place] for place in batch])
+            with self._computing:
+                outputs.update(zip(batch, self._engine.run(prepared), strict=True))
             start += len(batch)
         return [outputs[place] for place in range(len(prompts))]
 

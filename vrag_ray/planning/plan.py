@@ -86,8 +86,9 @@ def plan(need: Need, units: Units) -> Plan:
     bound_by = "memory" if nodes == by_memory else "latency" if for_latency > for_load else "load"
 
     speed = None
-    if need.gpus and units.pages_per_gpu_s is not None:
-        speed = units.pages_per_gpu_s.value * need.gpus
+    on_gpu = units.on_gpu(need.space)
+    if need.gpus and on_gpu is not None:
+        speed = on_gpu.value * need.gpus
     elif not need.gpus and need.space.is_measured_on_cores:
         speed = units.pages_per_core_s.value * nodes * need.node_cores
     disk = need.pages * units.original_bytes_per_page.value + rows * units.row_disk_bytes.value

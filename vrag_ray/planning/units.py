@@ -33,6 +33,8 @@ class SpaceSize(BaseModel):
     """Whether ``Units.pages_per_core_s`` is the speed of its embedder."""
     embedder: str = ""
     """The published model that embeds its pages on a GPU, where its size is known."""
+    pages_per_gpu_s: Figure | None = None
+    """How fast that is, where somebody measured it."""
 
     @property
     def rows_per_page(self) -> float:
@@ -52,7 +54,7 @@ class Units(BaseModel):
         value=5.15, source="docs/results/ingest.md: 10.3 pages/s of octave.pdf on two cores, text space"
     )
     pages_per_gpu_s: Figure | None = None
-    """Of the space's own embedder; none was measured."""
+    """Of the space's own embedder, in place of ``SpaceSize.pages_per_gpu_s``."""
     row_overhead_bytes: Figure = Figure(
         value=880, source="docs/results/search.md: 13.9 GB for ten million rows of 256 dimensions, less their vectors"
     )
@@ -70,6 +72,14 @@ class Units(BaseModel):
     original_bytes_per_page: Figure = Figure(value=100_000, source="given: originals of 100 kB a page")
     row_disk_bytes: Figure = Figure(value=2_000, source="given: text, words and metadata of a row, compressed")
 
+    def on_gpu(self, space: SpaceSize) -> Figure | None:
+        """Pages a second of ``space``'s embedder on one GPU: the caller's figure, or the measured one."""
+        return self.pages_per_gpu_s or space.pages_per_gpu_s
+
+
+def _on_h100(pages_per_s: float) -> Figure:
+    return Figure(value=pages_per_s, source="docs/results/gpu.md: A4 pages, random weights of this size, one H100")
+
 
 SPACES: dict[str, SpaceSize] = {
     "text-384": SpaceSize(
@@ -84,18 +94,21 @@ SPACES: dict[str, SpaceSize] = {
         dims=2048,
         source="model card: one vector of 2,048 dimensions",
         embedder="Qwen/Qwen3-VL-Embedding-2B",
+        pages_per_gpu_s=_on_h100(14.3),
     ),
     "qwen3-vl-8b": SpaceSize(
         vectors_per_page=1,
         dims=4096,
         source="model card: one vector of 4,096 dimensions",
         embedder="Qwen/Qwen3-VL-Embedding-8B",
+        pages_per_gpu_s=_on_h100(7.0),
     ),
     "gve-7b": SpaceSize(
         vectors_per_page=1,
         dims=3584,
         source="model card: one vector of 3,584 dimensions",
         embedder="Alibaba-NLP/GVE-7B",
+        pages_per_gpu_s=_on_h100(16.7),
     ),
     "colqwen2": SpaceSize(
         vectors_per_page=768,
@@ -103,6 +116,7 @@ SPACES: dict[str, SpaceSize] = {
         late=True,
         source="model card: at most 768 vectors of 128 dimensions",
         embedder="vidore/colqwen2-v1.0-hf",
+        pages_per_gpu_s=_on_h100(29.1),
     ),
 }
 

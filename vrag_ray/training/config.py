@@ -93,6 +93,11 @@ class ModelConfig(Section):
     tokens_per_batch: int = Field(default=8192, ge=16)
     """Padded tokens that one forward pass holds at most; a longer call stands alone."""
 
+    @property
+    def computed_in(self) -> str:
+        """The number format of a pass."""
+        return self.compute_dtype if self.sharded else self.dtype
+
 
 class OptimizerConfig(Section):
     """AdamW, as torch has it."""

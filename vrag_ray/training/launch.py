@@ -14,6 +14,11 @@ from vrag_ray.training.run.submitted_paths import input_place, model_place, outp
 from vrag_ray.types import VragError
 
 Tell = Callable[[str], None]
+SLOW_ON_A_GPU = (
+    "notice: the model computes in float32, which a GPU does many times slower and with more memory than in bfloat16 "
+    "(docs/results/gpu.md): `model.sharded: true` with `model.compute_dtype: bfloat16` does that with weights in "
+    "float32, also for one worker"
+)
 
 
 def train_rl(config: RLConfig, tell: Tell) -> str:
@@ -102,6 +107,8 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell
     storage.create()
     claim(storage, kind)
     tell(f"everything of this run: {storage.uri()}")
+    if config.model.gpu and config.model.computed_in == "float32":
+        tell(SLOW_ON_A_GPU)
     if not ray.is_initialized():
         start_ray()
     workers = config.workers

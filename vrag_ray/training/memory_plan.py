@@ -34,6 +34,9 @@ FORWARD = 0.6
 """The same of a layer without a backward pass."""
 SCORED = 16
 """Bytes a scored token and word of the vocabulary: ``Scorer`` has four copies of the logits in float32 at once."""
+WHOLE_SCORES = 16
+"""Bytes a query head and pair of tokens, where attention's scores are whole: four copies in float32 at once. Measured
+on an H100 (docs/results/gpu.md)."""
 SEGMENT_CALLS = 3
 """Calls of a node that are planned for: its search, one crop, what it remembers. More of them have to be shorter."""
 _HARDWARE = re.compile(r"(\d+) GPUs? of (\d+) GB")
@@ -187,7 +190,7 @@ class Trainer:
 
     @property
     def compute_size(self) -> int:
-        return SIZES[self.model.compute_dtype if self.model.sharded else self.model.dtype]
+        return SIZES[self.model.computed_in]
 
     @property
     def trained(self) -> int:
@@ -261,6 +264,15 @@ class Trainer:
         return longest * self.shape.vision.merge
 
     @property
+    def attention(self) -> float:
+        """Attention's own scores in the layer at work: they are whole in float32 alone, where torch has no kernel for
+        queries that share keys."""
+        if self.model.computed_in != "float32" or self.shape.heads == self.shape.kv_heads:
+            return 0.0
+        length = self.config.rollout.engine.max_model_len
+        return float(WHOLE_SCORES * self.shape.heads * length * self.sample_tokens)
+
+    @property
     def backward(self) -> dict[str, float]:
         """What a forward and backward pass over the largest sample adds."""
         kept_text = layer_bytes(self.shape, self.compute_size) * self.sample_tokens
@@ -272,7 +284,7 @@ class Trainer:
             each = vision.hidden * self.compute_size * self.patches
             seen = vision.depth * (each if self.model.gradient_checkpointing else kept_vision)
         scores = SCORED * min(CHUNK, self.sample_tokens) * self.shape.vocabulary
-        working = max(WORKING * kept_text, WORKING * kept_vision, scores)
+        working = max(WORKING * kept_text + self.attention, WORKING * kept_vision, scores)
         kept = inputs if self.model.gradient_checkpointing else kept_text * self.shape.layers
         return {
             "gradients": self.gradients,

@@ -14,9 +14,10 @@ import pytest
 from benchmarks.card.embedders import PAGE_MODELS
 from benchmarks.card.models import language_model
 from benchmarks.card.runner import Row, Table, line
-from benchmarks.card.training import STEPS
+from benchmarks.card.training import STEPS, step_config
 from tests.support.paths import ROOT
 from vrag_ray.planning.units import SPACES, read_units
+from vrag_ray.training.memory_plan import GIB, OVERHEAD, embedding_phase, memory_plan
 from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES
 
 MODULES = (
@@ -150,6 +151,35 @@ def test_the_units_file_is_one_that_vrag_plan_reads(tmp_path: Path) -> None:
     file.write_text(units_text(21.5, 8))
     figure = read_units(file).pages_per_gpu_s
     assert figure is not None and figure.value == 21.5
+
+
+@pytest.mark.parametrize(
+    ("part", "peak_gb"),
+    [("lora-2b", 9.77), ("lora-7b", 26.6), ("full-2b", 36.1), ("full-2b-float32", 60.2), ("full-7b-bf16", 77.7)],
+)
+def test_the_memory_plan_is_near_what_a_card_took(part: str, peak_gb: float) -> None:
+    """Peaks of an H100 (docs/results/gpu.md): at most a hundredth above the plan, which is at most a quarter more."""
+    phases = memory_plan(step_config(STEPS[part]), 80 * GIB).phases
+    planned = max(phase.total - OVERHEAD for phase in phases if phase.name in ("update", "optimiser")) / 1e9
+    assert peak_gb / 1.01 <= planned <= peak_gb * 1.25
+
+
+@pytest.mark.parametrize(
+    ("embedder", "batch", "peak_gb"),
+    [
+        ("Qwen/Qwen3-VL-Embedding-2B", 8, 7.32),
+        ("Qwen/Qwen3-VL-Embedding-2B", 32, 16.2),
+        ("vidore/colqwen2-v1.0-hf", 8, 5.81),
+        ("vidore/colqwen2-v1.0-hf", 32, 9.65),
+        ("Alibaba-NLP/GVE-7B", 8, 16.1),
+        ("Alibaba-NLP/GVE-7B", 32, 17.3),
+        ("Qwen/Qwen3-VL-Embedding-8B", 8, 19.8),
+        ("Qwen/Qwen3-VL-Embedding-8B", 32, 30.2),
+    ],
+)
+def test_an_embedder_takes_about_what_was_planned(embedder: str, batch: int, peak_gb: float) -> None:
+    planned = (embedding_phase(embedder, batch).total - OVERHEAD) / 1e9
+    assert peak_gb / 1.02 <= planned <= peak_gb * 1.15
 
 
 def test_a_batch_that_does_not_fit_is_no_speed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,6 +200,22 @@ def test_activations_that_are_computed_again_change_no_gradient(folder: Path):
         torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-4)
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_frozen_vision_tower_keeps_nothing_for_a_backward_pass(folder: Path, again: bool):
+    """Its memory and its time would be spent for gradients that nothing takes."""
+    batch = collate(calls_of(folder), pixels_of(folder), pad_of(folder))
+    config = ModelConfig(path=str(folder), freeze_vision=True, gradient_checkpointing=again)
+    scorer = Scorer(load_model(config, str(folder)))
+    kept: list[bool] = []
+    for block in scorer.model.model.visual.blocks:
+        block.register_forward_hook(
+            lambda _, inputs, output: kept.append(inputs[0].requires_grad or output.requires_grad)
+        )
+    torch.autograd.backward(scorer(batch).logp.sum())
+    assert kept and not any(kept)
+    assert any(weight.grad is not None for weight in scorer.model.parameters())
+
+
 def test_a_model_with_dropout_is_refused(model: Path, tmp_path: Path):
     loaded = load_model(ModelConfig(path=str(model)), str(model))
     loaded.config.get_text_config().attention_dropout = 0.1

@@ -43,6 +43,8 @@ def plan(
     if space not in SPACES:
         raise VragError(f"there is no space {space}: choose one of {', '.join(SPACES)}")
     figures = read_units(units)
+    if gpus:
+        figures = figures.model_copy(update={"pages_per_gpu_s": figures.on_gpu(SPACES[space])})
     need = Need(
         pages=pages,
         space=SPACES[space],
@@ -72,7 +74,7 @@ def plan(
         }
         typer.echo(json.dumps(told))
         return
-    unknown = "not known: nobody measured this embedder; give --gpus and pages_per_gpu_s in --units"
+    unknown = "not known: nobody measured this embedder there; give --gpus, and pages_per_gpu_s in --units"
     ingest = unknown if made.ingest_s is None else _hours(made.ingest_s)
     lines = [
         ("rows", f"{made.rows:,.0f}, {need.space.dims} dimensions ({need.space.source})"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from vrag_ray.config import SpaceConfig
@@ -14,8 +15,18 @@ from vrag_ray.embedding.runtime import chosen_device, chosen_dtype, is_out_of_me
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A batch on its way to the model. ``inputs`` is what the processor made of it on the CPU: None where it refused
+    the batch, or where the engine has a processor of its own."""
+
+    prompts: Sequence[Prompt]
+    inputs: Inputs | None = None
+
+
 class Engine(Protocol):
-    """Runs prompts through a model; called by one thread at a time. Contents that it ``lacks`` do not come to it."""
+    """Runs prompts through a model: ``prepare`` on the CPU, ``run`` on the device. Each is called by one thread at a
+    time, but one batch may be prepared while another runs. Contents that it ``lacks`` do not come to it."""
 
     @property
     def lacks(self) -> frozenset[Modality]: ...
@@ -24,8 +35,10 @@ class Engine(Protocol):
     def residence(self) -> Residence | None:
         """Where the weights lie; None where that is not known."""
 
-    def run(self, prompts: Sequence[Prompt]) -> list[TokenVectors | EmbedError]:
-        """One result each, in order."""
+    def prepare(self, prompts: Sequence[Prompt]) -> Prepared: ...
+
+    def run(self, prepared: Prepared) -> list[TokenVectors | EmbedError]:
+        """One result for each prompt, in order."""
 
 
 class TransformersEngine:
@@ -53,9 +66,16 @@ class TransformersEngine:
         # ``parameters`` names a tied weight once.
         return Residence(self._device, sum(weight.nbytes for weight in self._model.parameters()))
 
-    def run(self, prompts: Sequence[Prompt]) -> list[TokenVectors | EmbedError]:
+    def prepare(self, prompts: Sequence[Prompt]) -> Prepared:
         try:
-            return [*self._run(prompts)]
+            return Prepared(prompts, self._inputs(prompts))
+        except _UnprocessableError:
+            return Prepared(prompts)
+
+    def run(self, prepared: Prepared) -> list[TokenVectors | EmbedError]:
+        prompts = prepared.prompts
+        try:
+            return [*self._run(prepared)]
         except Exception as error:
             reason = _reason(error)
             if reason is None:
@@ -63,16 +83,19 @@ class TransformersEngine:
         if len(prompts) == 1:
             return [EmbedError(reason)]
         logger.warning("a batch of %d contents is embedded one by one: %s", len(prompts), reason)
-        return [result for prompt in prompts for result in self.run([prompt])]
+        return [result for prompt in prompts for result in self.run(Prepared([prompt]))]
 
-    def _run(self, prompts: Sequence[Prompt]) -> list[TokenVectors]:
-        import torch
-
+    def _inputs(self, prompts: Sequence[Prompt]) -> Inputs:
         try:
-            inputs: Inputs = self._architecture.encode(prompts)
+            return self._architecture.encode(prompts)
         except (ValueError, TypeError, IndexError) as error:
             # Processors refuse by plain errors: an aspect ratio, a size, a placeholder without a picture.
             raise _UnprocessableError(str(error)) from error
+
+    def _run(self, prepared: Prepared) -> list[TokenVectors]:
+        import torch
+
+        inputs = self._inputs(prepared.prompts) if prepared.inputs is None else prepared.inputs
         with torch.inference_mode():
             on_device = {name: value.to(self._device) for name, value in inputs.items()}
             return self._architecture.forward(self._model, on_device)

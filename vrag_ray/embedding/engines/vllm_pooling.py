@@ -10,6 +10,7 @@ import numpy as np
 
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import EmbedError, Modality, Residence
+from vrag_ray.embedding.engines.engine import Prepared
 from vrag_ray.embedding.models.architecture import Architecture, Prompt, TokenVectors, VllmPlan, as_array
 from vrag_ray.embedding.models.qwen_vl import frames_array
 from vrag_ray.embedding.runtime import chosen_device, chosen_dtype
@@ -51,15 +52,18 @@ class VllmEngine:
         self._device = chosen_device(config.device)
         self._llm = _started(architecture, plan, config, self._device)
 
-    def run(self, prompts: Sequence[Prompt]) -> list[TokenVectors | EmbedError]:
+    def prepare(self, prompts: Sequence[Prompt]) -> Prepared:
+        return Prepared(prompts)
+
+    def run(self, prepared: Prepared) -> list[TokenVectors | EmbedError]:
         """A prompt that vLLM's processor refuses fails alone, as with transformers."""
-        requests = [self._request(prompt) for prompt in prompts]
+        requests = [self._request(prompt) for prompt in prepared.prompts]
         try:
             return [*self._run(requests)]
         except ValueError as error:
             if len(requests) == 1:
                 return [EmbedError(f"vLLM refuses it: {error}")]
-        return [result for prompt in prompts for result in self.run([prompt])]
+        return [result for prompt in prepared.prompts for result in self.run(Prepared([prompt]))]
 
     def _run(self, requests: Sequence[Mapping[str, object]]) -> list[TokenVectors]:
         encode: Callable[..., list[PoolingRequestOutput[PoolingOutput]]] = self._llm.encode

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import PictureSpec
+from vrag_ray.embedding.model_embedder import CALLS_AT_ONCE
 from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
 from vrag_ray.ingest.progress import Counts, SharedBoard
 from vrag_ray.ingest.spaces.material import EmbedderTraits
@@ -84,7 +85,12 @@ class GraphFill:
                     "drawn": filling.spec is not None,
                     "threads": max(1, usable_cpus() // space.config.actors),
                 },
-                compute=ActorPoolStrategy(size=space.config.actors),
+                # The processor works for the next batch on the CPU while the model computes this one.
+                compute=ActorPoolStrategy(
+                    size=space.config.actors,
+                    max_concurrent_calls_per_actor=CALLS_AT_ONCE,
+                    enable_true_multi_threading=True,
+                ),
                 batch_size=space.config.batch,
                 batch_format="pyarrow",
                 num_cpus=ACTOR_CPUS,

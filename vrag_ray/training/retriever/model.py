@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.training.retriever.config import LateConfig, RetrieverConfig
 from vrag_ray.training.retriever.inputs import Inputs
 from vrag_ray.training.retriever.losses import Vectors
+from vrag_ray.training.trainer.recomputing import recompute_activations
 from vrag_ray.training.trainer.sharding import shard
 from vrag_ray.types import VragError
 
@@ -113,7 +114,7 @@ def load_retriever(config: RetrieverConfig, folder: str, *, given: str) -> PreTr
     if config.model.freeze_vision:
         vision_of(model).requires_grad_(False)
     if config.model.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        recompute_activations(model)
     if model.config.get_text_config().attention_dropout:
         raise VragError(f"{given} has attention_dropout: set it to 0, because a batch is computed in parts")
     # Activations are computed anew only in training mode; there is no dropout.

@@ -9,6 +9,7 @@ from vrag_ray.policies.llm.chat_model import BANNED_LOGIT
 from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.trainer.batch import Batch
 from vrag_ray.training.trainer.mrope import Positions
+from vrag_ray.training.trainer.recomputing import recompute_activations
 from vrag_ray.training.trainer.sharding import shard
 from vrag_ray.types import VragError
 
@@ -149,7 +150,7 @@ def prepared(model: PreTrainedModel, config: ModelConfig, name: str) -> PreTrain
     if config.freeze_vision:
         model.model.visual.requires_grad_(False)
     if config.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        recompute_activations(model)
     # Activations are computed anew only in training mode. There is no dropout: the sampler has none either.
     model.train(config.gradient_checkpointing)
     if model.config.get_text_config().attention_dropout:
