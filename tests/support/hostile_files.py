@@ -43,7 +43,10 @@ def giant_page_pdf() -> bytes:
 
 
 def nested_forms_pdf(levels: int = 10, fan: int = 10) -> bytes:
-    """Page one draws a form that draws ten forms that draw ten forms ...: ``fan ** levels`` drawings in 2.5 KB."""
+    """Page one draws a form that draws ten forms that draw ten forms ...: ``fan ** levels`` drawings in 2.5 KB.
+
+    Page two has a black square.
+    """
     first_form = 6
     forms = []
     for level in range(levels):
@@ -61,8 +64,9 @@ def nested_forms_pdf(levels: int = 10, fan: int = 10) -> bytes:
             b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents 4 0 R/Resources<</XObject<</F %d 0 R>>>>>>"
             % first_form,
             stream_of(b"/F Do " * fan),
-            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]>>",
+            b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents %d 0 R>>" % (first_form + levels),
             *forms,
+            stream_of(b"9 9 50 50 re f"),
         ]
     )
 

@@ -304,7 +304,7 @@ def test_a_page_that_is_read_again_is_embedded_again(tmp_path: Path) -> None:
     ingest([tmp_path / "half.pdf"], settings)
     retry = settings.model_copy(update={"ingest": settings.ingest.model_copy(update={"retry_errors": True})})
     [space] = ingest([tmp_path / "half.pdf"], retry).spaces
-    # The first page kills whoever draws it, too; the second is not touched.
+    # The first page kills the child that draws it, too; the second keeps its vectors.
     assert (space.embedded, len(space.failed)) == (0, 1)
     assert len(vectors_of(space_rows(tmp_path / "c", "look"))) == 1
     assert verify(tmp_path / "c").is_sound
