@@ -1,7 +1,8 @@
 """What a real language model does with the agents' prompts: valid, sensible and right replies, by protocol.
 
 Usage: python benchmarks/real_model.py --openai URL --model NAME [--agents vimrag vrag] [--free]
-       [--questions 3] [--evidence text] [--out runs.json] [--collection FOLDER] [--note "what was changed"]
+       [--questions 3] [--evidence text] [--marks words] [--out runs.json] [--collection FOLDER]
+       [--note "what was changed"]
 
 Prompts are never changed without this table: run it before and after, on the same model. Any OpenAI-compatible
 endpoint will do; a small instruction-tuned model on a CPU is the hard case, because it obeys only a plain prompt.
@@ -12,7 +13,9 @@ Everything but the model runs in this process, over the demo corpus; a collectio
 - sensible: share of searches with at least one informative word of the question, and not a repetition;
 - right: answers that contain the known answer (or, for a question that the corpus cannot answer, abstain);
 - in memory: runs that remembered an item whose page holds the known answer;
-- cited: right answers with a citation of the right document.
+- cited: right answers with a citation of the right document;
+- boxed: citations with a box on their page, of all citations;
+- sentences: supported (their facts stand in what they cite), unsupported, and unchecked.
 """
 
 from __future__ import annotations
@@ -22,13 +25,15 @@ import asyncio
 import json
 import tempfile
 import time
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from vrag_ray.agent.events import CorrectionEvent, SearchEvent
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.agent.support import Support
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.config import AgentConfig, EvidenceForm, OpenAiConfig, Settings
+from vrag_ray.config import AgentConfig, EvidenceForm, Marks, OpenAiConfig, Settings
 from vrag_ray.demo.corpus import HEAT_PHOTO, NOTES, REPORT, SCAN, VIDEO, make_corpus
 from vrag_ray.serving.in_process import LocalSystem, local_system
 
@@ -97,6 +102,11 @@ class Outcome:
     sensible: int
     right: bool
     cited: bool
+    citations: int
+    boxed: int
+    supported: int
+    unsupported: int
+    unchecked: int
     prompt_tokens: int
     completion_tokens: int
     seconds: float
@@ -104,6 +114,7 @@ class Outcome:
     @classmethod
     def of(cls, agent: str, gold: GoldQuestion, record: RunRecord, seconds: float) -> Outcome:
         queries = [event.query for event in record.events if isinstance(event, SearchEvent)]
+        support = Counter(sentence.support for sentence in record.sentences)
         right = any(answer in record.answer for answer in gold.answers) if gold.answers else refuses(record)
         return cls(
             agent=agent,
@@ -119,6 +130,11 @@ class Outcome:
             ),
             right=right,
             cited=right and any(citation.uri.endswith(gold.source) for citation in record.citations),
+            citations=len(record.citations),
+            boxed=sum(citation.bbox is not None and not citation.seen_by_search for citation in record.citations),
+            supported=support[Support.CITED] + support[Support.ALIGNED],
+            unsupported=support[Support.UNSUPPORTED],
+            unchecked=support[Support.UNCHECKED],
             prompt_tokens=record.usage.get("prompt_tokens", 0),
             completion_tokens=record.usage.get("completion_tokens", 0),
             seconds=seconds,
@@ -182,11 +198,14 @@ def table(outcomes: list[Outcome], agent: str) -> str:
     replies, searches = sum(row.replies for row in rows), sum(row.searches for row in rows)
     valid = replies - sum(row.corrections for row in rows)
     seconds = sum(row.seconds for row in rows) / len(rows)
+    supports = [(row.supported, row.unsupported, row.unchecked) for row in rows]
+    sentences = ", ".join(str(sum(kind)) for kind in zip(*supports, strict=True))
     return (
         f"| {agent} | {valid} of {replies} | {sum(row.sensible for row in rows)} of {searches} "
         f"| {sum(row.right for row in rows)} of {len(rows)} | {sum(row.cited for row in rows)} "
         f"| {replies / len(rows):.1f} | {sum(row.prompt_tokens for row in rows) // len(rows)} + "
-        f"{sum(row.completion_tokens for row in rows) // len(rows)} | {seconds:.0f} |"
+        f"{sum(row.completion_tokens for row in rows) // len(rows)} | {seconds:.0f} "
+        f"| {sum(row.boxed for row in rows)} of {sum(row.citations for row in rows)} | {sentences} |"
     )
 
 
@@ -195,9 +214,10 @@ async def run(settings: Settings, arguments: argparse.Namespace) -> None:
         outcomes = await measure(system, arguments)
     print(f"\n{arguments.model}: {arguments.note}")
     print(
-        "| agent | valid replies | sensible searches | right | cited | replies a run | tokens a run | seconds a run |"
+        "| agent | valid replies | sensible searches | right | cited | replies a run | tokens a run | seconds a run "
+        "| boxed | sentences |"
     )
-    print("|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for agent in arguments.agents:
         print(table(outcomes, agent))
 
@@ -209,6 +229,7 @@ def main() -> None:
     parser.add_argument("--agents", nargs="+", default=["vimrag", "vrag"], choices=["vimrag", "vrag"])
     parser.add_argument("--questions", type=int, default=len(QUESTIONS), help="the first n of the questions")
     parser.add_argument("--evidence", type=EvidenceForm, default=EvidenceForm.TEXT)
+    parser.add_argument("--marks", type=Marks, default=Marks.WORDS, help="numbers before the elements of pages, or off")
     parser.add_argument("--free", action="store_true", help="do not hold replies to the protocol's grammar")
     parser.add_argument("--max-steps", type=int, default=8)
     parser.add_argument("--collection", help="of the demo corpus; made where none is given")
@@ -230,6 +251,7 @@ def main() -> None:
             openai=OpenAiConfig(base_url=arguments.openai, model=arguments.model, temperature=0.0, timeout_s=600),
             agent=AgentConfig(
                 evidence=arguments.evidence,
+                marks=arguments.marks,
                 max_steps=arguments.max_steps,
                 deadline_s=1200,
                 max_reply_tokens=512,

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
 from tests.support.agent_pages import Shelf, prose, put
 from tests.support.scripted_agent import Script, Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.agent.chat import TextPart
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.episode import Episode
-from vrag_ray.agent.events import CropEvent, MemorizeEvent, RunStatus, SearchDoneEvent
+from vrag_ray.agent.events import CorrectionEvent, CropEvent, MemorizeEvent, RunStatus, SearchDoneEvent
 from vrag_ray.agent.needs import NeedSearch
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.agent.support import Support
 from vrag_ray.agent.wire_protocol import WireProtocol
-from vrag_ray.config import AgentConfig, EvidenceForm
+from vrag_ray.config import AgentConfig, EvidenceForm, Marks
 from vrag_ray.types import Box, Completion, Locator, PassageKind, around
 
 SEEN = Box(0.25, 0.5, 0.5, 0.75)
@@ -80,6 +83,104 @@ def test_a_quote_names_the_element_in_which_it_stands() -> None:
     whole, tight = Box(*citation.element.bbox), Box(*citation.bbox)
     assert whole == around([word.box for word in second])
     assert whole.union(tight) == whole and tight.y0 > whole.y0
+
+
+NUMBERED = GraphProtocol(evidence=EvidenceForm.TEXT, marks=Marks.WORDS)
+
+
+def keep_elements(*numbers: object, quote: str = "", summary: str = "") -> str:
+    """As a model writes it."""
+    entry = {"information_id": "Text 1", "is_useful": True, "priority_score": 4, "elements": numbers, "quote": quote}
+    call = {"name": "summarize_and_memorize", "arguments": {"summarize": summary, "memorize": [entry]}}
+    return f"<tool_call>{json.dumps(call)}</tool_call>"
+
+
+def letter() -> Shelf:
+    """A page of three paragraphs, of which the last is too long to be its own quote."""
+    shelf = Shelf()
+    keel = prose(100, "The keel was laid in the year 1911 by the firm of", "Lund and Sons of Harlow, who built it.")
+    mast = prose(200, "The mast was set in the year 1912 by another firm,", "whose name is lost.")
+    sails = prose(300, *["The sails were cut in the year 1913 by the sailors of the harbour."] * 6)
+    shelf.add("Map", [*keel, *mast, *sails])
+    return shelf
+
+
+def test_what_a_model_names_by_its_number_is_cited_with_its_box() -> None:
+    shelf = letter()
+    [first, second, third] = shelf.pages[shelf.hits[0].passage.doc_id, "p1"].elements
+    citation, policy = cited(shelf, keep_elements(2), protocol=NUMBERED)
+    shown = [part.text for part in NUMBERED.messages(policy.prompts[1])[-1].parts if isinstance(part, TextPart)]
+    assert "\n[2] The mast was set in the year 1912" in "".join(shown)
+    assert citation.element is not None and citation.bbox is not None
+    assert (citation.element.number, citation.element.last, citation.element.bbox) == (2, 2, second.box.as_tuple())
+    assert citation.quote == " ".join(second.text.split())
+    assert Box(*citation.bbox).union(second.box) == second.box
+    citation, _ = cited(letter(), keep_elements("1-2"), protocol=NUMBERED)
+    assert citation.element is not None
+    assert (citation.element.number, citation.element.last) == (1, 2)
+    assert citation.element.bbox == first.box.union(second.box).as_tuple()
+    citation, _ = cited(letter(), keep_elements(3), protocol=NUMBERED)
+    assert (citation.quote, citation.bbox) == ("", third.box.as_tuple())
+    citation, _ = cited(letter(), keep_elements(3, quote="cut in the year 1913"), protocol=NUMBERED)
+    assert citation.quote == "cut in the year 1913" and citation.bbox is not None
+    assert Box(*citation.bbox).area < third.box.area / 6
+
+
+def test_facts_that_stand_elsewhere_on_the_page_move_what_is_remembered() -> None:
+    """Small models copy a number out of the example, and say the facts right."""
+    learnt = keep_elements(1, summary="The mast was set in 1912.")
+    policy = Watcher(SEARCH, learnt, ANSWER, protocol=NUMBERED)
+    run, events = run_to_end(policy, letter())
+    [memorized] = [event for event in events if isinstance(event, MemorizeEvent)]
+    assert memorized.notes == ("what was learnt stands in part 2 of Text 1 and not in 1: that is remembered",)
+    [citation] = run.record().citations
+    assert citation.element is not None and citation.element.number == 2
+    # As many facts in what was named: it stays.
+    _, events = run_to_end(
+        Watcher(SEARCH, keep_elements(2, summary="It was set in 1912."), ANSWER, protocol=NUMBERED), letter()
+    )
+    assert [event.notes for event in events if isinstance(event, MemorizeEvent)] == [()]
+
+
+def test_parts_that_stand_apart_are_remembered_apart() -> None:
+    policy = Watcher(SEARCH, keep_elements(3, 1), ANSWER, protocol=NUMBERED)
+    run, events = run_to_end(policy, letter())
+    [memorized] = [event for event in events if isinstance(event, MemorizeEvent)]
+    assert [item.elements for item in memorized.items] == [(1, 1), (3, 3)]
+    assert run.record().citations[0].element.number == 1  # type: ignore[union-attr]
+
+
+def test_a_number_that_is_not_on_the_page_is_corrected() -> None:
+    policy = Watcher(SEARCH, keep_elements(9), keep_elements(1), ANSWER, protocol=NUMBERED)
+    run, events = run_to_end(policy, letter())
+    [correction] = [event for event in events if isinstance(event, CorrectionEvent)]
+    assert correction.message == "Text 1 has no part with the number 9: its numbers go from 1 to 3"
+    assert run.record().status is RunStatus.ANSWERED
+
+
+def test_an_answer_straight_from_the_results_names_parts_too() -> None:
+    policy = Watcher(SEARCH, ANSWER.model_copy(update={"citations": ("Text 1:2", "text 1: 1-2")}), protocol=NUMBERED)
+    run, _ = run_to_end(policy, letter())
+    elements = [one.element for one in run.record().citations]
+    assert [(one.number, one.last) for one in elements if one is not None] == [(2, 2), (1, 2)]
+
+
+def test_what_has_no_elements_is_quoted_as_before() -> None:
+    shelf = Shelf()
+    shelf.add("Map", text="harbour map of Delft")
+    citation, _ = cited(shelf, keep_elements(4, quote="of Delft"), protocol=NUMBERED)
+    assert (citation.quote, citation.element) == ("of Delft", None)
+
+
+def test_a_figure_that_stands_beside_what_is_cited_does_not_support_a_sentence() -> None:
+    """It names the keel and gives the year of the mast; the firm's name may stand anywhere on the page."""
+    said = "Lund and Sons of Harlow laid the keel in 1912 [1]."
+    policy = Watcher(SEARCH, keep_elements(1), ANSWER.model_copy(update={"answer": said}), protocol=NUMBERED)
+    [sentence] = run_to_end(policy, letter())[0].record().sentences
+    assert (sentence.support, sentence.missing) == (Support.UNSUPPORTED, ("1912",))
+    policy = Watcher(SEARCH, keep_elements(2), ANSWER.model_copy(update={"answer": said}), protocol=NUMBERED)
+    [sentence] = run_to_end(policy, letter())[0].record().sentences
+    assert (sentence.support, sentence.missing) == (Support.CITED, ())
 
 
 def test_a_place_where_only_the_search_saw_the_query_names_no_element() -> None:

@@ -5,11 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from vrag_ray.config import Settings
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.serving.deployments.sessions import sticky_sessions
+from vrag_ray.serving.local import start_serving
+from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle
@@ -89,3 +94,9 @@ async def test_a_lost_replica_moves_its_own_sessions_and_no_others(handle: Deplo
     # A replica that Serve starts anew may take over a session; it has the lost one's share of the ring at most.
     assert lost not in after.values()
     assert all(after[session] == before[session] for session in kept if after[session] in before.values())
+
+
+def test_a_service_is_refused_where_serve_runs_without_http(serving: None, tmp_path: Path) -> None:
+    Collection.open_or_create(tmp_path / "c")
+    with pytest.raises(VragError, match=r"Serve runs in this Ray without HTTP.* end it by `serve shutdown`"):
+        start_serving(Settings(collection=str(tmp_path / "c")), 0)

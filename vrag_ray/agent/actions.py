@@ -21,8 +21,25 @@ def _second(value: object) -> object:
     return found[0] if found is not None else value
 
 
+def _numbers(value: object) -> object:
+    """Models write ``[12]``, ``"12-15"`` or ``"12, 14"`` where a list of numbers is meant."""
+    values = value if isinstance(value, list | tuple) else (value,)
+    numbers: list[object] = []
+    for one in values:
+        if not isinstance(one, str):
+            numbers += [] if one is None else [one]
+            continue
+        for first, last in _RANGE.findall(one):
+            numbers += range(int(first), min(int(last or first), int(first) + MOST_OF_A_RANGE) + 1)
+    return numbers
+
+
+MOST_OF_A_RANGE = 200
+"""Elements of one range in a reply."""
+_RANGE = re.compile(r"(\d{1,6})(?:\s*[-\u2013]\s*(\d{1,6}))?")
 _NUMBER = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
 Strings = Annotated[tuple[str, ...], BeforeValidator(_as_list)]
+Numbers = Annotated[tuple[int, ...], BeforeValidator(_numbers)]
 Seconds = Annotated[tuple[Annotated[float, BeforeValidator(_second)], ...], BeforeValidator(_as_list)]
 
 
@@ -44,13 +61,15 @@ class AddSearchNode(_Action):
 
 
 class MemorizeEntry(_Action):
-    """The verdict on one sighting. ``quote`` must stand in it word for word."""
+    """The verdict on one sighting. ``quote`` must stand in it word for word; ``elements`` are numbers of its elements,
+    where it is shown with them."""
 
     information_id: str
     is_useful: bool = True
     priority_score: int = Field(default=1, ge=1, le=5)
     key_timestamp: Seconds = ()
     quote: str = ""
+    elements: Numbers = ()
 
 
 class SummarizeAndMemorize(_Action):

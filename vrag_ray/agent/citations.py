@@ -93,13 +93,21 @@ class Citation(BaseModel):
         )
 
 
-def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by_passage: bool) -> Citation:
+def located(
+    citation: Citation,
+    found: Sequence[Sighting],
+    *,
+    by_quote: bool,
+    by_passage: bool,
+    elements: tuple[int, int] | None = None,
+) -> Citation:
     """In a video with the times of its quote. On a page around its quote, where that stands in the region that was
     looked at; where none was, with a box if a place on its page is known; else the page is cited.
 
     ``found`` is what the search of its node found. ``by_quote``: for who was given words, around those of its quote,
     where they stand together. ``by_passage``: for who was given words alone, else around the lines of the passage that
-    matched. Else, without a quote, where a vector leg of the search saw its query.
+    matched. Else, without a quote, where a vector leg of the search saw its query. ``elements`` are those that the
+    policy named, first and last: then the box is theirs, or around the quote in them.
     """
     if citation.kind is PassageKind.CLIP and citation.quote:
         return _timed(citation, found)
@@ -108,11 +116,35 @@ def located(citation: Citation, found: Sequence[Sighting], *, by_quote: bool, by
     if citation.page is None or sighting is None:
         return citation
     words = sighting.page.words if sighting.page is not None else ()
+    if elements is not None and sighting.page is not None:
+        return _at_elements(citation, within(sighting.page.elements, elements), words)
     citation = _boxed(citation, sighting, words, by_quote=by_quote, by_passage=by_passage)
     parts = sighting.page.elements if sighting.page is not None else ()
     if citation.bbox is None or citation.seen_by_search:
         return citation
     return citation.model_copy(update={"element": _element_around(Box(*citation.bbox), parts)})
+
+
+def within(elements: Sequence[Element], numbers: tuple[int, int]) -> tuple[Element, ...]:
+    """Those of a page from the first to the last of ``numbers``, a table as one."""
+    first, last = numbers
+    return tuple(element for element in elements if first <= element.number <= last and element.table is None)
+
+
+def elements_text(elements: Sequence[Element], numbers: tuple[int, int]) -> str:
+    """Their words, one element after the other."""
+    return "\n".join(element.text for element in within(elements, numbers) if element.text.strip())
+
+
+def _at_elements(citation: Citation, elements: Sequence[Element], words: Sequence[Word]) -> Citation:
+    if not elements:
+        return citation
+    bounds = reduce(Box.union, (one.box for one in elements))
+    cited = CitedElement(
+        number=elements[0].number, last=elements[-1].number, kind=elements[0].kind, bbox=bounds.as_tuple()
+    )
+    box = _lines_of(citation.quote, [word for word in words if holds_centre(bounds, word.box)]) or bounds
+    return citation.model_copy(update={"element": cited, "bbox": box.as_tuple()})
 
 
 def _boxed(
@@ -161,19 +193,19 @@ def _timed(citation: Citation, found: Sequence[Sighting]) -> Citation:
 
 def _lines_of(quote: str, words: Sequence[Word]) -> Box | None:
     """Around the first words of a page that spell the quote, one after the other, whatever line ends divide in them."""
-    spelled = _spelled(quote)
-    if not spelled:
+    sought = spelled(quote)
+    if not sought:
         return None
-    keys = [_spelled(word.text) for word in words]
+    keys = [spelled(word.text) for word in words]
     text = "".join(keys)
     starts = [0, *accumulate(map(len, keys))]
-    place = text.find(spelled)
+    place = text.find(sought)
     while place >= 0 and place not in starts:
         # Not from within a word: "8" stands in "28", and means another figure.
-        place = text.find(spelled, place + 1)
+        place = text.find(sought, place + 1)
     if place < 0:
         return None
-    first, last = bisect_right(starts, place) - 1, bisect_left(starts, place + len(spelled))
+    first, last = bisect_right(starts, place) - 1, bisect_left(starts, place + len(sought))
     return reduce(Box.union, (word.box for word in words[first:last]))
 
 
@@ -182,14 +214,12 @@ def stands_in(quote: str, sighting: Sighting) -> bool:
 
     Line ends, divided words and ligatures make no difference.
     """
-    spelled = _spelled(quote)
-    if not spelled:
+    sought = spelled(quote)
+    if not sought:
         return bool(quote.strip()) and " ".join(quote.split()) in " ".join(sighting.text.split())
-    return spelled in _spelled(sighting.text) or (
-        sighting.region is None and spelled in _spelled(sighting.passage_text)
-    )
+    return sought in spelled(sighting.text) or (sighting.region is None and sought in spelled(sighting.passage_text))
 
 
-def _spelled(text: str) -> str:
+def spelled(text: str) -> str:
     """The letters and digits of ``text``, ligatures apart, without case: what a faithful quote shares with it."""
     return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", text).casefold()))

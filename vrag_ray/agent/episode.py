@@ -32,7 +32,15 @@ from vrag_ray.agent.images.crop_source import CropSource, closer_look, source_of
 from vrag_ray.agent.images.prompt_images import PromptImages
 from vrag_ray.agent.images.remembered import VisualMemory
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem, RepeatedSearchError, printable_title
-from vrag_ray.agent.memory_items import DIRECT_PRIORITY, cited_places, remembered, settled, sources_of, supporting
+from vrag_ray.agent.memory_items import (
+    DIRECT_PRIORITY,
+    cited_places,
+    elements_of,
+    remembered,
+    settled,
+    sources_of,
+    supporting,
+)
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
 from vrag_ray.agent.reports import crop_event, read_pages, search_done
@@ -251,7 +259,7 @@ class Episode:
     def _memorize(self, action: SummarizeAndMemorize) -> None:
         if self._pending is None:
             raise VragError("there is nothing to memorise: search first")
-        items, notes = remembered(action.memorize, self._pending, self._stamps)
+        items, notes = remembered(action.memorize, self._pending, self._stamps, action.summarize)
         node_id = self._pending.node_id
         self._remember(self._pending, storable(action.summarize).strip(), items, notes)
         if not self._protocol.evidence.has_pictures:
@@ -305,7 +313,8 @@ class Episode:
         if self._searches and self._failed_searches == self._searches:
             self.fail(f"no search could be made: {next(iter(self._notices))}")
             return
-        sentences = () if action.abstain else checked(text, sources_of(citations, self._seen()), self.question)
+        sources = sources_of(citations, self._seen(), elements_of(references, graph))
+        sentences = () if action.abstain else checked(text, sources, self.question)
         self._pending = None
         self._end(text, RunStatus.ABSTAINED if action.abstain else RunStatus.ANSWERED, citations, sentences)
 

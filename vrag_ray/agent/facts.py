@@ -159,9 +159,13 @@ Fact = Figure | Date | Name
 
 @dataclass(frozen=True)
 class Facts:
-    """What a text says, for others to be held against it."""
+    """What a text says, for others to be held against it.
+
+    ``scales_around`` are those of tables that it is a part of.
+    """
 
     text: str
+    scales_around: frozenset[int] = frozenset()
 
     @cached_property
     def dates(self) -> tuple[Date, ...]:
@@ -171,7 +175,8 @@ class Facts:
     def scales(self) -> frozenset[int]:
         """Powers of ten in which tables of the text are set, as "in millions"."""
         found = _OF_A_TABLE.finditer(self.text)
-        return frozenset(_SCALES[next(filter(None, scale.groups())).lower()] for scale in found)
+        own = frozenset(_SCALES[next(filter(None, scale.groups())).lower()] for scale in found)
+        return own | self.scales_around
 
     @cached_property
     def figures(self) -> frozenset[Decimal]:

@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 
 from vrag_ray.agent.actions import AddAnswerNode, MemorizeEntry
-from vrag_ray.agent.citations import Citation, located, stands_in
+from vrag_ray.agent.citations import Citation, elements_text, located, spelled, stands_in, within
 from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
 from vrag_ray.agent.observation import Observation, Sighting
-from vrag_ray.agent.support import Source
+from vrag_ray.agent.support import Source, facts_held, holding
 from vrag_ray.config import EvidenceForm
 from vrag_ray.types import PassageKind
+from vrag_ray.types.elements import ElementKind
 
+MOST_OF_A_QUOTE = 300
+"""Characters of an element up to which it is its own quote."""
+_RANGE = re.compile(r"\d{1,6}(?:\s*-\s*\d{1,6})?")
 DIRECT_PRIORITY = 3
 """Of what an answer rests on without having been memorised."""
 
 
 def remembered(
-    entries: Sequence[MemorizeEntry], seen: Observation, stamps: Callable[[Sighting], Sequence[float]]
+    entries: Sequence[MemorizeEntry],
+    seen: Observation,
+    stamps: Callable[[Sighting], Sequence[float]],
+    learnt: str = "",
 ) -> tuple[tuple[MemoryItem, ...], tuple[str, ...]]:
-    """The useful items of ``entries`` and notes on what was not taken as given. Raises on an unknown id.
+    """The useful items of ``entries`` and notes on what was not taken as given. Raises on an unknown id, and on the
+    number of an element that the item has not.
 
     ``stamps`` gives the seconds of the frames in which a video was shown: the nearest ones are kept. Where it was not
-    shown in frames, times are taken as they are, moved into the clip.
+    shown in frames, times are taken as they are, moved into the clip. ``learnt`` is the summary of all entries: where
+    others hold more of its facts than the elements that an entry names, those are remembered.
     """
     items: list[MemoryItem] = []
     notes: list[str] = []
@@ -42,8 +52,17 @@ def remembered(
                 sighting, quote = others[0], entry.quote
             else:
                 notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
-        for t_frame in _frames(entry, sighting, stamps(sighting)):
-            items.append(sighting.remembered(entry.priority_score, quote=" ".join(quote.split()), t_frame=t_frame))
+        named = _checked(entry.elements, sighting)
+        held = () if quote and not named else _holding(learnt, named, sighting)
+        if named and held != named:
+            notes.append(
+                f"what was learnt stands in part {_listed(held)} of {sighting.id} and not in {_listed(named)}: that is "
+                "remembered"
+            )
+        for elements in _runs(held, sighting) or (None,):
+            words = " ".join(_quote_within(quote, elements, sighting).split())
+            for t_frame in _frames(entry, sighting, stamps(sighting)):
+                items.append(sighting.remembered(entry.priority_score, quote=words, t_frame=t_frame, elements=elements))
     # The same place with the same words is remembered once, as strongly as its strongest entry says.
     strongest: dict[MemoryItem, MemoryItem] = {}
     for item in items:
@@ -51,6 +70,56 @@ def remembered(
         best = strongest.get(same)
         strongest[same] = item if best is None or item.priority > best.priority else best
     return tuple(strongest.values()), tuple(notes)
+
+
+def _checked(numbers: Sequence[int], sighting: Sighting) -> tuple[int, ...]:
+    """The numbers in their order on the page; none for an item that has no elements. Raises on one that it has not."""
+    known = [element.number for element in sighting.elements]
+    unknown = sorted(set(numbers) - set(known))
+    if unknown and known:
+        raise GraphError(
+            f"{sighting.id} has no part with the number {unknown[0]}: its numbers go from {known[0]} to {known[-1]}"
+        )
+    return tuple(sorted(set(numbers))) if known else ()
+
+
+def _holding(learnt: str, named: tuple[int, ...], sighting: Sighting) -> tuple[int, ...]:
+    """The elements that hold what was learnt: those that were named, unless others hold more of its facts.
+
+    Small models say the facts right and mistake the numbers. Where none was named, those that hold every fact.
+    """
+    parts = {element.number: element.text for element in sighting.elements}
+    held = holding(learnt, parts)
+    (of_held, every), (of_named, _) = (
+        facts_held(learnt, "\n".join(parts[number] for number in numbers)) for numbers in (held, named)
+    )
+    return held if of_held > (of_named if named else every - 1) else named
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _runs(numbers: Sequence[int], sighting: Sighting) -> tuple[tuple[int, int], ...]:
+    """Runs of neighbouring elements of ``numbers``, in their order on the page."""
+    known = [element.number for element in sighting.elements]
+    runs: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        # Cells of tables have numbers of their own, which are not shown.
+        follows = runs and known.index(number) == known.index(runs[-1][1]) + 1
+        runs[-1:] = [(runs[-1][0], number)] if follows else [*runs[-1:], (number, number)]
+    return tuple(runs)
+
+
+def _quote_within(quote: str, elements: tuple[int, int] | None, sighting: Sighting) -> str:
+    """The quote, where it stands in ``elements``; of a single one that is short, its own words in place of none."""
+    if elements is None:
+        return quote
+    words = elements_text(sighting.elements, elements)
+    if quote.strip() and spelled(quote) in spelled(words):
+        return quote
+    is_prose = all(one.kind is not ElementKind.TABLE for one in within(sighting.elements, elements))
+    return words if is_prose and len(words) <= MOST_OF_A_QUOTE else ""
 
 
 def _frames(entry: MemorizeEntry, sighting: Sighting, stamps: Sequence[float]) -> tuple[float | None, ...]:
@@ -75,13 +144,33 @@ def settled(graph: MemoryGraph, seen: Observation | None, action: AddAnswerNode)
     """
     if seen is None:
         return graph, action.citations
-    named = {found.id: found for one in action.citations if (found := seen.find(one)) is not None}
+    named = {one: part for one in action.citations if (part := _part_of(one, seen)) is not None}
     if not action.citations and not action.abstain:
-        named = {sighting.id: sighting for sighting in seen.sightings}
-    items = tuple(sighting.remembered(DIRECT_PRIORITY) for sighting in named.values())
-    place = {known.casefold(): f"{seen.node_id}#{number}" for number, known in enumerate(named, start=1)}
-    references = tuple(place.get(one.strip().casefold(), one) for one in action.citations)
+        named = {sighting.id: (sighting, None) for sighting in seen.sightings}
+    parts = list(dict.fromkeys(named.values()))
+    items = tuple(
+        sighting.remembered(
+            DIRECT_PRIORITY, elements=elements, quote=" ".join(_quote_within("", elements, sighting).split())
+        )
+        for sighting, elements in parts
+    )
+    place = {one: f"{seen.node_id}#{parts.index(part) + 1}" for one, part in named.items()}
+    references = tuple(place.get(one, one) for one in action.citations)
     return graph.memorize(seen.node_id, "", items), references
+
+
+def _part_of(reference: str, seen: Observation) -> tuple[Sighting, tuple[int, int] | None] | None:
+    """A result and, of ``Text 1:12`` or ``Text 1:12-15``, its elements; None for what names no result."""
+    found = seen.find(reference)
+    if found is not None:
+        return found, None
+    label, _, numbers = reference.strip().strip("[]").rpartition(":")
+    found = seen.find(label) if label and _RANGE.fullmatch(numbers.strip()) else None
+    if found is None:
+        return None
+    first, _, last = numbers.partition("-")
+    runs = _runs(_checked([int(first), int(last or first)], found), found)
+    return found, (runs[0][0], runs[-1][1]) if runs else None
 
 
 def item_of(reference: str, graph: MemoryGraph) -> tuple[str, int] | None:
@@ -117,26 +206,51 @@ def cited_places(
     ``seen`` are all searches of the run, ``form`` is what its policy was given of their pages.
     """
     found = {each.node_id: each.sightings for each in seen}
+    named = elements_of(references, graph)
     return tuple(
-        located(one, found.get(one.node_id, ()), by_quote=form.has_text, by_passage=not form.has_pictures)
+        located(
+            one,
+            found.get(one.node_id, ()),
+            by_quote=form.has_text,
+            by_passage=not form.has_pictures,
+            elements=named.get(one.number),
+        )
         for one in cited(references, graph)
     )
 
 
-def sources_of(citations: Sequence[Citation], seen: Sequence[Observation]) -> dict[int, Source]:
+def elements_of(references: Sequence[str], graph: MemoryGraph) -> dict[int, tuple[int, int]]:
+    """The elements that a policy named, first and last, by the numbers of the citations that ``references`` become."""
+    named: dict[int, tuple[int, int]] = {}
+    for number, reference in enumerate(references, start=1):
+        place = item_of(reference, graph)
+        elements = graph.node(place[0]).items[place[1]].elements if place is not None else None
+        if elements is not None:
+            named[number] = elements
+    return named
+
+
+def sources_of(
+    citations: Sequence[Citation], seen: Sequence[Observation], named: Mapping[int, tuple[int, int]]
+) -> dict[int, Source]:
     """What the sources of an answer say, by the numbers of their citations: the words of the whole page or clip, with
-    the title of its document and the times that are cited; none where the page was not read."""
+    the title of its document and the times that are cited, and of those ``named`` the words of their elements; none
+    where the page was not read."""
     found = {each.node_id: each.sightings for each in seen}
     sources: dict[int, Source] = {}
     for one in citations:
         known = [
-            sighting.page.text
+            sighting.page
             for sighting in found.get(one.node_id, ())
             if sighting.page is not None and _is_at(sighting, one)
         ]
-        said = "\n".join(dict.fromkeys(filter(None, known)))
+        said = "\n".join(dict.fromkeys(page.text for page in known if page.text))
         times = f"{one.t_start:.1f} {one.t_end:.1f}" if one.t_start is not None and one.t_end is not None else ""
-        sources[one.number] = Source(f"{one.title}\n{one.uri}\n{times}\n{said}" if said else "", one.quote)
+        around = f"{one.title}\n{one.uri}\n{times}\n"
+        part = elements_text(known[0].elements, named[one.number]) if known and one.number in named else ""
+        sources[one.number] = Source(
+            f"{around}{said}" if said else "", one.quote, f"{around}{part}" if said and part else ""
+        )
     return sources
 
 

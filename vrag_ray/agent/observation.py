@@ -10,6 +10,7 @@ from vrag_ray.agent.memory.energy import Allotment
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.types import Box, Hit, Locator, PageText, PassageKind, Word, joined
+from vrag_ray.types.elements import Element
 
 LABELS = {
     PassageKind.PAGE: "Picture",
@@ -77,6 +78,14 @@ class Sighting:
         return tuple(word for word in self.page.words if holds_centre(self.region, word.box))
 
     @property
+    def elements(self) -> tuple[Element, ...]:
+        """The elements with words that stand in the region, a table as one; none where they are not known."""
+        if self.page is None:
+            return ()
+        whole = [element for element in self.page.elements if element.table is None and element.text.strip()]
+        return tuple(one for one in whole if self.region is None or holds_centre(self.region, one.box))
+
+    @property
     def text(self) -> str:
         """The words of the region where they are known, else the page's text, else the passage that matched."""
         if self.region is not None and self.page is not None and self.page.words:
@@ -88,7 +97,14 @@ class Sighting:
         mine, theirs = (self.doc_id, self.locator, self.region), (other.doc_id, other.locator, other.region)
         return mine == theirs and self.t_frame == other.t_frame
 
-    def remembered(self, priority: int, *, quote: str = "", t_frame: float | None = None) -> MemoryItem:
+    def remembered(
+        self,
+        priority: int,
+        *,
+        quote: str = "",
+        t_frame: float | None = None,
+        elements: tuple[int, int] | None = None,
+    ) -> MemoryItem:
         return MemoryItem(
             doc_id=self.doc_id,
             locator=self.locator,
@@ -97,6 +113,7 @@ class Sighting:
             t_frame=self.t_frame if t_frame is None else t_frame,
             priority=priority,
             quote=quote,
+            elements=elements,
             title=self.title,
             uri=self.uri,
             score=self.score,

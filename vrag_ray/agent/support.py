@@ -15,7 +15,7 @@ from itertools import permutations
 
 from pydantic import BaseModel, ConfigDict
 
-from vrag_ray.agent.facts import Fact, Facts, Figure, facts_of, words
+from vrag_ray.agent.facts import Fact, Facts, Figure, Name, facts_of, words
 
 _NUMBERS = r"\d{1,4}(?:\s*,\s*\d{1,4})*"
 MARK = re.compile(rf"\[({_NUMBERS})\]")
@@ -66,10 +66,15 @@ class CheckedSentence(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A citation as it was read: the words of its page or clip, its title among them, and the quote from it."""
+    """A citation as it was read: the words of its page or clip, its title among them, and the quote from it.
+
+    ``cited`` are the words of the elements that the policy named, "" where it named none: figures and dates must stand
+    in them, names anywhere on the page.
+    """
 
     words: str
     quote: str = ""
+    cited: str = ""
 
 
 def sentences(answer: str) -> Iterator[tuple[int, int]]:
@@ -88,7 +93,7 @@ def checked(answer: str, sources: Mapping[int, Source], question: str = "") -> t
 
     What the question says itself needs no source. A source without words says nothing against a sentence.
     """
-    known = {number: Facts(source.words) for number, source in sources.items()}
+    known = {number: _Held.of(source) for number, source in sources.items()}
     own = Facts(question)
     given = [figure for source in sources.values() for figure in facts_of(source.quote) if isinstance(figure, Figure)]
     found: list[CheckedSentence] = []
@@ -122,6 +127,56 @@ def checked(answer: str, sources: Mapping[int, Source], question: str = "") -> t
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A source to hold facts against: ``part`` is what is cited of ``page``."""
+
+    page: Facts
+    part: Facts
+
+    @classmethod
+    def of(cls, source: Source) -> _Held:
+        page = Facts(source.words)
+        # The scale of a table stands above it, often in an element of its own.
+        return cls(page, Facts(source.cited, page.scales) if source.cited else page)
+
+    @property
+    def scales(self) -> frozenset[int]:
+        return self.page.scales
+
+    @property
+    def words(self) -> frozenset[str]:
+        return self.part.words
+
+    def has(self, fact: Fact) -> bool:
+        return self.page.has(fact) if isinstance(fact, Name) else self.part.has(fact)
+
+
+def holding(text: str, parts: Mapping[int, str]) -> tuple[int, ...]:
+    """The numbers of the ``parts`` that say the facts of ``text``, as few as hold the most; none where no fact is held.
+
+    Of several that hold as many, the part that shares the most words with ``text``.
+    """
+    left = list(dict.fromkeys(facts_of(text)))
+    said = words(text)
+    known = {number: Facts(part) for number, part in parts.items()}
+    numbers: list[int] = []
+    while left and known:
+        held = {number: sum(map(part.has, left)) for number, part in known.items()}
+        best = max(held, key=lambda number: (held[number], len(said & known[number].words)))
+        if not held[best]:
+            break
+        numbers.append(best)
+        left = [fact for fact in left if not known[best].has(fact)]
+    return tuple(sorted(numbers))
+
+
+def facts_held(text: str, part: str) -> tuple[int, int]:
+    """How many facts of ``text`` stand in ``part``, and how many it has."""
+    facts = dict.fromkeys(facts_of(text))
+    return sum(map(Facts(part).has, facts)), len(facts)
+
+
 def _trimmed(answer: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     text = answer[start:end]
     first, last = start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
@@ -134,7 +189,7 @@ def _marks(text: str) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _aligned(text: str, facts: Sequence[Fact], known: Mapping[int, Facts]) -> list[int]:
+def _aligned(text: str, facts: Sequence[Fact], known: Mapping[int, _Held]) -> list[int]:
     """The sources that ``text`` may be taken from: as few as hold its facts, or without facts, the one most like it."""
     left = list(facts)
     numbers: list[int] = []

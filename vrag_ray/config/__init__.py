@@ -1,6 +1,6 @@
 """Every setting and its default, once: a file for each section, and ``settings`` for the whole."""
 
-from vrag_ray.config.agent import AgentConfig, AgentName, EvidenceForm
+from vrag_ray.config.agent import AgentConfig, AgentName, EvidenceForm, Marks
 from vrag_ray.config.corpus import CorpusConfig, DecodeLimits, IngestConfig, OfficeUse
 from vrag_ray.config.embedding import EmbedderConfig, Engine, RerankerConfig, SpaceConfig
 from vrag_ray.config.index import IndexConfig, IndexKind
@@ -21,6 +21,7 @@ __all__ = [
     "IndexConfig",
     "IndexKind",
     "IngestConfig",
+    "Marks",
     "OfficeUse",
     "OpenAiConfig",
     "ReplyConstraint",

@@ -64,6 +64,14 @@ class EvidenceForm(StrEnum):
         return self is not EvidenceForm.PICTURE
 
 
+class Marks(StrEnum):
+    """What a language model is given to point at parts of a page with."""
+
+    OFF = "off"
+    WORDS = "words"
+    """The words of a page come element by element, each behind its number (``[12] Net sales rose``)."""
+
+
 class AgentConfig(Section):
     """Budgets of one run."""
 
@@ -73,6 +81,9 @@ class AgentConfig(Section):
     the list of its tools."""
     evidence: EvidenceForm = EvidenceForm.PICTURE
     """What a language model is given of found pages. ``extractive`` reads words in any case."""
+    marks: Marks = Marks.WORDS
+    """With ``evidence`` ``text`` or ``both``, for ``vimrag``: numbers before the elements of pages. What is remembered
+    is cited by them, with their boxes."""
     result_chars: int = Field(default=4_000, ge=300)
     """With ``evidence`` ``text`` or ``both``: most characters of one result's words. Longer ones are cut around the
     passage that matched, and say so."""

@@ -11,7 +11,7 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.graph_chat import TOOLS_PLACE
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.wire_protocol import PictureLimits, TextLimits, WireProtocol
-from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, EvidenceForm, Settings, VllmConfig
+from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, EvidenceForm, Marks, Settings, VllmConfig
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.policies.llm.chat_model import ChatModel, Sampling
 from vrag_ray.policies.llm.chat_policy import ChatPolicy
@@ -153,6 +153,8 @@ def wire_protocol(
         texts=texts,
         instruction=instruction,
         native_tools=native_tools,
+        # Numbers that nothing explains would stand in the words of pages.
+        marks=config.marks if not instruction or TOOLS_PLACE in instruction else Marks.OFF,
     )
 
 

@@ -60,7 +60,8 @@ def start_serving(
     logged.
 
     Uses the Ray that this process is connected to, else starts one for this machine alone. Raises VragError when
-    the port is taken, the settings cannot be served, or a part is not ready in time (it says which and why).
+    the port is taken, Serve runs in that Ray behind another port, the settings cannot be served, or a part is not ready
+    in time (it says which and why).
     """
     import ray
 
@@ -76,6 +77,8 @@ def start_serving(
     security = Security.from_environment(settings.serving)
     chosen = _free_port(host, settings.serving.port if port is None else port)
     service = LocalService(f"http://{_reachable(host)}:{chosen}", owns_ray=not ray.is_initialized())
+    if not service.owns_ray:
+        _require_port_of_serve(chosen)
     try:
         if service.owns_ray:
             start_ray(temp_dir)
@@ -96,6 +99,27 @@ def start_serving(
         service.stop()
         raise
     return service
+
+
+def _require_port_of_serve(port: int) -> None:
+    """Raises VragError where Serve runs in this Ray already and does not listen on ``port``: it keeps the HTTP options
+    with which it was started, and nobody would ever answer there."""
+    from ray import serve
+    from ray.serve.context import _get_global_client
+
+    client = _get_global_client(raise_if_no_controller_running=False)
+    if client is None:
+        return
+    if not serve.status().proxies:
+        raise VragError(
+            "Serve runs in this Ray without HTTP, as a training run with rollout.served leaves it: end it by "
+            "`serve shutdown`, or start this service in another Ray"
+        )
+    if client.http_config.port != port:
+        raise VragError(
+            f"Serve runs in this Ray already, on port {client.http_config.port}: choose that port, or end it by "
+            "`serve shutdown`"
+        )
 
 
 def _require_gpus(settings: Settings) -> None:

@@ -91,12 +91,26 @@ def test_a_citation_of_what_was_only_read_is_around_its_quote_or_the_passage_tha
     [quoted] = run.record().citations
     assert quoted.quote == "North 12 15 18"
     assert quoted.bbox == (row[0].x0, row[0].y0, row[-1].x1, row[-1].y1)
-    run, _ = run_to_end(Watcher(SEARCH, keep("Text 1"), ANSWER, protocol=READS), library())
+    nothing = {"summarize": "nothing to be looked up"}
+    run, _ = run_to_end(Watcher(SEARCH, keep("Text 1").model_copy(update=nothing), ANSWER, protocol=READS), library())
     [passage] = run.record().citations
     assert shelf.hits[0].passage.box is not None
     assert passage.bbox == shelf.hits[0].passage.box.as_tuple()
-    run, _ = run_to_end(Watcher(SEARCH, keep("Picture 1"), ANSWER, protocol=READS_TOO), library())
-    assert run.record().citations[0].bbox is None, "it was seen whole"
+    policy = Watcher(SEARCH, keep("Picture 1").model_copy(update=nothing), ANSWER, protocol=READS_TOO)
+    assert run_to_end(policy, library())[0].record().citations[0].bbox is None, "it was seen whole"
+
+
+@pytest.mark.parametrize("protocol", [READS, READS_TOO])
+def test_what_was_learnt_is_cited_where_its_facts_stand_though_nothing_was_quoted(protocol: GraphProtocol) -> None:
+    shelf = library()
+    page = shelf.pages[shelf.hits[0].passage.doc_id, "p1"]
+    [table] = [element for element in page.elements if "North" in element.text and element.table is None]
+    label = "Picture 1" if protocol.evidence.has_pictures else "Text 1"
+    for learnt, is_held in (("North sold 12 units", True), ("North sold 13 units", False)):
+        kept = keep(label).model_copy(update={"summarize": learnt})
+        run, _ = run_to_end(Watcher(SEARCH, kept, ANSWER, protocol=protocol), library())
+        [citation] = run.record().citations
+        assert (citation.element is not None and citation.element.number == table.number) is is_held
 
 
 def test_a_clip_is_read_by_its_captions_and_remembered_by_their_times() -> None:

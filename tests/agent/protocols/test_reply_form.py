@@ -15,7 +15,7 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.agent.wire_protocol import WireProtocol
-from vrag_ray.config import AgentConfig, EvidenceForm
+from vrag_ray.config import AgentConfig, EvidenceForm, Marks
 
 xgrammar = pytest.importorskip("xgrammar", reason="comes with vLLM: `make setup`")
 
@@ -75,6 +75,23 @@ def test_the_calls_of_a_step_are_those_that_are_possible_with_names_that_exist(
     reply = protocol.render(action)
     assert [accepts(protocol.reply_form(prompt))(reply) for prompt in steps] == possible
     assert protocol.parse(reply).action == action
+
+
+@pytest.mark.parametrize(
+    ("elements", "possible"), [((1,), True), ((1, 1), True), ((99,), False), ((), False), ((1,) * 7, False)]
+)
+def test_what_is_remembered_of_a_numbered_page_names_its_numbers(elements: tuple[int, ...], possible: bool) -> None:
+    protocol = GraphProtocol(evidence=EvidenceForm.TEXT, marks=Marks.WORDS)
+    prompt = prompts(protocol, SEARCH, LAST)[1]
+    assert prompt.observation is not None
+    [shown] = prompt.observation.sightings
+    assert [element.number for element in shown.elements][:1] == [1]
+    entry = MemorizeEntry(information_id="Text 1", is_useful=True, priority_score=4, elements=elements)
+    reply = protocol.render(KEEP.model_copy(update={"memorize": (entry,)}))
+    assert accepts(protocol.reply_form(prompt))(reply) is possible
+    for cited, is_known in (("Text 1:1", True), ("Text 1", True), ("Text 1:99", False)):
+        answer = LAST.model_copy(update={"parent_ids": ("a",), "citations": (cited,)})
+        assert accepts(protocol.reply_form(prompt))(protocol.render(answer)) is is_known
 
 
 def test_thoughts_may_stand_before_the_reply_and_nothing_else(steps: list[Prompt]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 import pytest
 
@@ -11,7 +13,10 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.cli.show import answer_lines
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.types import document_id
+from vrag_ray.config import Settings
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.serving.local import LocalService, start_serving
+from vrag_ray.types import VragError, document_id
 
 
 def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
@@ -95,3 +100,16 @@ def test_a_collection_that_is_not_served_is_refused_wherever_it_is_named(http: h
         error = reply.json()["error"]
         assert (reply.status_code, error["param"]) == (422, "collection"), reply.request.url
         assert "there is no collection 'top' here: use collection, side" in error["message"]
+
+
+def test_a_service_that_nobody_could_reach_is_refused_at_once_and_the_running_one_stays(
+    service: LocalService, http: httpx.Client, tmp_path: Path
+):
+    """Serve keeps the port with which it was started first: another service would wait for itself in vain."""
+    port = httpx.URL(service.base_url).port
+    Collection.open_or_create(tmp_path / "c")
+    with pytest.raises(
+        VragError, match=rf"Serve runs in this Ray already, on port {port}: choose that port, or end it"
+    ):
+        start_serving(Settings(collection=str(tmp_path / "c")), 0)
+    assert http.get("/readyz").status_code == 200

@@ -40,7 +40,8 @@ class MemoryItem(BaseModel):
     """A page, picture, video frame, text or a region of one that the agent keeps.
 
     ``box`` is in page fractions, None for the whole page. ``t_frame`` is the time in seconds of a kept video frame.
-    ``quote`` holds words that stand in the item, never words of a policy. ``score`` is the retrieval score.
+    ``quote`` holds words that stand in the item, never words of a policy. ``elements`` are the first and the last of
+    the elements of its page that it is about, where a policy named them. ``score`` is the retrieval score.
     ``collection`` names the one of several that it was found in.
     """
 
@@ -53,6 +54,7 @@ class MemoryItem(BaseModel):
     t_frame: float | None = None
     priority: int = Field(ge=1, le=5)
     quote: str = ""
+    elements: tuple[int, int] | None = None
     title: str = ""
     uri: str = ""
     score: float = 0.0

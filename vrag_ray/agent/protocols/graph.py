@@ -21,7 +21,7 @@ from vrag_ray.agent.protocols.loose_calls import LooseCall, find_call, loose_jso
 from vrag_ray.agent.protocols.question import question_view
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
-from vrag_ray.config import EvidenceForm
+from vrag_ray.config import EvidenceForm, Marks
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import FamilyName, PassageKind
@@ -56,6 +56,8 @@ class GraphProtocol:
     native_tools: bool = False
     instruction: str = ""
     """In place of the built-in rules."""
+    marks: Marks = Marks.OFF
+    """In words alone: pictures have none."""
 
     @property
     def rules(self) -> Rules:
@@ -63,7 +65,7 @@ class GraphProtocol:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        return graph_calls.tools(self.family, self.evidence)
+        return graph_calls.tools(self.family, self.evidence, self._marks)
 
     def parse(self, text: str) -> Reply:
         names = TOOLS if self.evidence.has_pictures else BLIND_TOOLS
@@ -109,7 +111,7 @@ class GraphProtocol:
         return (*asked, *kept_views(prompt.graph, prompt.kept, self.family).values(), *shown)
 
     def reply_form(self, prompt: Prompt) -> ReplyForm:
-        return graph_calls.reply_form(prompt, self.evidence, self.family, self.views)
+        return graph_calls.reply_form(prompt, self.evidence, self.family, self.views, self._marks)
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
         form = graph_chat.ChatForm(
@@ -120,8 +122,13 @@ class GraphProtocol:
             self._question_view,
             self.native_tools,
             self.instruction,
+            self._marks,
         )
         return tuple(graph_chat.messages(prompt, form))
+
+    @property
+    def _marks(self) -> Marks:
+        return self.marks if self.evidence.has_text else Marks.OFF
 
     @property
     def _question_view(self) -> PictureRequest:

@@ -9,10 +9,10 @@ from functools import cache
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import PictureRequest, Tool
 from vrag_ray.agent.images.remembered import kept_views
-from vrag_ray.agent.observation import Prompt
+from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.reply_form import TEXT, TITLE, ReplyForm, Schema, json_rules
 from vrag_ray.agent.wire_protocol import Views
-from vrag_ray.config import EvidenceForm
+from vrag_ray.config import EvidenceForm, Marks
 from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.types import FamilyName, PassageKind
 
@@ -34,6 +34,12 @@ _SEARCHED, _LEARNT, _ANSWERED = (
 COPIED = frozenset({_SEARCHED, _LEARNT, _ANSWERED})
 """What the examples say: a model that says it too has not read the question."""
 _BOX: Schema = {"type": "array", "items": _NUMBER, "minItems": 4, "maxItems": 4}
+_INTEGERS: Schema = {"type": "array", "items": {"type": "integer"}}
+NUMBERS_THAT_PROVE = "the numbers in brackets before the parts that prove it"
+MOST_ELEMENTS = 6
+"""Elements of one page in a reply that is held to a grammar."""
+MOST_CITATIONS = 12
+"""Of an answer that is held to a grammar."""
 MOST_STAMPS = 8
 """Key times of one video in a reply that is held to a grammar."""
 
@@ -61,10 +67,16 @@ def is_copied(action: Call) -> bool:
 
 
 @cache
-def tools(family: ModelFamily, evidence: EvidenceForm = EvidenceForm.PICTURE) -> tuple[Tool, ...]:
-    """The actions with JSON schemas; no ``crop`` without pictures. ``bbox`` is described in the family's numbers."""
+def tools(
+    family: ModelFamily, evidence: EvidenceForm = EvidenceForm.PICTURE, marks: Marks = Marks.OFF
+) -> tuple[Tool, ...]:
+    """The actions with JSON schemas; no ``crop`` without pictures. ``bbox`` is described in the family's numbers.
+
+    With ``marks`` an entry to remember has the numbers of elements.
+    """
     sees = evidence.has_pictures
     labels = "Picture 1, Video 2 or Text 1" if sees else "Text 1"
+    part = "Text 1:7 (part 7 of it), " if marks is Marks.WORDS else ""
     parents = {"type": "array", "items": _ANY_STRING, "description": "ids of the nodes that led here"}
     stamps = {"type": "array", "items": _NUMBER, "description": "of a video: seconds to keep"}
     entry = _object(
@@ -73,6 +85,7 @@ def tools(family: ModelFamily, evidence: EvidenceForm = EvidenceForm.PICTURE) ->
             "is_useful": _BOOLEAN,
             "priority_score": {**_PRIORITY, "description": "1 to 5"},
             **({"key_timestamp": stamps} if sees else {}),
+            **({"elements": {**_INTEGERS, "description": NUMBERS_THAT_PROVE}} if marks is Marks.WORDS else {}),
             "quote": _text("the words in it that prove it"),
         },
         ("information_id", "is_useful", "priority_score"),
@@ -112,7 +125,7 @@ def tools(family: ModelFamily, evidence: EvidenceForm = EvidenceForm.PICTURE) ->
                 "citations": {
                     "type": "array",
                     "items": _ANY_STRING,
-                    "description": f"labels of results or remembered items: {labels}, mooring rope#1",
+                    "description": f"labels of results or remembered items: {labels}, {part}mooring rope#1",
                 },
                 "abstain": {**_BOOLEAN, "description": "true where the evidence does not suffice"},
             },
@@ -123,15 +136,19 @@ def tools(family: ModelFamily, evidence: EvidenceForm = EvidenceForm.PICTURE) ->
 
 
 @cache
-def examples(family: ModelFamily, evidence: EvidenceForm) -> tuple[str, ...]:
+def examples(family: ModelFamily, evidence: EvidenceForm, marks: Marks = Marks.OFF) -> tuple[str, ...]:
     """Every call as a whole, with what it is for: small models copy the form that they see last, so they see the right
     one. The run that they are of is about nothing that a user asks.
     """
     sees = evidence.has_pictures
     video = " (key_timestamp: the seconds of a video to keep)" if sees else ""
-    entry = MemorizeEntry(
-        information_id="Picture 1" if sees else "Text 1", is_useful=True, priority_score=4, quote="broke at 412 kN"
-    )
+    label = "Picture 1" if sees else "Text 1"
+    if marks is Marks.WORDS:
+        entry = MemorizeEntry(information_id=label, is_useful=True, priority_score=4, elements=(7,))
+        proof = f"elements: {NUMBERS_THAT_PROVE}"
+    else:
+        entry = MemorizeEntry(information_id=label, is_useful=True, priority_score=4, quote="broke at 412 kN")
+        proof = "quote: the words in it that prove it"
     every = (
         (
             "To search, and open a node for the results:",
@@ -139,7 +156,7 @@ def examples(family: ModelFamily, evidence: EvidenceForm) -> tuple[str, ...]:
         ),
         (
             "After a search, to close its node with what was learnt and an entry for each item worth keeping "
-            f"(priority_score 1 to 5, quote: the words in it that prove it){video}:",
+            f"(priority_score 1 to 5, {proof}){video}:",
             SummarizeAndMemorize(summarize=_LEARNT, memorize=(entry,)),
         ),
         (
@@ -159,13 +176,15 @@ def examples(family: ModelFamily, evidence: EvidenceForm) -> tuple[str, ...]:
 # As the grammar of a step -------------------------------------------------------------------------------------
 
 
-def reply_form(prompt: Prompt, evidence: EvidenceForm, family: ModelFamily, views: Views) -> ReplyForm:
+def reply_form(
+    prompt: Prompt, evidence: EvidenceForm, family: ModelFamily, views: Views, marks: Marks = Marks.OFF
+) -> ReplyForm:
     """The calls that are possible at this step, with the ids that exist in it.
 
     No answer before a search, no search before the open node is closed, nothing but the answer in the last step, and
     crops of what is shown only.
     """
-    calls = list(_possible(prompt, evidence, family, views))
+    calls = list(_possible(prompt, evidence, family, views, marks))
     each = [_exact({"name": {"enum": [name]}, "arguments": arguments}) for name, arguments in calls]
     rules = f'{json_rules("call", {"anyOf": each})}\nreply ::= "<tool_call>" call "</tool_call>"'
     names = list(dict.fromkeys(name for name, _ in calls))
@@ -174,7 +193,7 @@ def reply_form(prompt: Prompt, evidence: EvidenceForm, family: ModelFamily, view
 
 
 def _possible(
-    prompt: Prompt, evidence: EvidenceForm, family: ModelFamily, views: Views
+    prompt: Prompt, evidence: EvidenceForm, family: ModelFamily, views: Views, marks: Marks
 ) -> Iterator[tuple[str, Schema]]:
     """The name and the arguments of each call that the episode would take."""
     found = prompt.observation.sightings if prompt.observation is not None else ()
@@ -182,15 +201,8 @@ def _possible(
     items = [f"{node.id}#{n}" for node in prompt.graph.nodes for n in range(1, len(node.items) + 1)]
     if not prompt.must_answer:
         if found:
-            videos = evidence.has_pictures and any(sighting.kind is PassageKind.CLIP for sighting in found)
-            entry = {
-                "information_id": {"enum": [sighting.id for sighting in found]},
-                "is_useful": _BOOLEAN,
-                "priority_score": _PRIORITY,
-                **({"key_timestamp": {"type": "array", "items": _NUMBER, "maxItems": MOST_STAMPS}} if videos else {}),
-                "quote": _ANY_STRING,
-            }
-            kept = {"type": "array", "items": _exact(entry), "maxItems": len(found)}
+            entries = list(_entries(found, evidence, marks))
+            kept = {"type": "array", "items": {"anyOf": entries} if entries[1:] else entries[0], "maxItems": len(found)}
             yield "summarize_and_memorize", _exact({"summarize": _ANY_STRING, "memorize": kept})
         elif not prompt.searched_out:
             yield "add_search_node", _exact({"id": TITLE, "parent_ids": nodes, "query": TEXT})
@@ -200,9 +212,31 @@ def _possible(
         if frames:
             yield "crop", _exact({"information_id": {"enum": frames}, "bbox": _BOX, "timestamp": _NUMBER})
     if prompt.must_answer or len(prompt.graph.nodes) > 1:
-        citations = _out_of([*(sighting.id for sighting in found), *items])
+        numbered = [f"{one.id}:{element.number}" for one in found if marks is Marks.WORDS for element in one.elements]
+        citations = _out_of([*(one.id for one in found), *numbered, *items], most=MOST_CITATIONS)
         answer = {"parent_ids": nodes, "answer": TEXT, "citations": citations, "abstain": _BOOLEAN}
         yield "add_answer_node", _exact(answer)
+
+
+def _entries(found: Sequence[Sighting], evidence: EvidenceForm, marks: Marks) -> Iterator[Schema]:
+    """What can be said of one result. A result that is shown in numbered elements has a form with its own numbers."""
+    numbered = [one for one in found if marks is Marks.WORDS and one.elements]
+    for sightings in ([one for one in found if one not in numbered], *([one] for one in numbered)):
+        if not sightings:
+            continue
+        videos = evidence.has_pictures and any(one.kind is PassageKind.CLIP for one in sightings)
+        stamps: Schema = {"type": "array", "items": _NUMBER, "maxItems": MOST_STAMPS}
+        numbers = [element.number for element in sightings[0].elements] if sightings[0] in numbered else []
+        elements: Schema = {"type": "array", "items": {"enum": numbers}, "minItems": 1, "maxItems": MOST_ELEMENTS}
+        yield _exact(
+            {
+                "information_id": {"enum": [one.id for one in sightings]},
+                "is_useful": _BOOLEAN,
+                "priority_score": _PRIORITY,
+                **({"key_timestamp": stamps} if videos else {}),
+                **({"elements": elements} if numbers else {"quote": _ANY_STRING}),
+            }
+        )
 
 
 def _in_view(prompt: Prompt, family: ModelFamily, views: Views) -> tuple[list[str], list[str]]:
@@ -217,11 +251,16 @@ def _in_view(prompt: Prompt, family: ModelFamily, views: Views) -> tuple[list[st
     ]
 
 
-def _out_of(values: Sequence[str], least: int = 0) -> Schema:
+def _out_of(values: Sequence[str], least: int = 0, most: int | None = None) -> Schema:
     """A list of some of ``values``."""
     if not values:
         return {"type": "array", "items": _ANY_STRING, "maxItems": 0}
-    return {"type": "array", "items": {"enum": list(values)}, "minItems": least, "maxItems": len(values)}
+    return {
+        "type": "array",
+        "items": {"enum": list(values)},
+        "minItems": least,
+        "maxItems": min(len(values), most or len(values)),
+    }
 
 
 def _exact(properties: Mapping[str, object]) -> Schema:

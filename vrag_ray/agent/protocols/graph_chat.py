@@ -26,7 +26,7 @@ from vrag_ray.agent.protocols.page_words import (
 )
 from vrag_ray.agent.protocols.question import question_parts
 from vrag_ray.agent.wire_protocol import TextLimits, Views
-from vrag_ray.config import EvidenceForm
+from vrag_ray.config import EvidenceForm, Marks
 from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.types import PassageKind
 
@@ -53,6 +53,7 @@ _BESIDE = (
     "long texts are cut."
 )
 _WORDS_ONLY = " You are given the words of what is found, long ones cut, and no pictures."
+_NUMBERED = " Before each part of a page stands its number in brackets."
 _GO_ON = "Answer the question with add_answer_node, or search for what is still missing."
 _NEXT = "Your next tool call, beginning with <tool_call>:"
 _NEXT_NATIVE = "Your next tool call:"
@@ -70,14 +71,15 @@ class ChatForm:
     question: PictureRequest
     native_tools: bool = False
     instruction: str = ""
+    marks: Marks = Marks.OFF
 
 
 def messages(prompt: Prompt, form: ChatForm) -> Iterator[Message]:
     """The chat of a prompt. What is said to a refused reply stands at its end only, and is gone in the next prompt."""
-    yield _rules(form.family, form.evidence, form.native_tools, form.instruction)
-    memory = remembered_words(prompt) if form.evidence.has_text else {}
+    yield _rules(form.family, form.evidence, form.native_tools, form.instruction, form.marks)
+    memory = remembered_words(prompt, form.marks) if form.evidence.has_text else {}
     spent = sum(map(len, memory.values()))
-    words = given_words(prompt, form.texts, spent=spent) if form.evidence.has_text else None
+    words = given_words(prompt, form.texts, spent=spent, marks=form.marks) if form.evidence.has_text else None
     yield Message.of(Role.USER, *_memory(prompt, form, memory), *_cue(prompt, form, last=not prompt.turns))
     for number, turn in enumerate(prompt.turns):
         yield Message.of(Role.ASSISTANT, turn.reply)
@@ -87,17 +89,19 @@ def messages(prompt: Prompt, form: ChatForm) -> Iterator[Message]:
 
 
 @cache
-def _rules(family: ModelFamily, evidence: EvidenceForm, native_tools: bool, instruction: str) -> Message:
+def _rules(family: ModelFamily, evidence: EvidenceForm, native_tools: bool, instruction: str, marks: Marks) -> Message:
     if instruction:
-        listed = "\n".join(f"- {tool.name}: {tool.description} {tool.parameters}" for tool in tools(family, evidence))
+        every = tools(family, evidence, marks)
+        listed = "\n".join(f"- {tool.name}: {tool.description} {tool.parameters}" for tool in every)
         return Message.of(Role.SYSTEM, instruction.replace(TOOLS_PLACE, listed))
     sees = evidence.has_pictures
-    calls = "" if native_tools else _EXAMPLES.format(examples="\n".join(examples(family, evidence)))
+    calls = "" if native_tools else _EXAMPLES.format(examples="\n".join(examples(family, evidence, marks)))
     return Message.of(
         Role.SYSTEM,
         _RULES.format(
             of=_OF if sees else "documents",
-            given=_WORDS_ONLY if not sees else _BESIDE if evidence.has_text else "",
+            given=(_WORDS_ONLY if not sees else _BESIDE if evidence.has_text else "")
+            + (_NUMBERED if marks is Marks.WORDS else ""),
             calls=calls,
             crop=_CROP if sees else "",
             weigh=FENCE_RULE if evidence.has_text else _WEIGH,

@@ -14,6 +14,7 @@ from vrag_ray.agent.images.budget import even_shares
 from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.wire_protocol import TextLimits
+from vrag_ray.config import Marks
 from vrag_ray.types import PassageKind
 
 FENCE = "evidence"
@@ -59,11 +60,16 @@ def told_words(given: str | None) -> str:
     return fenced(given) if given else NO_WORDS
 
 
-def words_of(sighting: Sighting) -> str:
+def words_of(sighting: Sighting, marks: Marks = Marks.OFF) -> str:
     """All that is known to stand in a sighting: of a part of a page its own words, of a clip also what its frames say.
 
-    "" for a part whose words have no place on the page.
+    With ``marks`` element by element, each behind its number, where the page has any. "" for a part whose words have no
+    place on the page.
     """
+    if marks is Marks.WORDS and sighting.elements:
+        assert sighting.page is not None
+        numbered = [f"[{element.number}] {element.text.strip()}" for element in sighting.elements]
+        return "\n".join([*numbered, *([sighting.page.notes] if sighting.page.notes and not sighting.region else [])])
     if sighting.region is not None and (sighting.page is None or not sighting.page.words):
         return ""
     text = sighting.text.strip()
@@ -94,7 +100,9 @@ def excerpt(text: str, room: int, about: str = "") -> str:
     return before + text[start:end].strip() + after
 
 
-def given_words(prompt: Prompt, limits: TextLimits, *, spent: int = 0) -> Mapping[tuple[int, int], str]:
+def given_words(
+    prompt: Prompt, limits: TextLimits, *, spent: int = 0, marks: Marks = Marks.OFF
+) -> Mapping[tuple[int, int], str]:
     """The words of each sighting of each turn, by their places in the prompt; "" where none are known.
 
     ``spent`` are the characters that the prompt gives to its memory. A sighting that is left out for want of room is
@@ -104,7 +112,7 @@ def given_words(prompt: Prompt, limits: TextLimits, *, spent: int = 0) -> Mappin
     given: dict[tuple[int, int], str] = {}
     for number in range(len(prompt.turns) - 1, -1, -1):
         shown = prompt.turns[number].shown
-        texts = [harmless(words_of(sighting)) for sighting in shown]
+        texts = [harmless(words_of(sighting, marks)) for sighting in shown]
         shares = even_shares([min(len(text), limits.result) for text in texts], room)
         for place, (sighting, text, share) in enumerate(zip(shown, texts, shares, strict=True)):
             part = excerpt(text, share, sighting.passage_text)
@@ -114,7 +122,7 @@ def given_words(prompt: Prompt, limits: TextLimits, *, spent: int = 0) -> Mappin
     return given
 
 
-def remembered_words(prompt: Prompt) -> Mapping[str, str]:
+def remembered_words(prompt: Prompt, marks: Marks = Marks.OFF) -> Mapping[str, str]:
     """The words of remembered items by reference (``<node id>#<number>``), within their shares, in graph order."""
     shares = {(one.node_id, one.index): one.characters for one in prompt.kept}
     found: dict[str, str] = {}
@@ -124,10 +132,17 @@ def remembered_words(prompt: Prompt) -> Mapping[str, str]:
             sighting = _seen_before(item, prompt) if share else None
             if sighting is None:
                 continue
-            part = excerpt(harmless(words_of(sighting)), share, item.quote or sighting.passage_text)
+            part = excerpt(harmless(words_of(sighting, marks)), share, _about(item, sighting))
             if part:
                 found[f"{node.id}#{index + 1}"] = part
     return found
+
+
+def _about(item: MemoryItem, sighting: Sighting) -> str:
+    """The words around which what is remembered is cut."""
+    first = item.elements[0] if item.elements is not None else 0
+    named = next((element.text for element in sighting.elements if element.number == first), "")
+    return item.quote or named or sighting.passage_text
 
 
 def _seen_before(item: MemoryItem, prompt: Prompt) -> Sighting | None:

@@ -27,30 +27,37 @@ EXACT = {"generation_config": "vllm", "logprobs_mode": "processed_logprobs"}
 
 
 class ServedBackend:
-    """Implements ``RolloutBackend``; made by ``open``. The first rank deploys, and ends the deployment."""
+    """Implements ``RolloutBackend``; made by ``open``. The first rank deploys and ends the deployment, and Serve where
+    it did not run before (``owns_serve``): without HTTP it would be in the way of a service."""
 
-    def __init__(self, model: ServedModel, app: str, storage: RunStorage, worker: Worker) -> None:
+    def __init__(
+        self, model: ServedModel, app: str, storage: RunStorage, worker: Worker, *, owns_serve: bool = False
+    ) -> None:
         self._model = model
         self._app = app
         self._storage = storage
         self._worker = worker
         self._last = ""
+        self._owns_serve = owns_serve
 
     @classmethod
     async def open(cls, config: RLConfig, served: VllmConfig, worker: Worker) -> ServedBackend:
         """Deploy ``served`` with the model of this run; every rank gets a handle of it."""
         from ray import serve
+        from ray.serve.context import _get_global_client
 
         app = f"rollouts-{config.name}"
-        ranks = worker.ranks
+        ranks, owns_serve = worker.ranks, False
         if ranks.rank == 0:
+            owns_serve = _get_global_client(raise_if_no_controller_running=False) is None
             exact = served.model_copy(update={"model": worker.source, "engine_args": EXACT | served.engine_args})
             settings = Settings(vllm=exact)
             # Where Serve does not run yet: no proxy, since only handles are used.
             serve.start(proxy_location="Disabled")
             serve.run(policy_deployment(settings).bind(settings), name=app, route_prefix=None)
         ranks.wait()
-        return cls(ServedModel(serve.get_app_handle(app)), app, RunStorage(config.storage, config.name), worker)
+        model, storage = ServedModel(serve.get_app_handle(app)), RunStorage(config.storage, config.name)
+        return cls(model, app, storage, worker, owns_serve=owns_serve)
 
     def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
         return self._model.generate(request)
@@ -82,5 +89,7 @@ class ServedBackend:
         self._worker.ranks.wait()
         if self._worker.ranks.rank == 0:
             serve.delete(self._app)
+            if self._owns_serve and not serve.status().applications:
+                serve.shutdown()
             if self._last:
                 self._storage.delete_folder(self._last)
