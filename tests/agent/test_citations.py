@@ -142,6 +142,33 @@ def test_facts_that_stand_elsewhere_on_the_page_move_what_is_remembered() -> Non
     assert [event.notes for event in events if isinstance(event, MemorizeEvent)] == [()]
 
 
+@pytest.mark.parametrize("marks", list(Marks))
+def test_a_label_or_a_quote_that_holds_no_fact_is_not_what_is_remembered(marks: Marks) -> None:
+    protocol = GraphProtocol(evidence=EvidenceForm.TEXT, marks=marks)
+
+    def memorized(summary: str, label: str, quote: str = "") -> MemorizeEvent:
+        shelf = letter()
+        shelf.add("Harbour map", prose(100, "The harbour map has four sheets."))
+        entry = MemorizeEntry(information_id=label, is_useful=True, priority_score=4, quote=quote)
+        keep = SummarizeAndMemorize(summarize=summary, memorize=(entry,))
+        _, events = run_to_end(Watcher(SEARCH, keep, ANSWER, protocol=protocol), shelf)
+        [event] = [event for event in events if isinstance(event, MemorizeEvent)]
+        [results] = [event.results for event in events if isinstance(event, SearchDoneEvent)]
+        titles = {result.information_id: result.title for result in results}
+        assert set(titles.values()) == {"Map", "Harbour map"}
+        return event
+
+    other = memorized("The mast was set in 1912.", "Text 2")
+    [item] = other.items
+    assert (item.title, item.elements) == ("Map", (2, 2))
+    assert other.notes == ("what was learnt stands in Text 1 and not in Text 2: that is remembered",)
+    idle = memorized("The mast was set in 1912.", "Text 1", "whose name is lost.")
+    assert [item.elements for item in idle.items] == [(2, 2)]
+    assert idle.notes == ("the quote given for Text 1 says nothing of what was learnt: part 2 does",)
+    good = memorized("The mast was set in 1912.", "Text 1", "set in the year 1912")
+    assert [(item.quote, item.elements, good.notes) for item in good.items] == [("set in the year 1912", None, ())]
+
+
 def test_parts_that_stand_apart_are_remembered_apart() -> None:
     policy = Watcher(SEARCH, keep_elements(3, 1), ANSWER, protocol=NUMBERED)
     run, events = run_to_end(policy, letter())

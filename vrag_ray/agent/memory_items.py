@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from vrag_ray.agent.actions import AddAnswerNode, MemorizeEntry
 from vrag_ray.agent.citations import Citation, elements_text, located, spelled, stands_in, within
@@ -43,26 +44,14 @@ def remembered(
             raise GraphError(f"there is no {entry.information_id[:60]!r} in the last results: they are {known}")
         if not entry.is_useful:
             continue
-        quote = entry.quote if stands_in(entry.quote, sighting) else ""
-        if entry.quote.strip() and not quote:
-            others = [other for other in seen.sightings if stands_in(entry.quote, other)]
-            if len(others) == 1:
-                # Small models copy words right and mistake the label: the words say which item is meant.
-                notes.append(f"the quote given for {sighting.id} stands in {others[0].id}, which is remembered")
-                sighting, quote = others[0], entry.quote
-            else:
-                notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
-        named = _checked(entry.elements, sighting)
-        held = () if quote and not named else _holding(learnt, named, sighting)
-        if named and held != named:
-            notes.append(
-                f"what was learnt stands in part {_listed(held)} of {sighting.id} and not in {_listed(named)}: that is "
-                "remembered"
-            )
-        for elements in _runs(held, sighting) or (None,):
-            words = " ".join(_quote_within(quote, elements, sighting).split())
-            for t_frame in _frames(entry, sighting, stamps(sighting)):
-                items.append(sighting.remembered(entry.priority_score, quote=words, t_frame=t_frame, elements=elements))
+        meant = _meant(entry, sighting, seen, learnt)
+        notes += meant.notes
+        for elements in _runs(meant.elements, meant.sighting) or (None,):
+            words = " ".join(_quote_within(meant.quote, elements, meant.sighting).split())
+            items += [
+                meant.sighting.remembered(entry.priority_score, quote=words, t_frame=t_frame, elements=elements)
+                for t_frame in _frames(entry, meant.sighting, stamps(meant.sighting))
+            ]
     # The same place with the same words is remembered once, as strongly as its strongest entry says.
     strongest: dict[MemoryItem, MemoryItem] = {}
     for item in items:
@@ -70,6 +59,54 @@ def remembered(
         best = strongest.get(same)
         strongest[same] = item if best is None or item.priority > best.priority else best
     return tuple(strongest.values()), tuple(notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """What an entry is about, as far as the words of its item show it, and what was taken otherwise than given."""
+
+    sighting: Sighting
+    quote: str
+    elements: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+def _meant(entry: MemorizeEntry, sighting: Sighting, seen: Observation, learnt: str) -> _Meant:
+    """Small models copy words and facts right, and mistake labels and numbers: the words say what is meant."""
+    notes: list[str] = []
+    quote = entry.quote if stands_in(entry.quote, sighting) else ""
+    if entry.quote.strip() and not quote:
+        others = [other for other in seen.sightings if stands_in(entry.quote, other)]
+        if len(others) == 1:
+            notes.append(f"the quote given for {sighting.id} stands in {others[0].id}, which is remembered")
+            sighting, quote = others[0], entry.quote
+        else:
+            notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
+    named = _checked(entry.elements, sighting)
+    if not quote and facts_held(learnt, sighting.text)[0] == 0:
+        others = [other for other in seen.sightings if _holds_all(learnt, other.text)]
+        if len(others) == 1:
+            notes.append(f"what was learnt stands in {others[0].id} and not in {sighting.id}: that is remembered")
+            sighting, named = others[0], ()
+    held = _holding(learnt, named, sighting)
+    if quote and not named:
+        parts = elements_text(sighting.elements, (held[0], held[-1])) if held else ""
+        if facts_held(learnt, quote)[0] or not _holds_all(learnt, parts):
+            return _Meant(sighting, quote, (), tuple(notes))
+        notes.append(f"the quote given for {sighting.id} says nothing of what was learnt: part {_listed(held)} does")
+        quote = ""
+    elif named and held != named:
+        notes.append(
+            f"what was learnt stands in part {_listed(held)} of {sighting.id} and not in {_listed(named)}: that is "
+            "remembered"
+        )
+    return _Meant(sighting, quote, held, tuple(notes))
+
+
+def _holds_all(learnt: str, text: str) -> bool:
+    """Whether every fact of ``learnt`` stands in ``text``; never where it has none."""
+    held, every = facts_held(learnt, text)
+    return 0 < every == held
 
 
 def _checked(numbers: Sequence[int], sighting: Sighting) -> tuple[int, ...]:
