@@ -142,6 +142,17 @@ def test_facts_that_stand_elsewhere_on_the_page_move_what_is_remembered() -> Non
     assert [event.notes for event in events if isinstance(event, MemorizeEvent)] == [()]
 
 
+def test_what_holds_most_of_what_was_learnt_is_remembered_first() -> None:
+    """The answer cites the first item of a node."""
+    shelf = Shelf()
+    keel, mast = "The keel of the harbour map was laid in 1911.", "Lund and Sons of Harlow set the mast in 1912."
+    shelf.add("Map", [*prose(100, keel), *prose(200, "Nothing is known of the sails."), *prose(300, mast)])
+    learnt = keep_elements(2, summary="Lund and Sons of Harlow set the mast in 1912, after 1911.")
+    _, events = run_to_end(Watcher(SEARCH, learnt, ANSWER, protocol=NUMBERED), shelf)
+    [memorized] = [event for event in events if isinstance(event, MemorizeEvent)]
+    assert [item.elements for item in memorized.items] == [(3, 3), (1, 1)]
+
+
 @pytest.mark.parametrize("marks", list(Marks))
 def test_a_label_or_a_quote_that_holds_no_fact_is_not_what_is_remembered(marks: Marks) -> None:
     protocol = GraphProtocol(evidence=EvidenceForm.TEXT, marks=marks)

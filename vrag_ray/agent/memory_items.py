@@ -44,7 +44,9 @@ def remembered(
             raise GraphError(f"there is no {entry.information_id[:60]!r} in the last results: they are {known}")
         if not entry.is_useful:
             continue
-        meant = _meant(entry, sighting, seen, learnt)
+        others = [seen.find(other.information_id) for other in entries if other is not entry and other.is_useful]
+        free = [one for one in seen.sightings if one not in others]
+        meant = _meant(entry, sighting, seen, free, learnt)
         notes += meant.notes
         for elements in _runs(meant.elements, meant.sighting) or (None,):
             words = " ".join(_quote_within(meant.quote, elements, meant.sighting).split())
@@ -71,8 +73,13 @@ class _Meant:
     notes: tuple[str, ...]
 
 
-def _meant(entry: MemorizeEntry, sighting: Sighting, seen: Observation, learnt: str) -> _Meant:
-    """Small models copy words and facts right, and mistake labels and numbers: the words say what is meant."""
+def _meant(
+    entry: MemorizeEntry, sighting: Sighting, seen: Observation, free: Sequence[Sighting], learnt: str
+) -> _Meant:
+    """Small models copy words and facts right, and mistake labels and numbers: the words say what is meant.
+
+    ``free`` are the results that no other entry names.
+    """
     notes: list[str] = []
     quote = entry.quote if stands_in(entry.quote, sighting) else ""
     if entry.quote.strip() and not quote:
@@ -83,14 +90,14 @@ def _meant(entry: MemorizeEntry, sighting: Sighting, seen: Observation, learnt: 
         else:
             notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
     named = _checked(entry.elements, sighting)
-    if not quote and facts_held(learnt, sighting.text)[0] == 0:
-        others = [other for other in seen.sightings if _holds_all(learnt, other.text)]
+    if not quote and not _holds_all(learnt, sighting.text):
+        others = [other for other in free if _holds_all(learnt, other.text)]
         if len(others) == 1:
             notes.append(f"what was learnt stands in {others[0].id} and not in {sighting.id}: that is remembered")
             sighting, named = others[0], ()
     held = _holding(learnt, named, sighting)
     if quote and not named:
-        parts = elements_text(sighting.elements, (held[0], held[-1])) if held else ""
+        parts = "\n".join(element.text for element in sighting.elements if element.number in held)
         if facts_held(learnt, quote)[0] or not _holds_all(learnt, parts):
             return _Meant(sighting, quote, (), tuple(notes))
         notes.append(f"the quote given for {sighting.id} says nothing of what was learnt: part {_listed(held)} does")
@@ -138,14 +145,14 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def _runs(numbers: Sequence[int], sighting: Sighting) -> tuple[tuple[int, int], ...]:
-    """Runs of neighbouring elements of ``numbers``, in their order on the page."""
+    """Runs of neighbouring elements of ``numbers``: the run with the first of them first."""
     known = [element.number for element in sighting.elements]
     runs: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
         # Cells of tables have numbers of their own, which are not shown.
         follows = runs and known.index(number) == known.index(runs[-1][1]) + 1
         runs[-1:] = [(runs[-1][0], number)] if follows else [*runs[-1:], (number, number)]
-    return tuple(runs)
+    return tuple(sorted(runs, key=lambda run: min(numbers.index(one) for one in numbers if run[0] <= one <= run[1])))
 
 
 def _quote_within(quote: str, elements: tuple[int, int] | None, sighting: Sighting) -> str:

@@ -155,7 +155,7 @@ class _Held:
 def holding(text: str, parts: Mapping[int, str]) -> tuple[int, ...]:
     """The numbers of the ``parts`` that say the facts of ``text``, as few as hold the most; none where no fact is held.
 
-    Of several that hold as many, the part that shares the most words with ``text``.
+    The part with the most facts first; of several with as many, the one that shares the most words with ``text``.
     """
     left = list(dict.fromkeys(facts_of(text)))
     said = words(text)
@@ -168,7 +168,7 @@ def holding(text: str, parts: Mapping[int, str]) -> tuple[int, ...]:
             break
         numbers.append(best)
         left = [fact for fact in left if not known[best].has(fact)]
-    return tuple(sorted(numbers))
+    return tuple(numbers)
 
 
 def facts_held(text: str, part: str) -> tuple[int, int]:
