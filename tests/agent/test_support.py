@@ -12,7 +12,7 @@ from tests.support.agent_pages import library
 from tests.support.recorded_runs import SALES
 from tests.support.scripted_agent import Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode
-from vrag_ray.agent.support import MARK, Source, Support, checked, sentences
+from vrag_ray.agent.support import MARK, Source, Support, checked, holding, sentences
 from vrag_ray.client.event_text import unsupported_lines
 
 REPORT = (
@@ -123,3 +123,16 @@ def test_a_run_that_abstains_is_not_checked() -> None:
         Watcher(SALES, AddAnswerNode(parent_ids=("sales",), answer="Not in 2031.", abstain=True)), library()
     )
     assert run.record().sentences == ()
+
+
+def test_what_holds_the_facts_of_a_text_is_found_with_as_few_parts_as_hold_them() -> None:
+    parts = {
+        1: "Waste heat recovered in 2024",
+        2: "Ice factory: 287 MWh",
+        3: "Fish hall: 412 MWh, of 2023",
+        4: "Inspected by Kari Nordmann",
+    }
+    assert holding("The ice factory recovered 287 MWh of waste heat in 2024.", parts) == (2, 1)
+    assert holding("Kari Nordmann found 412 MWh.", parts) in ((3, 4), (4, 3))
+    assert holding("Waste heat was recovered.", parts) == holding("It was 288 MWh.", parts) == ()
+    assert holding("287", {}) == ()

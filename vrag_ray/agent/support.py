@@ -155,20 +155,26 @@ class _Held:
 def holding(text: str, parts: Mapping[int, str]) -> tuple[int, ...]:
     """The numbers of the ``parts`` that say the facts of ``text``, as few as hold the most; none where no fact is held.
 
-    The part with the most facts first; of several with as many, the one that shares the most words with ``text``.
+    The part with the most facts first, a year being half of one; of several with as many, the one that shares the most
+    words with ``text``.
     """
     left = list(dict.fromkeys(facts_of(text)))
     said = words(text)
     known = {number: Facts(part) for number, part in parts.items()}
     numbers: list[int] = []
     while left and known:
-        held = {number: sum(map(part.has, left)) for number, part in known.items()}
+        held = {number: sum(_weight(fact) for fact in left if part.has(fact)) for number, part in known.items()}
         best = max(held, key=lambda number: (held[number], len(said & known[number].words)))
         if not held[best]:
             break
         numbers.append(best)
         left = [fact for fact in left if not known[best].has(fact)]
     return tuple(numbers)
+
+
+def _weight(fact: Fact) -> int:
+    """A year stands in headings and running heads too, and says less about where the rest stands."""
+    return 1 if isinstance(fact, Figure) and re.fullmatch(r"(?:1[5-9]|20)\d\d", fact.text.strip()) else 2
 
 
 def facts_held(text: str, part: str) -> tuple[int, int]:

@@ -80,6 +80,15 @@ def uneven_steps(config: SFTConfig) -> list[int]:
     return found
 
 
+# Quick form: the part ``full-2b`` of ``benchmarks/card`` (a step of one rank).
+@pytest.mark.exhaustive
+def test_one_worker_computes_in_half_precision_with_weights_in_single_precision(place: Place) -> None:
+    model = {"path": str(place.root / "model"), "tokens_per_batch": 2048, "sharded": True, "compute_dtype": "bfloat16"}
+    config = place.sft(name="alone", model=model, workers={"count": 1}, epochs=1)
+    losses = [line["sft/loss"] for line in metrics(Path(train_sft(config, lambda line: None)).parent)]
+    assert losses[-1] < losses[0]
+
+
 # Quick forms: ``trainer/test_dummy_forward`` (a sharded model on two ranks), and those of the test above.
 @pytest.mark.exhaustive
 def test_a_sharded_model_learns_the_same_and_goes_on_from_its_checkpoint_when_a_worker_is_killed(place: Place) -> None:
