@@ -119,16 +119,16 @@ def test_a_run_is_kept_where_its_storage_says(
 
 @pytest.mark.usefixtures("project", "workers")
 def test_a_run_that_computes_in_float32_on_a_gpu_names_what_is_faster():
-    def lines(**model: object) -> list[str]:
-        told: list[str] = []
-        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"} | model}), told.append)
-        return told[1:]
+    def notices(**model: object) -> list[str]:
+        lines: list[str] = []
+        train_sft(SFTConfig.model_validate(SFT | {"model": {"path": "model"} | model}), lines.append)
+        return lines[1:]
 
-    (notice,) = lines(gpu=True)
+    (notice,) = notices(gpu=True)
     assert "`model.sharded: true` with `model.compute_dtype: bfloat16`" in notice
     half = {"gpu": True, "dtype": "bfloat16"}
     spread = {"gpu": True, "sharded": True, "compute_dtype": "bfloat16"}
-    assert lines() == lines(**half) == lines(**spread) == []
+    assert notices() == notices(**half) == notices(**spread) == []
 
 
 @pytest.mark.parametrize(("cache", "folder"), PLACES)

@@ -107,8 +107,8 @@ def test_what_was_learnt_is_cited_where_its_facts_stand_though_nothing_was_quote
     [table] = [element for element in page.elements if "North" in element.text and element.table is None]
     label = "Picture 1" if protocol.evidence.has_pictures else "Text 1"
     for learnt, is_held in (("North sold 12 units", True), ("North sold 13 units", False)):
-        kept = keep(label).model_copy(update={"summarize": learnt})
-        run, _ = run_to_end(Watcher(SEARCH, kept, ANSWER, protocol=protocol), library())
+        memorize = keep(label).model_copy(update={"summarize": learnt})
+        run, _ = run_to_end(Watcher(SEARCH, memorize, ANSWER, protocol=protocol), library())
         [citation] = run.record().citations
         assert (citation.element is not None and citation.element.number == table.number) is is_held
 

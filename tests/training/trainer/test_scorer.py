@@ -206,13 +206,13 @@ def test_a_frozen_vision_tower_keeps_nothing_for_a_backward_pass(folder: Path, a
     batch = collate(calls_of(folder), pixels_of(folder), pad_of(folder))
     config = ModelConfig(path=str(folder), freeze_vision=True, gradient_checkpointing=again)
     scorer = Scorer(load_model(config, str(folder)))
-    kept: list[bool] = []
+    learns: list[bool] = []
     for block in scorer.model.model.visual.blocks:
         block.register_forward_hook(
-            lambda _, inputs, output: kept.append(inputs[0].requires_grad or output.requires_grad)
+            lambda _, inputs, output: learns.append(inputs[0].requires_grad or output.requires_grad)
         )
     torch.autograd.backward(scorer(batch).logp.sum())
-    assert kept and not any(kept)
+    assert learns and not any(learns)
     assert any(weight.grad is not None for weight in scorer.model.parameters())
 
 

@@ -202,8 +202,12 @@ def _possible(
     if not prompt.must_answer:
         if found:
             entries = list(_entries(found, evidence, marks))
-            kept = {"type": "array", "items": {"anyOf": entries} if entries[1:] else entries[0], "maxItems": len(found)}
-            yield "summarize_and_memorize", _exact({"summarize": _ANY_STRING, "memorize": kept})
+            memorize = {
+                "type": "array",
+                "items": {"anyOf": entries} if entries[1:] else entries[0],
+                "maxItems": len(found),
+            }
+            yield "summarize_and_memorize", _exact({"summarize": _ANY_STRING, "memorize": memorize})
         elif not prompt.searched_out:
             yield "add_search_node", _exact({"id": TITLE, "parent_ids": nodes, "query": TEXT})
         pictures, frames = _in_view(prompt, family, views) if evidence.has_pictures else ([], [])

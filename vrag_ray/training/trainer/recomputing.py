@@ -1,4 +1,4 @@
-"""Activations that are computed again in the backward pass instead of kept (gradient checkpointing)."""
+"""Gradient checkpointing: activations are computed again in the backward pass, and are not stored."""
 
 from __future__ import annotations
 
