@@ -142,6 +142,17 @@ def test_facts_that_stand_elsewhere_on_the_page_move_what_is_remembered() -> Non
     assert [event.notes for event in events if isinstance(event, MemorizeEvent)] == [()]
 
 
+@pytest.mark.parametrize("form", [EvidenceForm.PICTURE, EvidenceForm.BOTH])
+def test_a_crop_is_cited_by_its_own_box_whatever_elements_say_its_facts(form: EvidenceForm) -> None:
+    crop = Crop(information_id="Picture 1", bbox=(0, 0, 990, 700))
+    entry = MemorizeEntry(information_id="Picture 2", is_useful=True, priority_score=4)
+    keep = SummarizeAndMemorize(summarize="The mast was set in 1912.", memorize=(entry,))
+    policy = Watcher(SEARCH, crop, keep, ANSWER, protocol=GraphProtocol(evidence=form, marks=Marks.WORDS))
+    run, events = run_to_end(policy, letter())
+    [looked] = [event.place.bbox for event in events if isinstance(event, CropEvent)]
+    assert [one.bbox for one in run.record().citations] == [looked]
+
+
 def test_what_holds_most_of_what_was_learnt_is_remembered_first() -> None:
     """The answer cites the first item of a node."""
     shelf = Shelf()

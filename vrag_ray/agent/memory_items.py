@@ -130,8 +130,11 @@ def _checked(numbers: Sequence[int], sighting: Sighting) -> tuple[int, ...]:
 def _holding(learnt: str, named: tuple[int, ...], sighting: Sighting) -> tuple[int, ...]:
     """The elements that hold what was learnt: those that were named, unless others hold more of its facts.
 
-    Small models say the facts right and mistake the numbers. Where none was named, those that hold every fact.
+    Small models say the facts right and mistake the numbers. Where none was named, those that hold every fact, and of a
+    crop none: the policy chose its box.
     """
+    if sighting.region is not None and not named:
+        return ()
     parts = {element.number: element.text for element in sighting.elements}
     held = holding(learnt, parts)
     (of_held, every), (of_named, _) = (
