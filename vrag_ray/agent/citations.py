@@ -106,8 +106,8 @@ def located(
 
     ``found`` is what the search of its node found. ``by_quote``: for who was given words, around those of its quote,
     where they stand together. ``by_passage``: for who was given words alone, else around the lines of the passage that
-    matched. Else, without a quote, where a vector leg of the search saw its query. ``elements`` are those that the
-    policy named, first and last: then the box is theirs, or around the quote in them.
+    matched. Else, without a quote, where a vector leg of the search saw its query. ``elements`` are those
+    that the item is about, first and last: then the box is theirs, or around the quote in them.
     """
     if citation.kind is PassageKind.CLIP and citation.quote:
         return _timed(citation, found)

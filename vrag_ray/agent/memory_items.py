@@ -95,10 +95,12 @@ def _meant(
         if len(others) == 1:
             notes.append(f"what was learnt stands in {others[0].id} and not in {sighting.id}: that is remembered")
             sighting, named = others[0], ()
+    if quote and not named and facts_held(learnt, quote)[0]:
+        return _Meant(sighting, quote, (), tuple(notes))
+    # Without a number that was given, these hold every fact, or there are none.
     held = _holding(learnt, named, sighting)
     if quote and not named:
-        parts = "\n".join(element.text for element in sighting.elements if element.number in held)
-        if facts_held(learnt, quote)[0] or not _holds_all(learnt, parts):
+        if not held:
             return _Meant(sighting, quote, (), tuple(notes))
         notes.append(f"the quote given for {sighting.id} says nothing of what was learnt: part {_listed(held)} does")
         quote = ""
@@ -267,7 +269,7 @@ def cited_places(
 
 
 def elements_of(references: Sequence[str], graph: MemoryGraph) -> dict[int, tuple[int, int]]:
-    """The elements that a policy named, first and last, by the numbers of the citations that ``references`` become."""
+    """The elements that items are about, first and last, by the numbers of the citations that ``references`` become."""
     named: dict[int, tuple[int, int]] = {}
     for number, reference in enumerate(references, start=1):
         place = item_of(reference, graph)

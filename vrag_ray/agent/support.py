@@ -68,8 +68,8 @@ class CheckedSentence(BaseModel):
 class Source:
     """A citation as it was read: the words of its page or clip, its title among them, and the quote from it.
 
-    ``cited`` are the words of the elements that the policy named, "" where it named none: figures and dates must stand
-    in them, names anywhere on the page.
+    ``cited`` are the words of the elements that it is about, "" where it is of the whole page: figures and dates must
+    stand in them, names anywhere on the page.
     """
 
     words: str

@@ -41,7 +41,8 @@ class MemoryItem(BaseModel):
 
     ``box`` is in page fractions, None for the whole page. ``t_frame`` is the time in seconds of a kept video frame.
     ``quote`` holds words that stand in the item, never words of a policy. ``elements`` are the first and the last of
-    the elements of its page that it is about, where a policy named them. ``score`` is the retrieval score.
+    the elements of its page that it is about: a policy named them, or they hold what it learnt. ``score`` is the
+    retrieval score.
     ``collection`` names the one of several that it was found in.
     """
 
