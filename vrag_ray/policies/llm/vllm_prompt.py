@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.agent.chat import ImagePart, Message, TextPart, Tool
 from vrag_ray.policies.llm.chat_model import ChatRequest
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from transformers import PreTrainedTokenizerFast, Qwen2_5_VLProcessor, Qwen3VLProcessor
 
-    Processor = Qwen2_5_VLProcessor | Qwen3VLProcessor
+    Processor: TypeAlias = Qwen2_5_VLProcessor | Qwen3VLProcessor
 
 
 THINK = "<think>"

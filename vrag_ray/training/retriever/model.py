@@ -151,7 +151,8 @@ def load_processor(config: RetrieverConfig, folder: str, *, given: str) -> Proce
 
 def inner_of(model: PreTrainedModel) -> nn.Module:
     """The layers without what is made of their states."""
-    return model.get_submodule("vlm" if is_late(model.config) else "model")
+    inner: nn.Module = model.get_submodule("vlm" if is_late(model.config) else "model")
+    return inner
 
 
 def vision_of(model: PreTrainedModel) -> nn.Module:

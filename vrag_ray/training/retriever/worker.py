@@ -46,7 +46,8 @@ class RetrieverWorker:
 
     @property
     def device(self) -> torch.device:
-        return self.model.device
+        device: torch.device = self.model.device
+        return device
 
     def save(self, folder: Path) -> bool:
         """Everything that the next step depends on. All ranks call it; whether this one has written anything."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.caching import SizedLRU
 from vrag_ray.policies.llm.vllm_prompt import pictures
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from vrag_ray.policies.llm.chat_model import TokenRequest
 
-    Rendered = TokensInput | MultiModalInput
+    Rendered: TypeAlias = TokensInput | MultiModalInput
 
 KEPT_TOKENS = 32_768
 """Of prompts as the model reads them. A visual token comes with 19 to 25 KB of pixels: 0.8 GB, if all are visual."""

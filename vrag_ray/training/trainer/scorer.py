@@ -43,7 +43,8 @@ class Scorer:
 
     @property
     def device(self) -> torch.device:
-        return self.model.device
+        device: torch.device = self.model.device
+        return device
 
     def __call__(self, batch: Batch) -> Scores:
         return self._score(batch)
