@@ -89,10 +89,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         key=lambda item: (
             places.get(together(item.nodeid), len(places)),
             not is_served_from_a_script(item),
+            is_served_on_ray(item),
             files[item.path],
             place_in_file(item),
         )
     )
+
+
+def is_served_on_ray(item: pytest.Item) -> bool:
+    """In a folder whose tests run on two services, one after the other, each is begun and ended once."""
+    return hasattr(item, "callspec") and item.callspec.params.get("service") == "on Ray"
 
 
 def place_in_file(item: pytest.Item) -> int:

@@ -276,25 +276,48 @@ def _is_worker(child: psutil.Process) -> bool:
 
 
 @contextmanager
-def ray_session() -> Iterator[None]:
-    """A Ray to work on: the one of ``RAY_ADDRESS`` or of this process, else one started for the block."""
+def ray_session(*, at_once: bool = True) -> Iterator[None]:
+    """A Ray to work on: the one of ``RAY_ADDRESS`` or of this process, else one started for the block.
+
+    ``at_once`` False leaves the start to the first ``require_ray`` in the block, which may need none.
+    """
+    if is_connected():
+        yield
+        return
+    try:
+        if at_once:
+            require_ray()
+        yield
+    finally:
+        if is_connected():
+            stop_ray()
+
+
+def require_ray() -> None:
+    """Connect to the Ray of ``RAY_ADDRESS``, or start one, where this process has none.
+
+    It ends with the ``ray_session`` that this is called in, else with the process.
+    """
+    if is_connected():
+        return
     # Ray decides by this variable at every entry point; unset, each one decides differently.
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     with signals_held():
         import ray
+    if os.environ.get("RAY_ADDRESS"):
+        with signals_held(), _described_in_utf8():
+            ray.init(log_to_driver=False, logging_level=logging.WARNING)
+    else:
+        start_ray()
 
-    if ray.is_initialized():
-        yield
-        return
-    try:
-        if os.environ.get("RAY_ADDRESS"):
-            with signals_held(), _described_in_utf8():
-                ray.init(log_to_driver=False, logging_level=logging.WARNING)
-        else:
-            start_ray()
-        yield
-    finally:
-        stop_ray()
+
+def is_connected() -> bool:
+    """Whether this process has a Ray. Does not import it: that takes a second."""
+    if "ray" not in sys.modules:
+        return False
+    import ray
+
+    return bool(ray.is_initialized())
 
 
 def in_job_copy() -> bool:

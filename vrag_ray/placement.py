@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from vrag_ray.cluster import is_connected
 from vrag_ray.types import VragError
 
 log = logging.getLogger(__name__)
@@ -155,13 +156,13 @@ def device_of_process(device: str, *, visible: bool, granted: bool | None) -> st
 
 def ray_cards(most: int | None) -> Cards:
     """The GPUs of the Ray that this process is connected to; one that another process started may grow."""
+    if not is_connected():
+        # A configuration is only built, for a cluster that is not known yet.
+        return Cards(growing=True, most=most)
     import ray
     from ray._private import worker
     from ray._private.state import available_resources_per_node
 
-    if not ray.is_initialized():
-        # A configuration is only built, for a cluster that is not known yet.
-        return Cards(growing=True, most=most)
     own = worker._global_node
     growing = own is None or not own.is_head()
 

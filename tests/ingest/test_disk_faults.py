@@ -68,8 +68,9 @@ def test_vrag_ingest_on_a_full_disk_says_what_is_committed_and_goes_on_when_ther
 
 
 @needs_mounts
-# In steps so small that every kind of write is refused once; the quick form is refused a few times.
-@pytest.mark.parametrize("step", [90_000, pytest.param(40_000, marks=pytest.mark.exhaustive)])
+# In steps so small that every kind of write is refused once. Quick forms: ``index/storage/test_errors``.
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("step", [90_000, 40_000])
 def test_with_ever_more_room_ingest_ends_with_the_content_of_an_undisturbed_run(tmp_path: Path, step: int) -> None:
     folder = tmp_path / "in"
     folder.mkdir()

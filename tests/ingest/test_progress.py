@@ -15,14 +15,22 @@ from tests.support.ingest_material import make_pdf, settings_for
 from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.ingest import Progress, ingest
 from vrag_ray.ingest import progress as progress_module
-from vrag_ray.ingest.progress import INGEST_STAGES, Counts, ProgressBoard, SharedBoard, ingest_progress, reporting
+from vrag_ray.ingest.progress import (
+    INGEST_STAGES,
+    Counts,
+    ProgressBoard,
+    SharedBoard,
+    Work,
+    ingest_progress,
+    reporting,
+)
 
 
 @pytest.fixture
 def stopped_board(local_ray: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[SharedBoard]:
     """A board that has counted five pages, and whose process stands still since it was read."""
     board = SharedBoard(INGEST_STAGES, by_file=False)
-    board.add("register", "r", 5, 1.0, {"a.pdf": 5})
+    board.add(Work("register", "r", 5, 1.0, {"a.pdf": 5}))
     with monkeypatch.context() as patient:
         # The board's process starts with its first call, which takes long on a busy machine.
         patient.setattr(progress_module, "READ_WITHIN_S", HANGS_AFTER_S)
@@ -51,6 +59,8 @@ def test_progress_goes_on_with_what_a_late_board_said_last(
     assert {progress.total_pages for progress in told} == {5}
 
 
+# Quick form: ``stopped_board``, which is read here.
+@pytest.mark.exhaustive
 @pytest.mark.usefixtures("local_ray")
 def test_an_ingest_whose_board_is_lost_ends_with_its_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_pdf(tmp_path / "whales.pdf", 3, "whale")
@@ -73,12 +83,12 @@ def test_an_ingest_whose_board_is_lost_ends_with_its_report(tmp_path: Path, monk
 def board_of(*, text: int, scans: int, text_done: int, scans_done: int) -> Counts:
     """Pages of text take 0.1 s to decode and those of scans 4 s, each 0.4 s to embed; all decoded ones are embedded."""
     board = ProgressBoard(INGEST_STAGES, by_file=False)
-    board.add("register", "r", text + scans, 0.1, {"book.pdf": text, "scan.pdf": scans}, slow=scans)
+    board.add(Work("register", "r", text + scans, 0.1, {"book.pdf": text, "scan.pdf": scans}, slow=scans))
     if text_done:
-        board.add("decode", "d", text_done, 0.1 * text_done, {"book.pdf": text_done})
+        board.add(Work("decode", "d", text_done, 0.1 * text_done, {"book.pdf": text_done}))
     if scans_done:
-        board.add("decode", "d", scans_done, 4.0 * scans_done, {"scan.pdf": scans_done}, slow=scans_done)
-    board.add("embed", "e", text_done + scans_done, 0.4 * (text_done + scans_done))
+        board.add(Work("decode", "d", scans_done, 4.0 * scans_done, {"scan.pdf": scans_done}, slow=scans_done))
+    board.add(Work("embed", "e", text_done + scans_done, 0.4 * (text_done + scans_done)))
     return board.read()
 
 
@@ -108,6 +118,6 @@ def test_the_actors_of_a_later_graph_are_no_part_of_the_start() -> None:
     board.embedder_ready()
     first = board.read().embedders_ready_at
     assert first is not None
-    board.add("embed", "e", 1, 0.1)
+    board.add(Work("embed", "e", 1, 0.1))
     board.embedder_ready()
     assert board.read().embedders_ready_at == first

@@ -19,7 +19,7 @@ from vrag_ray.client.http import Client as Gateway
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.mcp.results import Answer, PageContent, SearchResult
-from vrag_ray.serving.local import LocalService, start_serving
+from vrag_ray.serving.local import LocalService, start_here
 
 pytestmark = pytest.mark.anyio
 QUESTION = "What did dredging the northern basin cost?"
@@ -31,11 +31,11 @@ def anyio_backend() -> str:
 
 
 @pytest.fixture(scope="module")
-def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
     root = tmp_path_factory.mktemp("kept-from-clients")
     values = {"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}}
     Collection.open_or_create(values["collection"])
-    running = start_serving(Settings.model_validate(values), 0)
+    running = start_here(Settings.model_validate(values), 0)
     yield running
     running.stop()
 

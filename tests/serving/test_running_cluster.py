@@ -159,7 +159,7 @@ def test_a_service_is_refused_where_there_is_no_collection_and_makes_none(tmp_pa
 
 
 def test_the_endpoints_key_travels_with_the_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    from vrag_ray.serving.app import with_endpoint_key
+    from vrag_ray.serving.portable_settings import with_endpoint_key
 
     monkeypatch.setenv("HARBOUR_KEY", "secret")
     endpoint = {"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key_env": "HARBOUR_KEY"}

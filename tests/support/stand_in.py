@@ -177,39 +177,37 @@ class StandIn:
         self.collections.append((collection,))
         return DocumentsPage(documents=[INFO][offset : offset + limit], total=1, collection_version=7)
 
-    async def document(self, doc_id: str) -> DocumentInfo:
+    async def document_info(self, doc_id: str) -> DocumentInfo:
         if not (len(doc_id) >= 8 and DOC_ID.startswith(doc_id)):
             raise NotFoundError(f"document {doc_id} is not in this collection")
         return INFO
 
     async def delete_document(self, doc_id: str, collection: str = "") -> DocumentDeleted:
         self.collections.append((collection,))
-        return DocumentDeleted(doc_id=(await self.document(doc_id)).doc_id, collection_version=8)
+        return DocumentDeleted(doc_id=(await self.document_info(doc_id)).doc_id, collection_version=8)
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
-        await self.document(doc_id)
+        await self.document_info(doc_id)
         self.drawn.append((doc_id, page, dpi, box))
         return self.page
 
     async def page_elements(self, doc_id: str, page: int) -> PageElements:
-        await self.document(doc_id)
+        await self.document_info(doc_id)
         return PageElements(doc_id=doc_id, page=page, width=600, height=800, elements=[ELEMENT])
 
     async def frame_png(self, doc_id: str, t: float) -> bytes:
-        await self.document(doc_id)
+        await self.document_info(doc_id)
         self.drawn.append((doc_id, t))
         return b"\x89PNG"
 
     async def original(self, doc_id: str) -> Original:
-        await self.document(doc_id)
+        await self.document_info(doc_id)
         return Original(DOC_ID, 'a "quoted"\r\nüber.pdf', "application/pdf", len(ORIGINAL))
 
     async def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
         yield ORIGINAL[start:stop]
 
-    async def submit_files(
-        self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = ""
-    ) -> IngestJob:
+    async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = "") -> IngestJob:
         self.submitted.append((files, meta))
         self.collections.append((collection,))
         return IngestJob(job_id=job_id, state=JobState.QUEUED, url=f"/v1/jobs/{job_id}")

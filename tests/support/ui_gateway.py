@@ -104,7 +104,7 @@ class ToldGateway(StandIn):
         )
 
     async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
-        await self.document(doc_id)
+        await self.document_info(doc_id)
         self.drawn.append((doc_id, page, dpi, box))
         return page_picture(page)
 

@@ -19,7 +19,7 @@ from ui.boxes import OUTLINE
 from ui.options import EXAMPLES
 from vrag_ray.config import Settings
 from vrag_ray.demo.corpus import REPORT, make_corpus
-from vrag_ray.serving.local import start_serving
+from vrag_ray.serving.local import start_here
 
 pytestmark = needs_browser
 
@@ -37,7 +37,7 @@ def address(demo_collection: Path, tmp_path_factory: pytest.TempPathFactory) -> 
     root = tmp_path_factory.mktemp("system")
     settings = Settings.model_validate({"collection": str(root / "collection"), "serving": {"refresh_s": 0.5}})
     shutil.copytree(demo_collection, settings.collection)
-    service = start_serving(settings, 0)
+    service = start_here(settings, 0)
     try:
         with app_server(service.base_url, root / "app.log") as app:
             yield app

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,27 +43,17 @@ def policy_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class SharedPolicy:
-    """``close`` ends it before its time: for whoever leaves no engine alive."""
-
-    model: ServedModel
-    close: Callable[[], None]
-
-
 @pytest.fixture(scope="package")
-def policy(serving: None, policy_folder: Path) -> Iterator[SharedPolicy]:
-    """Two replicas of a tiny Qwen2.5-VL."""
-    adapters = {name: str(policy_folder / name) for name in ADAPTERS}
-    with ExitStack() as stack:
-        model = stack.enter_context(
-            served(
-                policy_folder / "model",
-                "policy",
-                replicas=2,
-                adapters=adapters,
-                max_model_len=CONTEXT,
-                max_images=PICTURES,
-            )
-        )
-        yield SharedPolicy(model, stack.close)
+def policy(serving: None, policy_folder: Path) -> Iterator[ServedModel]:
+    """A tiny Qwen2.5-VL."""
+    with policy_replicas(policy_folder, "policy", 1) as model:
+        yield model
+
+
+@contextmanager
+def policy_replicas(folder: Path, name: str, replicas: int) -> Iterator[ServedModel]:
+    """Replicas with the weights and adapters of ``policy_folder``."""
+    adapters = {adapter: str(folder / adapter) for adapter in ADAPTERS}
+    limits = {"max_model_len": CONTEXT, "max_images": PICTURES}
+    with served(folder / "model", name, replicas=replicas, adapters=adapters, **limits) as model:
+        yield model

@@ -15,7 +15,7 @@ import pytest
 from tests.support.agent_pages import library
 from tests.support.scripted_agent import ticking
 from tests.support.tiny_vllm import needs_vllm, served
-from tests.vllm.conftest import CONTEXT, PICTURES, SharedPolicy
+from tests.vllm.conftest import CONTEXT, PICTURES
 from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.agent.chat import Delta, ImagePart
 from vrag_ray.agent.driver import Run
@@ -74,8 +74,7 @@ def model(
     family: FamilyName, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServedModel]:
     if family is FamilyName.QWEN2_5_VL:
-        shared: SharedPolicy = request.getfixturevalue("policy")
-        yield shared.model
+        yield request.getfixturevalue("policy")
         return
     with _own(family, request, tmp_path_factory.mktemp("agents")) as running:
         yield running
@@ -145,7 +144,7 @@ def lone_model(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Serve
         yield running
 
 
-# Quick form: ``test_policy::test_a_replica_killed_in_mid_stream_is_a_lost_model_and_another_try_succeeds``.
+# Quick form: ``test_sticky_sessions::test_a_lost_replica_moves_its_own_sessions_and_no_others``.
 @pytest.mark.exhaustive
 async def test_a_run_outlives_the_replica_that_was_speaking(lone_model: ServedModel):
     told = FirstScripted(lone_model, opening("vimrag"))

@@ -13,7 +13,8 @@ import pytest
 from tests.support.paths import ROOT
 from tests.support.tiny_vllm import VLLM_ENVIRONMENT, needs_vllm
 
-pytestmark = needs_vllm
+# Quick form: ``tests/e2e/learning/test_rl``, whose rollouts are by such an engine.
+pytestmark = [*needs_vllm, pytest.mark.exhaustive]
 
 
 class Talks(TypedDict):

@@ -20,7 +20,9 @@ SCRIPT = ROOT / "tests/support/run_vllm.py"
 TOKENS = 24
 QUESTION = "Which colour is the cell in the first row?"
 
+# Quick form: ``tests/e2e/learning/test_rl``, where engine and trainer agree on what they both compute.
 pytestmark = [
+    pytest.mark.exhaustive,
     pytest.mark.vllm,
     pytest.mark.skipif(
         importlib.util.find_spec("vllm") is None,

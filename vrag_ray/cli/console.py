@@ -31,8 +31,8 @@ def is_debugging() -> bool:
 
 
 @contextmanager
-def ray_behind_terminal() -> Iterator[Echo]:
-    """A Ray to work on, and the function that prints to standard output.
+def ray_behind_terminal(*, at_once: bool = True) -> Iterator[Echo]:
+    """A Ray to work on (``at_once``: as ``ray_session``), and the function that prints to standard output.
 
     All else that is written to standard output meanwhile goes to standard error: Ray writes there without being asked,
     and ``--json`` promises one JSON value. SIGTERM ends the block as Ctrl-C does; what an interruption says is printed
@@ -51,9 +51,19 @@ def ray_behind_terminal() -> Iterator[Echo]:
             if sys.stderr is sys.__stderr__:
                 stack.enter_context(_harmless_lines_dropped())
         stack.enter_context(redirect_stdout(_WithoutRaylet(sys.stderr, quiet=quiet)))
-        try:
-            stack.enter_context(ray_session())
+        with interruptible():
+            stack.enter_context(ray_session(at_once=at_once))
             yield echo
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does: with one line and the exit code of the signal."""
+    from vrag_ray.signals import terminated_like_interrupted
+
+    with terminated_like_interrupted():
+        try:
+            yield
         except KeyboardInterrupt as interrupt:
             if is_debugging():
                 raise

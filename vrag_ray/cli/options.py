@@ -38,6 +38,9 @@ GpusOption = Annotated[
     int | None,
     typer.Option("--gpus", min=0, help="GPUs to use at most; 0 uses the CPU alone.  [default: those that are free]"),
 ]
+RayFlag = Annotated[
+    bool, typer.Option("--ray", help="Serve on Ray Serve also where this process alone could.  [default: if needed]")
+]
 UrlOption = Annotated[
     str | None,
     typer.Option("--url", metavar="URL", envvar="VRAG_URL", help="Use this server instead of a local collection."),

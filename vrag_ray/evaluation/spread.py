@@ -12,8 +12,8 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
 from vrag_ray.index.search.retriever import RetrieverStatus
-from vrag_ray.serving.app import absolute_settings
 from vrag_ray.serving.in_process import LocalSystem, local_system
+from vrag_ray.serving.portable_settings import absolute_settings
 from vrag_ray.types import NotFoundError
 
 if TYPE_CHECKING:

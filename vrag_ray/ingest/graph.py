@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vrag_ray.cluster import require_ray
 from vrag_ray.config import Settings
 from vrag_ray.ingest.machine import ACTOR_CPUS, readers, usable_cpus, usable_memory, without_ray_data_output
 from vrag_ray.ingest.plan import Committed
@@ -39,6 +40,7 @@ def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterato
 
     What takes long waits until everything else is done: a second graph, whose readers fill the cores, decodes that.
     """
+    require_ray()
     import ray.data
     from ray.data import ActorPoolStrategy
 
@@ -63,6 +65,7 @@ def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterato
 
 def embedded_tasks(tasks: Sequence[str], job: Job, *, any_slow: bool) -> Iterator[Rows]:
     """Blocks of embedded units of decode tasks that are registered already, about in their order."""
+    require_ray()
     import ray.data
 
     without_ray_data_output()

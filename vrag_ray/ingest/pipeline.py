@@ -15,33 +15,37 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from vrag_ray.cluster import is_connected, require_ray
 from vrag_ray.config import Settings
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
 from vrag_ray.corpus.formats.media.speech import model_folder
 from vrag_ray.embedding.base import Modality
-from vrag_ray.embedding.registry import load_embedder
+from vrag_ray.embedding.registry import LoadedEmbedder, load_embedder
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.ingest.committer import READ_AGAIN, Committer
+from vrag_ray.ingest.committer import READ_AGAIN, Committer, Outcome
 from vrag_ray.ingest.gone import documents_in
 from vrag_ray.ingest.graph import Job, embedded_sources
 from vrag_ray.ingest.plan import SIDECARS, Committed
 from vrag_ray.ingest.progress import (
     INGEST_STAGES,
-    MOST_FILES_TOLD,
+    MOST_FILES_SHOWN,
     Counts,
     MovingBoard,
     ingest_progress,
     reporting,
 )
-from vrag_ray.ingest.report import IngestReport, Progress
+from vrag_ray.ingest.report import IngestReport, Progress, SpaceReport
 from vrag_ray.ingest.small_jobs import embedded_few, is_small
 from vrag_ray.ingest.sources import Listing, Source, list_sources, nothing_in
 from vrag_ray.ingest.spaces.embed import embed_into
 from vrag_ray.placement import Cards, Part, Placement, asked_share, place, ray_cards
 from vrag_ray.signals import word_for
 from vrag_ray.types import DocumentStatus, Meta, VragError
+
+WITHOUT_GPU_CODE = {"minilm": "minilm has no GPU code", "none": "texts are not embedded"}
+"""Names of text embedders, and why each is given no GPU."""
 
 
 def ingest(
@@ -52,7 +56,8 @@ def ingest(
     on_progress: Callable[[Progress], None] | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> IngestReport:
-    """Add files and folders to ``settings.collection``. Needs an initialised Ray; blocks until all is committed.
+    """Add files and folders to ``settings.collection``; blocks until all is committed. More than a few files, embedders
+    with GPU code and vector spaces take a Ray, which is started where this process has none (``require_ray``).
 
     Files that cannot be read, wholly or in part, are in ``IngestReport.failed``; those whose bytes could be have a
     document row with their error. They never end the run. ``on_line`` is called with what runs on which device before
@@ -68,15 +73,18 @@ def ingest(
     documents = sum(source.documents for source in sources)
     # Where it cannot be had, that is said before anything is read; where it must be fetched, that is done once.
     model_folder(settings.corpus.speech_model)
-    cards = ray_cards(settings.gpus)
-    settings, placement = placed_texts(settings, cards)
+    small = is_small(sources, settings)
+    if not (small and settings.embedder.name in WITHOUT_GPU_CODE):
+        require_ray()
+    # Of a Ray that is there: its actors may still hold their GPUs when vector spaces are filled.
+    cards = ray_cards(settings.gpus) if is_connected() else None
+    settings, placement = placed_texts(settings, cards or Cards(growing=True, most=settings.gpus))
     # For its id: the vectors are made by actors, which are given the GPU.
     loaded = load_embedder(settings.embedder.model_copy(update={"device": "cpu"}))
     embedder_id = loaded.embedder.id if loaded.embedder else ""
     with CollectionWriter(settings.collection) as writer:
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
-        small, by_file = is_small(sources, settings), documents <= MOST_FILES_TOLD
-        board = MovingBoard(INGEST_STAGES, by_file)
+        board = MovingBoard(INGEST_STAGES, by_file=documents <= MOST_FILES_SHOWN)
         committed = _committed(writer, settings, embedder_id)
         if not small:
             placement.report(on_line)
@@ -111,6 +119,30 @@ def ingest(
         )
         version = writer.version
     outcome = committer.outcome
+    return IngestReport(
+        added=outcome.added,
+        skipped=outcome.skipped,
+        replaced=outcome.replaced,
+        failed=tuple(outcome.failed),
+        pages=outcome.pages,
+        windows=outcome.windows,
+        seconds=time.monotonic() - began,
+        startup_s=max(0.0, (counts.embedders_ready_at or began_at) - began_at),
+        version=version,
+        doc_ids=tuple(outcome.doc_ids),
+        notices=tuple(_notices(settings, loaded, spaces, outcome, listing)),
+        bottleneck=bottleneck,
+        spaces=tuple(one for one in spaces if not one.skipped),
+        duplicates=outcome.duplicates,
+        renamed=outcome.renamed,
+        file_notices=tuple(outcome.notices),
+        gone=tuple(outcome.gone),
+    )
+
+
+def _notices(
+    settings: Settings, loaded: LoadedEmbedder, spaces: Sequence[SpaceReport], outcome: Outcome, listing: Listing
+) -> list[str]:
     notice = loaded.notice
     if spaces:
         # Other vectors are searched all the same.
@@ -129,25 +161,7 @@ def ingest(
             "reads what has errors again"
         )
     notices += listing.notices()
-    return IngestReport(
-        added=outcome.added,
-        skipped=outcome.skipped,
-        replaced=outcome.replaced,
-        failed=tuple(outcome.failed),
-        pages=outcome.pages,
-        windows=outcome.windows,
-        seconds=time.monotonic() - began,
-        startup_s=max(0.0, (counts.embedders_ready_at or began_at) - began_at),
-        version=version,
-        doc_ids=tuple(outcome.doc_ids),
-        notices=tuple(notices),
-        bottleneck=bottleneck,
-        spaces=tuple(one for one in spaces if not one.skipped),
-        duplicates=outcome.duplicates,
-        renamed=outcome.renamed,
-        file_notices=tuple(outcome.notices),
-        gone=tuple(outcome.gone),
-    )
+    return notices
 
 
 def placed_texts(settings: Settings, cards: Cards) -> tuple[Settings, Placement]:
@@ -156,7 +170,7 @@ def placed_texts(settings: Settings, cards: Cards) -> tuple[Settings, Placement]
     Raises VragError for a share that the embedder cannot use, or that ``cards`` cannot give.
     """
     config, embedder = settings.ingest, settings.embedder
-    on_cpu = {"minilm": "minilm has no GPU code", "none": "texts are not embedded"}.get(embedder.name, "")
+    on_cpu = WITHOUT_GPU_CODE.get(embedder.name, "")
     setting = "ingest.num_gpus"
     share = config.num_gpus
     if settings.gpus != 0 and not on_cpu:

@@ -1,4 +1,4 @@
-"""Progress of every stage, told as it happens, because rows reach the driver only at the end of the graph."""
+"""Progress of every stage, reported as it happens, because rows reach the driver only at the end of the graph."""
 
 from __future__ import annotations
 
@@ -18,15 +18,31 @@ SLOW_WEIGHT = 20.0
 EVERY_S = 0.5
 READ_WITHIN_S = 2.0
 """A board on a busy machine answers late. Nothing waits for it: what it said before is shown until it answers."""
-MOST_FILES_TOLD = 256
+MOST_FILES_SHOWN = 256
 """Files one by one are for people who look on; of more, only the sums are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Pages that a worker of ``stage`` has done in ``busy_s`` seconds.
+
+    ``by_file`` has the pages of each file by its uri, from the stages that know files. ``slow`` of the pages take long
+    (see ``plan.takes_long``): of decoded ones all or none.
+    """
+
+    stage: str
+    worker: str
+    pages: int
+    busy_s: float
+    by_file: Mapping[str, int] = field(default_factory=dict)
+    slow: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class StageCount:
     """``busy_s`` adds up over ``workers``; a stage's rate is pages / busy_s * workers.
 
-    ``slow`` are the pages among them that take long (see ``plan.takes_long``), ``slow_s`` the seconds for those.
+    ``slow`` are the pages among them that take long, ``slow_s`` the seconds for those.
     """
 
     pages: int = 0
@@ -34,6 +50,15 @@ class StageCount:
     workers: frozenset[str] = frozenset()
     slow: int = 0
     slow_s: float = 0.0
+
+    def plus(self, work: Work) -> StageCount:
+        return StageCount(
+            self.pages + work.pages,
+            self.busy_s + work.busy_s,
+            self.workers | {work.worker},
+            self.slow + work.slow,
+            self.slow_s + (work.busy_s if work.slow else 0.0),
+        )
 
     @property
     def pages_per_s(self) -> float:
@@ -44,15 +69,15 @@ class StageCount:
 class Counts:
     """``embedders_ready_at``: Unix time at which the last embedding actor had its model.
 
-    ``told`` has each file's pages that are registered and those that are decoded, by its uri.
+    ``by_file`` has each file's pages that are registered and those that are decoded, by its uri.
     """
 
     files: int = 0
-    told: dict[str, tuple[int, int]] = field(default_factory=dict)
+    by_file: dict[str, tuple[int, int]] = field(default_factory=dict)
     stages: dict[str, StageCount] = field(default_factory=dict)
     embedders_ready_at: float | None = None
 
-    def told_stages(self, names: Sequence[str]) -> Iterator[StageProgress]:
+    def stages_of(self, names: Sequence[str]) -> Iterator[StageProgress]:
         for name in names:
             yield StageProgress(name, self.stages[name].pages, self.stages[name].pages_per_s)
 
@@ -70,18 +95,10 @@ class Counts:
 
 
 class Board(Protocol):
-    """What the stages tell: in this process (``ProgressBoard``), from actors to one (``SharedBoard``), or first the one
-    and then the other (``MovingBoard``)."""
+    """Where stages report their work: in this process (``ProgressBoard``), in an actor (``SharedBoard``), or first in
+    this process and later in an actor (``MovingBoard``)."""
 
-    def add(
-        self,
-        stage: str,
-        worker: str,
-        pages: int,
-        busy_s: float,
-        by_file: Mapping[str, int] | None = None,
-        slow: int = 0,
-    ) -> None: ...
+    def add(self, work: Work) -> None: ...
     def embedder_ready(self) -> None: ...
     def read(self) -> Counts:
         """Never raises: progress is for people who look on, and no ingest ends for its sake."""
@@ -89,39 +106,23 @@ class Board(Protocol):
 
 
 class ProgressBoard:
-    """Told by the stages what they have done, ``by_file`` too if wanted."""
+    """The counts of all stages, and those of every file with ``by_file``."""
 
     def __init__(self, stages: Sequence[str], by_file: bool, begun: Counts | None = None) -> None:
         self._by_file = by_file
         self._counts = begun or Counts(stages=dict.fromkeys(stages, StageCount()))
 
-    def add(
-        self,
-        stage: str,
-        worker: str,
-        pages: int,
-        busy_s: float,
-        by_file: Mapping[str, int] | None = None,
-        slow: int = 0,
-    ) -> None:
-        """``by_file`` has the pages of each file by its uri, from the stages that know files.
-
-        ``slow`` of the pages take long: of decoded ones all or none.
-        """
-        by_file = by_file or {}
-        registers = stage == "register"
+    def add(self, work: Work) -> None:
+        registers = work.stage == "register"
         if self._by_file:
-            told = dict(self._counts.told)
-            for uri, count in by_file.items():
-                total, done = told.get(uri, (0, 0))
-                told[uri] = (count, done) if registers else (total, done + count)
-            self._counts = replace(self._counts, told=told)
-        old = self._counts.stages[stage]
-        slow_s = busy_s if slow else 0.0
-        workers = old.workers | {worker}
-        new = StageCount(old.pages + pages, old.busy_s + busy_s, workers, old.slow + slow, old.slow_s + slow_s)
-        files = self._counts.files + (len(by_file) if registers else 0)
-        self._counts = replace(self._counts, files=files, stages=self._counts.stages | {stage: new})
+            by_file = dict(self._counts.by_file)
+            for uri, count in work.by_file.items():
+                total, done = by_file.get(uri, (0, 0))
+                by_file[uri] = (count, done) if registers else (total, done + count)
+            self._counts = replace(self._counts, by_file=by_file)
+        files = self._counts.files + (len(work.by_file) if registers else 0)
+        stages = self._counts.stages | {work.stage: self._counts.stages[work.stage].plus(work)}
+        self._counts = replace(self._counts, files=files, stages=stages)
 
     def embedder_ready(self) -> None:
         """Counts until there are embedded pages: the actors of a second graph are no part of the start."""
@@ -135,7 +136,7 @@ class ProgressBoard:
 
 
 class SharedBoard:
-    """A ``ProgressBoard`` in an actor of its own, which stages in other actors tell without waiting."""
+    """A ``ProgressBoard`` in an actor of its own, to which stages in other actors report without waiting."""
 
     def __init__(self, stages: Sequence[str], by_file: bool, begun: Counts | None = None) -> None:
         import ray
@@ -143,22 +144,14 @@ class SharedBoard:
         self._actor = ray.remote(ProgressBoard).options(num_cpus=0).remote(tuple(stages), by_file, begun)
         self._last = begun or Counts(stages=dict.fromkeys(stages, StageCount()))
 
-    def add(
-        self,
-        stage: str,
-        worker: str,
-        pages: int,
-        busy_s: float,
-        by_file: Mapping[str, int] | None = None,
-        slow: int = 0,
-    ) -> None:
-        self._actor.add.remote(stage, worker, pages, busy_s, by_file, slow)
+    def add(self, work: Work) -> None:
+        self._actor.add.remote(work)
 
     def embedder_ready(self) -> None:
         self._actor.embedder_ready.remote()
 
     def read(self) -> Counts:
-        """What the board has, or what it said last where it is late or lost."""
+        """The counts of the board, or its last ones where it is late or lost."""
         import ray
         from ray.exceptions import RayError
 
@@ -170,29 +163,21 @@ class SharedBoard:
 
 
 class MovingBoard:
-    """In this process until there are actors to tell it: few files are not worth one more process, and may turn out
-    to be much work."""
+    """In this process until actors report: few files are not worth one more process, and may turn out to be much
+    work."""
 
     def __init__(self, stages: Sequence[str], by_file: bool) -> None:
         self._stages, self._by_file = tuple(stages), by_file
         self._board: ProgressBoard | SharedBoard = ProgressBoard(stages, by_file)
 
     def shared(self) -> SharedBoard:
-        """For actors. What this process told before is on it."""
+        """For actors. It begins with the work that this process has reported."""
         if isinstance(self._board, ProgressBoard):
             self._board = SharedBoard(self._stages, self._by_file, self._board.read())
         return self._board
 
-    def add(
-        self,
-        stage: str,
-        worker: str,
-        pages: int,
-        busy_s: float,
-        by_file: Mapping[str, int] | None = None,
-        slow: int = 0,
-    ) -> None:
-        self._board.add(stage, worker, pages, busy_s, by_file, slow)
+    def add(self, work: Work) -> None:
+        self._board.add(work)
 
     def embedder_ready(self) -> None:
         self._board.embedder_ready()
@@ -209,7 +194,7 @@ def reporting(
 ) -> Iterator[None]:
     """Call ``on_progress`` from a thread twice a second while the block runs, and once at its end.
 
-    ``progress`` makes of the counts that ``read`` gives, and of the seconds since the block began, what is told.
+    ``progress`` makes the report from the counts that ``read`` gives and the seconds since the block began.
     """
     if on_progress is None:
         yield
@@ -253,10 +238,10 @@ def ingest_progress(counts: Counts, committed: int, total_files: int, elapsed_s:
         pages_per_s=rate,
         eta_s=max(0.0, all_work - done) / done * elapsed_s if embedded and done else None,
         stages=(
-            *counts.told_stages(INGEST_STAGES),
+            *counts.stages_of(INGEST_STAGES),
             StageProgress("commit", committed, committed / elapsed_s if elapsed_s else 0.0),
         ),
-        by_file=tuple(FileProgress(uri, done, total) for uri, (total, done) in counts.told.items()),
+        by_file=tuple(FileProgress(uri, done, total) for uri, (total, done) in counts.by_file.items()),
     )
 
 

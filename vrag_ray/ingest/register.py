@@ -44,7 +44,7 @@ from vrag_ray.ingest.plan import (
     task_to_json,
     work_items,
 )
-from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.progress import Board, Work
 from vrag_ray.ingest.report import unforeseen
 from vrag_ray.ingest.sources import MOST_FILES_OF_A_GROUP, Source
 from vrag_ray.types import Meta, MetaValue
@@ -129,7 +129,7 @@ class Register:
             pages = {plan.uri: plan.pending for plan, _ in together}
             slow = sum(plan.pending for plan, _ in together if takes_long(plan, self._settings.corpus))
             busy_s = time.perf_counter() - began
-            self._board.add("register", self._worker, sum(pages.values()), busy_s, pages, slow)
+            self._board.add(Work("register", self._worker, sum(pages.values()), busy_s, pages, slow))
             yield {"task": [task_to_json(task) for task in decode_tasks(ranges, self._settings.corpus)]}
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ from vrag_ray.index.storage.errors import StorageError, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import passage_to_json
 from vrag_ray.ingest.plan import PlannedRange, pages_file, sidecar_files, task_from_json, waits
-from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.progress import Board, Work
 from vrag_ray.ingest.report import unforeseen
 from vrag_ray.types import Passage
 
@@ -87,7 +87,7 @@ class Decode:
         if pages:
             count = sum(pages.values())
             slow = count if is_slow else 0
-            self._board.add("decode", self._worker, count, time.perf_counter() - began, pages, slow)
+            self._board.add(Work("decode", self._worker, count, time.perf_counter() - began, pages, slow))
 
     def close(self) -> None:
         """End the decoding child. In an actor, the actor's end does that."""
@@ -158,7 +158,7 @@ class Embed:
             refusals.append(next((str(vector) for vector in vectors if isinstance(vector, EmbedError)), ""))
             column.append([b"" if isinstance(vector, EmbedError) else vector for vector in vectors])
         pages = sum(unit not in (NO_UNIT, LATER) for unit in batch["unit"].to_pylist())
-        self._board.add("embed", self._worker, pages, time.perf_counter() - began)
+        self._board.add(Work("embed", self._worker, pages, time.perf_counter() - began))
         batch = batch.append_column("unembedded", pa.array(refusals, pa.string()))
         return batch.append_column("vectors", pa.array(column, pa.list_(pa.large_binary())))
 

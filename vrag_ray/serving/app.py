@@ -3,8 +3,6 @@
 Without ``from __future__ import annotations``: Serve reads the type of ``build``'s argument to validate ``args``.
 """
 
-import os
-from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -24,6 +22,7 @@ from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.placement import served_placement
+from vrag_ray.serving.portable_settings import absolute_settings, with_endpoint_key
 from vrag_ray.types import VragError
 
 APP_NAME = "vrag"
@@ -112,24 +111,6 @@ def application(
     return deployed(Gateway, "Gateway", STREAMS).bind(settings, security, retriever, agents, library)
 
 
-def with_endpoint_key(settings: Settings) -> Settings:
-    """With the endpoint's key as a value: replicas may run where its variable is not set.
-
-    Raises VragError where the settings name the variable of a key, and it is not set. Endpoints without keys name none.
-    """
-    endpoint = settings.openai
-    if endpoint is None or endpoint.api_key:
-        return settings
-    key = os.environ.get(endpoint.api_key_env, "")
-    if not key and endpoint.api_key_env and "api_key_env" in endpoint.model_fields_set:
-        raise VragError(
-            f"openai.api_key_env names the variable {endpoint.api_key_env}, which is not set where this service is "
-            "built: set it there (on a running cluster under applications: runtime_env: env_vars), or leave "
-            f"api_key_env out where {endpoint.base_url} takes no key"
-        )
-    return settings.model_copy(update={"openai": endpoint.model_copy(update={"api_key": key})})
-
-
 def _deployment(service: type, name: str, max_ongoing: int) -> Any:
     return serve.deployment(
         name=name,
@@ -138,23 +119,3 @@ def _deployment(service: type, name: str, max_ongoing: int) -> Any:
         backpressure_config=FULL,
         ray_actor_options={"num_cpus": CPUS},
     )(service)
-
-
-def absolute_settings(settings: Settings) -> Settings:
-    """The same folders for every process: replicas need not share the working folder of whoever calls ``build``."""
-    served = {name: _absolute_root(root) for name, root in settings.served.items()}
-    settings = settings.model_copy(update={"collection": next(iter(served.values())), "collections": served})
-    spaces = {name: space.with_absolute_model() for name, space in settings.spaces.items()}
-    settings = settings.model_copy(update={"spaces": spaces})
-    if settings.vllm is not None:
-        from vrag_ray.serving.deployments.policy import with_absolute_folders
-
-        settings = settings.model_copy(update={"vllm": with_absolute_folders(settings.vllm)})
-    paths = ServingPaths.of(settings)
-    folders = {"runs_dir": str(paths.runs), "uploads_dir": str(paths.uploads)}
-    return settings.model_copy(update={"serving": settings.serving.model_copy(update=folders)})
-
-
-def _absolute_root(root: str) -> str:
-    root = root.removeprefix("file://")
-    return root if "://" in root else str(Path(root).expanduser().absolute())

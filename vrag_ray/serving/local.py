@@ -8,12 +8,13 @@ import socket
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vrag_ray.cluster import start_ray, stop_ray
 from vrag_ray.config import Settings
 from vrag_ray.serving.http.security import Security
+from vrag_ray.serving.portable_settings import absolute_settings, with_endpoint_key
 from vrag_ray.signals import signals_held
 from vrag_ray.types import VragError
 
@@ -24,6 +25,8 @@ logger = logging.getLogger(__name__)
 READY_WITHIN_S = 600.0
 """A busy machine takes minutes for what takes ten seconds otherwise; a part that cannot start is told at once."""
 MODEL_READY_WITHIN_S = 1800.0
+LOADED_READY_WITHIN_S = 5.0
+"""Of parts that have loaded what they could: what is not ready then could not be loaded."""
 NOTICE_EVERY_S = 30.0
 
 
@@ -32,18 +35,41 @@ class LocalService:
     """A running service. ``stop`` ends it, and Ray too where ``start_serving`` started it."""
 
     base_url: str
-    owns_ray: bool
+    stop: Callable[[], None]
 
-    def stop(self) -> None:
-        import ray
 
-        with signals_held():
-            if ray.is_initialized():
-                from ray import serve
+def start_here(
+    settings: Settings,
+    port: int | None = None,
+    *,
+    on_line: Callable[[str], None] | None = None,
+) -> LocalService:
+    """As ``start_serving``, by this process alone: no Ray, one replica of each part, one shard a collection.
 
-                serve.shutdown()
-            if self.owns_ray:
-                stop_ray()
+    Raises VragError as it does, and for settings that only Ray can serve (``why_ray``).
+    """
+    from vrag_ray.policies.registry import ready_settings
+    from vrag_ray.serving.here import ServerThread, why_ray
+    from vrag_ray.serving.placement import local_placement
+
+    reason = why_ray(settings)
+    if reason:
+        raise VragError(f"this process alone cannot serve these settings: {reason}")
+    settings = absolute_settings(ready_settings(with_endpoint_key(settings)))
+    security = Security.from_environment(settings.serving)
+    local_placement(settings).report(on_line)
+    host = settings.serving.host
+    listening = listening_socket(host, settings.serving.port if port is None else port)
+    server = ServerThread(settings, security, listening)
+    service = LocalService(f"http://{_reachable(host)}:{listening.getsockname()[1]}", server.stop)
+    try:
+        server.start()
+        _wait_ready(service.base_url, LOADED_READY_WITHIN_S)
+    except BaseException:
+        server.stop()
+        listening.close()
+        raise
+    return service
 
 
 def start_serving(
@@ -65,8 +91,9 @@ def start_serving(
     """
     import ray
 
+    from vrag_ray.cluster import start_ray
     from vrag_ray.policies.registry import ready_settings
-    from vrag_ray.serving.app import absolute_settings, application, with_endpoint_key
+    from vrag_ray.serving.app import application
     from vrag_ray.serving.placement import served_placement
 
     if ready_timeout_s is None:
@@ -75,12 +102,14 @@ def start_serving(
     settings = ready_settings(with_endpoint_key(settings))
     host = settings.serving.host
     security = Security.from_environment(settings.serving)
-    chosen = _free_port(host, settings.serving.port if port is None else port)
-    service = LocalService(f"http://{_reachable(host)}:{chosen}", owns_ray=not ray.is_initialized())
-    if not service.owns_ray:
+    with listening_socket(host, settings.serving.port if port is None else port) as probe:
+        chosen = int(probe.getsockname()[1])
+    owns_ray = not ray.is_initialized()
+    service = LocalService(f"http://{_reachable(host)}:{chosen}", partial(_stop_serve, owns_ray))
+    if not owns_ray:
         _require_port_of_serve(chosen)
     try:
-        if service.owns_ray:
+        if owns_ray:
             start_ray(temp_dir)
         _require_gpus(settings)
         placement = served_placement(absolute_settings(settings))
@@ -176,19 +205,33 @@ def _last_line(text: str) -> str:
     return lines[-1].strip() if lines else "no reason given"
 
 
-def _free_port(host: str, port: int) -> int:
-    """``port`` if nothing listens there (0: any free one). Raises VragError otherwise."""
+def _stop_serve(owns_ray: bool) -> None:
+    import ray
+
+    from vrag_ray.cluster import stop_ray
+
+    with signals_held():
+        if ray.is_initialized():
+            from ray import serve
+
+            serve.shutdown()
+        if owns_ray:
+            stop_ray()
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Bound to ``port``, or to a free one for 0. Raises VragError where it cannot be had."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise VragError(
-                f"port {port} of {host} cannot be used ({error.strerror}): choose another with --port or "
-                "VRAG_SERVING__PORT"
-            ) from error
-        return int(probe.getsockname()[1])
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise VragError(
+            f"port {port} of {host} cannot be used ({error.strerror}): choose another with --port or VRAG_SERVING__PORT"
+        ) from error
+    return listening
 
 
 def _reachable(host: str) -> str:

@@ -83,6 +83,8 @@ def test_rows_of_every_kind_become_documents_and_a_broken_one_does_not_stop_them
     assert (again.added, again.replaced) == (0, 0)
 
 
+# Quick form: the rows of one group above.
+@pytest.mark.exhaustive
 def test_many_rows_of_several_groups_are_all_found_and_named(tmp_path: Path) -> None:
     count = 4 * MOST_FILES
     texts = [f"the lighthouse number{n} is white" for n in range(count)]

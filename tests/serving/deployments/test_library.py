@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import pytest
 from ray.exceptions import RayActorError
 
-from tests.support.planted import plant
-from vrag_ray.config import EmbedderConfig, Settings
-from vrag_ray.library.library import Library
-from vrag_ray.serving.deployments.library import LibraryService
+from vrag_ray.serving.deployments.library import refresh_replicas
 from vrag_ray.types import VragError
+
+if TYPE_CHECKING:
+    from ray.serve.handle import DeploymentHandle
 
 
 class Replicas:
@@ -31,25 +31,17 @@ class Replicas:
         return list(self._results)
 
 
-def refreshed(root: Path, *results: int | Exception) -> int:
-    service = LibraryService.__new__(LibraryService)
-    Library.__init__(service, Settings(collection=str(root), embedder=EmbedderConfig(name="none")))
-    service._retriever = Replicas(*results)
-    try:
-        return asyncio.run(service._refresh("c"))
-    finally:
-        service.close()
+def refreshed(*results: int | Exception) -> int | None:
+    return asyncio.run(refresh_replicas(cast("DeploymentHandle", Replicas(*results)), "c"))
 
 
-def test_the_least_version_of_all_replicas_that_answer_is_told(tmp_path: Path) -> None:
-    plant(tmp_path / "c", {"a": ["one"]})
-    assert refreshed(tmp_path / "c", 4, 3) == 3
-    assert refreshed(tmp_path / "c", 4, RayActorError()) == 4
+def test_the_lowest_version_of_all_replicas_that_answer_is_reported() -> None:
+    assert refreshed(4, 3) == 3
+    assert refreshed(4, RayActorError()) == 4
     # Those that are being started begin with the newest.
-    assert refreshed(tmp_path / "c", RayActorError()) == 1
+    assert refreshed(RayActorError()) is None
 
 
-def test_a_replica_that_cannot_load_the_version_is_told(tmp_path: Path) -> None:
-    plant(tmp_path / "c", {"a": ["one"]})
+def test_a_replica_that_cannot_load_the_version_is_reported() -> None:
     with pytest.raises(VragError, match="passage x is damaged"):
-        refreshed(tmp_path / "c", 4, RayActorError(), VragError("passage x is damaged"))
+        refreshed(4, RayActorError(), VragError("passage x is damaged"))

@@ -26,7 +26,7 @@ from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, 
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.serving.local import LocalService, start_serving
+from vrag_ray.serving.local import LocalService, start_here
 
 QUESTION = "What did dredging the northern basin cost?"
 LONG = "word " * 400
@@ -76,14 +76,14 @@ def stub() -> Iterator[Stub]:
 
 
 @pytest.fixture(scope="module")
-def service(local_ray: None, stub: Stub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
+def service(stub: Stub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
     values = {
         "collection": str(tmp_path_factory.mktemp("openai") / "collection"),
         "serving": {"heartbeat_s": 1.0, "refresh_s": 0.5},
         "openai": {"base_url": stub.base_url, "model": "stub", "retries": 0},
     }
     Collection.open_or_create(values["collection"])
-    running = start_serving(Settings.model_validate(values), 0)
+    running = start_here(Settings.model_validate(values), 0)
     yield running
     running.stop()
 

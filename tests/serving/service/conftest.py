@@ -1,4 +1,4 @@
-"""One service of two collections for all tests of this folder."""
+"""One service of two collections for all tests of this folder, in this process and on Ray Serve."""
 
 from __future__ import annotations
 
@@ -13,13 +13,18 @@ from tests.support.patience import HANGS_AFTER_S
 from tests.support.service_calls import upload
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.serving.local import LocalService, start_serving
+from vrag_ray.serving.local import LocalService, start_here, start_serving
 
 SECRET_FOLDER = "kept-from-clients"
+ON_RAY = pytest.mark.parametrize("service", ["on Ray"], indirect=True)
+"""Of a test that is about Ray Serve alone."""
 
 
-@pytest.fixture(scope="package")
-def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
+@pytest.fixture(scope="package", params=["here", "on Ray"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
+    on_ray = request.param == "on Ray"
+    if on_ray:
+        request.getfixturevalue("local_ray")
     root = tmp_path_factory.mktemp(SECRET_FOLDER)
     values = {
         "collection": str(root / "collection"),
@@ -28,7 +33,7 @@ def service(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     }
     Collection.open_or_create(root / "collection")
     Collection.open_or_create(root / "second")
-    running = start_serving(Settings.model_validate(values), 0)
+    running = (start_serving if on_ray else start_here)(Settings.model_validate(values), 0)
     yield running
     running.stop()
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.serving.service.conftest import ON_RAY
 from tests.support.service_calls import search, upload
 from vrag_ray.agent.events import AnswerEvent
 from vrag_ray.agent.record import RunRecord
@@ -102,6 +103,7 @@ def test_a_collection_that_is_not_served_is_refused_wherever_it_is_named(http: h
         assert "there is no collection 'top' here: use collection, side" in error["message"]
 
 
+@ON_RAY
 def test_a_service_that_nobody_could_reach_is_refused_at_once_and_the_running_one_stays(
     service: LocalService, http: httpx.Client, tmp_path: Path
 ):

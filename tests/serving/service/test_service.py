@@ -1,4 +1,4 @@
-"""The whole service for real: Ray, Serve, HTTP, Lance, FAISS, MuPDF. One instance for all tests of this file."""
+"""The whole service for real: Ray, Serve, uvicorn, Lance, FAISS, MuPDF. One instance for all tests of this folder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
+from tests.serving.service.conftest import ON_RAY
 from tests.support import material
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.processes import children_called
@@ -208,7 +209,7 @@ def test_metrics_tell_shards_version_searches_and_runs(http: httpx.Client, libra
         assert name in text
 
 
-def test_the_gateway_loads_no_index_and_no_decoder(service: LocalService):
+def test_the_gateway_loads_no_index_and_no_decoder():
     import subprocess
     import sys
 
@@ -235,6 +236,7 @@ def test_the_typed_client_asks_fetches_and_cancels(service: LocalService, librar
         assert client.run(run_id).status is RunStatus.ANSWERED
 
 
+@ON_RAY
 def test_a_killed_retriever_is_reported_and_comes_back(http: httpx.Client, library: dict[str, str]):
     [retriever] = children_called("ServeReplica:vrag:Retriever")
     retriever.kill()

@@ -100,6 +100,8 @@ def on_this_rank(folder: Path, *, model: Path) -> list[tuple[dict[str, float], G
     return [stepped(config_for(model, tokens=60, sharded=sharded), folder) for sharded in (False, True)]
 
 
+# Quick forms: the steps above, and ``trainer/test_learner`` for two ranks.
+@pytest.mark.exhaustive
 def test_two_workers_take_the_step_of_one_whole_and_sharded(on_two_ranks: TwoRanks, model: Path, tmp_path: Path):
     written_pairs(tmp_path, 6, negatives=[0])
     alone, gradients = stepped(config_for(model), tmp_path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vrag_ray.cli.commands.up import ingest_new, say, serving, web_interface
+from vrag_ray.cli.commands.up import ingest_new, say, serving_on_free_port, web_interface
 from vrag_ray.cli.console import Echo, ray_behind_terminal
 from vrag_ray.cli.options import JsonFlag
 
@@ -46,7 +46,7 @@ def demo(
         paths = make_corpus(folder)
         say(f"corpus of {len(paths)} files in {folder}")
         ingest_new(paths, settings, meta={"corpus": "demo"})
-        with serving(settings, port) as service:
+        with serving_on_free_port(settings, port, "the demo shows what a cluster runs") as service:
             say(f"serving at {service.base_url}")
             outcomes = asyncio.run(_ask_all(service.base_url, None if as_json else echo))
             if as_json:
@@ -59,7 +59,7 @@ def demo(
                     say("Ctrl-C stops both")
                     stop.wait()
             else:
-                say(f"\ngo on with: vrag serve --collection {settings.collection}")
+                say(f"\ngo on with: vrag serve --collection {settings.collection} (needs no cluster)")
     if not all(outcome["as_expected"] for outcome in outcomes):
         typer.echo("notice: an answer is not the expected one", err=True)
         raise typer.Exit(1)

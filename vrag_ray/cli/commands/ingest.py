@@ -105,7 +105,7 @@ def ingest(
 
     refuse_lost_output("--collection", settings.collection)
 
-    with ray_behind_terminal(), shown_progress() as on_progress:
+    with ray_behind_terminal(at_once=False), shown_progress() as on_progress:
         report = run_ingest(sources, settings, meta=values, on_progress=on_progress, on_line=echo_line)
     if as_json:
         typer.echo(json.dumps({"collection": settings.collection, **asdict(report)}))

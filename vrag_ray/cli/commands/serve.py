@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import GpusOption, JsonFlag, echo_line, with_collections, with_gpus
+from vrag_ray.cli.console import Echo, interruptible, ray_behind_terminal
+from vrag_ray.cli.options import GpusOption, JsonFlag, RayFlag, echo_line, with_collections, with_gpus
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
+    from vrag_ray.serving.local import LocalService
 
 APPLICATION = "vrag_ray.serving.app:build"
 
@@ -37,9 +40,14 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.  [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.  [default: 8000]")] = None,
     gpus: GpusOption = None,
+    on_ray: RayFlag = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Serve a collection over HTTP. Stop it with Ctrl-C."""
+    """Serve a collection over HTTP. Stop it with Ctrl-C.
+
+    One process serves it, without Ray, unless the settings need Ray Serve: shards, replicas, GPUs of shards, vLLM, or a
+    cluster of RAY_ADDRESS.
+    """
     settings, listed = read_serve_config(config)
     typed = {"host": host, "port": port}
     changes = {name: value for name, value in typed.items() if value is not None}
@@ -48,20 +56,48 @@ def serve(
     if listed:
         typer.echo(f"notice: options of {', '.join(listed)} are left to `serve run {config}`", err=True)
 
-    from vrag_ray.serving.local import start_serving
+    reason = "deployments are configured" if listed else ray_reason(settings, on_ray)
+    with terminal(reason) as echo, serving(settings, settings.serving.port, reason) as service:
+        stop = stop_event()
+        if as_json:
+            named = {"collection": settings.collection, "collections": settings.served}
+            echo(json.dumps({"url": service.base_url, **named}))
+        else:
+            echo(f"serving {', '.join(settings.served.values())} at {service.base_url}; Ctrl-C stops it")
+        stop.wait()
 
-    with ray_behind_terminal() as echo:
-        service = start_serving(settings, on_line=echo_line)
-        try:
-            stop = stop_event()
-            if as_json:
-                told = {"collection": settings.collection, "collections": settings.served}
-                echo(json.dumps({"url": service.base_url, **told}))
-            else:
-                echo(f"serving {', '.join(settings.served.values())} at {service.base_url}; Ctrl-C stops it")
-            stop.wait()
-        finally:
-            service.stop()
+
+def ray_reason(settings: Settings, on_ray: bool) -> str:
+    """Why Ray Serve is to serve ``settings``, in a few words; "" where this process does."""
+    if on_ray:
+        return "--ray"
+    from vrag_ray.serving.here import why_ray
+
+    return why_ray(settings)
+
+
+@contextmanager
+def terminal(reason: str) -> Iterator[Echo]:
+    """The terminal of a service that Ray serves for ``reason``, or this process for "": what prints to it."""
+    if reason:
+        with ray_behind_terminal() as echo:
+            yield echo
+    else:
+        with interruptible():
+            yield typer.echo
+
+
+@contextmanager
+def serving(settings: Settings, port: int, reason: str) -> Iterator[LocalService]:
+    """The service until the block ends, by Ray for ``reason``, by this process for ""."""
+    from vrag_ray.serving.local import start_here, start_serving
+
+    echo_line(f"on Ray Serve: {reason}" if reason else "in this process; --ray serves it on Ray Serve")
+    service = (start_serving if reason else start_here)(settings, port, on_line=echo_line)
+    try:
+        yield service
+    finally:
+        service.stop()
 
 
 def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, GpusOption, with_gpus
+from vrag_ray.cli.options import CollectionOption, GpusOption, RayFlag, with_gpus
 from vrag_ray.types import VragError
 from vrag_ray.types.file_names import shown_name
 
@@ -53,6 +53,7 @@ def up(
         int | None, typer.Option(min=1, max=65535, help="Its port.  [default: 8501, or a free one if it is taken]")
     ] = None,
     gpus: GpusOption = None,
+    on_ray: RayFlag = False,
     interface: Annotated[bool, typer.Option("--ui/--no-ui", help="Open the web interface.")] = True,
 ) -> None:
     """From a folder to a running system: ingest what is new, or had errors, serve it, open the web interface. Ctrl-C
@@ -61,11 +62,11 @@ def up(
     The collection is FOLDER-collection beside the first folder, unless --collection names another. The folder is not
     watched: call it again for what came later.
     """
-    from vrag_ray.cli.commands.serve import read_serve_config, stop_event
+    from vrag_ray.cli.commands.serve import ray_reason, read_serve_config, stop_event, terminal
     from vrag_ray.cli.commands.ui import launch_of
     from vrag_ray.serving.placement import refuse_model_on_gpu
 
-    settings, _ = read_serve_config(config)
+    settings, listed = read_serve_config(config)
     settings = with_gpus(settings, gpus)
     settings = with_model(settings, openai, model, vllm)
     refuse_model_on_gpu(settings)
@@ -76,9 +77,11 @@ def up(
     if interface:
         # What it lacks is said before anything is ingested.
         launch_of("", "127.0.0.1", 1)
-    with ray_behind_terminal():
-        ingest_new(paths, settings)
-        with serving(settings, port) as service:
+    reason = "deployments are configured" if listed else ray_reason(settings, on_ray)
+    with terminal(reason):
+        with ray_behind_terminal(at_once=False):
+            ingest_new(paths, settings)
+        with serving_on_free_port(settings, port, reason) as service:
             say(f"serving {settings.collection} at {service.base_url}")
             with web_interface(service.base_url, ui_port) if interface else _nothing():
                 say(f'ask in another terminal: vrag ask --url {service.base_url} "…"')
@@ -186,7 +189,7 @@ def collection_beside(path: Path) -> str:
 
 
 def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, MetaValue] | None = None) -> None:
-    """Needs a Ray. What the collection holds is skipped, what had errors is read again; a broken file is reported and
+    """What the collection holds is skipped, what had errors is read again; a broken file is reported and
     does not stop the rest."""
     from vrag_ray.cli.commands.ingest import report_lines
     from vrag_ray.cli.progress import shown_progress
@@ -201,9 +204,9 @@ def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, Met
 
 
 @contextmanager
-def serving(settings: Settings, port: int | None) -> Iterator[LocalService]:
-    """The service until the block ends, on ``port``, or on the configured one or a free one if that is taken."""
-    from vrag_ray.serving.local import start_serving
+def serving_on_free_port(settings: Settings, port: int | None, reason: str) -> Iterator[LocalService]:
+    """As ``serving``, on ``port``, or on the configured one or a free one if that is taken."""
+    from vrag_ray.cli.commands.serve import serving
 
     if port is None:
         port = settings.serving.port
@@ -212,11 +215,8 @@ def serving(settings: Settings, port: int | None) -> Iterator[LocalService]:
             port = 0
     if settings.vllm is not None:
         say(f"loading {settings.vllm.model}")
-    service = start_serving(settings, port, on_line=say)
-    try:
+    with serving(settings, port, reason) as service:
         yield service
-    finally:
-        service.stop()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from pydantic import ValidationError
 
+from vrag_ray.cluster import require_ray
 from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import PictureSpec
 from vrag_ray.embedding.registry import space_embedder
@@ -90,11 +91,15 @@ def embed_into(
     """As ``embed_spaces``, by who holds the writer. Without ``strict`` a space that cannot be filled keeps what it has,
     and its report says why. ``cards`` are the GPUs that may be used; None: those of this Ray."""
     began = time.monotonic()
+    names = _all_names(writer, settings) if names is None else names
+    if not names:
+        return []
+    require_ray()
     # Once for all: the processes of one group may still hold their GPU when the next is placed.
     cards = cards or ray_cards(settings.gpus)
     spaces: list[SpaceToFill] = []
     reports: list[SpaceReport] = []
-    for name in names if names is not None else _all_names(writer, settings):
+    for name in names:
         try:
             config = _config(writer, settings, name)
             known = None if rebuild else _known_traits(writer, name, config)
@@ -366,7 +371,7 @@ def _progress(counts: Counts, stages: Sequence[str], done: int, total: int, elap
         pages_per_s=rate,
         eta_s=(total - last) / rate if rate else None,
         stages=(
-            *counts.told_stages(stages),
+            *counts.stages_of(stages),
             StageProgress("commit", done, done / elapsed_s if elapsed_s else 0.0),
         ),
     )

@@ -27,7 +27,7 @@ from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.imaging.fitting import REFERENCE_DPI
 from vrag_ray.imaging.phash import difference_hash
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.ingest.progress import Board
+from vrag_ray.ingest.progress import Board, Work
 from vrag_ray.ingest.spaces.material import Material, place_from_json
 from vrag_ray.types import DocumentKind, VragError
 
@@ -87,7 +87,7 @@ class Draw:
             phashes.append(phash)
             errors.append(error)
             transients.append(transient)
-        self._board.add("draw", self._worker, len(batch), time.perf_counter() - began)
+        self._board.add(Work("draw", self._worker, len(batch), time.perf_counter() - began))
         columns: dict[str, pa.Array] = {
             "pictures": pa.array(pictures, pa.list_(pa.large_binary())),
             "times": pa.array(times, pa.list_(pa.float64())),
@@ -179,7 +179,7 @@ class EmbedSpace:
             # Calls overlap: each second counts once.
             ended = time.perf_counter()
             busy_s, self._counted_until = ended - max(began, self._counted_until), ended
-        self._board.add(f"embed {self._name}", self._worker, len(chosen), busy_s)
+        self._board.add(Work(f"embed {self._name}", self._worker, len(chosen), busy_s))
         heavy = ["pictures", "times", "text"] if self._drawn else ["text"]
         return batch.drop_columns(heavy) if self._last else batch
 

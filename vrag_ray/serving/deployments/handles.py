@@ -115,9 +115,9 @@ class HandleRuns:
         return await call_again(lambda: self._of(run_id).start.remote(request, picture), "agent")
 
     async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
-        responses = self._of(run_id).options(stream=True).events.remote(run_id, after)
-        lots: AsyncIterator[tuple[LoggedEvent, ...]] = stream(responses, "agent")
-        async for events in lots:
+        responses = self._of(run_id).options(stream=True).event_batches.remote(run_id, after)
+        batches: AsyncIterator[tuple[LoggedEvent, ...]] = stream(responses, "agent")
+        async for events in batches:
             for event in events:
                 yield event
 
@@ -154,7 +154,7 @@ class HandleModel:
         self._stream = agent.options(stream=True)
 
     async def ready(self) -> bool:
-        return await call(self._agent.model_ready.remote(), "agent")
+        return await call(self._agent.ready.remote(), "agent")
 
     async def agents(self) -> ServedAgents:
         return await call_again(self._agent.agents.remote, "agent")
@@ -182,7 +182,7 @@ class HandleDocuments:
     async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
         return await call_again(lambda: self._library.list_documents.remote(limit, offset, collection), "library")
 
-    async def document(self, doc_id: str) -> DocumentInfo:
+    async def document_info(self, doc_id: str) -> DocumentInfo:
         return await call_again(lambda: self._library.document_info.remote(doc_id), "library")
 
     async def delete_document(self, doc_id: str, collection: str = "") -> DocumentDeleted:
@@ -203,9 +203,7 @@ class HandleDocuments:
     def original_bytes(self, doc_id: str, start: int, stop: int) -> AsyncIterator[bytes]:
         return stream(self._stream.original_bytes.remote(doc_id, start, stop), "library")
 
-    async def submit_files(
-        self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = ""
-    ) -> IngestJob:
+    async def submit(self, job_id: str, files: Sequence[UploadedFile], meta: Meta, collection: str = "") -> IngestJob:
         return await call(self._library.submit.remote(job_id, list(files), dict(meta), collection), "library")
 
     async def job(self, job_id: str) -> IngestJob:

@@ -1,15 +1,13 @@
-"""One ingest job as a Ray task of its own process, so that neither searches nor a crash of ingest meet each other."""
+"""One ingest job: its files into the collection, its progress and its result as the gateway sends them."""
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.client.schemas import FileNotice, FileProblem, FileState, IngestJob, JobState
 from vrag_ray.config import Settings
-from vrag_ray.serving.ray_faults import unwrapped
 from vrag_ray.types import DocumentStatus, Meta, VragError
 from vrag_ray.types.redaction import scrub
 
@@ -17,14 +15,19 @@ if TYPE_CHECKING:
     from vrag_ray.ingest import IngestReport, Progress, Source
     from vrag_ray.serving.ingest_jobs.queue import Report, StoredJob
 
+    IngestFiles: TypeAlias = Callable[[Settings, Sequence[Source], Meta], AsyncGenerator[Progress | IngestReport]]
+    """Ingests files in another process, so that neither searches nor a crash of ingest meet each other: progress, then
+    the report. Raises VragError."""
+
 
 async def run_job(
-    settings: Settings, job: StoredJob, report: Report, refresh: Callable[[], Awaitable[int]]
+    settings: Settings,
+    job: StoredJob,
+    report: Report,
+    ingest: IngestFiles,
+    refresh: Callable[[], Awaitable[int]],
 ) -> IngestJob:
-    """Ingest, report progress, make the retriever serve the result; the final state of the job."""
-    import ray
-    from ray.exceptions import RayError
-
+    """Ingest, report progress, have searches find the result; the final state of the job."""
     from vrag_ray.ingest import IngestReport, Source
 
     state = job.public
@@ -32,19 +35,14 @@ async def run_job(
         Source(path=file.path, uri=f"upload:{state.job_id[:8]}-{number}/{file.name}", name=file.name)
         for number, file in enumerate(job.files)
     ]
-    # Retried once: ingest goes on where a killed process left it.
-    task = ray.remote(num_cpus=0, max_retries=1)(_ingest_in_thread)
     outcome: IngestReport | None = None
-    try:
-        async for reference in task.options(num_returns="streaming").remote(settings, sources, job.meta):
-            update = await reference
+    async with aclosing(ingest(settings, sources, job.meta)) as updates:
+        async for update in updates:
             if isinstance(update, IngestReport):
                 outcome = update
             else:
                 state = _progressed(state, update, sources)
                 report(state)
-    except RayError as error:
-        raise unwrapped(error, "ingest") from error
     if outcome is None:
         raise VragError("ingest ended without a report: upload the files again")
     version = await refresh()
@@ -67,28 +65,6 @@ async def run_job(
             "collection_version": version,
         }
     )
-
-
-def _ingest_in_thread(settings: Settings, sources: Sequence[Source], meta: Meta) -> Iterator[Progress | IngestReport]:
-    """Ingest as a generator: progress, then the report. The task's own thread only hands values on."""
-    from vrag_ray.ingest import IngestReport, ingest
-
-    updates: queue.Queue[Progress | IngestReport | Exception] = queue.Queue()
-
-    def work() -> None:
-        try:
-            updates.put(ingest(sources, settings, meta=meta, on_progress=updates.put))
-        except Exception as error:  # noqa: BLE001  raised again in the task's own thread
-            updates.put(error)
-
-    threading.Thread(target=work, name="ingest", daemon=True).start()
-    while True:
-        update = updates.get()
-        if isinstance(update, Exception):
-            raise update
-        yield update
-        if isinstance(update, IngestReport):
-            return
 
 
 def _progressed(state: IngestJob, progress: Progress, sources: Sequence[Source]) -> IngestJob:

@@ -154,6 +154,14 @@ class RunService:
             await self._store.end(run_id, CANCEL_S)
         return self.fetch(run_id)
 
+    async def cancel_all(self) -> None:
+        """End the runs of this process and wait until they are stored."""
+        tasks = [live.task for live in self._live.values() if live.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
     def close(self) -> None:
         """Leave. What is under way is closed with an error event by whoever looks at it next."""
         self._store.close()

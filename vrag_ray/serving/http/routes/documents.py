@@ -77,7 +77,7 @@ async def upload(request: Request, response: Response, gate: GateDep, collection
         sources = [(part.filename or "", part.file) for part in parts]
         files = await asyncio.to_thread(save_files, gate.uploads / job_id, sources)
     try:
-        job = await gate.backends.documents.submit_files(job_id, files, meta, collection)
+        job = await gate.backends.documents.submit(job_id, files, meta, collection)
     except VragError:
         await asyncio.to_thread(shutil.rmtree, gate.uploads / job_id, ignore_errors=True)
         raise
@@ -104,7 +104,7 @@ async def list_documents(
 
 @router.get("/documents/{doc_id}", response_model=DocumentInfo)
 async def document(doc_id: DocId, gate: GateDep) -> DocumentInfo:
-    return await gate.backends.documents.document(doc_id)
+    return await gate.backends.documents.document_info(doc_id)
 
 
 @router.delete("/documents/{doc_id}", response_model=DocumentDeleted)
@@ -242,7 +242,7 @@ async def _unchanged(request: Request, gate: Gate, doc_id: str, tag: str) -> boo
     if request.headers.get("if-none-match") != tag:
         return False
     # A full id names the content; a prefix may come to name another document.
-    return (await gate.backends.documents.document(doc_id)).doc_id == doc_id
+    return (await gate.backends.documents.document_info(doc_id)).doc_id == doc_id
 
 
 def _png(data: bytes, tag: str) -> Response:

@@ -14,7 +14,6 @@ from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 
 if TYPE_CHECKING:
-    from vrag_ray.index.search.leg_loader import LegLoader
     from vrag_ray.index.search.retriever import ShardedRetriever
 
 log = logging.getLogger("vrag_ray.serving")
@@ -23,19 +22,9 @@ log = logging.getLogger("vrag_ray.serving")
 class FreshRetriever:
     """A ``Member`` of the collections that are served. Where it cannot start, it says why and tries again."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        name: str,
-        loader: LegLoader,
-        before_start: Callable[[], Awaitable[object]],
-        shard_gpus: float = 0.0,
-    ) -> None:
-        """``settings.collection`` is the one that is called ``name``. ``before_start`` is waited for first;
-        ``shard_gpus`` is as in ``ShardedRetriever.start``."""
-        self._settings, self._name, self._loader = settings, name, loader
-        self._shard_gpus = shard_gpus
-        self._before_start = before_start
+    def __init__(self, settings: Settings, name: str, start: Callable[[], Awaitable[ShardedRetriever]]) -> None:
+        """``start`` makes the retriever of ``settings.collection``, which is called ``name``."""
+        self._settings, self._name, self._start = settings, name, start
         self._retriever: ShardedRetriever | None = None
         self._why = "starting"
         self._stale = ""
@@ -78,15 +67,15 @@ class FreshRetriever:
             heatmaps=status.heatmaps,
         )
 
-    async def _started(self) -> ShardedRetriever:
-        from vrag_ray.index.search.retriever import ShardedRetriever
+    async def close(self) -> None:
+        self._poll.cancel()
+        if self._retriever is not None:
+            await self._retriever.close()
 
+    async def _started(self) -> ShardedRetriever:
         async with self._starting:
             if self._retriever is None:
-                await self._before_start()
-                self._retriever = await ShardedRetriever.start(
-                    self._settings, name=self._name, loader=self._loader, shard_gpus=self._shard_gpus
-                )
+                self._retriever = await self._start()
             return self._retriever
 
     async def _keep_fresh(self) -> None:

@@ -1,0 +1,186 @@
+"""The service of one process: what it needs, what it refuses, and what an end in the middle leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.support.patience import HANGS_AFTER_S
+from tests.support.planted import plant
+from tests.support.signals import heeding_interrupts
+from vrag_ray.config import Settings
+from vrag_ray.index.storage.collection import Collection
+from vrag_ray.ingest import IngestReport, Source
+from vrag_ray.serving.here import why_ray
+from vrag_ray.serving.ingest_jobs.child import ingest_in_child
+from vrag_ray.serving.local import start_here
+from vrag_ray.types import VragError
+
+VRAG = (sys.executable, "-m", "vrag_ray.cli")
+SLOW = {"base_url": "http://127.0.0.1:9/v1", "model": "m"}
+
+
+@contextmanager
+def served(root: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """``vrag serve`` in a process of its own, killed at the end if it still runs."""
+    command = heeding_interrupts(*VRAG, "serve", "-c", str(root), "--port", "0", "--json")
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            url = json.loads(process.stdout.readline())["url"]
+            with httpx.Client(base_url=url, timeout=HANGS_AFTER_S) as client:
+                yield process, client
+        finally:
+            process.kill()
+
+
+def ended(client: httpx.Client, job_id: str) -> dict[str, object]:
+    deadline = time.monotonic() + HANGS_AFTER_S
+    while True:
+        job: dict[str, object] = client.get(f"/v1/jobs/{job_id}").json()
+        if job["state"] in ("done", "failed"):
+            return job
+        assert time.monotonic() < deadline, job
+        time.sleep(0.1)
+
+
+def test_the_service_of_one_process_imports_neither_ray_nor_torch(tmp_path: Path) -> None:
+    plant(tmp_path / "c", {"a": ["red apple"]})
+    script = (
+        "import sys, httpx\n"
+        "from vrag_ray.config import Settings\n"
+        "from vrag_ray.serving.local import start_here\n"
+        f"service = start_here(Settings(collection={str(tmp_path / 'c')!r}), 0)\n"
+        "reply = httpx.post(service.base_url + '/v1/search', json={'query': 'red apple', 'mode': 'lexical'}).json()\n"
+        "service.stop()\n"
+        "print(reply['results'][0][0]['title'], [name for name in ('ray', 'torch') if name in sys.modules])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stdout == "a []\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ({}, ""),
+        ({"index": {"shards": 1}, "openai": SLOW}, ""),
+        ({"index": {"shards": 4}}, "index.shards is set"),
+        ({"index": {"replicas": 2}}, "index.replicas is set"),
+        ({"index": {"num_gpus": 0.5}}, "index.num_gpus is set"),
+        ({"serving": {"num_gpus": 0.5}}, "serving.num_gpus is set"),
+        ({"vllm": {"model": "m"}}, "vllm.model needs a replica"),
+    ],
+)
+def test_settings_that_need_ray_are_refused_by_their_name(
+    values: dict[str, object], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    settings = Settings.model_validate(values)
+    assert why_ray(settings) == reason
+    if reason:
+        with pytest.raises(VragError, match=f"cannot serve these settings: {reason}"):
+            start_here(settings, 0)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6379")
+    assert why_ray(settings) == "RAY_ADDRESS names a cluster"
+
+
+def test_a_collection_that_cannot_be_loaded_ends_the_start_at_once_with_the_reason(tmp_path: Path) -> None:
+    plant(tmp_path / "c", {"a": ["red apple"]})
+    for data in (tmp_path / "c" / "passages.lance" / "data").iterdir():
+        data.unlink()
+    with pytest.raises(VragError, match="not ready after 5 s: retriever: it failed"):
+        start_here(Settings(collection=str(tmp_path / "c")), 0)
+
+
+def test_a_taken_port_is_refused(tmp_path: Path) -> None:
+    plant(tmp_path / "c", {"a": ["red apple"]})
+    service = start_here(Settings(collection=str(tmp_path / "c")), 0)
+    try:
+        port = httpx.URL(service.base_url).port
+        with pytest.raises(VragError, match=f"port {port} of 127.0.0.1 cannot be used"):
+            start_here(Settings(collection=str(tmp_path / "c")), port)
+    finally:
+        service.stop()
+
+
+def test_an_upload_survives_the_death_of_the_service_and_ctrl_c_ends_its_child(tmp_path: Path) -> None:
+    root = tmp_path / "c"
+    Collection.open_or_create(root)
+    many = [("files", (f"{number}.txt", f"whale number {number}".encode())) for number in range(12)]
+    with served(root) as (process, client):
+        job_id = client.post("/v1/documents", files=many).json()["job_id"]
+        deadline = time.monotonic() + HANGS_AFTER_S
+        while client.get(f"/v1/jobs/{job_id}").json()["state"] == "queued":
+            assert time.monotonic() < deadline
+        process.kill()
+        process.wait()
+    with served(root) as (process, client):
+        # Interrupted while it goes on with the job of the first: the child must not outlive it.
+        children = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(HANGS_AFTER_S) == 0
+        assert psutil.wait_procs(children, timeout=HANGS_AFTER_S)[1] == []
+    with served(root) as (_, client):
+        job = ended(client, job_id)
+        assert (job["state"], job["errors"]) == ("done", [])
+        assert client.get("/v1/documents").json()["total"] == len(many)
+        found = client.post("/v1/search", json={"query": "whale number 7", "mode": "lexical"}).json()
+        assert found["results"][0][0]["title"] == "7"
+
+
+def test_a_killed_ingest_is_begun_again_and_reports_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a lighthouse at night")
+    settings = Settings(collection=str(tmp_path / "c"))
+    before = {child.pid for child in psutil.Process().children()}
+
+    async def ingested(kills: int) -> Sequence[IngestReport]:
+        """Kills the child as often before it can report."""
+        source = Source(path=tmp_path / "a.txt", uri="upload:a.txt", name="a.txt")
+        reports: list[IngestReport] = []
+
+        async def kill() -> None:
+            killed: set[int] = set()
+            while len(killed) < kills:
+                for child in psutil.Process().children():
+                    if child.pid not in before | killed and "ingest_jobs.child" in " ".join(child.cmdline()):
+                        os.kill(child.pid, signal.SIGKILL)
+                        killed.add(child.pid)
+                await asyncio.sleep(0.005)
+
+        killing = asyncio.create_task(kill())
+        async with aclosing(ingest_in_child(settings, [source], {})) as updates:
+            async for update in updates:
+                if isinstance(update, IngestReport):
+                    reports.append(update)
+        await killing
+        return reports
+
+    [report] = asyncio.run(ingested(1))
+    assert (report.added, report.failed) == (1, ())
+    with pytest.raises(VragError, match="ended twice without a report, with exit code -9"):
+        asyncio.run(ingested(2))
+
+
+def test_a_fault_of_ingest_comes_out_of_the_child_as_it_was_raised(tmp_path: Path) -> None:
+    async def ingested(settings: Settings) -> None:
+        source = Source(path=tmp_path / "a.txt", uri="upload:a.txt", name="a.txt")
+        async with aclosing(ingest_in_child(settings, [source], {})) as updates:
+            async for _ in updates:
+                pass
+
+    (tmp_path / "a.txt").write_text("a lighthouse at night")
+    (tmp_path / "c").write_text("no folder")
+    with pytest.raises(VragError, match="c"):
+        asyncio.run(ingested(Settings(collection=str(tmp_path / "c"))))

@@ -1,0 +1,173 @@
+"""Agents: many runs at once on one event loop, searching and reading through the other parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
+from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
+from vrag_ray.config import Settings
+from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent, ServedAgents
+from vrag_ray.serving.errors import InvalidError
+from vrag_ray.serving.joined_searches import JoinedSearches, SearchScope
+from vrag_ray.serving.parts.loop_lag import LoopLag
+from vrag_ray.serving.paths import ServingPaths
+from vrag_ray.serving.runs.feedback import FeedbackStore
+from vrag_ray.serving.runs.service import RunService
+from vrag_ray.serving.runs.store import RunStore
+from vrag_ray.types import HYBRID, Locator, PageText, Query, SearchAnswer, VragError
+from vrag_ray.types.filters import SearchFilter
+from vrag_ray.types.redaction import public_uri, scrub
+
+if TYPE_CHECKING:
+    from vrag_ray.agent.chat import Delta
+    from vrag_ray.agent.driver import Run
+    from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest
+    from vrag_ray.types import Completion
+
+T = TypeVar("T")
+Check: TypeAlias = Callable[[Sequence[str], SearchFilter | None], Awaitable[None]]
+
+
+class Pages(Protocol):
+    """What agents read of documents: ``vrag_ray.library.library.Library``, here or behind a handle."""
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]: ...
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]: ...
+
+
+class ServedEvidence:
+    """``EvidenceSource`` over the other parts. What it returns may be shown: paths are cut off."""
+
+    def __init__(self, searches: JoinedSearches, pages: Pages, collections: Sequence[str] = ()) -> None:
+        """``collections`` are those that are searched, by name; none stands for the main one."""
+        self._searches = searches
+        self._pages = pages
+        self._collections = tuple(collections)
+
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
+        scope = SearchScope(top_k, HYBRID, filter, self._collections)
+        try:
+            found = await self._searches.search([query if picture is None else Query(query, picture)], scope)
+        except VragError as error:
+            raise VragError(scrub(str(error))) from error
+        answer: SearchAnswer = found.answer
+        results = tuple(tuple(replace(hit, uri=public_uri(hit.uri)) for hit in hits) for hits in answer.results)
+        return replace(answer, results=results)
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return _scrubbed(await self._pages.page_texts(pages))
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return _scrubbed(await self._pages.pictures(requests))
+
+
+def _scrubbed(results: Sequence[T | VragError]) -> Sequence[T | VragError]:
+    return [VragError(scrub(str(result))) if isinstance(result, VragError) else result for result in results]
+
+
+class Agents:
+    """``RunBackend`` and ``ModelBackend``. A run lives in one process; each process finds those of the others in the
+    folder that they share."""
+
+    def __init__(
+        self, settings: Settings, searches: JoinedSearches, pages: Pages, check: Check, model: ChatModel | None
+    ) -> None:
+        """``check`` raises what a search of collections with a filter would raise. Made on an event loop."""
+        from vrag_ray.policies.registry import starting_agent
+
+        self._lag = LoopLag()
+        self._settings = settings
+        self._searches = searches
+        self._pages = pages
+        self._check = check
+        self._model = model
+        self._runs = RunService(
+            RunStore(ServingPaths.of(settings).runs, settings.serving.kept_runs),
+            self._make_run,
+            max_concurrent=settings.serving.max_concurrent_runs,
+            default_deadline_s=settings.agent.deadline_s,
+            default_agent=starting_agent(settings),
+        )
+        self._feedback = FeedbackStore(ServingPaths.of(settings).runs / "feedback")
+
+    async def aclose(self) -> None:
+        """Runs that are under way are cancelled, and stored as such."""
+        self._lag.stop()
+        await self._runs.cancel_all()
+        self._runs.close()
+
+    async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
+        """Raises InvalidError for collections that are not served, or cannot be searched together, NotFoundError for a
+        document of the filter that none of them has."""
+        names = collection_names(request.collection)
+        if names or (request.filter is not None and request.filter.doc_ids):
+            # Now, and not as a failed search of every step.
+            await self._check(names, request.filter)
+        return self._runs.start(request, picture)
+
+    async def events(self, run_id: str, after: int) -> AsyncIterator[LoggedEvent]:
+        async for events in self._runs.read(run_id, after):
+            for event in events:
+                yield event
+
+    async def event_batches(self, run_id: str, after: int) -> AsyncIterator[tuple[LoggedEvent, ...]]:
+        """The same with all events that are there at a time, for a hop that costs as much for many as for one."""
+        async for events in self._runs.read(run_id, after):
+            yield events
+
+    async def summary(self, run_id: str) -> RunSummary:
+        return self._runs.summary(run_id)
+
+    async def fetch(self, run_id: str) -> FetchedRun:
+        return self._runs.fetch(run_id)
+
+    async def list_runs(self, limit: int) -> RunsPage:
+        return self._runs.list(limit)
+
+    async def cancel(self, run_id: str) -> FetchedRun:
+        return await self._runs.cancel(run_id)
+
+    async def rate(self, run_id: str, feedback: Feedback) -> RatedRun:
+        """Raises NotFoundError for a run that is not here, ConflictError for one that goes on."""
+        return self._feedback.put(self._runs.finished(run_id), feedback)
+
+    async def rating(self, run_id: str) -> RatedRun:
+        return self._feedback.get(self._runs.summary(run_id).run_id)
+
+    async def rated(self) -> list[RatedRun]:
+        return await asyncio.to_thread(self._feedback.all)
+
+    async def state(self) -> AgentState:
+        return replace(self._runs.state(), loop_lag_p99_s=self._lag.p99_s())
+
+    async def agents(self) -> ServedAgents:
+        """The agents that can be asked here."""
+        from vrag_ray.policies.registry import offered, starting_agent
+
+        names = offered(self._settings, has_model=self._model is not None)
+        return ServedAgents(tuple(names), starting_agent(self._settings))
+
+    async def ready(self) -> bool:
+        """Whether there is a language model to ask."""
+        return self._model is not None
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
+        """The bare model, without any agent. Raises InvalidError where there is none."""
+        if self._model is None:
+            raise InvalidError("model: no language model is configured here", param="model")
+        async with aclosing(self._model.chat(request)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def _make_run(self, run_id: str, request: RunRequest, picture: QuestionPicture | None) -> Run:
+        from vrag_ray.serving.runs.factory import make_run
+
+        source = ServedEvidence(self._searches, self._pages, collection_names(request.collection))
+        return make_run(run_id, request, self._settings, source, self._model, picture)

@@ -1,0 +1,169 @@
+"""Searches over every served collection, each kept at its newest version."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from vrag_ray.config import Settings
+from vrag_ray.serving.backends import Found, RetrieverState
+from vrag_ray.serving.errors import InvalidError
+from vrag_ray.serving.joined_searches import JoinedSearches, Queries, SearchScope
+from vrag_ray.serving.parts.fresh_retriever import FreshRetriever
+from vrag_ray.types import HYBRID, Query
+from vrag_ray.types.collection_names import UnknownCollectionError
+from vrag_ray.types.filters import SearchFilter
+from vrag_ray.types.redaction import scrub
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from vrag_ray.embedding.reranker import Reranker
+    from vrag_ray.index.search.leg_loader import LegLoader
+    from vrag_ray.index.search.retriever import ShardedRetriever
+
+    StartRetriever: TypeAlias = Callable[[Settings, str, LegLoader], Awaitable[ShardedRetriever]]
+
+FIRST_LOAD_S = 600.0
+"""Limit on the wait of ``loaded``; collections that still load then say that they do."""
+
+
+class ServedCollections:
+    """One collection that cannot be loaded does not keep the others from being searched. Made on an event loop."""
+
+    def __init__(self, settings: Settings, start: StartRetriever) -> None:
+        """``start`` makes the retriever of ``settings.collection`` under a name, with a shared loader of embedders."""
+        from vrag_ray.index.search.federated import FederatedRetriever
+        from vrag_ray.index.search.leg_loader import LegLoader
+        from vrag_ray.library.library import Library
+
+        self._settings = settings
+        self._reranker: Reranker | None = None
+        self._loading = asyncio.Lock()
+        loader = LegLoader()
+
+        async def started(collection: Settings, name: str) -> ShardedRetriever:
+            await self._load_reranker()
+            return await start(collection, name, loader)
+
+        self._members = {
+            name: FreshRetriever(_of(settings, root), name, partial(started, _of(settings, root), name))
+            for name, root in settings.served.items()
+        }
+        self._federated = FederatedRetriever(self._members, settings.index.candidates)
+        # Where pages are read again, the retriever draws them itself: another part's would cost a hop a page.
+        self._library = Library(settings)
+
+    async def loaded(self) -> None:
+        """Returns once every collection is loaded, or could not be, after ``FIRST_LOAD_S`` at the latest."""
+        tries = [asyncio.create_task(member.tried()) for member in self._members.values()]
+        await asyncio.wait(tries, timeout=FIRST_LOAD_S)
+
+    async def close(self) -> None:
+        for member in self._members.values():
+            await member.close()
+        self._library.close()
+
+    async def search(
+        self,
+        groups: Sequence[Sequence[str | Query]],
+        top_k: int,
+        mode: str,
+        filter: SearchFilter | None,
+        collections: Sequence[str] = (),
+    ) -> list[Found]:
+        """The queries of several callers; an answer for each of the callers."""
+        from vrag_ray.library.reranked import reranked
+
+        with _invalid_fields():
+            chosen = self._federated.choose(collections)
+            if self._reranker is None:
+                answers = await chosen.search_each(groups, top_k=top_k, mode=mode, filter=filter)
+            else:
+                search = reranked(self._settings, chosen, self._library, self._reranker)
+                searches = (search.search(queries, top_k=top_k, mode=mode, filter=filter) for queries in groups)
+                answers = await asyncio.gather(*searches)
+        # A notice may quote what a model's loader said of its folder.
+        answers = [replace(answer, notices=tuple(map(scrub, answer.notices))) for answer in answers]
+        first = await self._federated.member(answers[0].collections[0])
+        return [Found(answer, first.snapshot.legs.profile) for answer in answers]
+
+    async def check(self, collections: Sequence[str], filter: SearchFilter | None) -> None:
+        """Raises InvalidError for collections that are not here, or cannot be searched together, and NotFoundError for
+        a document of the filter that none of them has."""
+        with _invalid_fields():
+            await self._federated.check(collections, HYBRID, filter)
+
+    async def embed(self, texts: Sequence[str], queries: bool) -> NDArray[np.float32]:
+        """As ``ShardedRetriever.embed``."""
+        return await self._federated.embed(texts, queries=queries)
+
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        """As ``FederatedRetriever.heat``."""
+        return await self._federated.heat(query, doc_id, page)
+
+    async def refresh(self, collection: str) -> int:
+        """Serve the newest version of a collection from now on; its number."""
+        return await self._members[collection].refresh()
+
+    async def states(self) -> tuple[RetrieverState, ...]:
+        return tuple(member.state() for member in self._members.values())
+
+    async def _load_reranker(self) -> None:
+        from vrag_ray.library.reranked import reranker_of
+
+        async with self._loading:
+            self._reranker = self._reranker or await reranker_of(self._settings)
+
+
+def _of(settings: Settings, root: str) -> Settings:
+    return settings.model_copy(update={"collection": root, "collections": {}})
+
+
+@contextmanager
+def _invalid_fields() -> Iterator[None]:
+    """What is wrong with a field of the request as InvalidError, which names it."""
+    from vrag_ray.index.search.modes import DisagreeingSpacesError, NoSuchLegError
+
+    try:
+        yield
+    except NoSuchLegError as error:
+        raise InvalidError(str(error), param="mode") from error
+    except (UnknownCollectionError, DisagreeingSpacesError) as error:
+        raise InvalidError(str(error), param="collection") from error
+
+
+class JoinedCollections:
+    """``SearchBackend`` over the collections of this process."""
+
+    def __init__(self, collections: ServedCollections) -> None:
+        async def search(groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
+            return await collections.search(groups, scope.top_k, scope.mode, scope.filter, scope.collections)
+
+        self._collections = collections
+        self.searches = JoinedSearches(search)
+
+    async def search(
+        self,
+        queries: Sequence[str | Query],
+        *,
+        top_k: int,
+        mode: str,
+        filter: SearchFilter | None,
+        collections: Sequence[str] = (),
+    ) -> Found:
+        return await self.searches.search(list(queries), SearchScope(top_k, mode, filter, tuple(collections)))
+
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
+        return await self._collections.embed(texts, queries)
+
+    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
+        return await self._collections.heat(query, doc_id, page)
+
+    async def states(self) -> tuple[RetrieverState, ...]:
+        return await self._collections.states()
