@@ -213,7 +213,7 @@ def interrupted(temp_dir):
     print(*(child.pid for child in psutil.Process().children(recursive=True)))
 
 cluster._init_local = interrupted
-sys.exit(main(["ingest", "note.txt", "--collection", "mine"]))
+sys.exit(main(["ingest", "note.txt", "--collection", "mine", "--concurrency", "1"]))
 """
 
 

@@ -117,7 +117,7 @@ class ServerThread:
         self._serving = asyncio.current_task()
         async with local_backends(self._settings) as backends:
             uploads = ServingPaths.of(self._settings).uploads
-            api = create_api(backends, self._settings.serving, self._security, uploads)
+            api = create_api(backends, self._settings.serving, self._security, uploads, behind_serve=False)
             config = uvicorn.Config(
                 api,
                 log_config=None,

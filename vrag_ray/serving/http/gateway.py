@@ -36,8 +36,11 @@ _MULTIPART_OVERHEAD = 1 << 20
 """Boundaries, headers and the meta field beside the files of an upload."""
 
 
-def create_api(backends: Backends, config: ServingConfig, security: Security, uploads: Path) -> FastAPI:
-    """The gateway of one replica. ``uploads`` must be visible to the part that ingests."""
+def create_api(
+    backends: Backends, config: ServingConfig, security: Security, uploads: Path, *, behind_serve: bool = True
+) -> FastAPI:
+    """The gateway of one process. ``uploads`` must be visible to the part that ingests. ``behind_serve``: as
+    ``Observe``."""
     api = FastAPI(
         title="vrag_ray",
         version=__version__,
@@ -63,5 +66,5 @@ def create_api(backends: Backends, config: ServingConfig, security: Security, up
     exempt = (runs.PATH, openai_chat.PATH, *system.PATHS)
     api.add_middleware(LimitInFlight, most=config.max_concurrent_requests, exempt=exempt)
     api.add_middleware(Guard, security=security)
-    api.add_middleware(Observe, metrics=metrics)
+    api.add_middleware(Observe, metrics=metrics, behind_serve=behind_serve)
     return api

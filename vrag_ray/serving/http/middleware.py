@@ -27,9 +27,11 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 class Observe:
     """Outermost: request id, timing, safe default headers, and a bare 500 for whatever was not foreseen."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, metrics: Metrics, behind_serve: bool) -> None:
+        """``behind_serve``: Serve's proxy gives every request an id and puts it into the reply itself."""
         self._app = app
         self._metrics = metrics
+        self._behind_serve = behind_serve
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -45,8 +47,7 @@ class Observe:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
-                if not given:
-                    # Serve's proxy gives every request an id and puts it into the reply itself.
+                if not (given and self._behind_serve):
                     headers["X-Request-ID"] = request_id
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
