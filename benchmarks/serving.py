@@ -3,11 +3,12 @@
     python benchmarks/serving.py [--notes 3000] [--clients 1,16,64,256] [--seconds 8] [--run-clients 16]
 
 The plain server is uvicorn with one route that embeds the query with the same embedder, in the same threads, and asks
-one FAISS index of the same vectors: no lexical leg, no pages, no texts in the reply. Both serve the same collection of
-notes at the same time; they are asked in turn, for each number of clients, by the same client, in one process of its
-own, with another query each time. `dense` is `mode: text`, whose work is that of the plain server; `hybrid` is the
-default. Times are of a whole request; replies other than 200 are counted apart. At the end, questions to
-the agent without a model, whose events are read to the end.
+one FAISS index of the same vectors: no lexical leg, no pages, no texts in the reply. It, the service of one process and
+the service on Ray Serve serve the same collection of notes at the same time; they are asked in turn, for each number of
+clients, by the same client, in one process of its own, with another query each time. `dense` is `mode: text`, whose work
+is that of the plain server; `hybrid` is the default. Times are of a whole request; replies other than 200 are counted
+apart. At the end, questions to the agent without a model, whose events are read to the end, and while they are asked,
+how long `/readyz` takes.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +39,8 @@ from benchmarks.many_files import write_notes
 TOP_K = 3
 RUN = "run"
 """In place of a mode of search: a question to the agent, its events read to the end."""
+READY = "ready"
+"""In place of one: `/readyz`, twenty times a second."""
 QUERY_WORDS = ["graph", "memory", "page", "search", "vector", "index", "model", "shard", "answer", "slide", "table"]
 
 
@@ -80,13 +84,16 @@ async def _client(
     while time.perf_counter() < stop:
         asked = " ".join(queries.choices(words, k=5))
         body: dict[str, object] = {"query": asked, "top_k": TOP_K}
+        if mode == READY:
+            await asyncio.sleep(0.05)
         if mode == RUN:
             body = {"question": f"What does the note say of {asked}?"}
         elif mode is not None:
             body["mode"] = mode
         data = json.dumps(body).encode()
+        method = "GET" if mode == READY else "POST"
         head = (
-            f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Type: application/json\r\n"
+            f"{method} {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Type: application/json\r\n"
             f"Content-Length: {len(data)}\r\n\r\n"
         )
         began = time.perf_counter()
@@ -206,6 +213,21 @@ def served_notes(count: int) -> Iterator[tuple[str, str]]:
             stop_ray()
 
 
+@contextmanager
+def one_process(root: str) -> Iterator[str]:
+    """The address of `vrag serve` on a collection. Says how long it took to be ready."""
+    command = [sys.executable, "-m", "vrag_ray.cli", "serve", "-c", root, "--port", "0", "--json"]
+    began = time.perf_counter()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as serving:
+        assert serving.stdout is not None
+        url = json.loads(serving.stdout.readline())["url"]
+        print(f"one process ready in {time.perf_counter() - began:.1f} s", flush=True)
+        try:
+            yield url
+        finally:
+            serving.terminate()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--notes", type=int, default=3000)
@@ -214,23 +236,32 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8.0)
     options = parser.parse_args()
 
-    with served_notes(options.notes) as (base_url, root):
+    with served_notes(options.notes) as (ray_url, root), one_process(root) as here_url:
         port = _free_port()
         plain = subprocess.Popen([sys.executable, __file__, "--plain", root, str(port)])
         try:
-            plain_url, ours_url = f"http://127.0.0.1:{port}/search", f"{base_url}/v1/search"
+            plain_url = f"http://127.0.0.1:{port}/search"
+            services = {"one process": here_url, "Ray Serve": ray_url}
             _wait_for(plain_url)
-            for url, mode in ((plain_url, None), (ours_url, "text"), (ours_url, "hybrid")):
-                ask(url, mode, 2, 2.0)
+            ask(plain_url, None, 2, 2.0)
+            for address in services.values():
+                for mode in ("text", "hybrid"):
+                    ask(f"{address}/v1/search", mode, 2, 2.0)
             for clients in (int(part) for part in options.clients.split(",")):
                 base = ask(plain_url, None, clients, options.seconds)
-                print(f"{clients:4d} clients  plain   {base.line()}", flush=True)
+                print(f"{clients:4d} clients  {'plain':19} {base.line()}", flush=True)
                 for mode, name in (("text", "dense"), ("hybrid", "hybrid")):
-                    ours = ask(ours_url, mode, clients, options.seconds)
-                    ratio = ours.rate / base.rate if base.rate else 0.0
-                    print(f"{clients:4d} clients  {name:7} {ours.line()}  {ratio:.2f} of plain", flush=True)
-            runs = ask(f"{base_url}/v1/runs", RUN, options.run_clients, options.seconds * 3)
-            print(f"{options.run_clients:4d} clients  runs    {runs.line()}", flush=True)
+                    for place, address in services.items():
+                        ours = ask(f"{address}/v1/search", mode, clients, options.seconds)
+                        ratio = ours.rate / base.rate if base.rate else 0.0
+                        called = f"{name}, {place}"
+                        print(f"{clients:4d} clients  {called:19} {ours.line()}  {ratio:.2f} of plain", flush=True)
+            for place, address in services.items():
+                with ThreadPoolExecutor(1) as beside:
+                    ready = beside.submit(ask, f"{address}/readyz", READY, 1, options.seconds * 2)
+                    runs = ask(f"{address}/v1/runs", RUN, options.run_clients, options.seconds * 3)
+                print(f"{options.run_clients:4d} clients  {'runs, ' + place:19} {runs.line()}", flush=True)
+                print(f"   1 client   {'/readyz, ' + place:19} {ready.result().line()}", flush=True)
         finally:
             plain.terminate()
             plain.wait()

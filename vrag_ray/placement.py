@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from vrag_ray.cluster import is_connected
 from vrag_ray.types import VragError
 
 log = logging.getLogger(__name__)
@@ -156,7 +156,8 @@ def device_of_process(device: str, *, visible: bool, granted: bool | None) -> st
 
 def ray_cards(most: int | None) -> Cards:
     """The GPUs of the Ray that this process is connected to; one that another process started may grow."""
-    if not is_connected():
+    # Where nobody has imported Ray, which takes a second, there is none.
+    if "ray" not in sys.modules or not sys.modules["ray"].is_initialized():
         # A configuration is only built, for a cluster that is not known yet.
         return Cards(growing=True, most=most)
     import ray
