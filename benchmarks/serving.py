@@ -3,12 +3,12 @@
     python benchmarks/serving.py [--notes 3000] [--clients 1,16,64,256] [--seconds 8] [--run-clients 16]
 
 The plain server is uvicorn with one route that embeds the query with the same embedder, in the same threads, and asks
-one FAISS index of the same vectors: no lexical leg, no pages, no texts in the reply. It, the service of one process and
-the service on Ray Serve serve the same collection of notes at the same time; they are asked in turn, for each number of
-clients, by the same client, in one process of its own, with another query each time. `dense` is `mode: text`, whose work
-is that of the plain server; `hybrid` is the default. Times are of a whole request; replies other than 200 are counted
-apart. At the end, questions to the agent without a model, whose events are read to the end, and while they are asked,
-how long `/readyz` takes.
+one FAISS index of the same vectors: no lexical leg, no pages, no texts in the reply. It, the service of one process
+and the service on Ray Serve serve the same collection of notes at the same time; they are asked in turn, for each
+number of clients, by the same client, in one process of its own, with another query each time. `dense` is
+`mode: text`, whose work is that of the plain server; `hybrid` is the default. Times are of a whole request; replies
+other than 200 are counted apart. At the end, questions to the agent without a model, whose events are read to the end,
+and while they are asked, how long `/readyz` takes.
 """
 
 from __future__ import annotations

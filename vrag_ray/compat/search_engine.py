@@ -141,7 +141,7 @@ class SearchEngine:
             }
         )
         files = _files_of(Path(input_dir))
-        with ray_session():
+        with ray_session(at_once=False):
             report = ingest(files, settings)
         for notice in report.notices:
             logger.warning("%s", notice)

@@ -155,7 +155,7 @@ def mteb_tasks(
         with shown_progress() as on_progress:
             ingest(paths, chosen, on_progress=on_progress)
 
-    with ray_behind_terminal():
+    with ray_behind_terminal(at_once=False):
         scores = run_mteb(settings, names, target, shown, mode or ["hybrid"])
     if as_json:
         typer.echo(json.dumps(scores))

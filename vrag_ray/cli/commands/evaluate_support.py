@@ -91,12 +91,12 @@ def show(folder: EvaluationFolder, as_json: bool) -> None:
 
 @contextmanager
 def ingesting() -> Iterator[Ingest]:
-    """``ingest`` on a Ray that is started for it, its progress shown. Errors of documents are told and stop nothing."""
+    """``ingest`` with its progress shown. Errors of documents are printed and stop nothing."""
     from vrag_ray.cli.progress import shown_progress
     from vrag_ray.ingest import ingest
 
     def shown(paths: Sequence[str | Path], settings: Settings) -> None:
-        with ray_behind_terminal(), shown_progress() as on_progress:
+        with ray_behind_terminal(at_once=False), shown_progress() as on_progress:
             report = ingest(paths, settings, on_progress=on_progress)
         for line in (*report.notices, *(problem.error for problem in report.failed)):
             typer.echo(line, err=True)
