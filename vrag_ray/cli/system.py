@@ -13,10 +13,10 @@ from vrag_ray.cli.options import api_key, echo_line
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
-    from vrag_ray.serving.in_process import AnswerSystem
+    from vrag_ray.system.contract import System
 
 T = TypeVar("T")
-Use = Callable[["AnswerSystem", str | None, Echo], Awaitable[T]]
+Use = Callable[["System", str | None, Echo], Awaitable[T]]
 """Works with a system at a base URL (None: in this process) and prints through the function it is given."""
 PROBE_TIMEOUT_S = 2.0
 
@@ -38,7 +38,7 @@ def with_system(
             typer.echo(f"asking the server at {url}", err=True)
     if url is not None:
         return asyncio.run(_with_server(url, use))
-    from vrag_ray.serving.in_process import require_collection
+    from vrag_ray.system.here import require_collection
 
     require_collection(settings.collection)
     return asyncio.run(_with_local(settings, use))
@@ -52,7 +52,7 @@ async def _with_server(url: str, use: Use[T]) -> T:
 
 
 async def _with_local(settings: Settings, use: Use[T]) -> T:
-    from vrag_ray.serving.in_process import local_system
+    from vrag_ray.system.here import local_system
 
     async with local_system(settings, on_line=echo_line) as system:
         return await use(system, None, typer.echo)

@@ -253,7 +253,7 @@ class SearchEngine:
 
     def _opened(self, folder: Path, loop: _LoopThread) -> ShardedRetriever:
         from vrag_ray.index.search.retriever import ShardedRetriever
-        from vrag_ray.serving.in_process import require_collection
+        from vrag_ray.system.here import require_collection
 
         require_collection(str(folder))
         settings = self._settings.model_copy(update={"collection": str(folder)})

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from vrag_ray.client.http import AsyncClient, Client
 from vrag_ray.client.schemas import DocumentInfo
 from vrag_ray.config import Settings
-from vrag_ray.evaluation.page_shots import DrawsPages
 from vrag_ray.index.search.retriever import RetrieverStatus
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.policies.registry import starting_agent
-from vrag_ray.serving.in_process import AnswerSystem, local_system
+from vrag_ray.system.contract import System
+from vrag_ray.system.here import local_system
 from vrag_ray.training.data.named_pages import NamedDocument
 from vrag_ray.types import NotFoundError
 
@@ -30,10 +29,6 @@ class Service:
     url: str
     api_key: str | None = None
     collection: str = ""
-
-
-class EvaluatedSystem(AnswerSystem, DrawsPages, Protocol):
-    """What is asked, and whose pages can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +49,7 @@ def documents_of(settings: Settings, service: Service | None) -> Sequence[NamedD
 @asynccontextmanager
 async def asked_system(
     settings: Settings, service: Service | None, workers: int = 0
-) -> AsyncIterator[tuple[EvaluatedSystem, Subject]]:
+) -> AsyncIterator[tuple[System, Subject]]:
     """``workers`` actors open the collection, this process where there are none.
 
     Raises NotFoundError where there is no such collection, and as the client where the service cannot be reached.

@@ -12,9 +12,9 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
 from vrag_ray.index.search.retriever import RetrieverStatus
-from vrag_ray.serving.in_process import LocalSystem, local_system
 from vrag_ray.serving.portable_settings import absolute_settings
-from vrag_ray.types import NotFoundError
+from vrag_ray.system.here import LocalSystem, local_system
+from vrag_ray.types import Box, NotFoundError
 
 if TYPE_CHECKING:
     from ray.actor import ActorHandle
@@ -44,8 +44,8 @@ class SystemActor:
             pass
         return await system.run(request.run_id or "")
 
-    async def page_png(self, doc_id: str, page: int, dpi: float) -> bytes:
-        return await self._started().page_png(doc_id, page, dpi=dpi)
+    async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
+        return await self._started().page_png(doc_id, page, dpi=dpi, box=box)
 
     async def frame_png(self, doc_id: str, seconds: float) -> bytes:
         return await self._started().frame_png(doc_id, seconds)
@@ -60,7 +60,7 @@ class SystemActor:
 
 
 class SpreadSystem:
-    """An ``AnswerSystem``: each request goes to the actor that has fewest. The events of a run come when it is over."""
+    """A ``System``: each request goes to the actor that has fewest. The events of a run come when it is over."""
 
     def __init__(self, actors: list[ActorHandle[SystemActor]]) -> None:
         self._actors = actors
@@ -83,15 +83,15 @@ class SpreadSystem:
             raise NotFoundError(f"run {run_id} was not started here, or was fetched before")
         return self._records.pop(run_id)
 
-    async def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0) -> bytes:
-        png: bytes = await self._called("page_png", doc_id, page, dpi)
+    async def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
+        png: bytes = await self._called("page_png", doc_id, page, dpi, box)
         return png
 
     async def frame_png(self, doc_id: str, seconds: float) -> bytes:
         png: bytes = await self._called("frame_png", doc_id, seconds)
         return png
 
-    async def _called(self, method: str, *given: SearchRequest | RunRequest | str | float) -> Any:
+    async def _called(self, method: str, *given: SearchRequest | RunRequest | Box | str | float | None) -> Any:
         number = min(range(len(self._actors)), key=self._busy.__getitem__)
         self._busy[number] += 1
         try:

@@ -19,7 +19,7 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import BusyError, CollectionWriter
 from vrag_ray.ingest import ingest
-from vrag_ray.serving.in_process import local_system
+from vrag_ray.system.here import local_system
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
     from vrag_ray.cli.console import Echo
     from vrag_ray.client.schemas import RunRequest
-    from vrag_ray.serving.in_process import AnswerSystem
+    from vrag_ray.system.contract import System
 
 
 def ask(
@@ -88,7 +88,7 @@ def ask(
             filter=narrowed,
         )
 
-    async def use(system: AnswerSystem, base_url: str | None, echo: Echo) -> RunRecord:
+    async def use(system: System, base_url: str | None, echo: Echo) -> RunRecord:
         return await follow(system, request, base_url, None if as_json else echo)
 
     record = with_system(url, settings, collection_typed=bool(collection), use=use)
@@ -110,7 +110,7 @@ def _write_dot(path: Path, record: RunRecord) -> None:
         raise VragError(f"cannot write the graph to {path}: {error.strerror}") from error
 
 
-async def follow(system: AnswerSystem, request: RunRequest, base_url: str | None, echo: Echo | None) -> RunRecord:
+async def follow(system: System, request: RunRequest, base_url: str | None, echo: Echo | None) -> RunRecord:
     """Ask, print the steps as they happen and then the outcome, if at all, and return the record."""
     from vrag_ray.agent.events import ThinkEvent
     from vrag_ray.cli.show import answer_lines, graph_lines

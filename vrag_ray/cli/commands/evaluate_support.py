@@ -56,7 +56,7 @@ def about(
 ) -> tuple[Plan, Path]:
     """What is asked, and of what: a file about a collection or a service, or the generated suite about its own."""
     from vrag_ray.evaluation.service import Service
-    from vrag_ray.serving.in_process import require_collection
+    from vrag_ray.system.here import require_collection
 
     if questions is None:
         if collection is not None or url is not None:

@@ -27,7 +27,7 @@ from vrag_ray.cli.options import (
 if TYPE_CHECKING:
     from vrag_ray.cli.console import Echo
     from vrag_ray.client.schemas import SearchResponse
-    from vrag_ray.serving.in_process import AnswerSystem
+    from vrag_ray.system.contract import System
 
 
 def search(
@@ -83,7 +83,7 @@ def search(
             )
             queries = [" and ".join([*queries, picture.name])]
 
-    async def use(system: AnswerSystem, _: str | None, __: Echo) -> SearchResponse:
+    async def use(system: System, _: str | None, __: Echo) -> SearchResponse:
         return await system.search(request)
 
     response = with_system(url, settings, collection_typed=bool(collection), use=use)

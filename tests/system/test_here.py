@@ -25,8 +25,8 @@ from vrag_ray.index.search.federated import FederatedRetriever
 from vrag_ray.library.library import Library
 from vrag_ray.policies.extractive.wording import MODEL_NOT_ASKED
 from vrag_ray.serving.errors import InvalidError
-from vrag_ray.serving.in_process import LocalSystem, local_system
 from vrag_ray.serving.sent_pictures import SentPictures
+from vrag_ray.system.here import LocalSystem, local_system
 from vrag_ray.types import Box, NotFoundError, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 

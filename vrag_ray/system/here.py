@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import Event
@@ -28,14 +28,6 @@ if TYPE_CHECKING:
 
 KEPT_RUNS = 1_000
 """That a ``LocalSystem`` still knows: whoever asks thousands takes each run when it is over."""
-
-
-class AnswerSystem(Protocol):
-    """What a command needs: ``vrag_ray.client.http.AsyncClient`` is one, ``LocalSystem`` the other."""
-
-    async def search(self, request: SearchRequest) -> SearchResponse: ...
-    def ask(self, request: RunRequest) -> AsyncGenerator[Event]: ...
-    async def run(self, run_id: str) -> RunRecord: ...
 
 
 @asynccontextmanager

@@ -1,0 +1,1 @@
+"""Collections to search and to ask: opened in this process, or behind a service."""
