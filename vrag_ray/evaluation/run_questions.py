@@ -11,6 +11,7 @@ from pathlib import Path
 
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.evaluation.answers import evaluate_answers
+from vrag_ray.evaluation.evidence_texts import located
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
 from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES, MMLONGBENCH
 from vrag_ray.evaluation.measures.gold import GoldPlace, gold_places
@@ -43,7 +44,10 @@ def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> E
     where no gold place is known."""
     asked = load_questions(source)
     documents = documents_of(plan.settings, plan.service)
-    suite = question_suite(plan.name or source.name, asked.examples, gold_places(asked.examples, documents), documents)
+    gold = gold_places(asked.examples, documents)
+    if plan.service is None:
+        gold = asyncio.run(located(gold, plan.settings))
+    suite = question_suite(plan.name or source.name, asked.examples, gold, documents)
     return asyncio.run(run_suite(plan, plan.settings, suite, on_done, _licence(asked)))
 
 
@@ -56,6 +60,8 @@ async def _answers(
     on_done: OnDone | None,
 ) -> EvaluationFolder:
     told = [example.model_dump(mode="json") for example in asked.examples]
+    if plan.service is None:
+        gold = await located(gold, plan.settings)
     async with asked_system(plan.settings, plan.service, plan.workers) as (system, subject), AsyncExitStack() as stack:
         header = Header(
             kind=Kind.ANSWERS,

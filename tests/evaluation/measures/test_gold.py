@@ -28,12 +28,23 @@ def test_boxes_are_compared_with_the_best_that_was_seen_on_their_page() -> None:
     near = Seen("r", 2, box=(0.5, 0.2, 0.7, 0.4))
     elsewhere = Seen("r", 3, box=BOX)
     found = region_measures([CELL], [wide, near, elsewhere])
-    assert found == {"box IoU": pytest.approx(0.5), "right region": 1.0}
+    assert (found["box IoU"], found["right region"]) == (pytest.approx(0.5), 1.0)
     # The whole page is a box, and no region.
-    assert region_measures([CELL], [Seen("r", 2)]) == {"box IoU": pytest.approx(0.02), "right region": 0.0}
-    assert region_measures([CELL], [elsewhere]) == {"box IoU": 0.0, "right region": 0.0}
+    whole = region_measures([CELL], [Seen("r", 2)])
+    assert (whole["box IoU"], whole["right region"]) == (pytest.approx(0.02), 0.0)
+    assert set(region_measures([CELL], [elsewhere]).values()) == {0.0}
     assert region_measures([GoldPlace("r.pdf#p2", "r", page=2)], [wide]) == {}
     assert iou(BOX, BOX) == pytest.approx(1.0)
+
+
+def test_evidence_is_met_by_a_tight_box_or_by_its_element_at_half_their_union() -> None:
+    row = GoldPlace("r.pdf#p3", "r", page=3, box=(0.1, 0.1, 0.9, 0.3))
+    cell = Seen("r", 3, box=(0.1, 0.1, 0.2, 0.15), element=(0.1, 0.1, 0.9, 0.35))
+    wide = Seen("r", 2, box=(0.0, 0.2, 1.0, 0.3))
+    found = region_measures([CELL, row], [cell, wide, wide, Seen("r", 4)])
+    # Of two gold boxes one is met; of two cited boxes one meets it. Whole pages are no boxes.
+    assert (found["evidence recall"], found["evidence precision"], found["evidence F1"]) == (0.5, 0.5, 0.5)
+    assert region_measures([row], [Seen("r", 3, box=(0.1, 0.1, 0.2, 0.15))])["evidence recall"] == 0.0
 
 
 def test_seconds_of_a_video_are_met_by_what_overlaps_them() -> None:

@@ -20,7 +20,8 @@ UNANSWERABLE = frozenset({"not answerable", "unanswerable"})
 AGREEMENT, MMLONGBENCH = "judges agree", "MMLB"
 ANSWER_MEASURES = (
     *("right", AGREEMENT, "EM", "F1", "ANLS", "contains", MMLONGBENCH, "abstained"),
-    *("gold found", "cited precision", "cited recall", "box IoU", "right region", "steps", "tokens", "pixels"),
+    *("gold found", "cited precision", "cited recall", "box IoU", "right region"),
+    *("evidence recall", "evidence precision", "evidence F1", "steps", "tokens", "pixels"),
 )
 
 Judges = Mapping[str, Judge]
@@ -73,7 +74,7 @@ def _of_places(record: RunRecord, gold: Sequence[GoldPlace], abstained: bool) ->
     if abstained:
         return found
     cited = cited_places(record)
-    places = dict.fromkeys(replace(one, box=None) for one in cited)
+    places = dict.fromkeys(replace(one, box=None, element=None) for one in cited)
     right = [one for one in places if any(place.is_met_by(one) for place in gold)]
     return {
         **found,
@@ -119,7 +120,10 @@ def found_places(record: RunRecord) -> list[Seen]:
 
 
 def cited_places(record: RunRecord) -> list[Seen]:
-    return [Seen(one.doc_id, one.page, one.t_start, one.t_end, one.bbox) for one in record.citations]
+    return [
+        Seen(one.doc_id, one.page, one.t_start, one.t_end, one.bbox, one.element.bbox if one.element else None)
+        for one in record.citations
+    ]
 
 
 def _share(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> float:

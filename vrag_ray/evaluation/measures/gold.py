@@ -11,28 +11,38 @@ from vrag_ray.types import DocumentKind, VragError
 
 LEAST_COVERED = 0.5
 """A region is right that covers this share of the gold box."""
+MET = 0.5
+"""Intersection over union from which a box is the gold one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A place that a run found or cited. ``box`` is in page fractions, None for the whole page."""
+    """A place that a run found or cited. ``box`` is in page fractions, None for the whole page; ``element`` is the box
+    of the paragraph, table or other element around it, where it is known."""
 
     doc_id: str
     page: int | None = None
     t_start: float | None = None
     t_end: float | None = None
     box: Corners | None = None
+    element: Corners | None = None
+
+    @property
+    def boxes(self) -> tuple[Corners, ...]:
+        return tuple(box for box in (self.box, self.element) if box is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class GoldPlace:
-    """``page`` is None for what has no pages; there ``seconds`` are those of a video, None for all of the document."""
+    """``page`` is None for what has no pages; there ``seconds`` are those of a video, None for all of the document.
+    ``text`` are the words of the place, where they are known."""
 
     name: str
     doc_id: str
     page: int | None = None
     seconds: tuple[float, float] | None = None
     box: Corners | None = None
+    text: str = ""
 
     def is_met_by(self, seen: Seen) -> bool:
         """The same page, or seconds in common."""
@@ -61,7 +71,7 @@ def _place(uid: str, gold: GoldPage, pages: NamedPages) -> GoldPlace:
     if document.kind not in PAGED:
         return GoldPlace(name_of(gold), document.doc_id, seconds=gold.seconds)
     pages.find(gold.file_name, gold.page, which)
-    return GoldPlace(name_of(gold), document.doc_id, page=gold.page, box=gold.box)
+    return GoldPlace(name_of(gold), document.doc_id, page=gold.page, box=gold.box, text=gold.text)
 
 
 def name_of(gold: GoldPage) -> str:
@@ -76,6 +86,10 @@ def region_measures(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> Mapping[
     """Of gold places with a box, means over them: ``box IoU`` with the best box on that page (0 where the page is not
     seen; the whole page is a box), and ``right region``, whether some box that is not the whole page covers at least
     half of it. Nothing where no box is known.
+
+    ``evidence recall`` is the share of them that a seen place meets with an intersection over union of ``MET`` or more,
+    by its own box or by its element's, ``evidence precision`` the share of seen places with a box that meet one of
+    them, ``evidence F1`` their harmonic mean.
     """
     boxed = [(place, place.box) for place in gold if place.box is not None]
     if not boxed:
@@ -85,7 +99,23 @@ def region_measures(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> Mapping[
         there = [one.box for one in seen if place.is_met_by(one)]
         best += max((iou(box, one or (0.0, 0.0, 1.0, 1.0)) for one in there), default=0.0)
         right += any(one is not None and shared(box, one) / area(box) >= LEAST_COVERED for one in there)
-    return {"box IoU": best / len(boxed), "right region": right / len(boxed)}
+    return {"box IoU": best / len(boxed), "right region": right / len(boxed), **_evidence(boxed, seen)}
+
+
+def _evidence(boxed: Sequence[tuple[GoldPlace, Corners]], seen: Sequence[Seen]) -> Mapping[str, float]:
+    def meets(place: GoldPlace, gold: Corners, one: Seen) -> bool:
+        return place.is_met_by(one) and any(iou(gold, box) >= MET for box in one.boxes)
+
+    shown = [one for one in dict.fromkeys(seen) if one.boxes]
+    recall = sum(any(meets(place, box, one) for one in shown) for place, box in boxed) / len(boxed)
+    right = sum(any(meets(place, box, one) for place, box in boxed) for one in shown)
+    precision = right / len(shown) if shown else 0.0
+    both = recall + precision
+    return {
+        "evidence recall": recall,
+        "evidence precision": precision,
+        "evidence F1": 2 * recall * precision / both if both else 0.0,
+    }
 
 
 def iou(one: Corners, other: Corners) -> float:

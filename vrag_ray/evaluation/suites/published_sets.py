@@ -1,7 +1,8 @@
 """Question files of benchmarks in the form in which they are published, beside the project's own forms.
 
-Known are MMLongBench-Doc (``samples.json``) and SlideVQA (annotations of questions, JSON lines or Parquet). ViDoSeek is
-published in the unified form. Nothing of them is shipped: users download them, and are shown under which licence.
+Known are MMLongBench-Doc (``samples.json``), SlideVQA (annotations of questions, JSON lines or Parquet) and
+FinanceBench (JSON lines). ViDoSeek is published in the unified form. Nothing of them is shipped: users download them,
+and are shown under which licence.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from vrag_ray.training.data.unified import EVIDENCE
 HOPS = "hops"
 MMLONGBENCH_LICENCE = "MMLongBench-Doc: CC BY-NC 4.0, for research only"
 SLIDEVQA_LICENCE = "SlideVQA: NTT's evaluation licence, for internal evaluation; no redistribution, no modification"
+FINANCEBENCH_LICENCE = "FinanceBench: CC BY-NC 4.0, for research only"
 VIDOSEEK_LICENCE = "ViDoSeek: Apache-2.0"
 _SLIDEVQA_COLUMNS = ("deck_name", "qa_id", "question", "answer", "evidence_pages", "reasoning_type")
 
@@ -75,12 +77,35 @@ class _SlideVqaRow(_Published):
     reasoning_type: str = ""
 
 
+class _FinanceBenchEvidence(_Published):
+    evidence_text: str = ""
+    doc_name: str = ""
+    evidence_page_num: int = Field(ge=0)
+    """From 0."""
+
+    def place(self, report: str) -> GoldPage:
+        name = f"{self.doc_name or report}.pdf"
+        return GoldPage(file_name=name, page=self.evidence_page_num + 1, text=self.evidence_text)
+
+
+class _FinanceBenchRow(_Published):
+    financebench_id: str = Field(min_length=1)
+    doc_name: str = Field(min_length=1)
+    question: str = Field(min_length=1)
+    answer: Annotated[str, BeforeValidator(_text)]
+    question_type: str = ""
+    question_reasoning: str | None = None
+    evidence: tuple[_FinanceBenchEvidence, ...] = ()
+
+
 def load_questions(path: Path) -> QuestionSet:
     """Of a published form, or of one that ``load_examples`` reads. Raises DataError that names row and field."""
     if path.suffix.lower() == ".json" and isinstance(rows := _json(path), list):
         return QuestionSet(_mmlongbench(rows, path), MMLONGBENCH_LICENCE)
-    if path.suffix.lower() == ".jsonl" and _is_slidevqa(json_lines(path)[:1]):
+    if path.suffix.lower() == ".jsonl" and _has(json_lines(path)[:1], "deck_name", "qa_id"):
         return QuestionSet(_slidevqa(json_lines(path), path), SLIDEVQA_LICENCE)
+    if path.suffix.lower() == ".jsonl" and _has(json_lines(path)[:1], "financebench_id", "doc_name"):
+        return QuestionSet(_financebench(json_lines(path), path), FINANCEBENCH_LICENCE)
     if path.suffix.lower() == ".parquet" and (rows := _slidevqa_table(path)) is not None:
         return QuestionSet(_slidevqa(rows, path), SLIDEVQA_LICENCE)
     examples = load_examples(path)
@@ -123,6 +148,25 @@ def _slidevqa(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
     return found
 
 
+def _financebench(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
+    """A report is a PDF of its name. Each evidence text is a gold place."""
+    found = tuple(
+        Example(
+            uid=row.financebench_id,
+            question=row.question,
+            answers=(row.answer,),
+            gold=tuple(one.place(row.doc_name) for one in row.evidence),
+            kind=row.question_type,
+            data_source="financebench",
+            groups=_divisions([one.evidence_page_num + 1 for one in row.evidence], ())
+            | ({"reasoning": (row.question_reasoning,)} if row.question_reasoning else {}),
+        )
+        for row in checked(rows, _FinanceBenchRow, path)
+    )
+    unique((one.uid for one in found), path)
+    return found
+
+
 def _divisions(pages: Sequence[int], sources: Sequence[str]) -> dict[str, tuple[str, ...]]:
     hops = "none" if not pages else "one page" if len(set(pages)) == 1 else "several pages"
     return {HOPS: (hops,)} | ({EVIDENCE: tuple(dict.fromkeys(sources))} if sources else {})
@@ -135,8 +179,8 @@ def _json(path: Path) -> object:
         raise DataError(f"{path} is not JSON: {error}") from error
 
 
-def _is_slidevqa(rows: Sequence[object]) -> bool:
-    return bool(rows) and isinstance(rows[0], dict) and {"deck_name", "qa_id"} <= rows[0].keys()
+def _has(rows: Sequence[object], *columns: str) -> bool:
+    return bool(rows) and isinstance(rows[0], dict) and set(columns) <= rows[0].keys()
 
 
 def _slidevqa_table(path: Path) -> list[object] | None:

@@ -33,7 +33,8 @@ class GoldPage(BaseModel):
     """A page that the answer stands on, or the seconds of a video. ``file_name`` is the document's.
 
     ``page`` is 1-based (1 for a picture) and means nothing for a video, whose ``t_start`` to ``t_end`` are seconds.
-    ``box`` is where on the page it stands: (x0, y0, x1, y1) in fractions of the page, origin top left.
+    ``box`` is where on the page it stands: (x0, y0, x1, y1) in fractions of the page, origin top left. ``text`` are the
+    words that stand there, as benchmarks give them that know no boxes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -41,6 +42,7 @@ class GoldPage(BaseModel):
     file_name: str
     page: int = Field(default=1, ge=1)
     box: Corners | None = None
+    text: str = ""
     t_start: float | None = Field(default=None, ge=0)
     t_end: float | None = Field(default=None, ge=0)
 

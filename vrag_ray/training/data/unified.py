@@ -76,8 +76,8 @@ class UnifiedExample(Strict):
         files = list(dict.fromkeys(page.file_name for page in example.gold))
         evidence = example.groups.get(EVIDENCE, ())
         others = [name for name in example.groups if name != EVIDENCE]
-        if any(page.box is not None or page.seconds is not None for page in example.gold):
-            others.append("boxes or seconds")
+        if any(page.box is not None or page.text or page.seconds is not None for page in example.gold):
+            others.append("boxes, texts or seconds")
         if others:
             raise DataError(
                 f"example {example.uid!r} has {others[0]}, which the unified form does not hold: write JSON lines"
