@@ -12,10 +12,11 @@ CONTEXT = 0.03
 """What a zoomed crop shows around its box on each side, in page fractions."""
 
 
-def outlined(png: bytes, box: Box, element: Box | None = None) -> bytes:
-    """The picture with a line around ``box``, and a thin one around the ``element`` of the page in which that stands.
+def outlined(png: bytes, box: Box, element: Box | None = None, value: Box | None = None) -> bytes:
+    """The picture with a line around ``box``, and thin ones around the ``element`` of the page in which that stands and
+    around the ``value`` in it.
 
-    The lines run outside of both, so that they hide nothing of them.
+    The lines run outside of them, so that they hide nothing of them.
     """
     from PIL import Image, ImageDraw
 
@@ -26,6 +27,7 @@ def outlined(png: bytes, box: Box, element: Box | None = None) -> bytes:
     for shown, colour, wide, apart in (
         (element, ELEMENT_OUTLINE, max(1, line // 2), 2 * line),
         (box, OUTLINE, line, line),
+        (value, OUTLINE, max(1, line // 2), max(1, line // 2)),
     ):
         if shown is None:
             continue

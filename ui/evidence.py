@@ -99,7 +99,10 @@ def _page(run_id: str, citation: Citation, query: str) -> None:
     box = Box(*citation.bbox)
     what = "where the search saw the question" if citation.seen_by_search else "around what is cited"
     element = Box(*citation.element.bbox) if citation.element is not None else None
-    whole.image(outlined(png, box, element), width=PAGE_PX, output_format="PNG", alt=f"{name}, with a box {what}")
+    value = Box(*citation.value_bbox) if citation.value_bbox is not None else None
+    whole.image(
+        outlined(png, box, element, value), width=PAGE_PX, output_format="PNG", alt=f"{name}, with a box {what}"
+    )
     part = with_context(box)
     crop = gateway.pictures().get(Shot(citation.doc_id, citation.page, None, zoom_dpi(part, PAGE_DPI, MOST_DPI), part))
     closer.image(crop, width=CROP_PX, alt=f"Closer look at what is cited in {citation.title}, {where(citation)}")

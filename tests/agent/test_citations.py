@@ -11,7 +11,7 @@ from tests.support.agent_pages import Shelf, prose, put
 from tests.support.scripted_agent import Script, Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import TextPart
-from vrag_ray.agent.citations import Citation
+from vrag_ray.agent.citations import Citation, at_value
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import CorrectionEvent, CropEvent, MemorizeEvent, RunStatus, SearchDoneEvent
 from vrag_ray.agent.needs import NeedSearch
@@ -47,6 +47,35 @@ def cited(shelf: Shelf, *lines: str | SummarizeAndMemorize | Crop, protocol: Wir
     assert record.corrections == 0 and record.status is RunStatus.ANSWERED
     [citation, *_] = record.citations
     return citation, policy
+
+
+ROW = put(50, 50, "shore power (MWh) 5,449 1,443 4,784")
+
+
+@pytest.mark.parametrize(
+    ("answer", "figure"),
+    [
+        ("1,443: \u201cshore power (MWh) 5,449 1,443 4,784\u201d [1]", "1,443"),
+        ("It was 1443 MWh in 2023 [1].", "1,443"),
+        # Several of the row, one that is not in it, and one that the question knows.
+        ("It rose from 1,443 to 4,784 MWh [1].", None),
+        ("It was 1,444 MWh [1].", None),
+        ("It was not 5,449 MWh [1].", None),
+    ],
+)
+def test_the_value_of_a_citation_is_the_one_figure_of_its_row_that_the_answer_states(
+    answer: str, figure: str | None
+) -> None:
+    row = Citation(
+        number=1, doc_id="d", title="t", uri="u", kind=PassageKind.PAGE, page=1, node_id="a",
+        bbox=around(word.box for word in ROW).as_tuple(),
+    )  # fmt: skip
+    elsewhere = put(50, 400, "1,443")
+    found = at_value(row, answer, "Was the shore power 5,449 MWh in 2023?", (*ROW, *elsewhere))
+    boxes = {word.text: word.box.as_tuple() for word in ROW}
+    assert found.value_bbox == (boxes[figure] if figure else None)
+    whole = row.model_copy(update={"bbox": None})
+    assert at_value(whole, answer, "", ROW) == whole
 
 
 def box_and_origin(citation: Citation) -> tuple[object, bool]:

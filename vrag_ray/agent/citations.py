@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -10,8 +11,10 @@ from itertools import accumulate
 
 from pydantic import BaseModel, ConfigDict
 
+from vrag_ray.agent.facts import Facts, figures
 from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Sighting
+from vrag_ray.agent.support import MARK
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.types import Box, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_range
@@ -19,6 +22,7 @@ from vrag_ray.types.elements import Element, ElementKind
 
 LEAST_SHARE = 0.5
 """Share of the smaller of a citation's box and an element's that lies in the other, from which on it is cited."""
+_QUOTED = re.compile('\u201c[^\u201d]*\u201d|\u201e[^\u201c]*\u201c|«[^»]*»|"[^"]*"')
 
 
 class CitedElement(BaseModel):
@@ -43,9 +47,10 @@ class Citation(BaseModel):
     kept to the end of its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0,
     x1, y1) in fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of
     the search saw its query: nobody looked closer there. ``element`` is the paragraph, table or other element of the
-    page around ``bbox``, None where the words of the page were not read. ``quote`` stands in the source word for word.
-    ``score`` is the retrieval score, ``node_id`` the memory node, ``collection`` the one of several that the source is
-    from.
+    page around ``bbox``, None where the words of the page were not read. ``value_bbox`` is the box of the one figure in
+    ``bbox`` that the answer states, as the cell of a cited row; None where it states none, or several. ``quote`` stands
+    in the source word for word. ``score`` is the retrieval score, ``node_id`` the memory node, ``collection`` that of
+    several which the source is from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,6 +70,7 @@ class Citation(BaseModel):
     bbox: tuple[float, float, float, float] | None = None
     seen_by_search: bool = False
     element: CitedElement | None = None
+    value_bbox: tuple[float, float, float, float] | None = None
     quote: str = ""
     score: float = 0.0
     node_id: str
@@ -123,6 +129,25 @@ def located(
     if citation.bbox is None or citation.seen_by_search:
         return citation
     return citation.model_copy(update={"element": _element_around(Box(*citation.bbox), parts)})
+
+
+def at_value(citation: Citation, answer: str, question: str, words: Sequence[Word]) -> Citation:
+    """With ``value_bbox``, where exactly one of the ``words`` of its page in its box is a figure of ``answer``.
+
+    What the answer quotes, and what the question says itself, states nothing.
+    """
+    if citation.bbox is None:
+        return citation
+    region, known = Box(*citation.bbox), Facts(question)
+    own = _QUOTED.sub(" ", MARK.sub(" ", answer))
+    stated = [figure for figure in figures(own) if not known.has(figure)]
+    boxes = [
+        word.box
+        for word in words
+        if holds_centre(region, word.box)
+        and any(figure.agrees(found.value) for found in figures(word.text) for figure in stated)
+    ]
+    return citation.model_copy(update={"value_bbox": boxes[0].as_tuple()}) if len(boxes) == 1 else citation
 
 
 def within(elements: Sequence[Element], numbers: tuple[int, int]) -> tuple[Element, ...]:

@@ -40,6 +40,7 @@ from vrag_ray.agent.memory_items import (
     settled,
     sources_of,
     supporting,
+    with_values,
 )
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
@@ -308,7 +309,7 @@ class Episode:
         graph = graph.add_answer(parents, text)
         if not action.citations and not action.abstain:
             references = supporting(graph, parents)
-        citations = self._cited(references, graph)
+        citations = with_values(self._cited(references, graph), self._seen(), text, self.question)
         self.graph = graph
         if self._searches and self._failed_searches == self._searches:
             self.fail(f"no search could be made: {next(iter(self._notices))}")

@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from vrag_ray.agent.actions import AddAnswerNode, MemorizeEntry
-from vrag_ray.agent.citations import Citation, elements_text, located, spelled, stands_in, within
+from vrag_ray.agent.citations import Citation, at_value, elements_text, located, spelled, stands_in, within
 from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, MemoryItem, NodeKind
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.agent.support import Source, facts_held, holding
 from vrag_ray.config import EvidenceForm
-from vrag_ray.types import PassageKind
+from vrag_ray.types import PassageKind, Word
 from vrag_ray.types.elements import ElementKind
 
 MOST_OF_A_QUOTE = 300
@@ -266,6 +266,19 @@ def cited_places(
         )
         for one in cited(references, graph)
     )
+
+
+def with_values(
+    citations: Sequence[Citation], seen: Sequence[Observation], answer: str, question: str
+) -> tuple[Citation, ...]:
+    """Each with the box of the figure that ``answer`` states of it, where one is known (``citations.at_value``)."""
+    found = {each.node_id: each.sightings for each in seen}
+
+    def words_of(one: Citation) -> Sequence[Word]:
+        pages = (sighting.page for sighting in found.get(one.node_id, ()) if _is_at(sighting, one))
+        return next((page.words for page in pages if page is not None), ())
+
+    return tuple(at_value(one, answer, question, words_of(one)) for one in citations)
 
 
 def elements_of(references: Sequence[str], graph: MemoryGraph) -> dict[int, tuple[int, int]]:

@@ -74,7 +74,7 @@ def _of_places(record: RunRecord, gold: Sequence[GoldPlace], abstained: bool) ->
     if abstained:
         return found
     cited = cited_places(record)
-    places = dict.fromkeys(replace(one, box=None, element=None) for one in cited)
+    places = dict.fromkeys(replace(one, box=None, element=None, value=None) for one in cited)
     right = [one for one in places if any(place.is_met_by(one) for place in gold)]
     return {
         **found,
@@ -121,7 +121,15 @@ def found_places(record: RunRecord) -> list[Seen]:
 
 def cited_places(record: RunRecord) -> list[Seen]:
     return [
-        Seen(one.doc_id, one.page, one.t_start, one.t_end, one.bbox, one.element.bbox if one.element else None)
+        Seen(
+            one.doc_id,
+            one.page,
+            one.t_start,
+            one.t_end,
+            one.bbox,
+            element=one.element.bbox if one.element is not None else None,
+            value=one.value_bbox,
+        )
         for one in record.citations
     ]
 

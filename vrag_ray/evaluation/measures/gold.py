@@ -17,8 +17,8 @@ MET = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A place that a run found or cited. ``box`` is in page fractions, None for the whole page; ``element`` is the box
-    of the paragraph, table or other element around it, where it is known."""
+    """A place that a run found or cited. ``box`` is in page fractions, None for the whole page; where they are known,
+    ``element`` is the box of the paragraph, table or other element around it, ``value`` that of the figure in it."""
 
     doc_id: str
     page: int | None = None
@@ -26,10 +26,11 @@ class Seen:
     t_end: float | None = None
     box: Corners | None = None
     element: Corners | None = None
+    value: Corners | None = None
 
     @property
     def boxes(self) -> tuple[Corners, ...]:
-        return tuple(box for box in (self.box, self.element) if box is not None)
+        return tuple(box for box in (self.value, self.box, self.element) if box is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ def region_measures(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> Mapping[
     half of it. Nothing where no box is known.
 
     ``evidence recall`` is the share of them that a seen place meets with an intersection over union of ``MET`` or more,
-    by its own box or by its element's, ``evidence precision`` the share of seen places with a box that meet one of
-    them, ``evidence F1`` their harmonic mean.
+    by its own box, its figure's or its element's, ``evidence precision`` the share of seen places with a box that meet
+    one of them, ``evidence F1`` their harmonic mean.
     """
     boxed = [(place, place.box) for place in gold if place.box is not None]
     if not boxed:
