@@ -40,6 +40,16 @@ def test_the_element_has_a_line_of_its_own_around_the_box():
     assert (drawn[321:] == OUTLINE).all(axis=2).sum() == 0
 
 
+def test_the_value_has_a_thin_line_within_the_box():
+    box, value = Box(0.25, 0.5, 0.75, 0.6), Box(0.5, 0.52, 0.6, 0.58)
+    drawn = np.asarray(Image.open(io.BytesIO(outlined(page(400, 400), box, value=value))))
+    within = (drawn[204:236, 104:296] == OUTLINE).all(axis=2)
+    rows, columns = np.nonzero(within)
+    assert abs(columns.min() + 104 - 200) <= 2 and abs(columns.max() + 104 - 240) <= 2
+    assert abs(rows.min() + 204 - 208) <= 2 and abs(rows.max() + 204 - 232) <= 2
+    assert (drawn[209:231, 201:239] == 255).all()
+
+
 def test_a_box_at_the_edge_stays_on_the_page():
     drawn = np.asarray(Image.open(io.BytesIO(outlined(page(100, 100), Box(0.0, 0.0, 1.0, 1.0)))))
     assert drawn.shape == (100, 100, 3)
