@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.rows import meta_from_json
 from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types.filters import SearchFilter
+
+if TYPE_CHECKING:
+    from lance.query import MatchQuery
 
 
 def lexical_search(collection: Collection, query: str, limit: int, wanted: SearchFilter | None) -> list[Scored]:
@@ -25,27 +30,41 @@ def lexical_search(collection: Collection, query: str, limit: int, wanted: Searc
     fetch_k = limit
     while True:
         with storage_faults(collection.root, "searching its text"):
-            rows = (
-                collection.table("passages")
-                .scanner(
-                    columns=["id", "doc_id", "meta", "_score"],
-                    full_text_query=match,
-                    filter=_where(wanted),
-                    prefilter=True,
-                    limit=fetch_k,
-                )
-                .to_table()
-                .to_pylist()
-            )
-        found = [
-            Scored(row["id"], float(row["_score"]))
-            for row in rows
-            if collection.has_document(row["doc_id"])
-            and (wanted is None or wanted.meta is None or wanted.matches_meta(meta_from_json(row["meta"])))
-        ]
-        if len(found) >= limit or len(rows) < fetch_k:
+            rows, is_all = _matches(collection, match, fetch_k, wanted)
+        found = [Scored(passage, score) for passage, document, score in rows if collection.has_document(document)]
+        if len(found) >= limit or is_all:
             return sorted(found, key=lambda scored: scored.sort_key)[:limit]
         fetch_k *= 4
+
+
+def _matches(
+    collection: Collection, match: MatchQuery, limit: int, wanted: SearchFilter | None
+) -> tuple[list[tuple[str, str, float]], bool]:
+    """Passage, document and score of those of the best ``limit`` rows that ``wanted`` lets through, and whether no more
+    rows match."""
+    narrowed = wanted if wanted is not None and wanted.meta is not None else None
+    names = collection.passage_names() if narrowed is None else None
+    table = (
+        collection.table("passages")
+        .scanner(
+            columns=["_score"] if names is not None else ["id", "doc_id", "meta", "_score"],
+            with_row_id=names is not None,
+            full_text_query=match,
+            filter=_where(wanted),
+            prefilter=True,
+            limit=limit,
+        )
+        .to_table()
+    )
+    is_all = table.num_rows < limit
+    if names is not None:
+        named = names.of(table["_rowid"].to_numpy())
+        return [(*name, score) for name, score in zip(named, table["_score"].to_pylist(), strict=True)], is_all
+    return [
+        (row["id"], row["doc_id"], float(row["_score"]))
+        for row in table.to_pylist()
+        if narrowed is None or narrowed.matches_meta(meta_from_json(row["meta"]))
+    ], is_all
 
 
 def _where(wanted: SearchFilter | None) -> str | None:

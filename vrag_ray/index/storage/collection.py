@@ -19,6 +19,7 @@ from vrag_ray.caching import SizedLRU
 from vrag_ray.index.storage.document_list import DocumentList, document_sums, read_rows
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.passage_names import MOST_ROWS, PassageNames
 from vrag_ray.index.storage.rows import (
     HIT_COLUMNS,
     CorruptionError,
@@ -58,6 +59,9 @@ class Collection:
         # A version never changes, so neither does what was read of it. Searches come from several threads.
         self._kept: SizedLRU[str, Passage] = SizedLRU(KEPT_PASSAGE_BYTES, _size_of)
         self._keeping = threading.Lock()
+        self._names: PassageNames | None = None
+        self._is_large = False
+        self._naming = threading.Lock()
 
     @classmethod
     def open(cls, root: str | Path, version: int | None = None, *, earlier: Collection | None = None) -> Collection:
@@ -141,6 +145,15 @@ class Collection:
         """A local file with the notes of the slides of a document, where the file of its pages has them not."""
         name = self.document(doc_id).notes_blob
         return self.files.local_path(f"blobs/{name}") if name else None
+
+    def passage_names(self) -> PassageNames | None:
+        """The names of all passages, read once; None where there are more than are held in memory. Blocking."""
+        with self._naming:
+            if self._names is None and not self._is_large:
+                table = self.table("passages")
+                self._is_large = table.count_rows() > MOST_ROWS
+                self._names = None if self._is_large else PassageNames(table)
+            return self._names
 
     def passages(self, passage_ids: Sequence[str]) -> dict[str, Passage]:
         """The passages that exist, by id; those read last from memory. Raises CorruptionError for a damaged row."""
