@@ -81,6 +81,7 @@ _KNOWN: tuple[tuple[str, str, str], ...] = (
     ("av", "BSD-3-Clause; its wheels carry FFmpeg with GPL parts", "embedded"),
     ("pillow", "MIT-CMU", "embedded"),
     ("fastapi", "MIT", "embedded"),
+    ("uvicorn", "BSD-3-Clause", "embedded"),
     ("httpx", "BSD-3-Clause", "embedded"),
     ("json5", "Apache-2.0", "models' replies"),
     ("openai", "Apache-2.0", "models behind an endpoint"),

@@ -108,7 +108,8 @@ class ServerThread:
             with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
                 runner.run(self._serve())
         except (Exception, asyncio.CancelledError) as error:
-            logging.getLogger(__name__).debug("the service ended", exc_info=True)
+            if self._accepting.is_set():
+                logging.getLogger(__name__).exception("the service has ended by a fault of its own; start it again")
             self._fault = error
         finally:
             self._accepting.set()
