@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pymupdf
 import pytest
 
 from vrag_ray.config import EmbedderConfig, Settings
-from vrag_ray.evaluation.evidence_texts import box_of_text, located
+from vrag_ray.evaluation.evidence_texts import box_of_text, located, location_of_texts
 from vrag_ray.evaluation.measures.gold import gold_places, iou
 from vrag_ray.evaluation.suites.published_sets import load_questions
 from vrag_ray.index.storage.collection import Collection
@@ -65,6 +66,9 @@ def test_a_published_row_becomes_a_gold_box_around_its_words(tmp_path: Path) -> 
     gold = gold_places(found.examples, Collection.open(tmp_path / "c").documents())
     [place] = asyncio.run(located(gold, settings))["f1"]
     assert place.box is not None
+    assert location_of_texts({"f1": [place]}, here=True) == {"gold texts": "1 of 1 located on their pages"}
+    assert location_of_texts(gold, here=False) == {"gold texts": "not located: asked by --url"}
+    assert location_of_texts({"f1": [replace(place, text="")]}, here=True) == {}
     width, height = pymupdf.paper_size("a4")
     assert iou(place.box, (100 / width, 290 / height, 430 / width, 324 / height)) > 0.7
 

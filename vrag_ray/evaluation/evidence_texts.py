@@ -10,11 +10,21 @@ from dataclasses import replace
 from vrag_ray.config import Settings
 from vrag_ray.evaluation.measures.gold import GoldPlace
 from vrag_ray.library.library import Library
-from vrag_ray.types import Box, Locator, PageText, VragError, Word
+from vrag_ray.types import Box, Locator, PageText, VragError, Word, around
 
 LEAST_FOUND = 0.8
 """Share of a text's words that its place on the page has; of less, no box is made."""
 _WORDS = re.compile(r"[^\W\d_]+|\d[\d,.]*\d|\d")
+
+
+def location_of_texts(gold: Mapping[str, Sequence[GoldPlace]], *, here: bool) -> dict[str, str]:
+    """What results say of gold texts: how many have a box, or that a running service (``here`` False) locates none.
+    Nothing where no place has a text."""
+    texts = [place for several in gold.values() for place in several if place.text]
+    if not texts:
+        return {}
+    found = sum(place.box is not None for place in texts)
+    return {"gold texts": f"{found} of {len(texts)} located on their pages" if here else "not located: asked by --url"}
 
 
 async def located(gold: Mapping[str, Sequence[GoldPlace]], settings: Settings) -> dict[str, tuple[GoldPlace, ...]]:
@@ -62,11 +72,7 @@ def box_of_text(words: Sequence[Word], text: str) -> Box | None:
             most, start = found, max(0, end - length + 1)
     if not length or most / length < LEAST_FOUND:
         return None
-    boxes = [box for token, box in tokens[start : start + length] if token in needed]
-    whole = boxes[0]
-    for box in boxes[1:]:
-        whole = whole.union(box)
-    return whole
+    return around([box for token, box in tokens[start : start + length] if token in needed])
 
 
 def _words_of(text: str) -> list[str]:

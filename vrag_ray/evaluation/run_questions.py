@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.evaluation.answers import evaluate_answers
-from vrag_ray.evaluation.evidence_texts import located
+from vrag_ray.evaluation.evidence_texts import located, location_of_texts
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
 from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES, MMLONGBENCH
 from vrag_ray.evaluation.measures.gold import GoldPlace, gold_places
@@ -23,6 +23,7 @@ from vrag_ray.evaluation.side_by_side import OnDone
 from vrag_ray.evaluation.suites.published_sets import QuestionSet, load_questions
 from vrag_ray.evaluation.suites.question_suite import question_suite
 from vrag_ray.evaluation.summary import MMLONGBENCH_F1
+from vrag_ray.training.data.named_pages import NamedDocument
 from vrag_ray.training.rewards.judge import Judge
 
 VERDICTS, SHORT = "verdicts", "short-answers"
@@ -35,8 +36,7 @@ def run_answers(plan: Plan, source: Path, agents: Sequence[str], on_done: OnDone
     collection.
     """
     asked = load_questions(source)
-    gold = gold_places(asked.examples, documents_of(plan.settings, plan.service))
-    return asyncio.run(_answers(plan, plan.name or source.name, asked, gold, agents, on_done))
+    return asyncio.run(_answers(plan, plan.name or source.name, asked, agents, on_done))
 
 
 def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> EvaluationFolder:
@@ -44,24 +44,29 @@ def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> E
     where no gold place is known."""
     asked = load_questions(source)
     documents = documents_of(plan.settings, plan.service)
-    gold = gold_places(asked.examples, documents)
-    if plan.service is None:
-        gold = asyncio.run(located(gold, plan.settings))
+    gold = asyncio.run(_gold(plan, asked, documents))
     suite = question_suite(plan.name or source.name, asked.examples, gold, documents)
     return asyncio.run(run_suite(plan, plan.settings, suite, on_done, _licence(asked)))
+
+
+async def _gold(
+    plan: Plan, asked: QuestionSet, documents: Sequence[NamedDocument]
+) -> Mapping[str, Sequence[GoldPlace]]:
+    """The gold places by question, with the boxes of their texts where a collection here is asked. Raises VragError as
+    ``gold_places``."""
+    gold = gold_places(asked.examples, documents)
+    return gold if plan.service is not None else await located(gold, plan.settings)
 
 
 async def _answers(
     plan: Plan,
     name: str,
     asked: QuestionSet,
-    gold: Mapping[str, Sequence[GoldPlace]],
     agents: Sequence[str],
     on_done: OnDone | None,
 ) -> EvaluationFolder:
     told = [example.model_dump(mode="json") for example in asked.examples]
-    if plan.service is None:
-        gold = await located(gold, plan.settings)
+    gold = await _gold(plan, asked, documents_of(plan.settings, plan.service))
     async with asked_system(plan.settings, plan.service, plan.workers) as (system, subject), AsyncExitStack() as stack:
         header = Header(
             kind=Kind.ANSWERS,
@@ -74,6 +79,7 @@ async def _answers(
                 "right": _right(plan.judges),
                 **_rule(plan.judges, asked),
                 **_licence(asked),
+                **location_of_texts(gold, here=plan.service is None),
             },
             systems=tuple(agents) or (subject.default_agent,),
             samples=plan.samples,

@@ -76,9 +76,8 @@ def ingest(
     small = is_small(sources, settings)
     if not (small and settings.embedder.name in WITHOUT_GPU_CODE):
         require_ray()
-    # Of a Ray that is there: its actors may still hold their GPUs when vector spaces are filled.
-    cards = ray_cards(settings.gpus) if is_connected() else None
-    settings, placement = placed_texts(settings, cards or Cards(growing=True, most=settings.gpus))
+    cards, has_ray = ray_cards(settings.gpus), is_connected()
+    settings, placement = placed_texts(settings, cards)
     # For its id: the vectors are made by actors, which are given the GPU.
     loaded = load_embedder(settings.embedder.model_copy(update={"device": "cpu"}))
     embedder_id = loaded.embedder.id if loaded.embedder else ""
@@ -115,7 +114,8 @@ def ingest(
             retry_errors=settings.ingest.retry_errors,
             on_progress=on_progress,
             on_line=on_line,
-            cards=cards,
+            # The actors of texts may still hold their GPUs.
+            cards=cards if has_ray else None,
         )
         version = writer.version
     outcome = committer.outcome

@@ -19,7 +19,7 @@ from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.ingest_jobs.child import ingest_in_child
 from vrag_ray.serving.parts.agents import Agents
-from vrag_ray.serving.parts.collections import JoinedCollections, ServedCollections
+from vrag_ray.serving.parts.collections import ServedCollections
 from vrag_ray.serving.parts.documents import Documents
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.runs.factory import endpoint_model
@@ -51,12 +51,11 @@ async def local_backends(settings: Settings) -> AsyncIterator[Backends]:
     """The parts in this process, on this event loop, with all collections loaded that can be."""
     collections = ServedCollections(settings, _start_retriever)
     documents = Documents(settings, collections.refresh, ingest_in_child)
-    search = JoinedCollections(collections)
     model = endpoint_model(settings)
-    agents = Agents(settings, search.searches, documents, collections.check, model)
+    agents = Agents(settings, collections.joined, documents, collections.check, model)
     try:
         await collections.loaded()
-        yield Backends(search, agents, agents, documents)
+        yield Backends(collections, agents, agents, documents)
     finally:
         await agents.aclose()
         if model is not None:

@@ -11,7 +11,7 @@ from vrag_ray.types import VragError
 
 
 def absolute_settings(settings: Settings) -> Settings:
-    """The same folders for every process: replicas need not share the working folder of whoever calls ``build``."""
+    """The same folders for every process: replicas need not share the working folder of the caller."""
     served = {name: _absolute_root(root) for name, root in settings.served.items()}
     settings = settings.model_copy(update={"collection": next(iter(served.values())), "collections": served})
     spaces = {name: space.with_absolute_model() for name, space in settings.spaces.items()}

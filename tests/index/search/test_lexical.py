@@ -32,23 +32,23 @@ def test_names_in_memory_change_no_hit(root: Path, monkeypatch: pytest.MonkeyPat
     doc_ids = [document.doc_id for document in small.documents()]
     assert len(doc_ids) == len(BERTHS)
     filters = (None, SearchFilter(doc_ids=doc_ids[:3]), SearchFilter(doc_ids=[]))
-    asked = [
-        (query, limit, wanted)
+    queries = [
+        (query, limit, chosen)
         for query in ("berth harbour", "crane 7", "ship")
         for limit in (1, 100)
-        for wanted in filters
+        for chosen in filters
     ]
-    held = [lexical_search(small, *one) for one in asked]
+    held = [lexical_search(small, *one) for one in queries]
     assert small.passage_names() is not None
     monkeypatch.setattr(collection_module, "MOST_ROWS", 3)
     large = Collection.open(root)
     assert large.passage_names() is None
-    read = [lexical_search(large, *one) for one in asked]
+    read = [lexical_search(large, *one) for one in queries]
     assert [[hit.score for hit in hits] for hits in held] == [[hit.score for hit in hits] for hits in read]
     # Which of several with the same score are among the best is Lance's choice.
-    whole = [number for number, (_, limit, _) in enumerate(asked) if limit == 100]
+    whole = [number for number, (_, limit, _) in enumerate(queries) if limit == 100]
     assert [held[number] for number in whole] == [read[number] for number in whole]
-    assert any(held) and not any(hits for hits, (query, _, _) in zip(held, asked, strict=True) if query == "ship")
+    assert any(held) and not any(hits for hits, (query, _, _) in zip(held, queries, strict=True) if query == "ship")
 
 
 def test_a_collection_without_passages_has_no_hit(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from vrag_ray.index.search.federated import FederatedRetriever, local_members
 from vrag_ray.library.library import Library
 from vrag_ray.serving.deployments.retriever import RetrieverService
 from vrag_ray.serving.errors import InvalidError
+from vrag_ray.serving.joined_searches import SearchScope
 
 
 def test_a_leg_that_is_not_there_is_a_wrong_field_of_the_request(tmp_path: Path) -> None:
@@ -25,10 +26,10 @@ def test_a_leg_that_is_not_there_is_a_wrong_field_of_the_request(tmp_path: Path)
         members = local_members(settings)
         service._federated = FederatedRetriever(members, 100)
         with pytest.raises(InvalidError, match="mode 'psychic' is none of hybrid, lexical") as caught:
-            await service.search([["one"]], 1, "psychic", None)
+            await service.search_groups([["one"]], SearchScope(1, "psychic", None))
         assert (caught.value.param, caught.value.status) == ("mode", 422)
         with pytest.raises(InvalidError, match="there is no collection 'd' here: there is c alone") as caught:
-            await service.search([["one"]], 1, "lexical", None, ["d"])
+            await service.search_groups([["one"]], SearchScope(1, "lexical", None, ("d",)))
         assert (caught.value.param, caught.value.status) == ("collection", 422)
         await members["c"].close()
         service._library.close()

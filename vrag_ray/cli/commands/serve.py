@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -56,7 +56,7 @@ def serve(
     if listed:
         typer.echo(f"notice: options of {', '.join(listed)} are left to `serve run {config}`", err=True)
 
-    reason = "deployments are configured" if listed else ray_reason(settings, on_ray)
+    reason = ray_reason(settings, listed, on_ray=on_ray)
     with terminal(reason) as echo, serving(settings, settings.serving.port, reason) as service:
         stop = stop_event()
         if as_json:
@@ -67,10 +67,13 @@ def serve(
         stop.wait()
 
 
-def ray_reason(settings: Settings, on_ray: bool) -> str:
-    """Why Ray Serve is to serve ``settings``, in a few words; "" where this process does."""
+def ray_reason(settings: Settings, deployments: Sequence[str], *, on_ray: bool) -> str:
+    """Why Ray Serve is to serve ``settings`` and ``deployments`` with options of their own, in a few words; "" where
+    this process serves them."""
     if on_ray:
         return "--ray"
+    if deployments:
+        return f"options of {', '.join(deployments)} are configured"
     from vrag_ray.serving.here import why_ray
 
     return why_ray(settings)

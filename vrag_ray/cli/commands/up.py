@@ -77,7 +77,7 @@ def up(
     if interface:
         # What it lacks is said before anything is ingested.
         launch_of("", "127.0.0.1", 1)
-    reason = "deployments are configured" if listed else ray_reason(settings, on_ray)
+    reason = ray_reason(settings, listed, on_ray=on_ray)
     with terminal(reason):
         with ray_behind_terminal(at_once=False):
             ingest_new(paths, settings)

@@ -102,10 +102,12 @@ def load_questions(path: Path) -> QuestionSet:
     """Of a published form, or of one that ``load_examples`` reads. Raises DataError that names row and field."""
     if path.suffix.lower() == ".json" and isinstance(rows := _json(path), list):
         return QuestionSet(_mmlongbench(rows, path), MMLONGBENCH_LICENCE)
-    if path.suffix.lower() == ".jsonl" and _has(json_lines(path)[:1], "deck_name", "qa_id"):
-        return QuestionSet(_slidevqa(json_lines(path), path), SLIDEVQA_LICENCE)
-    if path.suffix.lower() == ".jsonl" and _has(json_lines(path)[:1], "financebench_id", "doc_name"):
-        return QuestionSet(_financebench(json_lines(path), path), FINANCEBENCH_LICENCE)
+    if path.suffix.lower() == ".jsonl":
+        rows = json_lines(path)
+        if _has(rows, "deck_name", "qa_id"):
+            return QuestionSet(_slidevqa(rows, path), SLIDEVQA_LICENCE)
+        if _has(rows, "financebench_id", "doc_name"):
+            return QuestionSet(_financebench(rows, path), FINANCEBENCH_LICENCE)
     if path.suffix.lower() == ".parquet" and (rows := _slidevqa_table(path)) is not None:
         return QuestionSet(_slidevqa(rows, path), SLIDEVQA_LICENCE)
     examples = load_examples(path)

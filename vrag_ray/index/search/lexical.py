@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from lance.query import MatchQuery
 
 
-def lexical_search(collection: Collection, query: str, limit: int, wanted: SearchFilter | None) -> list[Scored]:
+def lexical_search(collection: Collection, query: str, limit: int, filter: SearchFilter | None) -> list[Scored]:
     """The best ``limit`` windows for the words of ``query``; all there are when fewer match.
 
     Document and kind conditions go into Lance's prefilter. Metadata is checked on what comes back, in ever larger
@@ -30,7 +30,7 @@ def lexical_search(collection: Collection, query: str, limit: int, wanted: Searc
     fetch_k = limit
     while True:
         with storage_faults(collection.root, "searching its text"):
-            rows, is_all = _matches(collection, match, fetch_k, wanted)
+            rows, is_all = _matches(collection, match, fetch_k, filter)
         found = [Scored(passage, score) for passage, document, score in rows if collection.has_document(document)]
         if len(found) >= limit or is_all:
             return sorted(found, key=lambda scored: scored.sort_key)[:limit]
@@ -38,11 +38,11 @@ def lexical_search(collection: Collection, query: str, limit: int, wanted: Searc
 
 
 def _matches(
-    collection: Collection, match: MatchQuery, limit: int, wanted: SearchFilter | None
+    collection: Collection, match: MatchQuery, limit: int, filter: SearchFilter | None
 ) -> tuple[list[tuple[str, str, float]], bool]:
-    """Passage, document and score of those of the best ``limit`` rows that ``wanted`` lets through, and whether no more
+    """Passage, document and score of those of the best ``limit`` rows that ``filter`` lets through, and whether no more
     rows match."""
-    narrowed = wanted if wanted is not None and wanted.meta is not None else None
+    narrowed = filter if filter is not None and filter.meta is not None else None
     names = collection.passage_names() if narrowed is None else None
     table = (
         collection.table("passages")
@@ -50,7 +50,7 @@ def _matches(
             columns=["_score"] if names is not None else ["id", "doc_id", "meta", "_score"],
             with_row_id=names is not None,
             full_text_query=match,
-            filter=_where(wanted),
+            filter=_where(filter),
             prefilter=True,
             limit=limit,
         )
@@ -67,12 +67,12 @@ def _matches(
     ], is_all
 
 
-def _where(wanted: SearchFilter | None) -> str | None:
+def _where(filter: SearchFilter | None) -> str | None:
     conditions = []
-    if wanted is not None and wanted.doc_ids is not None:
-        conditions.append(_in("doc_id", wanted.doc_ids))
-    if wanted is not None and wanted.kinds is not None:
-        conditions.append(_in("kind", [str(kind) for kind in wanted.kinds]))
+    if filter is not None and filter.doc_ids is not None:
+        conditions.append(_in("doc_id", filter.doc_ids))
+    if filter is not None and filter.kinds is not None:
+        conditions.append(_in("kind", [str(kind) for kind in filter.kinds]))
     return " AND ".join(conditions) or None
 
 

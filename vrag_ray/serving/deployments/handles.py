@@ -55,8 +55,7 @@ def joined_searches(retriever: DeploymentHandle) -> JoinedSearches:
     """Searches of one process by the retriever."""
 
     async def search(groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
-        asked = (groups, scope.top_k, scope.mode, scope.filter, scope.collections)
-        return await call_again(lambda: retriever.search.remote(*asked), "retriever")
+        return await call_again(lambda: retriever.search_groups.remote(groups, scope), "retriever")
 
     return JoinedSearches(search)
 
@@ -81,7 +80,7 @@ class HandleSearch:
         return await while_running(self._retriever, self._searches.search(list(queries), scope), "retriever")
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
-        return await call_again(lambda: self._retriever.embed.remote(list(texts), queries), "retriever")
+        return await call_again(lambda: self._retriever.embed.remote(list(texts), queries=queries), "retriever")
 
     async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
         return await call_again(lambda: self._retriever.heat.remote(query, doc_id, page), "retriever")

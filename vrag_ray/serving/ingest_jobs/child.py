@@ -1,7 +1,7 @@
 """Ingest of one upload in a child process: ``python -m vrag_ray.serving.ingest_jobs.child``.
 
 Pickled messages go both ways, each behind its length: what to ingest comes on standard input, progress, then the report
-or the fault, goes out on standard output. The end of standard input tells the child to stop: its parent has gone away.
+or the fault, goes out on standard output. At the end of standard input the child stops: its parent has gone away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from vrag_ray.types import Meta, VragError
 ATTEMPTS = 2
 """Ingest goes on where a killed process left it."""
 ENDS_WITHIN_S = 20.0
-"""A child that is told to stop commits what it has first, and ends its Ray where it started one."""
+"""A child that must stop commits what it has first, and ends its Ray where it started one."""
 NICENESS = 5
 """Searches come first."""
 _LENGTH = struct.Struct(">Q")

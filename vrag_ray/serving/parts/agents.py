@@ -148,14 +148,14 @@ class Agents:
         return replace(self._runs.state(), loop_lag_p99_s=self._lag.p99_s())
 
     async def agents(self) -> ServedAgents:
-        """The agents that can be asked here."""
+        """The agents that requests may name here."""
         from vrag_ray.policies.registry import offered, starting_agent
 
         names = offered(self._settings, has_model=self._model is not None)
         return ServedAgents(tuple(names), starting_agent(self._settings))
 
     async def ready(self) -> bool:
-        """Whether there is a language model to ask."""
+        """Whether there is a language model."""
         return self._model is not None
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:

@@ -34,7 +34,8 @@ FIRST_LOAD_S = 600.0
 
 
 class ServedCollections:
-    """One collection that cannot be loaded does not keep the others from being searched. Made on an event loop."""
+    """``SearchBackend``. A collection that cannot be loaded does not keep the others from being searched. Made on an
+    event loop. ``joined`` has the searches of this process travel together."""
 
     def __init__(self, settings: Settings, start: StartRetriever) -> None:
         """``start`` makes the retriever of ``settings.collection`` under a name, with a shared loader of embedders."""
@@ -58,6 +59,7 @@ class ServedCollections:
         self._federated = FederatedRetriever(self._members, settings.index.candidates)
         # Where pages are read again, the retriever draws them itself: another part's would cost a hop a page.
         self._library = Library(settings)
+        self.joined = JoinedSearches(self.search_groups)
 
     async def loaded(self) -> None:
         """Returns once every collection is loaded, or could not be, after ``FIRST_LOAD_S`` at the latest."""
@@ -71,23 +73,27 @@ class ServedCollections:
 
     async def search(
         self,
-        groups: Sequence[Sequence[str | Query]],
+        queries: Sequence[str | Query],
+        *,
         top_k: int,
         mode: str,
         filter: SearchFilter | None,
         collections: Sequence[str] = (),
-    ) -> list[Found]:
+    ) -> Found:
+        return await self.joined.search(list(queries), SearchScope(top_k, mode, filter, tuple(collections)))
+
+    async def search_groups(self, groups: Sequence[Queries], scope: SearchScope) -> list[Found]:
         """The queries of several callers; an answer for each of the callers."""
         from vrag_ray.library.reranked import reranked
 
         with _invalid_fields():
-            chosen = self._federated.choose(collections)
+            chosen = self._federated.choose(scope.collections)
             if self._reranker is None:
-                answers = await chosen.search_each(groups, top_k=top_k, mode=mode, filter=filter)
+                answers = await chosen.search_each(groups, top_k=scope.top_k, mode=scope.mode, filter=scope.filter)
             else:
-                search = reranked(self._settings, chosen, self._library, self._reranker)
-                searches = (search.search(queries, top_k=top_k, mode=mode, filter=filter) for queries in groups)
-                answers = await asyncio.gather(*searches)
+                reranking = reranked(self._settings, chosen, self._library, self._reranker)
+                search = partial(reranking.search, top_k=scope.top_k, mode=scope.mode, filter=scope.filter)
+                answers = await asyncio.gather(*map(search, groups))
         # A notice may quote what a model's loader said of its folder.
         answers = [replace(answer, notices=tuple(map(scrub, answer.notices))) for answer in answers]
         first = await self._federated.member(answers[0].collections[0])
@@ -99,7 +105,7 @@ class ServedCollections:
         with _invalid_fields():
             await self._federated.check(collections, HYBRID, filter)
 
-    async def embed(self, texts: Sequence[str], queries: bool) -> NDArray[np.float32]:
+    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """As ``ShardedRetriever.embed``."""
         return await self._federated.embed(texts, queries=queries)
 
@@ -136,34 +142,3 @@ def _invalid_fields() -> Iterator[None]:
         raise InvalidError(str(error), param="mode") from error
     except (UnknownCollectionError, DisagreeingSpacesError) as error:
         raise InvalidError(str(error), param="collection") from error
-
-
-class JoinedCollections:
-    """``SearchBackend`` over the collections of this process."""
-
-    def __init__(self, collections: ServedCollections) -> None:
-        async def search(groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
-            return await collections.search(groups, scope.top_k, scope.mode, scope.filter, scope.collections)
-
-        self._collections = collections
-        self.searches = JoinedSearches(search)
-
-    async def search(
-        self,
-        queries: Sequence[str | Query],
-        *,
-        top_k: int,
-        mode: str,
-        filter: SearchFilter | None,
-        collections: Sequence[str] = (),
-    ) -> Found:
-        return await self.searches.search(list(queries), SearchScope(top_k, mode, filter, tuple(collections)))
-
-    async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
-        return await self._collections.embed(texts, queries)
-
-    async def heat(self, query: str, doc_id: str, page: int) -> NDArray[np.float32]:
-        return await self._collections.heat(query, doc_id, page)
-
-    async def states(self) -> tuple[RetrieverState, ...]:
-        return await self._collections.states()

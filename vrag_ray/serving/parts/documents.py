@@ -155,7 +155,7 @@ def document_info(document: Document) -> DocumentInfo:
 
 
 def media_type(kind: DocumentKind, name: str, format_: str = "") -> str:
-    """A type that a browser cannot be led to run: told by what the bytes are, by the name only within that kind.
+    """A type that a browser cannot be led to run: detected from the bytes, from the name only within that kind.
 
     ``format_`` is the document's ``format``: what is drawn as pages but is no PDF, an office file or a web page, is
     nothing for a browser.
