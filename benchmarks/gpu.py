@@ -62,12 +62,12 @@ def _seconds(run: object, setup: Setup, rounds: int = 10) -> float:
 
 PARTS = (
     Part("card", 30, the_card),
-    Part("embed-qwen3-vl-2b", 75, partial(embed_pages, space="qwen3-vl-2b")),
+    Part("embed-qwen3-vl-2b", 90, partial(embed_pages, space="qwen3-vl-2b")),
     Part("lora-2b", 75, partial(optimiser_step, part="lora-2b")),
     Part("maxsim", 75, max_sim),
-    Part("embed-colqwen2", 75, partial(embed_pages, space="colqwen2")),
+    Part("embed-colqwen2", 90, partial(embed_pages, space="colqwen2")),
     Part("lora-7b", 100, partial(optimiser_step, part="lora-7b")),
-    Part("embed-gve-7b", 75, partial(embed_pages, space="gve-7b")),
+    Part("embed-gve-7b", 90, partial(embed_pages, space="gve-7b")),
     Part("full-2b", 100, partial(optimiser_step, part="full-2b")),
     Part("full-2b-float32", 100, partial(optimiser_step, part="full-2b-float32")),
     Part("embed-qwen3-vl-8b", 100, partial(embed_pages, space="qwen3-vl-8b")),

@@ -35,8 +35,10 @@ from vrag_ray.embedding.engines.engine import TransformersEngine
 from vrag_ray.embedding.model_embedder import CALLS_AT_ONCE, ModelEmbedder
 from vrag_ray.embedding.models.architecture import Architecture, Inputs
 from vrag_ray.embedding.models.catalog import architecture_of
+from vrag_ray.embedding.models.decoding import decoded_content
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.source import find_model
+from vrag_ray.packed_attention import NAME
 from vrag_ray.training.memory_plan import OVERHEAD, embedding_phase
 
 if TYPE_CHECKING:
@@ -89,8 +91,26 @@ def embed_pages(setup: Setup, space: str) -> Iterator[Row]:
             yield from _speed(embedder, pages, batch, most, setup, page_model)
         yield from _parts(architecture, model, pages, setup)
         together = _vectors(embedder.embed_passages(pages))[: len(alone)]
-        lowest = min(float((one * other).sum(axis=1).min()) for one, other in zip(alone, together, strict=True))
-        yield Row("lowest cosine of a vector alone and in a batch", lowest, "")
+        yield Row("lowest cosine of a vector alone and in a batch", _lowest_cosine(alone, together), "")
+        if _windows_one_by_one(model):
+            apart = _vectors(embedder.embed_passages(pages))[: len(alone)]
+            yield Row("lowest cosine, windows of the tower together and one by one", _lowest_cosine(apart, together))
+            yield from _parts(architecture, model, pages, setup, "windows one by one")
+
+
+def _windows_one_by_one(model: PreTrainedModel) -> bool:
+    """Undo ``use_packed_attention``; whether it had done anything."""
+    from transformers import PreTrainedModel
+
+    modules = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
+    packed = [module for module in modules if module.config._attn_implementation == NAME]
+    for module in packed:
+        module.config._attn_implementation = "sdpa"
+    return bool(packed)
+
+
+def _lowest_cosine(left: Sequence[NDArray[np.float32]], right: Sequence[NDArray[np.float32]]) -> float:
+    return min(float((one * other).sum(axis=1).min()) for one, other in zip(left, right, strict=True))
 
 
 def _speed(
@@ -117,21 +137,26 @@ def _speed(
         (setup.out / f"units-{page_model.space}.json").write_text(units_text(speed, batch), encoding="utf-8")
 
 
-def _parts(architecture: Architecture, model: PreTrainedModel, pages: Sequence[Content], setup: Setup) -> Iterator[Row]:
+def _parts(
+    architecture: Architecture, model: PreTrainedModel, pages: Sequence[Content], setup: Setup, remark: str = ""
+) -> Iterator[Row]:
     """How fast the processor and the model are by themselves: a space is filled at the pace of the slower at best."""
     import torch
 
-    prompts = [prompt for page in pages for prompt in architecture.prompts(page, query=False)]
+    decoded = [decoded_content(page) for page in pages]
+    prompts = [prompt for page in decoded for prompt in architecture.prompts(page, query=False)]
     began = time.perf_counter()
     inputs = architecture.encode(prompts)
     yield Row("the processor alone", len(pages) / (time.perf_counter() - began), "pages/s", remark="on the CPU")
     try:
-        yield _model_alone(architecture, model, inputs, len(pages), setup)
+        yield _model_alone(architecture, model, inputs, len(pages), setup, remark)
     except torch.OutOfMemoryError as error:
         yield Row("the model alone", None, "pages/s", remark=f"out of memory: {error}"[:200])
 
 
-def _model_alone(architecture: Architecture, model: PreTrainedModel, inputs: Inputs, pages: int, setup: Setup) -> Row:
+def _model_alone(
+    architecture: Architecture, model: PreTrainedModel, inputs: Inputs, pages: int, setup: Setup, remark: str
+) -> Row:
     import torch
 
     with torch.inference_mode():
@@ -144,8 +169,8 @@ def _model_alone(architecture: Architecture, model: PreTrainedModel, inputs: Inp
         wait(setup.device)
     seconds = (time.perf_counter() - began) / MODEL_ROUNDS
     tokens = int(inputs["input_ids"].numel()) / pages
-    remark = f"{pages} at once, {tokens:.0f} tokens each; its inputs on the device already"
-    return Row("the model alone", pages / seconds, "pages/s", remark=remark)
+    details = f"{pages} at once, {tokens:.0f} tokens each; its inputs on the device already"
+    return Row(f"the model alone{', ' * bool(remark)}{remark}", pages / seconds, "pages/s", remark=details)
 
 
 def _pages_per_s(embedder: ModelEmbedder, pages: Sequence[Content], batch: int, most: int, calls: int) -> float:

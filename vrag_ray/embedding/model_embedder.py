@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,10 +15,13 @@ from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec, Residence
 from vrag_ray.embedding.engines.engine import Engine
 from vrag_ray.embedding.models.architecture import Architecture, Prompt, TokenVectors, unit_rows
+from vrag_ray.embedding.models.decoding import DecodedContent, decoded_content
 from vrag_ray.embedding.token_pooling import pool_patches
 
 CALLS_AT_ONCE = 2
 """Of one embedder, for throughput: one is computed while the other is prepared."""
+DECODING_THREADS = 4
+"""Decoding leaves Python's lock free, and in one thread a GPU waits for it (docs/results/gpu.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +35,7 @@ class ModelEmbedder:
     stood. Passages have their patches pooled where ``token_pooling`` says so, queries never.
 
     Thread-safe. A tokenizer and a GPU serve one caller at a time, each on its own: while the model works for one call,
-    the next is decoded and processed on the CPU.
+    the next is processed on the CPU, and pictures of several calls are decoded side by side.
     """
 
     def __init__(self, architecture: Architecture, engine: Engine, config: SpaceConfig) -> None:
@@ -40,6 +45,7 @@ class ModelEmbedder:
         self._pooling = config.token_pooling if architecture.multi_vector else 1
         self._dims = config.dims
         self._preparing, self._computing = threading.Lock(), threading.Lock()
+        self._decoders = ThreadPoolExecutor(DECODING_THREADS, "decode-picture")
         self.id = embedder_id(architecture, config)
         self.dim = config.dims or architecture.dim
         self.multi_vector = architecture.multi_vector
@@ -70,8 +76,9 @@ class ModelEmbedder:
     def _embed(self, contents: Sequence[Content], *, query: bool) -> list[Embedding | EmbedError]:
         failed: dict[int, EmbedError] = {}
         parts: list[_Part] = []
+        decoded = [*self._decoders.map(self._decoded, contents)]
         with self._preparing:
-            for place, content in enumerate(contents):
+            for place, content in enumerate(decoded):
                 try:
                     prompts = self._prompts(content, query=query)
                 except EmbedError as error:
@@ -81,8 +88,8 @@ class ModelEmbedder:
         outputs = self._run([part.prompt for part in parts])
         found: dict[int, list[Embedding]] = {place: [] for place in range(len(contents))}
         for part, output in zip(parts, outputs, strict=True):
-            # A query's own words are found by the tokenizer once more.
-            with self._preparing:
+            # The words of a query are found by the tokenizer once more; pictures do not wait for it.
+            with self._preparing if query else nullcontext():
                 embedding = output if isinstance(output, EmbedError) else self._finished(part.prompt, output)
             if isinstance(embedding, EmbedError):
                 failed.setdefault(part.content, embedding)
@@ -90,7 +97,17 @@ class ModelEmbedder:
                 found[part.content].append(embedding)
         return [failed.get(place) or self._architecture.join(found[place]) for place in range(len(contents))]
 
-    def _prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:
+    def _decoded(self, content: Content) -> DecodedContent | EmbedError:
+        if self._architecture.pictures is None and content.modality is not Modality.TEXT:
+            return EmbedError(f"{self._architecture.source.name} reads text only, not a {content.modality}")
+        try:
+            return decoded_content(content)
+        except EmbedError as error:
+            return error
+
+    def _prompts(self, content: DecodedContent | EmbedError, *, query: bool) -> tuple[Prompt, ...]:
+        if isinstance(content, EmbedError):
+            raise content
         if content.modality in self._engine.lacks:
             name = self._architecture.source.name
             raise EmbedError(

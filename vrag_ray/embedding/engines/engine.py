@@ -11,6 +11,7 @@ from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import EmbedError, Modality, Residence
 from vrag_ray.embedding.models.architecture import Architecture, Inputs, Prompt, TokenVectors
 from vrag_ray.embedding.runtime import chosen_device, chosen_dtype, is_out_of_memory
+from vrag_ray.packed_attention import use_packed_attention
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +61,8 @@ class TransformersEngine:
         self._model = architecture.load(chosen_dtype(config.dtype, device))
         self._model.train(mode=False)
         Module.to(self._model, device)
+        if device == "cuda":
+            use_packed_attention(self._model)
 
     @property
     def residence(self) -> Residence:

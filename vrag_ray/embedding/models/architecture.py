@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
+from vrag_ray.embedding.base import Embedding, EmbedError, Modality, PictureSpec
+from vrag_ray.embedding.models.decoding import DecodedContent
 from vrag_ray.embedding.source import ModelSource
 from vrag_ray.embedding.words import encodable, latin_share, special_tokens, without_special
 from vrag_ray.types import VragError
@@ -111,7 +112,7 @@ class Architecture(ABC):
         """What else decides a vector, for the embedder's id: prompts, pixel limits, which tokens are scored."""
 
     @abstractmethod
-    def prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:
+    def prompts(self, content: DecodedContent, *, query: bool) -> tuple[Prompt, ...]:
         """One forward pass each; their results are joined. Raises EmbedError where the content cannot be embedded."""
 
     @abstractmethod

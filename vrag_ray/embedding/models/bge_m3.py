@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import Content, EmbedError, Modality, PictureSpec
+from vrag_ray.embedding.base import Modality, PictureSpec
 from vrag_ray.embedding.models.architecture import (
     Architecture,
     Inputs,
@@ -17,6 +17,7 @@ from vrag_ray.embedding.models.architecture import (
     cut_to,
     integer,
 )
+from vrag_ray.embedding.models.decoding import DecodedContent
 from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
@@ -57,9 +58,7 @@ class BgeM3(Architecture):
     def preprocessing(self) -> tuple[str, ...]:
         return ("cls", f"tokens{self._max_tokens}")
 
-    def prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:  # noqa: ARG002
-        if content.modality is not Modality.TEXT:
-            raise EmbedError(f"{self.source.name} reads text only, not a {content.modality}")
+    def prompts(self, content: DecodedContent, *, query: bool) -> tuple[Prompt, ...]:  # noqa: ARG002
         # Here, and not by the tokenizer, so that every engine reads the same beginning.
         text = cut_to(self.words(content.text), self.tokenizer, self._max_tokens - MARKS)
         return (Prompt(text, (0, len(text))),)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality
+from vrag_ray.embedding.base import Embedding, EmbedError, Modality
 from vrag_ray.embedding.models.architecture import (
     Architecture,
     Inputs,
@@ -19,7 +19,7 @@ from vrag_ray.embedding.models.architecture import (
     cut_to,
     integer,
 )
-from vrag_ray.embedding.models.decoding import decoded, decoded_frames
+from vrag_ray.embedding.models.decoding import DecodedContent
 from vrag_ray.embedding.recipe import Score
 from vrag_ray.embedding.source import ModelSource
 
@@ -79,10 +79,10 @@ class LateInteraction(Architecture):
         """Places of the visual tokens in the prompt's own order, those of the grid first."""
         return range(visual)
 
-    def prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:
-        pictures = [*decoded_frames(content.frames, content.frame_times)]
+    def prompts(self, content: DecodedContent, *, query: bool) -> tuple[Prompt, ...]:
+        pictures = [*content.frames]
         if content.picture is not None:
-            pictures.append(decoded(content.picture))
+            pictures.append(content.picture)
         found = [Prompt(self.page_text(), picture=picture) for picture in pictures]
         if not query and not found:
             raise EmbedError(f"{self.source.name} embeds pictures and clips as passages, not words alone")

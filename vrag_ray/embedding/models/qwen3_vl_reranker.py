@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.config import RerankerConfig
 from vrag_ray.embedding.base import Content, EmbedError, PictureSpec
 from vrag_ray.embedding.models.architecture import cut_to
-from vrag_ray.embedding.models.decoding import decoded, decoded_frames
+from vrag_ray.embedding.models.decoding import decoded_content
 from vrag_ray.embedding.models.qwen3_vl_embedding import EMPTY, LIMITS, clip_metadata, without_outer_marks
 from vrag_ray.embedding.models.qwen_vl import Message, Part, frames_array
 from vrag_ray.embedding.runtime import chosen_device, chosen_dtype
@@ -163,15 +163,14 @@ class Qwen3VlReranker:
 
     def _side(self, content: Content, name: str) -> _Side:
         try:
-            picture = decoded(content.picture) if content.picture is not None else None
-            frames = decoded_frames(content.frames, content.frame_times)
+            shown = decoded_content(content)
         except EmbedError as error:
             raise EmbedError(f"{name} cannot be read: {error}") from error
-        times = content.frame_times
+        frames, times = shown.frames, shown.frame_times
         if len(frames) == 1:
             frames, times = frames * 2, times * 2
         words = without_special(encodable(content.text), self._marks)
-        return _Side(words, picture, frames, times)
+        return _Side(words, shown.picture, frames, times)
 
     def _visual_tokens(self, side: _Side) -> int:
         area = (self._processor.image_processor.patch_size * self._processor.image_processor.merge_size) ** 2

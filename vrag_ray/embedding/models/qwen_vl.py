@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import Content, Modality, PictureSpec
+from vrag_ray.embedding.base import Modality, PictureSpec
 from vrag_ray.embedding.models.architecture import (
     Architecture,
     Inputs,
@@ -23,7 +23,7 @@ from vrag_ray.embedding.models.architecture import (
     cut_to,
     integer,
 )
-from vrag_ray.embedding.models.decoding import decoded, decoded_frames
+from vrag_ray.embedding.models.decoding import DecodedContent
 from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class QwenVlEmbedding(Architecture):
 
     @property
     def preprocessing(self) -> tuple[str, ...]:
-        template = "".join(self._rendered(Content(text="|"), query=query, words="|") for query in (False, True))
+        template = "".join(self._rendered(DecodedContent(text="|"), query=query, words="|") for query in (False, True))
         return (
             f"prompt-{hashlib.sha256(template.encode()).hexdigest()[:8]}",
             f"px{self.min_pixels}-{self.max_pixels}",
@@ -117,10 +117,8 @@ class QwenVlEmbedding(Architecture):
         """The chat with a clip's placeholder as the model was trained on it."""
         return rendered
 
-    def prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:
-        picture = decoded(content.picture) if content.picture is not None else None
-        frames = decoded_frames(content.frames, content.frame_times)
-        times = content.frame_times
+    def prompts(self, content: DecodedContent, *, query: bool) -> tuple[Prompt, ...]:
+        picture, frames, times = content.picture, content.frames, content.frame_times
         if len(frames) == 1:
             # Two frames become one step of time: a single one stands for both.
             frames, times = frames * 2, times * 2
@@ -170,7 +168,7 @@ class QwenVlEmbedding(Architecture):
     def clip_size(self) -> dict[str, int]:
         """The limits as the video processor of this model counts them."""
 
-    def _rendered(self, content: Content, *, query: bool, words: str) -> str:
+    def _rendered(self, content: DecodedContent, *, query: bool, words: str) -> str:
         parts: list[Part] = []
         if content.picture is not None:
             parts.append({"type": "image"})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vrag_ray.config import SpaceConfig
-from vrag_ray.embedding.base import Content, Embedding, Modality, PictureSpec
+from vrag_ray.embedding.base import Embedding, Modality, PictureSpec
 from vrag_ray.embedding.models.architecture import (
     Architecture,
     Inputs,
@@ -18,7 +18,7 @@ from vrag_ray.embedding.models.architecture import (
     integer,
     unit_rows,
 )
-from vrag_ray.embedding.models.decoding import decoded, decoded_frames
+from vrag_ray.embedding.models.decoding import DecodedContent
 from vrag_ray.embedding.source import ModelSource
 from vrag_ray.types import VragError
 
@@ -80,11 +80,10 @@ class Siglip(Architecture):
     def preprocessing(self) -> tuple[str, ...]:
         return (f"lower-tokens{self._max_tokens}", f"px{self.pictures.max_pixels}", f"frames{self.config.max_frames}")
 
-    def prompts(self, content: Content, *, query: bool) -> tuple[Prompt, ...]:
-        frames = decoded_frames(content.frames, content.frame_times)
-        pictures = [Prompt(picture=frame) for frame in frames]
+    def prompts(self, content: DecodedContent, *, query: bool) -> tuple[Prompt, ...]:
+        pictures = [Prompt(picture=frame) for frame in content.frames]
         if content.picture is not None:
-            pictures.append(Prompt(picture=decoded(content.picture)))
+            pictures.append(Prompt(picture=content.picture))
         if pictures and not (query and content.text.strip()):
             return tuple(pictures)
         text = self.words(content.text).lower()

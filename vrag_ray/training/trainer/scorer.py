@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from vrag_ray.packed_attention import use_packed_attention
 from vrag_ray.policies.llm.chat_model import BANNED_LOGIT
 from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.trainer.batch import Batch
@@ -148,6 +149,10 @@ def load_model(config: ModelConfig, folder: str) -> PreTrainedModel:
 
 def prepared(model: PreTrainedModel, config: ModelConfig, name: str) -> PreTrainedModel:
     """``model``, called ``name`` in errors, as it is trained: what ``config`` freezes, and when it computes again."""
+    import torch
+
+    if torch.cuda.is_available():
+        use_packed_attention(model)
     if config.freeze_vision:
         model.model.visual.requires_grad_(False)
     if config.gradient_checkpointing:
