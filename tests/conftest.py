@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 
 from tests.support.object_store import Bucket, served_bucket
-from vrag_ray.cluster import stop_ray
+from vrag_ray.cluster import ENVIRONMENT, stop_ray
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -149,6 +149,9 @@ def local_ray() -> Iterator[None]:
     folder = tempfile.mkdtemp(prefix="vrag-ray-")
     started = not ray.is_initialized()
     if started:
+        # As ``start_ray`` has it: workers that are nicer than the tests starve beside other processes.
+        for name, value in ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
         ray.init(
             num_cpus=16,
             include_dashboard=False,

@@ -30,7 +30,7 @@ NOTICE_EVERY_S = 10.0
 LOOK_EVERY_S = 0.2
 SLOW_START = "timed out during startup"
 """What Ray raises, in a bare Exception, for a node that is not up in time."""
-_ENVIRONMENT = {
+ENVIRONMENT = {
     # Ray decides by it at every entry point; unset, each one decides differently.
     "RAY_AUTH_MODE": "disabled",
     # What every Ray process gathers for a dashboard, which this Ray has not: it took 2 % of an ingest on two cores.
@@ -47,6 +47,9 @@ _ENVIRONMENT = {
     "RAY_SERVE_ENABLE_DIRECT_INGRESS": "0",
     # 4 MB by default, and a picture of a question or of a page may be larger.
     "RAY_SERVE_REPLICA_GRPC_MAX_MESSAGE_LENGTH": str(256 << 20),
+    # 5 and 10 s by default: on a busy machine, a proxy that takes longer to start or to answer is killed.
+    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
+    "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "30",
 }
 _WORKER = "ray::"
 """How Ray names its workers' processes."""
@@ -66,7 +69,7 @@ def start_ray(temp_dir: Path | None = None) -> None:
     Raises:
         VragError: the second start took too long as well.
     """
-    for name, value in _ENVIRONMENT.items():
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
         with signals_held("this step of Ray's start is done") as held:

@@ -28,6 +28,7 @@ MODEL_READY_WITHIN_S = 1800.0
 LOADED_READY_WITHIN_S = 5.0
 """Of parts that have loaded what they could: what is not ready then could not be loaded."""
 NOTICE_EVERY_S = 30.0
+SERVE_STARTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,10 +117,7 @@ def start_serving(
         placement.report(on_line)
         with signals_held("Serve has started"):
             # Not before: Serve reads the environment that ``start_ray`` sets when it is imported.
-            from ray import serve
-
-            http = {"host": host, "port": chosen, "request_timeout_s": None}
-            serve.start(proxy_location="HeadOnly", http_options=http)
+            _start_serve(host, chosen)
             # One replica of each part: nobody sends requests to one while another takes its place.
             _deploy(application(settings, security, drain_check_s=0.1, placement=placement))
         _wait_running(ready_timeout_s)
@@ -128,6 +126,29 @@ def start_serving(
         service.stop()
         raise
     return service
+
+
+def _start_serve(host: str, port: int) -> None:
+    """Start Serve with its HTTP proxy on this machine. Raises VragError where the proxy does not run after all tries.
+
+    Serve waits a minute for its proxy, and its controller kills one that is not ready in time and starts another: on a
+    busy machine the call fails although the service comes up.
+    """
+    from ray import serve
+    from ray.exceptions import RayActorError
+
+    http = {"host": host, "port": port, "request_timeout_s": None}
+    for _ in range(SERVE_STARTS):
+        try:
+            serve.start(proxy_location="HeadOnly", http_options=http)
+        except (RayActorError, TimeoutError) as error:
+            fault = error
+            logger.warning("Serve's HTTP proxy did not start in time; it is tried again")
+        else:
+            return
+    raise VragError(
+        f"Serve's HTTP proxy did not start, {SERVE_STARTS} times: start the service when the machine is less busy"
+    ) from fault
 
 
 def _require_port_of_serve(port: int) -> None:

@@ -18,7 +18,7 @@ from vrag_ray.corpus.sandbox.isolate import decode_isolating
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.types import DocumentKind, Locator
 
-LIMITS = DecodeLimits(cpu_seconds=1, wall_seconds=30.0, memory_mb=1024)
+LIMITS = DecodeLimits(cpu_seconds=1, wall_seconds=120.0, memory_mb=1024)
 OPTIONS = DecodeOptions.from_config(CorpusConfig(limits=LIMITS, ocr=False))
 
 EXPECTED = {
