@@ -37,8 +37,23 @@ def test_a_message_is_a_text_with_its_head_and_is_titled_by_its_subject(sandbox,
 def test_the_html_body_serves_where_there_is_no_other():
     html = "<style>p {}</style><p>The quay is <b>9</b>&nbsp;m wide</p><table><tr><td>a</td><td>b</td></tr></table>"
     assert read_eml(message("", html=html).as_bytes()).body == "The quay is 9 m wide\na b"
-    both = read_eml(message("plain words", html=html).as_bytes())
-    assert (both.body, both.attachments) == ("plain words", ())
+
+
+@pytest.mark.parametrize(
+    ("plain", "html", "body"),
+    [
+        ("The crane is due.", "<p>The <b>crane</b> is due.</p>", "The crane is due."),
+        (
+            "The crane is due. https://a.example/x",
+            "<p>The crane is due on 21 March.</p>",
+            "The crane is due on 21 March.",
+        ),
+        ("See the other form.", "<p>The crane is due.</p>", "See the other form.\n\nThe crane is due."),
+    ],
+)
+def test_of_two_bodies_the_one_that_says_more_is_read(plain, html, body):
+    both = read_eml(message(plain, html=html).as_bytes())
+    assert (both.body.strip(), both.attachments) == (body, ())
 
 
 def test_a_body_whose_charset_is_wrong_is_detected():

@@ -5,6 +5,7 @@ An attached message is attached as a file of its own, so that its own attachment
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -39,6 +40,8 @@ _UNSEEN = frozenset(("head", "script", "style", "title", "template"))
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "0C1F", "0E04", "0E03", "1000", "1013"
 _LONG_NAME, _SHORT_NAME, _DATA, _EMBEDDED = "3707", "3704", "3701", "3701000D"
 _SENT, _RECEIVED = 0x00390040, 0x0E060040
+_WORD = re.compile(r"\w+")
+_ADDRESS = re.compile(r"\b(?:https?://|mailto:|www\.)\S+")
 _EPOCH_OF_WINDOWS = datetime(1601, 1, 1, tzinfo=UTC)
 _ROOT_PROPERTIES = 32
 """Bytes of a message's property stream before its first property; each then takes sixteen."""
@@ -110,8 +113,8 @@ def read_eml(data: bytes) -> Mail:
     headers = {name: _header(message, name) for name in _HEADERS if message[name] is not None}
     plain, html = message.get_body(("plain",)), message.get_body(("html",))
     body = _text_of(plain) if isinstance(plain, EmailMessage) else ""
-    if not body.strip() and isinstance(html, EmailMessage):
-        body = text_of_html(_text_of(html))
+    if isinstance(html, EmailMessage):
+        body = _fuller(body, text_of_html(_text_of(html)))
     attached: list[Attachment] = []
     for part in _leaves(message):
         if part is plain or part is html:
@@ -128,6 +131,22 @@ def read_eml(data: bytes) -> Mail:
             name = part.get_filename() or f"part {number}{_suffix_of(part)}"
             attached.append(Attachment(_plain_name(name), content))
     return Mail(headers, body.strip(), tuple(attached))
+
+
+def _fuller(plain: str, shown: str) -> str:
+    """The body of a message that is written twice: ``shown``, which its readers see, where it says more than ``plain``.
+
+    Some programs leave out of the plain form what they cannot write there, and some refer there to the other. What
+    only the plain form says stays too, but for addresses of links.
+    """
+    plain_words, shown_words = _words(plain), _words(shown)
+    if not shown_words - plain_words:
+        return plain
+    return shown if not plain_words - shown_words else f"{plain.strip()}\n\n{shown.strip()}"
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(_ADDRESS.sub(" ", text).casefold()))
 
 
 def _header(message: EmailMessage, name: str) -> str:
