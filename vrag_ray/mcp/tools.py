@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import logging
-import struct
 import uuid
 from contextlib import aclosing
 from types import TracebackType
@@ -19,6 +18,7 @@ from vrag_ray.agent.events import AnswerEvent, ErrorEvent, StartEvent
 from vrag_ray.client.event_text import box_text, event_lines
 from vrag_ray.client.http import AsyncClient, Client, ServerError
 from vrag_ray.client.schemas import CollectionChoice, DocumentInfo, Query, RunRequest, SearchRequest
+from vrag_ray.mcp.pictures import PictureFormat, fitted_picture
 from vrag_ray.mcp.results import Answer, Corners, PageContent, SearchResult
 from vrag_ray.types import Box, DocumentKind, PassageKind, VragError
 from vrag_ray.types.filters import SearchFilter
@@ -80,8 +80,14 @@ class Tools:
             Field(description="x0, y0, x1, y1 in fractions of the page, origin top left; null: all of it."),
         ] = None,
         dpi: Annotated[int, Field(ge=9, le=600, description="Dots per inch of a page; more shows finer print.")] = 100,
+        max_side: Annotated[
+            int, Field(ge=64, le=10_000, description="Pixels of the longer side at most; larger pictures are reduced.")
+        ] = 2_000,
+        format: Annotated[
+            PictureFormat, Field(description="auto: the smaller of both, reduced to at most 1 MB.")
+        ] = PictureFormat.AUTO,
     ) -> list[TextContent | ImageContent]:
-        """See a page, a part of a page or a video frame as a PNG picture.
+        """See a page, a part of a page or a video frame as a picture.
 
         Give page for PDFs and pictures, t for videos. A part (bbox) is drawn anew from the source, so a higher dpi
         shows real detail.
@@ -101,11 +107,14 @@ class Tools:
             png = self._blocking.page_png(doc_id, page, dpi=dpi, box=box)
             region = f", region {box_text(box.as_tuple())}" if box is not None else ""
             place = f"page {page}{region} at {dpi} dpi"
-        width, height = struct.unpack(">II", png[16:24])  # the header that every PNG begins with
-        caption = f"{document.title}, {place}, {width} x {height} pixels (document {document.doc_id})"
+        picture = fitted_picture(png, max_side=max_side, format=format)
+        size = f"{picture.width} x {picture.height} pixels{picture.reduced_from}"
+        caption = f"{document.title}, {place}, {size} (document {document.doc_id})"
         return [
             TextContent(type="text", text=caption),
-            ImageContent(type="image", data=base64.b64encode(png).decode("ascii"), mime_type="image/png"),
+            ImageContent(
+                type="image", data=base64.b64encode(picture.data).decode("ascii"), mime_type=f"image/{picture.format}"
+            ),
         ]
 
     def read_page(
