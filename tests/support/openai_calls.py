@@ -40,6 +40,11 @@ def ask(model: str = "extractive", content: object = "q", **more: object) -> dic
     return {"model": model, "messages": [{"role": "user", "content": content}], **more}
 
 
+def json_schema(schema: dict[str, object]) -> dict[str, object]:
+    """As ``response_format``."""
+    return {"type": "json_schema", "json_schema": {"name": "reply", "schema": schema, "strict": True}}
+
+
 async def data_lines(response: httpx.Response) -> AsyncIterator[str]:
     async for line in response.aiter_lines():
         if line.startswith("data: "):

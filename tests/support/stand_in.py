@@ -100,14 +100,17 @@ class ScriptedRun:
             yield self._note(event.model_copy(update={"seq": number}))
 
     def record(self) -> RunRecord:
-        if not isinstance(self._seen[-1], AnswerEvent):
+        answer = self._seen[-1]
+        if not isinstance(answer, AnswerEvent):
             raise VragError("not over")
         return RunRecord(
             run_id=self._run_id,
             question=self._request.question,
             agent=self._request.agent or "",
             status=RunStatus.ANSWERED,
-            answer="42",
+            answer=answer.answer,
+            citations=answer.citations,
+            notices=answer.notices,
             graph=MemoryGraph.start(self._request.question),
             steps=self._thoughts,
             corrections=0,
@@ -152,6 +155,8 @@ class StandIn:
         self.default_agent = default_agent
         self.ending: Sequence[Event] = ()
         self.reply: Sequence[Delta | Completion | Exception | asyncio.Event] = (Delta(content="yes"), Completion("yes"))
+        self.replies: list[Sequence[Delta | Completion | Exception | asyncio.Event]] = []
+        """What it says to the next requests, before ``reply``."""
         self.reply_closed = asyncio.Event()
         self.asked = asyncio.Event()
         self.started: list[RunRequest] = []
@@ -331,7 +336,7 @@ class StandInModel:
         self._of.chats.append(request)
         self._of.asked.set()
         try:
-            for piece in self._of.reply:
+            for piece in self._of.replies.pop(0) if self._of.replies else self._of.reply:
                 if isinstance(piece, Exception):
                     raise piece
                 if isinstance(piece, asyncio.Event):

@@ -34,10 +34,11 @@ _JSON_RULES = {
 
 @dataclass(frozen=True)
 class ReplyForm:
-    """The replies that a protocol accepts at one step.
+    """The replies that are accepted: by a protocol at one step, or by a caller who sent a JSON schema.
 
-    ``rules`` are GBNF; their rule ``reply`` is a whole reply without its thoughts. ``schema`` describes a reply that is
-    one JSON object, for servers that know nothing else; None where the protocol's replies are no JSON.
+    ``rules`` are GBNF; their rule ``reply`` is a whole reply without its thoughts. They are "" for a caller's schema,
+    which may use all of JSON Schema. ``schema`` describes a reply that is one JSON object, for servers that know
+    nothing else; None where the protocol's replies are no JSON.
     """
 
     rules: str

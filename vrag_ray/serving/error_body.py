@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from vrag_ray.client.schemas import ErrorBody, ErrorDetail
@@ -57,24 +58,41 @@ def install(app: FastAPI) -> None:
     """Answer all faults that FastAPI and the routes raise in the envelope."""
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
         param = _field(first["loc"])
+        header = _header_at_fault(request) if param == "body" else ""
+        if header:
+            return error_response(415, header, code=_CODES[415])
         rest = len(error.errors()) - 1
         more = f" (and {rest} more)" if rest else ""
         return error_response(422, f"{param}: {first['msg']}{more}", code="invalid_value", param=param)
 
     @app.exception_handler(HTTPException)
-    async def refused(_: Request, error: HTTPException) -> JSONResponse:
+    async def refused(request: Request, error: HTTPException) -> JSONResponse:
         code = _CODES.get(error.status_code, "bad_request")
         headers = dict(error.headers) if error.headers else None
-        return error_response(
-            error.status_code, scrub(str(error.detail)), type=_type_of(error.status_code), code=code, headers=headers
-        )
+        message = scrub(str(error.detail))
+        header = _header_at_fault(request) if error.status_code == 400 else ""
+        if header:
+            return error_response(415, header, code=_CODES[415])
+        if error.status_code == 404 and "route" not in request.scope:
+            routes = {route.path for route in app.routes if isinstance(route, APIRoute)}
+            message = f"there is no {request.method} {request.url.path[:80]}: use one of {', '.join(sorted(routes))}"
+        return error_response(error.status_code, message, type=_type_of(error.status_code), code=code, headers=headers)
 
     @app.exception_handler(VragError)
     async def faulty(_: Request, error: VragError) -> JSONResponse:
         return vrag_error_response(error)
+
+
+def _header_at_fault(request: Request) -> str:
+    """What is wrong with the headers of a request whose body could not be read as JSON; "" where nothing is."""
+    encoding = request.headers.get("content-encoding", "identity")
+    if encoding.lower() != "identity":
+        return f"Content-Encoding: {encoding[:40]} is not read here: send the body uncompressed"
+    kind = request.headers.get("content-type", "")
+    return "" if "json" in kind.lower() else f"Content-Type: {kind[:80] or 'none'} is no JSON: send application/json"
 
 
 def _type_of(status: int) -> str:
@@ -82,7 +100,18 @@ def _type_of(status: int) -> str:
 
 
 def _field(location: Sequence[int | str]) -> str:
-    """``("body", "queries", 0)`` as ``queries.0``; the place itself (``body``) where the whole of it is wrong."""
-    place, *names = location
+    """``("body", "queries", 0)`` as ``queries.0``; the place itself (``body``) where the whole of it is wrong.
+
+    Names that pydantic gives to the members of a union are left out: behind a number the value of the field that tells
+    them apart, which is the name of a field too, and elsewhere a class or a type with its values.
+    """
+    place, *rest = location
+    names: list[int | str] = []
+    for at, name in enumerate(rest):
+        follows_number = bool(names) and isinstance(names[-1], int)
+        is_tag = follows_number and at + 1 < len(rest) and rest[at + 1] == name
+        is_member = place == "body" and isinstance(name, str) and ("[" in name or name[:1].isupper())
+        if not is_tag and not is_member:
+            names.append(name)
     # A JSON syntax error is located by its character position, which is no field.
     return ".".join(str(name) for name in names) if names and isinstance(names[0], str) else str(place)

@@ -26,7 +26,8 @@ DPI = 150.0
 MAX_PIXELS = 4_000_000
 """A picture with more is scaled down: no model behind this looks at more."""
 LIMITS = DecodeLimits(max_pixels=32_000_000)
-_DATA = re.compile(r"data:image/[a-z0-9.+-]{1,32};base64,", re.IGNORECASE)
+_DATA = re.compile(r"data:(?:image/[a-z0-9.+-]{1,32}|application/octet-stream)?;base64,", re.IGNORECASE)
+"""Some clients do not know of what type a picture is: decoding shows it."""
 
 
 def is_data_url(text: str) -> bool:

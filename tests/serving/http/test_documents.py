@@ -110,14 +110,18 @@ async def test_a_wrong_page_frame_dpi_or_box_is_422(client: httpx.AsyncClient, p
 async def test_the_original_is_a_download_that_runs_nothing(client: httpx.AsyncClient):
     reply = await client.get(f"/v1/documents/{DOC_ID}/original")
     assert reply.content == ORIGINAL
-    assert reply.headers["content-disposition"].startswith("attachment; filename*=UTF-8''a%20%22quoted%22%0D%0A")
+    assert reply.headers["content-disposition"].startswith(
+        "attachment; filename=\"a _quoted____ber.pdf\"; filename*=UTF-8''a%20%22quoted%22%0D%0A"
+    )
     assert reply.headers["content-security-policy"] == "default-src 'none'; sandbox"
     assert reply.headers["x-content-type-options"] == "nosniff"
 
 
 async def test_the_original_can_be_shown_by_a_browser_and_runs_nothing_there_either(client: httpx.AsyncClient):
     reply = await client.get(f"/v1/documents/{DOC_ID}/original", params={"disposition": "inline"})
-    assert reply.headers["content-disposition"].startswith("inline; filename*=UTF-8''a%20%22quoted%22")
+    assert reply.headers["content-disposition"].startswith(
+        "inline; filename=\"a _quoted____ber.pdf\"; filename*=UTF-8''a%20%22quoted%22"
+    )
     assert reply.headers["content-security-policy"].startswith("default-src 'none';")
     assert "script-src" not in reply.headers["content-security-policy"]
     assert reply.headers["x-content-type-options"] == "nosniff"
@@ -203,3 +207,27 @@ async def test_an_upload_without_files_is_422(client: httpx.AsyncClient):
 async def test_an_unknown_job_is_404(client: httpx.AsyncClient):
     assert (await client.get("/v1/jobs/..%2fx")).status_code == 404
     assert (await client.get("/v1/jobs/none")).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/models", f"/v1/documents/{DOC_ID}/pages/1.png",
+                                  f"/v1/documents/{DOC_ID}/original", "/v1/documents"])  # fmt: skip
+async def test_head_is_what_get_is_without_its_body(client: httpx.AsyncClient, path: str):
+    get, head = await client.get(path), await client.head(path)
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    names = ("content-type", "content-length", "etag", "content-disposition")
+    assert [head.headers.get(name) for name in names] == [get.headers.get(name) for name in names]
+
+
+@pytest.mark.parametrize("form", ["{tag}", "W/{tag}", '"other", {tag}', "*"])
+@pytest.mark.parametrize("path", ["pages/1.png", "frames/1.500.png", "original"])
+async def test_a_known_tag_in_any_form_needs_no_body(client: httpx.AsyncClient, path: str, form: str):
+    url = f"/v1/documents/{DOC_ID}/{path}"
+    tag = (await client.get(url)).headers["etag"]
+    known = await client.get(url, headers={"if-none-match": form.format(tag=tag)})
+    assert (known.status_code, known.content, known.headers["etag"]) == (304, b"", tag)
+    assert (await client.get(url, headers={"if-none-match": '"other"'})).status_code == 200
+
+
+async def test_a_range_that_there_is_not_says_how_many_bytes_there_are(client: httpx.AsyncClient):
+    reply = await client.get(f"/v1/documents/{DOC_ID}/original", headers={"range": "bytes=2000-"})
+    assert (reply.status_code, reply.headers["content-range"]) == (416, f"bytes */{len(ORIGINAL)}")

@@ -75,3 +75,26 @@ def test_without_keys_a_request_on_a_public_address_is_refused_even_if_the_port_
     assert Security().refuse("GET", "/v1/documents", LOCAL, "192.0.2.7") is not None
     assert Security().refuse("GET", "/v1/documents", LOCAL, "127.0.0.1") is None
     assert Security(allow_open=True).refuse("GET", "/v1/documents", {"host": "vrag.example"}, "192.0.2.7") is None
+
+
+@pytest.mark.anyio
+async def test_pages_of_a_listed_origin_are_served_and_their_browsers_told_so(tmp_path: Path):
+    chat, other = {"origin": "https://chat.example.org"}, {"origin": "https://other.example.org"}
+    asking = {"access-control-request-method": "POST", "access-control-request-headers": "authorization"}
+    config = ServingConfig(cors_origins=("https://chat.example.org",))
+    for keys in ({}, {"VRAG_API_KEYS": "k1"}):
+        security = Security.from_environment(config, keys)
+        async with http(StandIn(tmp_path / f"runs{len(keys)}"), tmp_path, config, security) as client:
+            key = {"authorization": "Bearer k1"} if keys else {}
+            leave = await client.options("/v1/search", headers=chat | asking)
+            assert leave.status_code == 200
+            assert leave.headers["access-control-allow-origin"] == "https://chat.example.org"
+            assert "authorization" in leave.headers["access-control-allow-headers"]
+            reply = await client.post("/v1/search", json={"query": "q"}, headers=chat | key)
+            assert (reply.status_code, reply.headers["access-control-allow-origin"]) == (200, chat["origin"])
+            assert reply.headers["cross-origin-resource-policy"] == "cross-origin"
+            assert "access-control-allow-origin" not in (await client.get("/v1/models", headers=other | key)).headers
+            if not keys:
+                assert (await client.post("/v1/search", json={"query": "q"}, headers=other)).status_code == 403
+            else:
+                assert (await client.post("/v1/search", json={"query": "q"}, headers=chat)).status_code == 401

@@ -31,6 +31,7 @@ from tests.support.stand_in import DOC_ID, StandIn
 from vrag_ray.agent.events import ErrorEvent, RunStatus, SearchEvent, UsageEvent
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import ServingConfig
+from vrag_ray.serving.openai.question import OF_A_PICTURE
 from vrag_ray.types import PassageKind
 
 pytestmark = pytest.mark.anyio
@@ -229,9 +230,53 @@ async def test_extension_fields_and_attached_documents_bound_the_run(client: htt
     assert (run.filter.doc_ids, run.filter.kinds) == ([DOC_ID, DOC_ID[:12]], [PassageKind.PAGE])
 
 
-async def test_agents_refuse_functions_in_words(client: httpx.AsyncClient, backend: StandIn):
-    assert refused(await client.post(CHAT, json=ask("vimrag", tools=[TOOL])))[:2] == (422, "tools")
-    assert not backend.started
+async def test_agents_leave_functions_out_and_say_so(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    message = (await client.post(CHAT, json=ask("vimrag", tools=[TOOL]))).json()["choices"][0]["message"]
+    assert message["content"] == "42"
+    assert message["notices"] == ["tools: agents use tools of their own; those of the request were left out"]
+    quiet = (await client.post(CHAT, json=ask("vimrag", tools=[TOOL], tool_choice="none"))).json()
+    assert "notices" not in quiet["choices"][0]["message"]
+
+
+async def test_a_long_question_is_cut_at_its_beginning_and_says_so(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    message = (await client.post(CHAT, json=ask(content="lorem ipsum " * 500 + "Who?"))).json()["choices"][0]["message"]
+    assert message["notices"] == ["messages: of a question of 6,004 characters the last 4,096 were read"]
+    question = backend.started[0].question
+    assert 4_080 < len(question) <= 4_096
+    assert question.startswith(("… lorem", "… ipsum")) and question.endswith("ipsum Who?")
+
+
+async def test_a_picture_without_words_and_one_of_no_type_are_questions(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    for kind in ("", "application/octet-stream"):
+        url = f"data:{kind};base64,{data_url().partition(',')[2]}"
+        assert (await client.post(CHAT, json=ask("vimrag", image_part(url)[1:]))).status_code == 200
+    assert {run.question for run in backend.started} == {OF_A_PICTURE}
+    assert None not in backend.pictures
+
+
+async def test_of_several_pictures_the_last_is_looked_at(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    content = [*image_part(data_url((8, 8))), *image_part(data_url((40, 20)))[1:]]
+    message = (await client.post(CHAT, json=ask("vimrag", content))).json()["choices"][0]["message"]
+    assert message["notices"] == ["messages: of 2 pictures in the question the last was looked at"]
+    [picture] = backend.pictures
+    assert picture is not None
+    assert Image.open(io.BytesIO(picture.png)).size == (40, 20)
+
+
+@pytest.mark.parametrize("path", ["pages/2.png?bbox=0.1,0.2,0.5,0.25", "frames/60.000.png", "original"])
+async def test_the_address_of_a_citation_is_a_picture_of_the_collection(
+    client: httpx.AsyncClient, backend: StandIn, path: str
+):
+    backend.go.set()
+    url = f"http://harbour.example:8000/v1/documents/{DOC_ID}/{path}"
+    assert (await client.post(CHAT, json=ask("vimrag", image_part(url)))).status_code == 200
+    [run] = backend.started
+    assert run.filter is not None
+    assert run.filter.doc_ids == [DOC_ID]
 
 
 async def test_a_picture_in_the_question_is_decoded_and_becomes_the_runs(client: httpx.AsyncClient, backend: StandIn):
@@ -257,20 +302,18 @@ async def test_pictures_of_earlier_messages_are_named_and_not_looked_at(client: 
 
 
 @pytest.mark.parametrize(
-    ("urls", "param", "says"),
+    ("url", "param", "says"),
     [
-        (["https://example.org/a.png"], "messages.0.content.1.image_url.url", "URLs are not fetched"),
-        (["http://169.254.169.254/latest/meta-data"], "messages.0.content.1.image_url.url", "URLs are not fetched"),
-        ([data_url(), data_url()], "messages.0.content.2.image_url.url", "one picture, not 2"),
-        (["data:image/png;base64,AAAA"], "messages", "picture"),
-        (["data:image/png;base64,A"], "messages.0.content.1.image_url.url", "not base64"),
+        ("https://example.org/a.png", "messages.0.content.1.image_url.url", "URLs are not fetched"),
+        ("http://169.254.169.254/latest/meta-data", "messages.0.content.1.image_url.url", "URLs are not fetched"),
+        ("data:image/png;base64,AAAA", "messages", "picture"),
+        ("data:image/png;base64,A", "messages.0.content.1.image_url.url", "not base64"),
     ],
 )
 async def test_other_pictures_in_a_question_are_refused_in_words(
-    client: httpx.AsyncClient, backend: StandIn, urls: list[str], param: str, says: str
+    client: httpx.AsyncClient, backend: StandIn, url: str, param: str, says: str
 ):
-    content = [*image_part(urls[0]), *image_part(urls[-1])[1:]] if len(urls) > 1 else image_part(urls[0])
-    reply = await client.post(CHAT, json=ask("vimrag", content))
+    reply = await client.post(CHAT, json=ask("vimrag", image_part(url)))
     assert refused(reply)[:2] == (422, param)
     assert says in reply.json()["error"]["message"]
     assert not backend.started

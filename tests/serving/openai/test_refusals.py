@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import gzip
+import json
 
 import httpx
 import numpy as np
 import pytest
 
-from tests.support.openai_calls import CHAT, ask, refused
+from tests.support.openai_calls import CHAT, TOOL, ask, json_schema, refused
 from tests.support.stand_in import EMBEDDER_ID, StandIn
 
 pytestmark = pytest.mark.anyio
@@ -30,13 +32,22 @@ async def test_unknown_models_and_models_without_a_language_model_are_404(client
         ({"model": "policy", "messages": []}, "messages"),
         (ask("policy", n=2), "n"),
         (ask("policy", temperature=3), "temperature"),
-        (ask("policy", max_tokens=0), "max_tokens"),
+        (ask("policy", max_tokens="many"), "max_tokens"),
         (ask("policy", tool_choice="required"), "tool_choice"),
+        (ask("policy", tool_choice={"type": "function", "function": {"name": "f"}}, tools=[TOOL]), "tool_choice"),
         (ask("policy", logprobs=True), "logprobs"),
-        (ask("policy", response_format={"type": "json_object"}), "response_format.type"),
+        (ask("policy", response_format={"type": "xml"}), "response_format.type"),
+        (ask("policy", response_format={"type": "json_schema"}), "response_format"),
+        (ask("policy", response_format=json_schema({"type": "strange"})), "response_format"),
         (ask("policy", [{"type": "input_audio", "input_audio": {}}]), "messages.0.content.0"),
+        (ask("policy", [{"type": "file", "file": {"file_data": "JVBERi0="}}]), "messages.0.content.0.file"),
+        (ask("policy", [{"type": "image_url", "image_url": {}}]), "messages.0.content.0.image_url.url"),
+        (ask("extractive", "crane \ud83d"), "messages.0.content"),
+        (
+            ask("policy", tools=[{"type": "function", "function": {"name": "f", "description": "\udc80"}}]),
+            "tools.0.function.description",
+        ),
         (ask("extractive", "  "), "messages"),
-        (ask("extractive", "w" * 4097), "messages"),
         ({"model": "extractive", "messages": [{"role": "system", "content": "x"}]}, "messages"),
         (ask("extractive", max_steps=1), "max_steps"),
         (ask("extractive", filter={"pages": [1]}), "filter.pages"),
@@ -45,14 +56,54 @@ async def test_unknown_models_and_models_without_a_language_model_are_404(client
 async def test_what_cannot_be_kept_is_refused_and_the_field_is_named(
     client: httpx.AsyncClient, body: dict[str, object], param: str
 ):
-    assert refused(await client.post(CHAT, json=body))[:2] == (422, param)
+    content = json.dumps(body).encode()
+    reply = await client.post(CHAT, content=content, headers={"content-type": "application/json"})
+    assert refused(reply)[:2] == (422, param)
+
+
+async def test_values_that_mean_nothing_here_have_no_effect(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    neutral = {"max_tokens": -1, "max_completion_tokens": 0, "top_p": 0, "seed": -1, "temperature": 2.5, "user": 5}
+    function = TOOL["function"] | {"description": None, "parameters": None}
+    extra = neutral | {"tools": [TOOL | {"function": function}], "tool_choice": "none"}
+    assert (await client.post(CHAT, json=ask("extractive", **extra))).status_code == 200
+    assert (await client.post(CHAT, json=ask("policy", **(extra | {"temperature": 1.0})))).status_code == 200
+    [chat] = backend.chats
+    assert (chat.sampling.max_tokens, chat.sampling.top_p, chat.sampling.seed, chat.session) == (2048, None, None, "5")
+    hot = await client.post(CHAT, json=ask("policy", temperature=2.5))
+    assert refused(hot)[:2] == (422, "temperature")
+
+
+@pytest.mark.parametrize(
+    ("headers", "says"),
+    [
+        ({"content-type": "application/x-www-form-urlencoded"}, "Content-Type"),
+        ({}, "Content-Type: none"),
+        ({"content-type": "application/json", "content-encoding": "gzip"}, "Content-Encoding: gzip"),
+    ],
+)
+async def test_a_body_that_is_no_json_by_its_headers_names_the_header(
+    client: httpx.AsyncClient, headers: dict[str, str], says: str
+):
+    reply = await client.post("/v1/search", content=gzip.compress(b'{"query": "crane"}'), headers=headers)
+    assert (reply.status_code, reply.json()["error"]["code"]) == (415, "unsupported_media_type")
+    assert says in reply.json()["error"]["message"]
+
+
+async def test_an_unknown_route_lists_those_that_there_are(client: httpx.AsyncClient):
+    reply = await client.post("/v1/completions", json={"model": "x", "prompt": "y"})
+    assert refused(reply)[0] == 404
+    message = reply.json()["error"]["message"]
+    assert message.startswith("there is no POST /v1/completions: use one of ")
+    assert "/v1/chat/completions" in message and "/v1/responses" in message
 
 
 async def test_models_are_those_that_can_be_asked(client: httpx.AsyncClient, backend: StandIn):
     listed = (await client.get("/v1/models")).json()
     assert [model["id"] for model in listed["data"]] == ["extractive", "vimrag", "vrag", "policy", EMBEDDER_ID]
     assert {model["owned_by"] for model in listed["data"]} == {"vrag_ray"}
-    assert (await client.get(f"/v1/models/{EMBEDDER_ID}")).json()["id"] == EMBEDDER_ID
+    for name in (EMBEDDER_ID, "embedder"):
+        assert (await client.get(f"/v1/models/{name}")).json()["id"] == EMBEDDER_ID
     backend.known_agents, backend.embedder_id = ("extractive",), ""
     assert [model["id"] for model in (await client.get("/v1/models")).json()["data"]] == ["extractive"]
     assert refused(await client.get("/v1/models/policy")) == (404, "model", "model_not_found")
@@ -79,7 +130,8 @@ async def test_embeddings_are_the_same_as_numbers_and_as_base64(client: httpx.As
     ("more", "param"),
     [
         ({"input": []}, "input"),
-        ({"input": [1, 2]}, "input.0"),
+        ({"input": [1, 2]}, "input"),
+        ({"input": [[1, 2]]}, "input"),
         ({"dimensions": 7}, "dimensions"),
         ({"input": ""}, "input.0"),
     ],

@@ -234,6 +234,9 @@ async def _constraint_of(client: AsyncOpenAI) -> ReplyConstraint:
 
 def _constraint_fields(kind: ReplyConstraint, form: ReplyForm) -> Mapping[str, object]:
     """Fields of a chat completion's request; none where the server has no words for ``form``."""
+    if not form.rules and kind is not ReplyConstraint.OFF:
+        # Of a caller's own schema: each of these servers takes it in OpenAI's field too.
+        kind = ReplyConstraint.JSON_SCHEMA
     if kind is ReplyConstraint.GRAMMAR:
         return {"grammar": form.grammar()}
     if kind is ReplyConstraint.STRUCTURED_OUTPUTS:

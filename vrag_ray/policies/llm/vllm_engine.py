@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.ports import PromptRefusedError
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.config import VllmConfig
 from vrag_ray.policies.llm.chat_model import (
     BANNED_LOGIT,
@@ -69,8 +70,8 @@ class VllmEngine:
         prompt = await asyncio.to_thread(self._format.prompt, request)
         if prompt.opening:
             yield Delta(content=prompt.opening)
-        grammar = request.form.grammar(opened=bool(prompt.opening)) if request.form is not None else ""
-        async with aclosing(self._reply(prompt, request.sampling, request.adapter, grammar)) as pieces:
+        held = _held(request.form, opened=bool(prompt.opening)) if request.form is not None else None
+        async with aclosing(self._reply(prompt, request.sampling, request.adapter, held)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
                     yield replace(piece, text=prompt.opening + piece.text)
@@ -152,7 +153,7 @@ class VllmEngine:
             await self._engine.resume_generation()
 
     async def _reply(
-        self, prompt: ModelPrompt, sampling: Sampling, adapter: str, grammar: str = ""
+        self, prompt: ModelPrompt, sampling: Sampling, adapter: str, held: Mapping[str, object] | None = None
     ) -> AsyncGenerator[Piece | Completion]:
         from vllm.exceptions import VLLMClientError, VLLMError
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
@@ -161,7 +162,7 @@ class VllmEngine:
         lora = self._adapter(adapter)
         reply = ReplyOutputs()
         try:
-            async with aclosing(self._outputs(prompt, self._parameters(sampling, grammar), lora)) as outputs:
+            async with aclosing(self._outputs(prompt, self._parameters(sampling, held), lora)) as outputs:
                 async for output in outputs:
                     piece = reply.add(output)
                     if output.outputs[0].finish_reason in ("abort", "error"):
@@ -218,7 +219,7 @@ class VllmEngine:
             tokens["multi_modal_data"] = {"image": list(prompt.pictures)}
         return tokens
 
-    def _parameters(self, sampling: Sampling, grammar: str) -> SamplingParams:
+    def _parameters(self, sampling: Sampling, held: Mapping[str, object] | None) -> SamplingParams:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 
@@ -227,8 +228,9 @@ class VllmEngine:
         chosen |= {"max_tokens": sampling.max_tokens, "stop": list(sampling.stop)}
         if sampling.banned_token_ids:
             chosen["logit_bias"] = dict.fromkeys(sampling.banned_token_ids, BANNED_LOGIT)
-        if grammar:
-            chosen["structured_outputs"] = StructuredOutputsParams(grammar=grammar)
+        if held is not None:
+            hold: Callable[..., StructuredOutputsParams] = StructuredOutputsParams
+            chosen["structured_outputs"] = hold(**held)
         make: Callable[..., SamplingParams] = SamplingParams
         return make(**chosen, logprobs=0, output_kind=RequestOutputKind.DELTA)
 
@@ -244,3 +246,8 @@ class VllmEngine:
 
     def _lost(self, what: str) -> ModelLostError:
         return ModelLostError(f"the engine of {self.config.served_name} {what}: another try may help")
+
+
+def _held(form: ReplyForm, *, opened: bool) -> Mapping[str, object]:
+    """Arguments of vLLM's structured outputs. ``opened``: the prompt has opened the thoughts already."""
+    return {"grammar": form.grammar(opened=opened)} if form.rules else {"json": form.schema_json}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 
 from vrag_ray import __version__
 from vrag_ray.client.schemas import MAX_PICTURE_URL
@@ -12,13 +13,14 @@ from vrag_ray.config import ServingConfig
 from vrag_ray.serving import error_body as envelope
 from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.metrics import Metrics
-from vrag_ray.serving.http.middleware import Guard, LimitBody, LimitInFlight, Observe
+from vrag_ray.serving.http.middleware import AnswerHead, Guard, LimitBody, LimitInFlight, Observe
 from vrag_ray.serving.http.routes import (
     documents,
     feedback,
     openai_chat,
     openai_embeddings,
     openai_models,
+    openai_responses,
     runs,
     search,
     system,
@@ -51,7 +53,9 @@ def create_api(
     )
     metrics = Metrics()
     api.state.gate = Gate(backends, config, metrics, uploads, SentPictures())
-    for module in (search, runs, feedback, documents, openai_chat, openai_models, openai_embeddings, system):
+    for module in (
+        search, runs, feedback, documents, openai_chat, openai_responses, openai_models, openai_embeddings, system
+    ):  # fmt: skip
         api.include_router(module.router)
     envelope.install(api)
     # Added last runs first.
@@ -59,12 +63,25 @@ def create_api(
     limits = {
         "/v1/documents": limit,
         openai_chat.PATH: MAX_CHAT_BYTES,
+        openai_responses.PATH: MAX_CHAT_BYTES,
         runs.PATH: MAX_RUN_BYTES,
         search.PATH: MAX_RUN_BYTES,
     }
     api.add_middleware(LimitBody, limits=limits, default=MAX_JSON_BYTES)
-    exempt = (runs.PATH, openai_chat.PATH, *system.PATHS)
+    exempt = (runs.PATH, openai_chat.PATH, openai_responses.PATH, *system.PATHS)
     api.add_middleware(LimitInFlight, most=config.max_concurrent_requests, exempt=exempt)
+    api.add_middleware(AnswerHead)
     api.add_middleware(Guard, security=security)
-    api.add_middleware(Observe, metrics=metrics, behind_serve=behind_serve)
+    if config.cors_origins:
+        # Before the guard: a browser asks for leave without a key.
+        api.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(config.cors_origins),
+            allow_methods=["GET", "HEAD", "POST", "PUT", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["X-Run-ID", "X-Request-ID", "Location", "Content-Range", "Retry-After"],
+        )
+    api.add_middleware(
+        Observe, metrics=metrics, behind_serve=behind_serve, read_by_other_origins=bool(config.cors_origins)
+    )
     return api

@@ -15,6 +15,7 @@ from vrag_ray.serving.error_body import error_response, internal_error_response,
 from vrag_ray.serving.errors import OverloadedError, storage_refusal
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from vrag_ray.serving.http.metrics import Metrics
@@ -27,8 +28,12 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 class Observe:
     """Outermost: request id, timing, safe default headers, and a bare 500 for whatever was not foreseen."""
 
-    def __init__(self, app: ASGIApp, metrics: Metrics, behind_serve: bool) -> None:
-        """``behind_serve``: Serve's proxy gives every request an id and puts it into the reply itself."""
+    def __init__(
+        self, app: ASGIApp, metrics: Metrics, *, behind_serve: bool, read_by_other_origins: bool = False
+    ) -> None:
+        """``behind_serve``: Serve's proxy gives every request an id and puts it into the reply itself.
+        ``read_by_other_origins``: pages of origins that may read replies show pictures from here too."""
+        self._resource_policy = "cross-origin" if read_by_other_origins else "same-site"
         self._app = app
         self._metrics = metrics
         self._behind_serve = behind_serve
@@ -52,7 +57,7 @@ class Observe:
                 headers.setdefault("X-Content-Type-Options", "nosniff")
                 headers.setdefault("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
                 headers.setdefault("Referrer-Policy", "no-referrer")
-                headers.setdefault("Cross-Origin-Resource-Policy", "same-site")
+                headers.setdefault("Cross-Origin-Resource-Policy", self._resource_policy)
                 route = getattr(scope.get("route"), "path", "(none)")
                 self._metrics.observe_request(scope["method"], route, status, time.perf_counter() - started)
             await send(message)
@@ -68,6 +73,33 @@ class Observe:
             else:
                 # A reply is under way: cutting the connection is the only honest end.
                 raise
+
+
+HEAD_ONLY = "vrag_ray.head_only"
+
+
+class AnswerHead:
+    """HEAD is answered as GET is, without the body. Routes that would make a large one look at ``head_only``."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+
+        async def without_body(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        await self._app({**scope, "method": "GET", HEAD_ONLY: True}, receive, without_body)
+
+
+def head_only(request: Request) -> bool:
+    """Whether nobody reads the body of the reply."""
+    return bool(request.scope.get(HEAD_ONLY))
 
 
 class Guard:

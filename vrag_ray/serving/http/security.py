@@ -43,6 +43,8 @@ class Security:
 
     key_digests: tuple[bytes, ...] = ()
     allow_open: bool = False
+    origins: frozenset[str] = frozenset()
+    """Whose pages may send requests without a key too (``serving.cors_origins``)."""
 
     @classmethod
     def from_environment(
@@ -57,7 +59,7 @@ class Security:
         keys = [key.strip() for key in text.split(",") if key.strip()]
         if not keys:
             _check_keyless(config, callers_own=callers_own)
-        return cls(tuple(_digest(key) for key in keys), config.auth is Auth.OPEN)
+        return cls(tuple(_digest(key) for key in keys), config.auth is Auth.OPEN, frozenset(config.cors_origins))
 
     def refuse(self, method: str, path: str, headers: Mapping[str, str], server_host: str | None) -> Refusal | None:
         """None when the request may pass. ``headers`` have lower-case names; ``server_host`` is the local address."""
@@ -65,7 +67,7 @@ class Security:
             return None
         if self.key_digests:
             return None if self._knows(headers.get("authorization", "")) else _UNAUTHENTICATED
-        return None if self.allow_open else _refuse_foreign(method, headers, server_host)
+        return None if self.allow_open else _refuse_foreign(method, headers, server_host, self.origins)
 
     def _knows(self, authorization: str) -> bool:
         scheme, _, key = authorization.partition(" ")
@@ -100,12 +102,15 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _refuse_foreign(method: str, headers: Mapping[str, str], server_host: str | None) -> Refusal | None:
+def _refuse_foreign(
+    method: str, headers: Mapping[str, str], server_host: str | None, origins: frozenset[str]
+) -> Refusal | None:
     arrived_here = server_host is None or is_loopback(server_host)
     if not arrived_here or not is_loopback(_host_name(headers.get("host", ""))):
         return _NOT_LOCAL
     origin = headers.get("origin")
-    if method not in ("GET", "HEAD") and origin is not None and urlsplit(origin).netloc != headers.get("host"):
+    is_foreign = origin is not None and urlsplit(origin).netloc != headers.get("host") and origin not in origins
+    if method not in ("GET", "HEAD") and is_foreign:
         return _OTHER_ORIGIN
     return None
 

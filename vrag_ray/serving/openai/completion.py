@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Coroutine
+from typing import TypeVar
 
 from fastapi import Request
 
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending
-from vrag_ray.serving.openai.responses import ChatCompletion, Choice
+from vrag_ray.serving.openai.responses import ChatCompletion, Choice, Message
 from vrag_ray.serving.openai.stream import Head
+
+T = TypeVar("T")
 
 
 async def whole_reply(head: Head, source: AsyncGenerator[Piece | Ending], request: Request) -> ChatCompletion | None:
     """The whole reply; None where the caller went away, which stops what was behind it. Raises what ``source`` does."""
-    reply = asyncio.create_task(_added_up(head, source))
+    return await unless_gone(_added_up(head, source), request)
+
+
+async def unless_gone(work: Coroutine[object, object, T], request: Request) -> T | None:
+    """The result of ``work``; None where the caller of ``request`` went away meanwhile, which cancels it."""
+    reply = asyncio.create_task(work)
     gone = asyncio.create_task(_gone(request))
     try:
         await asyncio.wait({reply, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -36,12 +44,15 @@ async def _added_up(head: Head, source: AsyncGenerator[Piece | Ending]) -> ChatC
             end = piece
     assert end is not None, "a source ends with an Ending or raises"
     content += end.said.content or ""
-    said = end.said.model_copy(
-        update={
-            "role": "assistant",
-            "content": None if end.said.tool_calls and not content.strip() else content,
-            "reasoning_content": think + (end.said.reasoning_content or "") or None,
-        }
+    calls = tuple(call.model_copy(update={"index": None}) for call in end.said.tool_calls or ())
+    said = Message(
+        role="assistant",
+        content=None if calls and not content.strip() else content,
+        reasoning_content=think + (end.said.reasoning_content or "") or None,
+        tool_calls=calls or None,
+        annotations=end.said.annotations,
+        evidence=end.said.evidence,
+        notices=end.said.notices,
     )
     return ChatCompletion(
         id=head.id,

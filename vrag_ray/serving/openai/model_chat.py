@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart, Tool
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.images import Pictures
@@ -13,6 +14,7 @@ from vrag_ray.serving.openai.references import referenced
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, TextContent
 
 MAX_PICTURES = 32
+MOST_TEMPERATURE = 2.0
 _ROLES = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
@@ -27,14 +29,19 @@ async def chat_request(body: ChatCompletionRequest, pictures: Pictures) -> ChatR
     count = sum(not isinstance(part, TextContent) for message in body.messages for part in message.content)
     if count > MAX_PICTURES:
         raise InvalidError(f"messages: {count} pictures are more than the limit of {MAX_PICTURES}", param="messages")
+    if body.temperature is not None and body.temperature > MOST_TEMPERATURE:
+        raise InvalidError(f"temperature: use 0 to {MOST_TEMPERATURE:g}", param="temperature")
+    schema = body.response_format.schema_of_reply if body.response_format is not None else None
     limit = body.max_completion_tokens or body.max_tokens
     sampling = Sampling(temperature=body.temperature, top_p=body.top_p, seed=body.seed, stop=tuple(body.stop))
     return ChatRequest(
         messages=tuple([await _message(message, number, pictures) for number, message in enumerate(body.messages)]),
         sampling=sampling if limit is None else replace(sampling, max_tokens=limit),
         tools=() if body.tool_choice == "none" else tuple(_tools(body)),
-        thinking=body.thinking,
+        # Thoughts are no JSON.
+        thinking=False if schema is not None and body.thinking is None else body.thinking,
         session=body.user or "",
+        form=ReplyForm("", schema) if schema is not None else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import AgentName
@@ -17,41 +18,58 @@ MAX_CHARS = 4096
 MAX_TURN_CHARS = 800
 _HEADING = "\n\nEarlier in this conversation:"
 _NOT_LOOKED_AT = "(with a picture that is not given again)"
+OF_A_PICTURE = "What does the picture show, and what do the documents say of it?"
+"""The question of a picture that comes without words."""
 
 
-def run_request(body: ChatCompletionRequest, run_id: str) -> RunRequest:
+@dataclass(frozen=True, slots=True)
+class ChatQuestion:
+    """The run that a chat asks for, and what of the chat it leaves out, in words."""
+
+    request: RunRequest
+    notices: tuple[str, ...] = ()
+
+
+def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
     """The run that answers the last message of the user. Raises InvalidError, naming the field.
 
-    Its ``picture`` is the one that this message holds; those of earlier messages were for earlier questions. A model is
-    told the other messages too: instructions first, then as many of the newest turns as fit. The extractive agent is
+    Its ``picture`` is the last one of this message; those of earlier messages were for earlier questions. A model is
+    given the other messages too: instructions first, then as many of the newest turns as fit. The extractive agent is
     not: it takes every word for a word of the question.
     """
-    if body.tools:
-        raise InvalidError("tools: agents have tools of their own; only the model policy takes others", param="tools")
-    asked = max((n for n, message in enumerate(body.messages) if message.role == "user"), default=None)
-    question = body.messages[asked].text.strip() if asked is not None else ""
-    if asked is None or not question:
+    notices: list[str] = []
+    if body.tools and body.tool_choice in (None, "auto"):
+        notices.append("tools: agents use tools of their own; those of the request were left out")
+    number = last_user_message(body)
+    if number is None:
+        raise InvalidError("messages: there is no question: no message is of the role user", param="messages")
+    pictures = list(_sent(body.messages[number], number))
+    question = body.messages[number].text.strip() or (OF_A_PICTURE if pictures else "")
+    if not question:
         raise InvalidError("messages: there is no question: the last user message has no text", param="messages")
     if len(question) > MAX_CHARS:
-        raise InvalidError(
-            f"messages: the question has {len(question)} characters, an agent takes {MAX_CHARS}", param="messages"
-        )
-    pictures = list(_sent(body.messages[asked], asked))
+        notices.append(f"messages: of a question of {len(question):,} characters the last {MAX_CHARS:,} were read")
+        question = end_of(question, MAX_CHARS)
     if len(pictures) > 1:
-        where = pictures[1][0]
-        raise InvalidError(f"{where}: a question holds one picture, not {len(pictures)}", param=where)
-    others = [message for number, message in enumerate(body.messages) if number != asked]
-    return RunRequest(
+        notices.append(f"messages: of {len(pictures)} pictures in the question the last was looked at")
+    others = [message for place, message in enumerate(body.messages) if place != number]
+    request = RunRequest(
         question=question if body.model == AgentName.EXTRACTIVE else with_context(question, others),
         agent=body.model,
         max_steps=body.max_steps,
         top_k=body.top_k,
         thinking=body.thinking,
-        picture=pictures[0][1] if pictures else None,
+        picture=pictures[-1][1] if pictures else None,
         collection=body.collection,
         filter=_narrowed(body.filter, list(_documents(body.messages))),
         run_id=run_id,
     )
+    return ChatQuestion(request, tuple(notices))
+
+
+def last_user_message(body: ChatCompletionRequest) -> int | None:
+    """The place of the last message of the role user; None where there is none."""
+    return max((place for place, message in enumerate(body.messages) if message.role == "user"), default=None)
 
 
 def with_context(question: str, others: Sequence[ChatMessage]) -> str:
@@ -70,6 +88,12 @@ def cut(text: str, limit: int) -> str:
     """``text`` on one line, at most ``limit`` characters of it, cut at a word."""
     flat = " ".join(text.split())
     return flat if len(flat) <= limit else flat[: limit - 2].rsplit(" ", 1)[0] + " …"
+
+
+def end_of(text: str, limit: int) -> str:
+    """The last ``limit`` characters of ``text`` at most, from the beginning of a word: what is asked stands last."""
+    end = text[-(limit - 2) :]
+    return "… " + end.split(" ", 1)[-1] if " " in end else end
 
 
 def _fitting(lines: Sequence[str], room: int) -> tuple[list[str], int]:

@@ -1,4 +1,4 @@
-"""What a picture part of a message names: bytes in the message itself, or a place in a document. Never a URL."""
+"""What a picture part of a message names: bytes in the message itself, or a place in a document. No URL is fetched."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ from vrag_ray.serving.sent_pictures import is_data_url, sent_file
 _PLACE = re.compile(
     r"(?:file-)?(?P<doc>[0-9a-f]{8,64})(?:#(?:page=(?P<page>[1-9]\d{0,5})|t=(?P<t>\d{1,7}(?:\.\d{1,3})?)))?"
 )
+_ADDRESS = re.compile(
+    r"https?://[^/\s]+/v1/documents/(?P<doc>[0-9a-f]{8,64})"
+    r"/(?:pages/(?P<page>[1-9]\d{0,5})\.png|frames/(?P<t>\d{1,7}(?:\.\d{1,3})?)\.png|original)(?:[?#]\S*)?"
+)
+"""The address of a page, a frame or a document, as annotations give it. It is read, and never fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ def referenced(part: ImageContent | FileContent, where: str) -> DocumentPlace | 
         text, param = part.image_url.url, f"{where}.image_url.url"
     if isinstance(part, ImageContent) and is_data_url(text):
         return InlinePicture(sent_file(text, param))
-    place = _PLACE.fullmatch(text)
+    place = _PLACE.fullmatch(text) or _ADDRESS.fullmatch(text)
     if place is None:
         raise InvalidError(
             f"{param}: URLs are not fetched and {text[:40]!r} is no id: send data:image/…;base64,… or the id of a "

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
 from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
+from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.event_text import Narrator
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
@@ -47,10 +48,15 @@ class RunFailedError(ApiError):
 
 
 async def from_run(
-    runs: RunBackend, request: RunRequest, base_url: str, picture: QuestionPicture | None = None
+    runs: RunBackend,
+    request: RunRequest,
+    base_url: str,
+    picture: QuestionPicture | None = None,
+    notices: Sequence[str] = (),
 ) -> AsyncGenerator[Piece | Ending]:
-    """Start the run ``request.run_id``, tell its progress as thoughts and its answer once that is validated.
+    """Start the run ``request.run_id``, report its progress as thoughts and its answer once that is validated.
 
+    ``notices`` say what of the request was left out: they stand before those of the answer.
     Raises RunFailedError where the run ends without an answer, and what ``RunBackend.start`` raises.
     """
     run_id = request.run_id
@@ -65,7 +71,7 @@ async def from_run(
             event = EVENT.validate_json(logged.data)
             if isinstance(event, AnswerEvent):
                 over = True
-                yield Ending(_answer(event, base_url), _finish(event.status), _usage(usage))
+                yield Ending(answer_of(event, base_url, notices), finish_of(event.status), usage_of(usage))
             elif isinstance(event, ErrorEvent) and event.terminal:
                 over = True
                 raise RunFailedError(scrub(event.message))
@@ -78,6 +84,12 @@ async def from_run(
     finally:
         if not over:
             detached(runs.cancel(run_id), f"run {run_id} cannot be cancelled")
+
+
+async def said_at_once(text: str) -> AsyncGenerator[Piece | Ending]:
+    """A reply that needs neither a run nor a model."""
+    yield Piece()
+    yield Ending(Said(content=text), "stop", Usage())
 
 
 async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
@@ -124,23 +136,25 @@ def _ending(whole: Completion, parser: ReasoningParser, heard: str, *, thought: 
         tool_calls=calls or None,
         notices=whole.notices or None,
     )
-    return Ending(said, finish, _usage(whole.usage), whole.weights)
+    return Ending(said, finish, usage_of(whole.usage), whole.weights)
 
 
-def _answer(event: AnswerEvent, base_url: str) -> Said:
+def answer_of(event: AnswerEvent | RunRecord, base_url: str, notices: Sequence[str] = ()) -> Said:
+    """The answer of a run with its citations."""
     return Said(
         content=event.answer,
         annotations=marked(event.answer, event.citations, base_url),
         evidence=evidence_of(event.citations, base_url),
-        notices=event.notices or None,
+        notices=(*notices, *event.notices) or None,
     )
 
 
-def _finish(status: RunStatus) -> FinishReason:
+def finish_of(status: RunStatus) -> FinishReason:
     return "length" if status in _OUT_OF_BUDGET else "stop"
 
 
-def _usage(counts: Mapping[str, int]) -> Usage:
+def usage_of(counts: Mapping[str, int]) -> Usage:
+    """From a model's own counts."""
     prompt, completion = counts.get("prompt_tokens", 0), counts.get("completion_tokens", 0)
     cached = counts.get("cached_tokens")
     return Usage(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from vrag_ray.client.schemas import CollectionChoice
+from vrag_ray.serving.errors import InvalidError
 from vrag_ray.types.filters import SearchFilter
 
 MOST_TOKENS = 1 << 20
@@ -14,47 +16,114 @@ MOST_INPUTS = 2048
 """Texts of one embeddings request, OpenAI's own limit."""
 
 
-class _Incoming(BaseModel):
+class Incoming(BaseModel):
+    """Fields that are not declared are ignored."""
+
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
-def _listed(value: object) -> object:
+class Body(Incoming):
+    """A whole request. Text that is no Unicode (half of a surrogate pair, as a cut emoji leaves it) is refused here."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_unicode(cls, value: object) -> object:
+        broken = _broken_text(value, "")
+        if broken is not None:
+            raise InvalidError(
+                f"{broken}: the text has half of a surrogate pair, which is no Unicode: cut texts between characters",
+                param=broken,
+            )
+        return value
+
+
+def _broken_text(value: object, place: str) -> str | None:
+    """Where in a JSON value the first text stands that UTF-8 cannot write; None where there is none."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return place
+        return None
+    inner: list[tuple[object, object]] = []
+    if isinstance(value, Mapping):
+        inner = list(value.items())
+    elif isinstance(value, list):
+        inner = list(enumerate(value))
+    for name, item in inner:
+        found = _broken_text(item, f"{place}.{name}" if place else str(name))
+        if found is not None:
+            return found
+    return None
+
+
+def _without_nulls(value: object) -> object:
+    """A field that is null as one that was not sent."""
+    return {name: item for name, item in value.items() if item is not None} if isinstance(value, Mapping) else value
+
+
+def _positive(value: object) -> object:
+    """Clients write "no limit" and "no value" as 0 or -1."""
+    return None if isinstance(value, int | float) and value <= 0 else value
+
+
+def _natural(value: object) -> object:
+    return None if isinstance(value, int) and value < 0 else value
+
+
+def _as_text(value: object) -> object:
+    return str(value) if isinstance(value, int) else value
+
+
+def _url(value: object) -> object:
+    """A URL that stands where an object with a URL belongs."""
+    return {"url": value} if isinstance(value, str) else value
+
+
+def listed(value: object) -> object:
     """A single string as a list of it, null as an empty list."""
     return [] if value is None else [value] if isinstance(value, str) else value
 
 
 def _parts(value: object) -> object:
     """A content in short form, which is a bare string, in its long form."""
-    return [{"type": "text", "text": value}] if isinstance(value, str) else _listed(value)
+    return [{"type": "text", "text": value}] if isinstance(value, str) else listed(value)
 
 
-class TextContent(_Incoming):
+class TextContent(Incoming):
     """Words."""
 
     type: Literal["text"]
     text: str
 
 
-class ImageUrl(_Incoming):
+class ImageUrl(Incoming):
     """``data:image/…;base64,…`` or the id of a document; see ``references``."""
 
     url: str
 
 
-class ImageContent(_Incoming):
+class ImageContent(Incoming):
     """A picture to look at."""
 
     type: Literal["image_url"]
-    image_url: ImageUrl
+    image_url: Annotated[ImageUrl, BeforeValidator(_url)]
 
 
-class FileReference(_Incoming):
+class FileReference(Incoming):
     """A document of the collection."""
 
     file_id: str
 
+    @model_validator(mode="before")
+    @classmethod
+    def _has_an_id(cls, value: object) -> object:
+        if isinstance(value, Mapping) and "file_data" in value and not value.get("file_id"):
+            raise ValueError("a chat takes no bytes of a file: send it to /v1/documents, and its file_id here")
+        return value
 
-class FileContent(_Incoming):
+
+class FileContent(Incoming):
     """The same as a picture whose URL is the id."""
 
     type: Literal["file"]
@@ -64,25 +133,25 @@ class FileContent(_Incoming):
 ContentPart = Annotated[TextContent | ImageContent | FileContent, Field(discriminator="type")]
 
 
-class FunctionCall(_Incoming):
+class FunctionCall(Incoming):
     """A function and its arguments, which are JSON text."""
 
     name: str
     arguments: str
 
 
-class PastCall(_Incoming):
+class PastCall(Incoming):
     """A call that the assistant made earlier."""
 
     function: FunctionCall
 
 
-class ChatMessage(_Incoming):
+class ChatMessage(Incoming):
     """One message. ``content`` may come as a string or null and is a list of parts here."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Annotated[list[ContentPart], BeforeValidator(_parts)] = []
-    tool_calls: Annotated[list[PastCall], BeforeValidator(_listed)] = []
+    tool_calls: Annotated[list[PastCall], BeforeValidator(listed)] = []
 
     @property
     def text(self) -> str:
@@ -90,7 +159,7 @@ class ChatMessage(_Incoming):
         return "\n".join(part.text for part in self.content if isinstance(part, TextContent))
 
 
-class Function(_Incoming):
+class Function(Incoming):
     """What the model is told of a function. ``parameters`` is a JSON schema."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
@@ -98,44 +167,77 @@ class Function(_Incoming):
     parameters: dict[str, JsonValue] = {}
 
 
-class FunctionTool(_Incoming):
+class FunctionTool(Incoming):
     """A function that the model may call."""
 
     type: Literal["function"]
-    function: Function
+    function: Annotated[Function, BeforeValidator(_without_nulls)]
 
 
-class StreamOptions(_Incoming):
+class NamedFunction(Incoming):
+    name: str
+
+
+class FunctionChoice(Incoming):
+    """The function that the model must call."""
+
+    type: Literal["function"]
+    function: NamedFunction
+
+
+class StreamOptions(Incoming):
     """``include_usage``: one more chunk with the usage and no choices, before the end."""
 
     include_usage: bool = False
 
 
-class ResponseFormat(_Incoming):
-    """Only plain text: nothing here could hold a model to a schema."""
+class JsonSchema(Incoming):
+    """``schema`` is the JSON schema of the whole reply."""
 
-    type: Literal["text"]
+    name: str = "reply"
+    description: str = ""
+    schema_: dict[str, JsonValue] = Field(default={}, alias="schema")
 
 
-class ChatCompletionRequest(_Incoming):
+class ResponseFormat(Incoming):
+    """What the reply is: words, any JSON object, or JSON of a schema."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: Annotated[JsonSchema | None, BeforeValidator(_without_nulls)] = None
+
+    @model_validator(mode="after")
+    def _has_a_schema(self) -> Self:
+        if self.type == "json_schema" and self.json_schema is None:
+            raise ValueError("response_format json_schema needs the field json_schema with a schema")
+        return self
+
+    @property
+    def schema_of_reply(self) -> dict[str, JsonValue] | None:
+        """The JSON schema that the reply has to meet; None for words."""
+        if self.json_schema is not None and self.type == "json_schema":
+            return self.json_schema.schema_
+        return {"type": "object"} if self.type == "json_object" else None
+
+
+class ChatCompletionRequest(Body):
     """``POST /v1/chat/completions``. The last five fields are this server's own (``extra_body`` in the SDK)."""
 
     model: str = Field(min_length=1, max_length=256)
     messages: list[ChatMessage] = Field(min_length=1, max_length=1000)
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    max_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
-    max_completion_tokens: int | None = Field(default=None, ge=1, le=MOST_TOKENS)
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, gt=0, le=1)
-    seed: int | None = Field(default=None, ge=0, lt=1 << 63)
-    stop: Annotated[list[str], BeforeValidator(_listed), Field(max_length=16)] = []
-    tools: Annotated[list[FunctionTool], BeforeValidator(_listed), Field(max_length=128)] = []
-    tool_choice: Literal["auto", "none"] | None = None
+    max_tokens: Annotated[Annotated[int, Field(le=MOST_TOKENS)] | None, BeforeValidator(_positive)] = None
+    max_completion_tokens: Annotated[Annotated[int, Field(le=MOST_TOKENS)] | None, BeforeValidator(_positive)] = None
+    temperature: float | None = Field(default=None, ge=0)
+    top_p: Annotated[Annotated[float, Field(le=1)] | None, BeforeValidator(_positive)] = None
+    seed: Annotated[Annotated[int, Field(lt=1 << 63)] | None, BeforeValidator(_natural)] = None
+    stop: Annotated[list[str], BeforeValidator(listed), Field(max_length=16)] = []
+    tools: Annotated[list[FunctionTool], BeforeValidator(listed), Field(max_length=128)] = []
+    tool_choice: Literal["auto", "none", "required"] | FunctionChoice | None = None
     n: Literal[1] | None = None
     logprobs: Literal[False] | None = None
     response_format: ResponseFormat | None = None
-    user: str | None = Field(default=None, max_length=512)
+    user: Annotated[Annotated[str, Field(max_length=512)] | None, BeforeValidator(_as_text)] = None
     max_steps: int | None = Field(default=None, ge=2, le=100)
     top_k: int | None = Field(default=None, ge=1, le=50)
     """Hits of one search of an agent."""
@@ -146,16 +248,27 @@ class ChatCompletionRequest(_Incoming):
     """The model's own thinking phase: on, off, or as the server has it."""
 
 
-class EmbeddingsRequest(_Incoming):
+class EmbeddingsRequest(Body):
     """``POST /v1/embeddings``. ``input`` may come as one string and is a list here.
 
     ``input_type`` is this server's own: whether the texts are searched for or searched in.
     """
 
+    @field_validator("input", mode="before")
+    @classmethod
+    def _is_text(cls, value: object) -> object:
+        first = value[0] if isinstance(value, list) and value else None
+        if isinstance(first, int | list):
+            raise ValueError(  # noqa: TRY004  pydantic reports no TypeError
+                "token ids are of another model's tokenizer: send texts (LangChain's OpenAIEmbeddings does with "
+                "check_embedding_ctx_length=False)"
+            )
+        return value
+
     model: str = Field(min_length=1, max_length=256)
     input: Annotated[
         list[Annotated[str, Field(min_length=1)]],
-        BeforeValidator(_listed),
+        BeforeValidator(listed),
         Field(min_length=1, max_length=MOST_INPUTS),
     ]
     encoding_format: Literal["float", "base64"] = "float"

@@ -55,6 +55,11 @@ class Annotation(_Outgoing):
     type: Literal["url_citation"] = "url_citation"
     url_citation: UrlCitation
 
+    def at(self, start: int, end: int) -> Annotation:
+        """The same citation at another place of the content."""
+        moved = self.url_citation.model_copy(update={"start_index": start, "end_index": end})
+        return Annotation(url_citation=moved)
+
 
 class Evidence(_Sparse):
     """What a mark ``[number]`` rests on.
@@ -106,10 +111,29 @@ class Usage(_Sparse):
     total_tokens: int = 0
     prompt_tokens_details: CachedTokens | None = None
 
+    def plus(self, other: Usage) -> Usage:
+        """The tokens of both."""
+        return self.model_copy(
+            update={
+                "prompt_tokens": self.prompt_tokens + other.prompt_tokens,
+                "completion_tokens": self.completion_tokens + other.completion_tokens,
+                "total_tokens": self.total_tokens + other.total_tokens,
+            }
+        )
+
+
+class Message(Said):
+    """A whole message of the assistant. Its content is null, and not absent, where there is none."""
+
+    @model_serializer(mode="wrap")
+    def _with_content(self, handler: SerializerFunctionWrapHandler) -> dict[str, object]:
+        fields: dict[str, object] = handler(self)
+        return {name: value for name, value in fields.items() if value is not None or name == "content"}
+
 
 class Choice(_Outgoing):
     index: int = 0
-    message: Said
+    message: Message
     finish_reason: FinishReason
 
 

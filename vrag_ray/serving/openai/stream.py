@@ -1,15 +1,17 @@
-"""Server-sent events as OpenAI's clients read them: chunks, ``[DONE]``, or an error and nothing after it."""
+"""Server-sent events as OpenAI's clients read them: chunks, ``[DONE]``, or an error and nothing after it; or the
+events of the Responses API, each with its name."""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 from starlette.types import Receive, Scope, Send
 
 from vrag_ray.serving.error_body import internal_error_response, vrag_error_response
@@ -58,16 +60,29 @@ async def chunks(
                 yield _of(head, ()).model_copy(update={"usage": piece.usage})
 
 
-class ChunkStream:
-    """The chunks of one reply on the wire. ``begin`` first; ``close`` stops the reply wherever it is."""
+T = TypeVar("T")
 
-    def __init__(self, name: str, source: AsyncGenerator[ChatCompletionChunk]) -> None:
+
+@dataclass(frozen=True)
+class Wire(Generic[T]):
+    """How a stream is written: an event, a fault that ends it, and its regular end."""
+
+    event: Callable[[T], bytes]
+    fault: Callable[[JSONResponse], bytes]
+    end: bytes = b""
+
+
+class ReplyStream(Generic[T]):
+    """The events of one reply on the wire. ``begin`` first; ``close`` stops the reply wherever it is."""
+
+    def __init__(self, name: str, source: AsyncGenerator[T], wire: Wire[T]) -> None:
         self._name = name
         self._source = source
+        self._wire = wire
         self._pump = HeartbeatPump(source)
 
     async def begin(self, patience_s: float = PATIENCE_S) -> None:
-        """Wait for the first chunk. Raises what went wrong until then."""
+        """Wait for the first event. Raises what went wrong until then."""
         try:
             await self._pump.begin(patience_s)
         except BaseException:
@@ -77,15 +92,16 @@ class ChunkStream:
     async def events(self, heartbeat_s: float) -> AsyncGenerator[bytes]:
         """All events, with a comment after every ``heartbeat_s`` seconds of silence."""
         try:
-            async for chunk in self._pump.values(heartbeat_s):
-                yield HEARTBEAT if chunk is None else _event(_json(chunk))
+            async for event in self._pump.values(heartbeat_s):
+                yield HEARTBEAT if event is None else self._wire.event(event)
         except VragError as error:
-            yield _error(vrag_error_response(error))
+            yield self._wire.fault(vrag_error_response(error))
         except Exception:
             log.exception("the reply %s broke", self._name)
-            yield _error(internal_error_response(self._name))
+            yield self._wire.fault(internal_error_response(self._name))
         else:
-            yield DONE
+            if self._wire.end:
+                yield self._wire.end
 
     def close(self) -> None:
         detached(self._stop(), f"the reply {self._name} cannot be stopped")
@@ -95,10 +111,10 @@ class ChunkStream:
         await self._source.aclose()
 
 
-class ChunkResponse(StreamingResponse):
+class ReplyResponse(StreamingResponse, Generic[T]):
     """A stream that stops the reply behind it when the reader goes away."""
 
-    def __init__(self, stream: ChunkStream, heartbeat_s: float, headers: dict[str, str]) -> None:
+    def __init__(self, stream: ReplyStream[T], heartbeat_s: float, headers: dict[str, str]) -> None:
         # The last one tells nginx not to hold events back until a buffer is full.
         headers = {**headers, "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         super().__init__(stream.events(heartbeat_s), media_type="text/event-stream", headers=headers)
@@ -126,9 +142,25 @@ def _json(chunk: BaseModel) -> str:
     return json.dumps(chunk.model_dump(mode="json"), separators=(",", ":"))
 
 
-def _error(response: JSONResponse) -> bytes:
-    return _event(json.dumps(json.loads(bytes(response.body))))
-
-
-def _event(data: str) -> bytes:
+def _data(data: str) -> bytes:
     return f"data: {data}\n\n".encode()
+
+
+def _named(kind: str, event: Mapping[str, JsonValue]) -> bytes:
+    return f"event: {kind}\ndata: {json.dumps(event, separators=(',', ':'))}\n\n".encode()
+
+
+def _error_event(response: JSONResponse) -> bytes:
+    error = json.loads(bytes(response.body))["error"]
+    fields = {"code": error["code"], "message": error["message"], "param": error["param"]}
+    return _named("error", {"type": "error", "sequence_number": 0, **fields})
+
+
+CHUNKS = Wire[ChatCompletionChunk](
+    event=lambda chunk: _data(_json(chunk)),
+    fault=lambda response: _data(json.dumps(json.loads(bytes(response.body)))),
+    end=DONE,
+)
+"""Of chat completions."""
+EVENTS = Wire[dict[str, JsonValue]](event=lambda event: _named(str(event["type"]), event), fault=_error_event)
+"""Of the Responses API."""

@@ -18,7 +18,9 @@ from starlette.datastructures import UploadFile
 from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob, PageElements
 from vrag_ray.imaging.heat_overlay import with_heat
 from vrag_ray.serving.backends import Original
+from vrag_ray.serving.error_body import vrag_error_response
 from vrag_ray.serving.errors import ApiError, InvalidError
+from vrag_ray.serving.http.middleware import head_only
 from vrag_ray.serving.http.routes.deps import ERRORS, DocId, Gate, GateDep
 from vrag_ray.serving.http.uploads import parse_meta, save_files
 from vrag_ray.types import Box, VragError
@@ -171,7 +173,7 @@ async def frame_png(
     return _png(await gate.backends.documents.frame_png(doc_id, t), tag)
 
 
-@router.get("/documents/{doc_id}/original", response_class=StreamingResponse, responses={206: {}, 416: {}})
+@router.get("/documents/{doc_id}/original", response_class=StreamingResponse, responses={206: {}, 304: {}, 416: {}})
 async def original(
     doc_id: DocId,
     request: Request,
@@ -179,22 +181,33 @@ async def original(
     disposition: Annotated[Disposition, Query(description="inline: shown by the browser, where it can.")] = (
         Disposition.ATTACHMENT
     ),
-) -> StreamingResponse:
+) -> Response:
     """The bytes as they were taken in. One byte range is honoured, so that videos can be sought."""
     file = await gate.backends.documents.original(doc_id)
+    tag = _tag(file.doc_id, "original")
+    if is_listed(tag, request.headers.get("if-none-match", "")):
+        return Response(status_code=304, headers={"ETag": tag})
     headers = {
-        "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(file.name, safe='')}",
+        "ETag": tag,
+        "Content-Disposition": _disposition(disposition, file.name),
         # Whatever a browser is talked into, the bytes run no script and load nothing.
         "Content-Security-Policy": _POLICIES[disposition],
         "Accept-Ranges": "bytes",
         "Cache-Control": "private, no-cache",
     }
-    start, stop = _byte_range(request.headers.get("range"), file)
+    try:
+        start, stop = _byte_range(request.headers.get("range"), file)
+    except RangeError as error:
+        refusal = vrag_error_response(error)
+        refusal.headers["Content-Range"] = f"bytes */{file.size}"
+        return refusal
     status = 200
     if (start, stop) != (0, file.size):
         status = 206
         headers["Content-Range"] = f"bytes {start}-{stop - 1}/{file.size}"
     headers["Content-Length"] = str(stop - start)
+    if head_only(request):
+        return Response(status_code=status, headers=headers, media_type=file.media_type)
     body = gate.backends.documents.original_bytes(file.doc_id, start, stop)
     return StreamingResponse(body, status, headers, file.media_type)
 
@@ -239,10 +252,23 @@ def _tag(*parts: str) -> str:
 
 async def _unchanged(request: Request, gate: Gate, doc_id: str, tag: str) -> bool:
     """Whether the caller has this very picture. Raises NotFoundError for a document that is gone meanwhile."""
-    if request.headers.get("if-none-match") != tag:
+    if not is_listed(tag, request.headers.get("if-none-match", "")):
         return False
     # A full id names the content; a prefix may come to name another document.
     return (await gate.backends.documents.document_info(doc_id)).doc_id == doc_id
+
+
+def is_listed(tag: str, header: str) -> bool:
+    """Whether ``If-None-Match`` names ``tag``: a list, weak tags and ``*`` included (RFC 9110, 13.1.2)."""
+    tags = [each.strip().removeprefix("W/") for each in header.split(",")]
+    return tag in tags or "*" in tags
+
+
+def _disposition(disposition: Disposition, name: str) -> str:
+    """With the name in ASCII for old programs, and whole for the others (RFC 6266)."""
+    plain = name.encode("ascii", "replace").decode().replace("?", "_")
+    plain = re.sub(r'[\x00-\x1f"\\%]', "_", plain)
+    return f"{disposition}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def _png(data: bytes, tag: str) -> Response:

@@ -5,22 +5,27 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.serving.error_body import error_response
+from vrag_ray.serving.errors import ApiError
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep
 from vrag_ray.serving.openai.completion import whole_reply
+from vrag_ray.serving.openai.helper_tasks import helper_task, without_model
 from vrag_ray.serving.openai.images import Pictures
 from vrag_ray.serving.openai.model_chat import chat_request
 from vrag_ray.serving.openai.models import POLICY, chat_models, check_chat_model
-from vrag_ray.serving.openai.question import run_request
+from vrag_ray.serving.openai.question import ChatQuestion, chat_question
 from vrag_ray.serving.openai.reasoning_parser import Piece
-from vrag_ray.serving.openai.reply_sources import Ending, RunFailedError, from_model, from_run
+from vrag_ray.serving.openai.reply_sources import Ending, RunFailedError, from_model, from_run, said_at_once
 from vrag_ray.serving.openai.requests import ChatCompletionRequest
 from vrag_ray.serving.openai.responses import ChatCompletion
-from vrag_ray.serving.openai.stream import ChunkResponse, ChunkStream, Head, chunks
+from vrag_ray.serving.openai.stream import CHUNKS, Head, ReplyResponse, ReplyStream, chunks
+from vrag_ray.serving.openai.structured import answer_as_json, call_of, reply_schema
 
 PATH = "/v1/chat/completions"
 CLIENT_CLOSED_REQUEST = 499
@@ -38,13 +43,13 @@ async def chat_completions(body: ChatCompletionRequest, request: Request, gate: 
     check_chat_model(body.model, await chat_models(gate.backends.model))
     name = uuid.uuid4().hex
     head = Head(id=f"chatcmpl-{name}", created=int(time.time()), model=body.model)
-    source = await _source(body, name, request, gate)
-    headers = {} if body.model == POLICY else {"X-Run-ID": name}
+    source, is_run = await reply_source(body, name, request, gate)
+    headers = {"X-Run-ID": name} if is_run else {}
     if body.stream:
         usage = body.stream_options is not None and body.stream_options.include_usage
-        stream = ChunkStream(head.id, chunks(head, source, include_usage=usage))
+        stream = ReplyStream(head.id, chunks(head, source, include_usage=usage), CHUNKS)
         await stream.begin()
-        return ChunkResponse(stream, gate.config.heartbeat_s, headers)
+        return ReplyResponse(stream, gate.config.heartbeat_s, headers)
     try:
         reply = await whole_reply(head, source, request)
     except RunFailedError as error:
@@ -56,14 +61,41 @@ async def chat_completions(body: ChatCompletionRequest, request: Request, gate: 
     return JSONResponse(reply.model_dump(mode="json"), headers=headers)
 
 
-async def _source(
-    body: ChatCompletionRequest, name: str, request: Request, gate: Gate
-) -> AsyncGenerator[Piece | Ending]:
-    if body.model == POLICY:
-        return from_model(
-            gate.backends.model, await chat_request(body, Pictures(gate.backends.documents, gate.pictures))
-        )
-    asked = run_request(body, name)
-    picture = await gate.pictures.question(asked.picture, "messages")
-    asked = asked.model_copy(update={"picture": None})
-    return from_run(gate.backends.runs, asked, str(request.base_url).rstrip("/"), picture)
+async def reply_source(
+    body: ChatCompletionRequest, run_id: str, request: Request, gate: Gate
+) -> tuple[AsyncGenerator[Piece | Ending], bool]:
+    """Where the reply comes from, and whether that is a run, which is called ``run_id`` then."""
+    model = gate.backends.model
+    schema = reply_schema(body)
+    task = helper_task(body) if body.model != POLICY and schema is None else None
+    if task is not None or schema is not None:
+        has_model = POLICY in await chat_models(model)
+        if task is not None and not has_model:
+            return said_at_once(without_model(task, body)), False
+        if schema is not None and not has_model:
+            raise ApiError(
+                f"{schema.param}: without a language model nothing here can write JSON of a schema: set openai or vllm "
+                "in the server's settings, or ask for text",
+                param=schema.param,
+            )
+    if body.model == POLICY or task is not None:
+        chat = await chat_request(body, Pictures(gate.backends.documents, gate.pictures))
+        if schema is not None and schema.functions:
+            return call_of(model, chat, schema), False
+        return from_model(model, chat), False
+    question, picture = await decoded_question(body, run_id, gate)
+    run, notices = question.request, question.notices
+    source = from_run(gate.backends.runs, run, str(request.base_url).rstrip("/"), picture, notices)
+    if schema is not None:
+        source = answer_as_json(source, model, schema, run.question)
+    return source, True
+
+
+async def decoded_question(
+    body: ChatCompletionRequest, run_id: str, gate: Gate
+) -> tuple[ChatQuestion, QuestionPicture | None]:
+    """The run that ``body`` asks for, and its picture, which the request of the run holds no longer."""
+    question = chat_question(body, run_id)
+    picture = await gate.pictures.question(question.request.picture, "messages")
+    bare = question.request.model_copy(update={"picture": None})
+    return replace(question, request=bare), picture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from vrag_ray.serving.http.routes.deps import ERRORS, GateDep
-from vrag_ray.serving.openai.models import ModelNotFoundError, chat_models
+from vrag_ray.serving.openai.models import EMBEDDER, ModelNotFoundError, chat_models, embedder_id
 from vrag_ray.serving.openai.responses import Model, ModelList
 
 router = APIRouter(prefix="/v1/models", tags=["openai"], responses=ERRORS)
@@ -28,8 +28,10 @@ async def list_models(gate: GateDep) -> ModelList:
 @router.get("/{model:path}", response_model=Model)
 async def model(model: str, gate: GateDep) -> Model:
     """One of them. Ids of embedders have slashes."""
-    known = (await list_models(gate)).data
-    for one in known:
-        if one.id == model:
-            return one
-    raise ModelNotFoundError(f"there is no model {model[:80]!r}: use one of {', '.join(one.id for one in known)}")
+    if model == EMBEDDER:
+        return Model(id=await embedder_id(gate.backends.search, model))
+    listed = (await list_models(gate)).data
+    for each in listed:
+        if each.id == model:
+            return each
+    raise ModelNotFoundError(f"there is no model {model[:80]!r}: use one of {', '.join(each.id for each in listed)}")

@@ -1,0 +1,65 @@
+"""What chat clients ask for themselves is no question: nothing is searched and no run is recorded."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+
+from tests.support.openai_calls import CHAT, ask
+from tests.support.stand_in import StandIn
+from vrag_ray.types import Completion
+
+pytestmark = pytest.mark.anyio
+HISTORY = (
+    "### Chat History:\n<chat_history>\nUSER: Who directs the harbour museum?\nASSISTANT: Olga [1].\n</chat_history>"
+)
+TITLE = f'### Task:\nWrite a short title.\n### Output:\nJSON: {{"title": "..."}}\n{HISTORY}'
+TAGS = f'### Task:\nName one to three tags.\nJSON: {{ "tags": ["tag"] }}\n{HISTORY}'
+FOLLOW_UPS = f'### Task:\nSuggest questions.\nJSON: {{ "follow_ups": ["?"] }}\n{HISTORY}'
+PLAIN_TITLE = "Provide a concise title of five words or less for the conversation below.\nUser: Who directs the museum?"
+
+
+@pytest.mark.parametrize(
+    ("text", "reply"),
+    [
+        (TITLE, {"title": "Who directs the harbour museum"}),
+        (TAGS, {"tags": []}),
+        (FOLLOW_UPS, {"follow_ups": []}),
+        ('### Task:\nComplete the text. JSON: {"text": ""}', {"text": ""}),
+        ('### Task:\nWrite search queries. JSON: { "queries": ["q"] }', {"queries": []}),
+    ],
+)
+async def test_without_a_model_the_reply_is_short_and_no_run(
+    client: httpx.AsyncClient, backend: StandIn, text: str, reply: object
+):
+    backend.known_agents = ("extractive",)
+    answer = await client.post(CHAT, json=ask(content=text))
+    assert json.loads(answer.json()["choices"][0]["message"]["content"]) == reply
+    assert "x-run-id" not in answer.headers
+    assert not backend.started
+
+
+async def test_a_title_that_is_wanted_in_words_comes_in_words(client: httpx.AsyncClient, backend: StandIn):
+    backend.known_agents = ("extractive",)
+    answer = await client.post(CHAT, json=ask(content=PLAIN_TITLE))
+    assert answer.json()["choices"][0]["message"]["content"] == "Who directs the museum"
+
+
+async def test_with_a_model_it_writes_the_title_itself(client: httpx.AsyncClient, backend: StandIn):
+    backend.reply = (Completion('{"title": "Harbour museum"}'),)
+    answer = await client.post(CHAT, json=ask("vimrag", TITLE))
+    assert answer.json()["choices"][0]["message"]["content"] == '{"title": "Harbour museum"}'
+    assert not backend.started
+    assert len(backend.chats) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Which title does the report on the harbour have?", "What was the task of the pilot?", "# Task list of 1922"],
+)
+async def test_questions_about_titles_and_tasks_are_questions(client: httpx.AsyncClient, backend: StandIn, text: str):
+    backend.go.set()
+    assert "x-run-id" in (await client.post(CHAT, json=ask(content=text))).headers
+    assert backend.started[0].question == text

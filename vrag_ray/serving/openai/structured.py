@@ -1,0 +1,226 @@
+"""Replies as JSON of a caller's schema, or as a call of a caller's function: the model is held to the schema where its
+server can do that, what it says is checked here, and it gets one turn to mend what is wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pydantic import JsonValue
+
+from vrag_ray.agent.chat import Message, Role, TextPart
+from vrag_ray.agent.reply_form import ReplyForm
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError, Sampling
+from vrag_ray.serving.backends import ModelBackend
+from vrag_ray.serving.errors import InvalidError, NotReadyError, UpstreamError
+from vrag_ray.serving.openai.reasoning_parser import Piece
+from vrag_ray.serving.openai.reply_sources import Ending, usage_of
+from vrag_ray.serving.openai.requests import ChatCompletionRequest, FunctionChoice
+from vrag_ray.serving.openai.responses import CalledFunction, Said, ToolCall
+from vrag_ray.types import Completion
+from vrag_ray.types.redaction import scrub
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+INSTRUCTION = (
+    "Put the answer into JSON of the schema below. Use only what the answer says, in its words and figures; where it "
+    "does not say what a field needs, use the field's empty value. Reply with the JSON alone."
+)
+LONGEST_PROBLEM = 300
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySchema:
+    """``schema`` is the JSON schema of the reply. ``functions`` are the names that it may call; where there are none,
+    the reply is the JSON itself. Of a single function the JSON is its arguments; of several it has ``name`` and
+    ``arguments``. ``param`` is the field of the request that asks for it."""
+
+    schema: Mapping[str, JsonValue]
+    param: str
+    functions: tuple[str, ...] = ()
+
+    def call(self, text: str) -> ToolCall:
+        """The call that the JSON ``text`` is."""
+        name, arguments = self.functions[0], text
+        if len(self.functions) > 1:
+            value = json.loads(text)
+            name, arguments = value["name"], json.dumps(value["arguments"], ensure_ascii=False)
+        return ToolCall(id=f"call_{uuid.uuid4().hex[:24]}", function=CalledFunction(name=name, arguments=arguments))
+
+
+def reply_schema(body: ChatCompletionRequest) -> ReplySchema | None:
+    """The schema that ``body`` holds its reply to; None for words. Raises InvalidError for one that is no JSON schema,
+    and where a function has to be called that the request does not have."""
+    schema = _of_functions(body) or _of_format(body)
+    if schema is not None:
+        _check_schema(schema)
+    return schema
+
+
+def _of_format(body: ChatCompletionRequest) -> ReplySchema | None:
+    schema = body.response_format.schema_of_reply if body.response_format is not None else None
+    return None if schema is None else ReplySchema(schema, "response_format")
+
+
+def _of_functions(body: ChatCompletionRequest) -> ReplySchema | None:
+    choice = body.tool_choice
+    if choice is None or choice in ("auto", "none"):
+        return None
+    functions = [tool.function for tool in body.tools]
+    if isinstance(choice, FunctionChoice):
+        functions = [function for function in functions if function.name == choice.function.name]
+    if not functions:
+        raise InvalidError("tool_choice: the request has no such function in its tools", param="tool_choice")
+    schemas = [function.parameters or {"type": "object"} for function in functions]
+    schema: Mapping[str, JsonValue] = schemas[0]
+    if len(functions) > 1:
+        calls: list[JsonValue] = [_call_schema(function.name, function.parameters) for function in functions]
+        schema = {"anyOf": calls}
+    return ReplySchema(schema, "tool_choice", tuple(function.name for function in functions))
+
+
+def _call_schema(name: str, parameters: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    return {
+        "type": "object",
+        "properties": {"name": {"enum": [name]}, "arguments": dict(parameters) or {"type": "object"}},
+        "required": ["name", "arguments"],
+    }
+
+
+async def answer_as_json(
+    run: AsyncGenerator[Piece | Ending], model: ModelBackend, schema: ReplySchema, question: str
+) -> AsyncGenerator[Piece | Ending]:
+    """The reply of a run with its answer put into JSON by the language model. Marks have no place in it: all citations
+    stand at its end."""
+    async with aclosing(run) as pieces:
+        async for piece in pieces:
+            if isinstance(piece, Piece):
+                yield piece
+                continue
+            asked = f"Question: {question}\n\nAnswer: {piece.said.content}"
+            request = ChatRequest(
+                messages=(_message(Role.SYSTEM, _instruction(INSTRUCTION, schema)), _message(Role.USER, asked)),
+                sampling=Sampling(temperature=0.0),
+            )
+            whole = await _filled(model, request, schema)
+            end = _ended(whole, schema)
+            length = len(end.said.content or "")
+            marks = tuple(mark.at(length, length) for mark in piece.said.annotations or ())
+            said = end.said.model_copy(
+                update={"annotations": marks, "evidence": piece.said.evidence, "notices": piece.said.notices}
+            )
+            yield Ending(said, end.finish, piece.usage.plus(end.usage), piece.weights)
+
+
+async def call_of(model: ModelBackend, request: ChatRequest, schema: ReplySchema) -> AsyncGenerator[Piece | Ending]:
+    """The bare model's reply to ``request``, which has to be a call of one of the functions of ``schema``."""
+    names = ", ".join(schema.functions)
+    rule = _message(Role.SYSTEM, _instruction(f"Call {names}: reply with the JSON of the call alone.", schema))
+    request = replace(request, messages=(rule, *request.messages), tools=())
+    yield Piece()
+    yield _ended(await _filled(model, request, schema), schema)
+
+
+def _ended(whole: Completion, schema: ReplySchema) -> Ending:
+    notices = whole.notices or None
+    if schema.functions:
+        said = Said(tool_calls=(schema.call(whole.text),), notices=notices)
+        return Ending(said, "tool_calls", usage_of(whole.usage), whole.weights)
+    return Ending(Said(content=whole.text, notices=notices), "stop", usage_of(whole.usage), whole.weights)
+
+
+async def _filled(model: ModelBackend, request: ChatRequest, schema: ReplySchema) -> Completion:
+    """The model's reply, whose text is JSON of the schema; the usage is that of all turns. Raises UpstreamError where
+    the second turn is no such JSON either, and NotReadyError where the model is lost."""
+    request = replace(request, thinking=False, form=ReplyForm("", schema.schema))
+    usage: Counter[str] = Counter()
+    problem = ""
+    for _ in range(2):
+        whole = await _whole(model, request)
+        usage.update(whole.usage)
+        text = _json_in(whole.text)
+        problem = await asyncio.to_thread(_problem, text, schema.schema)
+        if not problem:
+            return replace(whole, text=text, usage=dict(usage))
+        again = f"That reply is not valid: {problem}. Reply with valid JSON alone."
+        request = replace(
+            request, messages=(*request.messages, _message(Role.ASSISTANT, whole.text), _message(Role.USER, again))
+        )
+    raise UpstreamError(f"{schema.param}: the model's reply is not JSON of the schema: {problem}", param=schema.param)
+
+
+async def _whole(model: ModelBackend, request: ChatRequest) -> Completion:
+    try:
+        async with aclosing(model.chat(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    return piece
+                if piece.trouble:
+                    raise NotReadyError(piece.trouble)
+    except ModelLostError as error:
+        raise NotReadyError(scrub(str(error))) from error
+    except ModelDownError as error:
+        raise UpstreamError(scrub(str(error))) from error
+    raise NotReadyError("the model broke off: ask again")
+
+
+def _instruction(rule: str, schema: ReplySchema) -> str:
+    return f"{rule}\n\nJSON schema:\n{json.dumps(schema.schema, ensure_ascii=False)}"
+
+
+def _message(role: Role, text: str) -> Message:
+    return Message(role, (TextPart(text),))
+
+
+def _json_in(text: str) -> str:
+    """The JSON of a reply: without thoughts before it, and without the fence that some models put around it."""
+    text = text.rpartition("</think>")[2].strip()
+    if text.startswith("```"):
+        text = text.split("\n", 1)[-1].rsplit("```", 1)[0]
+    return text.strip()
+
+
+def _problem(text: str, schema: Mapping[str, JsonValue]) -> str:
+    """What is wrong with ``text`` as JSON of ``schema``, in words; "" where nothing is."""
+    from jsonschema.exceptions import best_match
+    from referencing.exceptions import Unresolvable
+
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        return f"it is no JSON ({error})"
+    try:
+        worst = best_match(_validator(schema).iter_errors(value))
+    except Unresolvable as missing:
+        return f"the schema refers to {missing.ref}, which it does not hold"
+    return "" if worst is None else f"{worst.json_path}: {worst.message}"[:LONGEST_PROBLEM]
+
+
+def _check_schema(schema: ReplySchema) -> None:
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        _validator({}).check_schema(schema.schema)
+    except SchemaError as error:
+        raise InvalidError(
+            f"{schema.param}: this is no JSON schema: {error.message[:LONGEST_PROBLEM]}", param=schema.param
+        ) from error
+
+
+def _validator(schema: Mapping[str, JsonValue]) -> Draft202012Validator:
+    """Fetches nothing that a schema refers to, and runs none of its regular expressions, which may take for ever: the
+    model's server holds the reply to those."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+    from referencing import Registry
+
+    plain = extend(Draft202012Validator, {"pattern": None, "patternProperties": None})
+    validator: Draft202012Validator = plain(schema, registry=Registry())
+    return validator
