@@ -49,6 +49,10 @@ class ServingConfig(Section):
     not arrive, and lost keys must not open the service."""
     cors_origins: tuple[str, ...] = ()
     """Origins (``https://chat.example.org``) whose pages may send requests and read the replies."""
+    footnotes: bool = False
+    """Answers over OpenAI's interface end with their sources as links, for clients that show no annotations."""
+    link_seconds: int = Field(default=3_600, ge=0)
+    """Where keys are set: how long the address of a citation is good in a browser, which sends no key. 0: never."""
     runs_dir: str | None = None
     """Where finished runs are kept; by default ``<collection>.runs``."""
     uploads_dir: str | None = None

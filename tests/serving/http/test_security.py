@@ -3,10 +3,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.http_gateway import http
+from tests.support.openai_calls import CHAT, CITED, ask
 from tests.support.stand_in import StandIn
 from vrag_ray.config import Auth, ServingConfig
 from vrag_ray.serving.http.security import Security
-from vrag_ray.types import VragError
+from vrag_ray.types import Completion, VragError
 
 LOCAL = {"host": "127.0.0.1:8000"}
 
@@ -98,3 +99,51 @@ async def test_pages_of_a_listed_origin_are_served_and_their_browsers_told_so(tm
                 assert (await client.post("/v1/search", json={"query": "q"}, headers=other)).status_code == 403
             else:
                 assert (await client.post("/v1/search", json={"query": "q"}, headers=chat)).status_code == 401
+
+
+@pytest.mark.anyio
+async def test_the_address_of_a_citation_shows_it_to_a_browser_for_a_while(tmp_path: Path, monkeypatch):
+    backend = StandIn(tmp_path / "runs")
+    backend.go.set()
+    backend.ending = (CITED,)
+    security = Security.from_environment(ServingConfig(), {"VRAG_API_KEYS": "k1"})
+    async with http(backend, tmp_path, security=security) as client:
+        key = {"authorization": "Bearer k1"}
+        message = (await client.post(CHAT, json=ask("vimrag"), headers=key)).json()["choices"][0]["message"]
+        url = message["annotations"][0]["url_citation"]["url"]
+        assert url == message["evidence"][0]["url"]
+        assert (await client.get(url)).content == b"\x89PNG"
+        assert (await client.head(url)).status_code == 200
+        # Of that page alone, with that time, and nothing else of the service.
+        for other in (
+            url.replace("/pages/2.png", "/pages/3.png"),
+            url.replace("/pages/2.png", "/original"),
+            url.replace("expires=", "expires=1"),
+            url.replace("signature=", "signature=0"),
+            url.partition("&expires")[0],
+            f"/v1/documents?{url.partition('?')[2]}",
+        ):
+            assert (await client.get(other)).status_code == 401, other
+        assert (await client.delete(url)).status_code == 401
+        monkeypatch.setattr("vrag_ray.serving.http.security.time.time", lambda: 4e9)
+        assert (await client.get(url)).status_code == 401
+
+
+async def _answer(folder: Path, config: ServingConfig, body: dict[str, object]) -> dict:
+    backend = StandIn(folder / "runs")
+    backend.go.set()
+    backend.ending = (CITED,)
+    backend.reply = (Completion("{}"),)
+    async with http(backend, folder, config) as client:
+        return (await client.post(CHAT, json=body)).json()["choices"][0]["message"]
+
+
+@pytest.mark.anyio
+async def test_sources_are_links_below_the_answer_where_the_service_is_set_so(tmp_path: Path):
+    plain = await _answer(tmp_path / "a", ServingConfig(), ask("vimrag"))
+    assert plain["content"] == CITED.answer
+    message = await _answer(tmp_path / "b", ServingConfig(footnotes=True), ask("vimrag"))
+    urls = [each["url"] for each in message["evidence"]]
+    assert message["content"] == (f"{CITED.answer}\n\n[1] [report, page 2]({urls[0]})  \n[2] [film, 60.0 s]({urls[1]})")
+    as_json = ask("vimrag", response_format={"type": "json_object"})
+    assert (await _answer(tmp_path / "c", ServingConfig(footnotes=True), as_json))["content"] == "{}"

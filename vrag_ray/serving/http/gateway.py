@@ -52,7 +52,7 @@ def create_api(
         redoc_url=None,
     )
     metrics = Metrics()
-    api.state.gate = Gate(backends, config, metrics, uploads, SentPictures())
+    api.state.gate = Gate(backends, config, metrics, uploads, SentPictures(), security)
     for module in (
         search, runs, feedback, documents, openai_chat, openai_responses, openai_models, openai_embeddings, system
     ):  # fmt: skip

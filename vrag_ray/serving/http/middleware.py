@@ -113,7 +113,9 @@ class Guard:
         if scope["type"] == "http":
             server = scope.get("server")
             headers = {name.lower(): value for name, value in Headers(scope=scope).items()}
-            refusal = self._security.refuse(scope["method"], scope["path"], headers, server[0] if server else None)
+            query = scope["query_string"].decode("latin-1")
+            host = server[0] if server else None
+            refusal = self._security.refuse(scope["method"], scope["path"], headers, host, query)
             if refusal is not None:
                 extra = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else None
                 response = error_response(

@@ -11,9 +11,11 @@ import hashlib
 import hmac
 import ipaddress
 import os
+import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from vrag_ray.config import Auth, ServingConfig
 from vrag_ray.types import VragError
@@ -23,6 +25,9 @@ _REMEDY = (
     " in the process that builds the service: a running cluster does not see the variables of `serve run`, pass them "
     "under applications: runtime_env: env_vars in the Serve config"
 )
+_LINKED = re.compile(r"/v1/documents/[0-9a-f]{8,64}/(?:pages/\d{1,6}\.png|frames/[\d.]{1,20}\.png|original)")
+"""What citations show: nothing else can be signed."""
+_TIME = re.compile(r"\d{1,12}")
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 """Probes of a load balancer carry no key; these replies hold the collection's name and size, and nothing in it."""
 
@@ -61,13 +66,36 @@ class Security:
             _check_keyless(config, callers_own=callers_own)
         return cls(tuple(_digest(key) for key in keys), config.auth is Auth.OPEN, frozenset(config.cors_origins))
 
-    def refuse(self, method: str, path: str, headers: Mapping[str, str], server_host: str | None) -> Refusal | None:
-        """None when the request may pass. ``headers`` have lower-case names; ``server_host`` is the local address."""
+    def refuse(
+        self, method: str, path: str, headers: Mapping[str, str], server_host: str | None, query: str = ""
+    ) -> Refusal | None:
+        """None when the request may pass. ``headers`` have lower-case names; ``server_host`` is the local address;
+        ``query`` is that of the URL."""
         if path in OPEN_PATHS:
             return None
         if self.key_digests:
-            return None if self._knows(headers.get("authorization", "")) else _UNAUTHENTICATED
+            passes = self._knows(headers.get("authorization", "")) or self._is_signed(method, path, query)
+            return None if passes else _UNAUTHENTICATED
         return None if self.allow_open else _refuse_foreign(method, headers, server_host, self.origins)
+
+    def signature(self, path: str, expires: int) -> str:
+        """A query that lets a browser without a key fetch ``path`` until ``expires``, in seconds since 1970; "" where
+        no keys are set. It ends with the keys, too."""
+        if not self.key_digests:
+            return ""
+        return urlencode({"expires": expires, "signature": self._mac(path, expires)})
+
+    def _is_signed(self, method: str, path: str, query: str) -> bool:
+        fields = dict(parse_qsl(query))
+        expires = fields.get("expires", "")
+        if method not in ("GET", "HEAD") or not _LINKED.fullmatch(path) or not _TIME.fullmatch(expires):
+            return False
+        given = fields.get("signature", "").encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(given, self._mac(path, int(expires)).encode()) and time.time() < int(expires)
+
+    def _mac(self, path: str, expires: int) -> str:
+        secret = b"".join(sorted(self.key_digests))
+        return hmac.new(secret, f"{expires} {path}".encode(), hashlib.sha256).hexdigest()
 
     def _knows(self, authorization: str) -> bool:
         scheme, _, key = authorization.partition(" ")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.support import MARK
@@ -10,7 +11,44 @@ from vrag_ray.serving.openai.responses import Annotation, Evidence, UrlCitation
 from vrag_ray.types import PassageKind, named_page
 
 
-def marked(answer: str, citations: Sequence[Citation], base_url: str) -> tuple[Annotation, ...]:
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The addresses of what is cited, on the server at ``base_url``.
+
+    ``signature`` gives the query that lets a browser without a key see a path, "" where none is needed. ``footnotes``:
+    the answer ends with its sources as links, for clients that show no annotations.
+    """
+
+    base_url: str
+    signature: Callable[[str], str] | None = None
+    footnotes: bool = False
+
+    def of(self, citation: Citation) -> str:
+        """The picture of what is cited: the box of the page, the frame of the moment; plain text as a whole."""
+        path, query = f"/v1/documents/{citation.doc_id}", ""
+        if citation.kind is PassageKind.CLIP and citation.t_start is not None:
+            path += f"/frames/{citation.t_start:.3f}.png"
+        elif citation.kind is PassageKind.TEXT or citation.page is None:
+            path += "/original"
+        else:
+            path += f"/pages/{citation.page}.png"
+            query = f"bbox={','.join(f'{edge:g}' for edge in citation.bbox)}" if citation.bbox is not None else ""
+        queries = [query, self.signature(path) if self.signature is not None else ""]
+        whole = "&".join(filter(None, queries))
+        return f"{self.base_url}{path}{'?' if whole else ''}{whole}"
+
+
+def with_footnotes(answer: str, citations: Sequence[Citation], links: Links) -> str:
+    """``answer`` with one line a source below it: its number and its title, as a Markdown link."""
+    lines = [f"[{one.number}] [{_title_in_link(one)}]({links.of(one)})" for one in citations]
+    return "\n\n".join([answer, "  \n".join(lines)]) if lines else answer
+
+
+def _title_in_link(citation: Citation) -> str:
+    return _titled(citation).replace("[", "(").replace("]", ")")
+
+
+def marked(answer: str, citations: Sequence[Citation], links: Links) -> tuple[Annotation, ...]:
     """One for each number of each mark in ``answer``; a citation without a mark stands at its end, zero long."""
     known = {citation.number: citation for citation in citations}
     places: list[tuple[int, int, Citation]] = []
@@ -22,15 +60,13 @@ def marked(answer: str, citations: Sequence[Citation], base_url: str) -> tuple[A
     places.extend((end, end, citation) for citation in citations if citation.number not in numbered)
     return tuple(
         Annotation(
-            url_citation=UrlCitation(
-                url=url_of(citation, base_url), title=_titled(citation), start_index=start, end_index=stop
-            )
+            url_citation=UrlCitation(url=links.of(citation), title=_titled(citation), start_index=start, end_index=stop)
         )
         for start, stop, citation in places
     )
 
 
-def evidence_of(citations: Sequence[Citation], base_url: str) -> tuple[Evidence, ...]:
+def evidence_of(citations: Sequence[Citation], links: Links) -> tuple[Evidence, ...]:
     """In the order of their numbers."""
     return tuple(
         Evidence(
@@ -45,22 +81,11 @@ def evidence_of(citations: Sequence[Citation], base_url: str) -> tuple[Evidence,
             score=citation.score,
             node=citation.node_id,
             quote=citation.quote,
-            url=url_of(citation, base_url),
+            url=links.of(citation),
             collection=citation.collection,
         )
         for citation in citations
     )
-
-
-def url_of(citation: Citation, base_url: str) -> str:
-    """The picture of what is cited: the box of the page, the frame of the moment; plain text as a whole."""
-    document = f"{base_url}/v1/documents/{citation.doc_id}"
-    if citation.kind is PassageKind.CLIP and citation.t_start is not None:
-        return f"{document}/frames/{citation.t_start:.3f}.png"
-    if citation.kind is PassageKind.TEXT or citation.page is None:
-        return f"{document}/original"
-    box = f"?bbox={','.join(f'{edge:g}' for edge in citation.bbox)}" if citation.bbox is not None else ""
-    return f"{document}/pages/{citation.page}.png{box}"
 
 
 def _titled(citation: Citation) -> str:

@@ -19,7 +19,7 @@ from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
 from vrag_ray.serving.backends import ModelBackend, RunBackend
 from vrag_ray.serving.errors import ApiError, NotReadyError, UpstreamError
-from vrag_ray.serving.openai.citations import evidence_of, marked
+from vrag_ray.serving.openai.citations import Links, evidence_of, marked, with_footnotes
 from vrag_ray.serving.openai.detached import detached
 from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser
 from vrag_ray.serving.openai.responses import CachedTokens, FinishReason, Said, ToolCall, Usage
@@ -50,7 +50,7 @@ class RunFailedError(ApiError):
 async def from_run(
     runs: RunBackend,
     request: RunRequest,
-    base_url: str,
+    links: Links,
     picture: QuestionPicture | None = None,
     notices: Sequence[str] = (),
 ) -> AsyncGenerator[Piece | Ending]:
@@ -71,7 +71,7 @@ async def from_run(
             event = EVENT.validate_json(logged.data)
             if isinstance(event, AnswerEvent):
                 over = True
-                yield Ending(answer_of(event, base_url, notices), finish_of(event.status), usage_of(usage))
+                yield Ending(answer_of(event, links, notices), finish_of(event.status), usage_of(usage))
             elif isinstance(event, ErrorEvent) and event.terminal:
                 over = True
                 raise RunFailedError(scrub(event.message))
@@ -139,12 +139,12 @@ def _ending(whole: Completion, parser: ReasoningParser, heard: str, *, thought: 
     return Ending(said, finish, usage_of(whole.usage), whole.weights)
 
 
-def answer_of(event: AnswerEvent | RunRecord, base_url: str, notices: Sequence[str] = ()) -> Said:
+def answer_of(event: AnswerEvent | RunRecord, links: Links, notices: Sequence[str] = ()) -> Said:
     """The answer of a run with its citations."""
     return Said(
-        content=event.answer,
-        annotations=marked(event.answer, event.citations, base_url),
-        evidence=evidence_of(event.citations, base_url),
+        content=with_footnotes(event.answer, event.citations, links) if links.footnotes else event.answer,
+        annotations=marked(event.answer, event.citations, links),
+        evidence=evidence_of(event.citations, links),
         notices=(*notices, *event.notices) or None,
     )
 

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.serving.errors import OverloadedError
+from vrag_ray.serving.openai.citations import Links
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending, answer_of, finish_of, usage_of
 from vrag_ray.serving.openai.response_requests import ResponseRequest, ResponseStatus
@@ -221,7 +222,7 @@ async def _events(growing: _Growing, source: AsyncGenerator[Piece | Ending]) -> 
                 )
 
 
-def stored_response(record: RunRecord, base_url: str, created: int) -> Json:
+def stored_response(record: RunRecord, links: Links, created: int) -> Json:
     """The response that a run has become."""
     head = ResponseHead(f"{RESPONSE}{record.run_id}", created, record.agent)
     usage = usage_of(record.usage)
@@ -229,8 +230,8 @@ def stored_response(record: RunRecord, base_url: str, created: int) -> Json:
         return head.body("cancelled", [], usage)
     if record.error:
         return head.body("failed", [], usage, error={"code": "server_error", "message": record.error})
-    said = answer_of(record, base_url)
-    item = message_item(f"msg_{head.id}_0", record.answer, annotations_of(said))
+    said = answer_of(record, links)
+    item = message_item(f"msg_{head.id}_0", said.content or "", annotations_of(said))
     if finish_of(record.status) == "length":
         incomplete: Json = {"reason": "max_output_tokens"}
         return head.body("incomplete", [item], usage, incomplete_details=incomplete, **_fields_of(said))

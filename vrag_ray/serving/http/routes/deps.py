@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path as FilePath
 from typing import Annotated
 
@@ -12,6 +14,8 @@ from vrag_ray.client.schemas import ErrorBody
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.metrics import Metrics
+from vrag_ray.serving.http.security import Security
+from vrag_ray.serving.openai.citations import Links
 from vrag_ray.serving.sent_pictures import SentPictures
 
 
@@ -26,6 +30,8 @@ class Gate:
     """Folder where the files of uploads are put for ingest to find."""
     pictures: SentPictures
     """Decodes the pictures of questions and chats."""
+    security: Security
+    """Signs the addresses of citations."""
 
 
 async def gate_of(request: Request) -> Gate:
@@ -33,6 +39,13 @@ async def gate_of(request: Request) -> Gate:
     gate = request.app.state.gate
     assert isinstance(gate, Gate)
     return gate
+
+
+def links_of(request: Request, gate: Gate) -> Links:
+    """How the citations of a reply to ``request`` are linked; their signatures end together."""
+    expires = int(time.time()) + gate.config.link_seconds
+    signature = partial(gate.security.signature, expires=expires) if gate.config.link_seconds else None
+    return Links(str(request.base_url).rstrip("/"), signature, gate.config.footnotes)
 
 
 GateDep = Annotated[Gate, Depends(gate_of)]

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.serving.error_body import error_response
 from vrag_ray.serving.errors import ApiError
-from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep
+from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, links_of
 from vrag_ray.serving.openai.completion import whole_reply
 from vrag_ray.serving.openai.helper_tasks import helper_task, without_model
 from vrag_ray.serving.openai.images import Pictures
@@ -85,7 +85,11 @@ async def reply_source(
         return from_model(model, chat), False
     question, picture = await decoded_question(body, run_id, gate)
     run, notices = question.request, question.notices
-    source = from_run(gate.backends.runs, run, str(request.base_url).rstrip("/"), picture, notices)
+    links = links_of(request, gate)
+    if schema is not None:
+        # The answer becomes JSON: there is no place below it.
+        links = replace(links, footnotes=False)
+    source = from_run(gate.backends.runs, run, links, picture, notices)
     if schema is not None:
         source = answer_as_json(source, model, schema, run.question)
     return source, True

@@ -19,7 +19,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.serving.backends import FetchedRun
 from vrag_ray.serving.error_body import error_response
 from vrag_ray.serving.errors import ApiError, InvalidError
-from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep
+from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, links_of
 from vrag_ray.serving.http.routes.openai_chat import CLIENT_CLOSED_REQUEST, decoded_question, reply_source
 from vrag_ray.serving.openai.completion import unless_gone
 from vrag_ray.serving.openai.models import POLICY, chat_models, check_chat_model
@@ -135,7 +135,7 @@ async def _stored(response_id: str, request: Request, gate: Gate) -> Json:
     created = seconds_of(summary.started_at)
     if fetched.live:
         return ResponseHead(f"{RESPONSE}{summary.run_id}", created, summary.agent).body("in_progress", [])
-    return stored_response(RunRecord.from_json(fetched.body), str(request.base_url).rstrip("/"), created)
+    return stored_response(RunRecord.from_json(fetched.body), links_of(request, gate), created)
 
 
 async def _begin(chat: ChatCompletionRequest, run_id: str, gate: Gate) -> None:
