@@ -73,6 +73,9 @@ def test_a_data_set_of_the_form_of_beir_is_searched_by_every_leg_and_scored_as_o
         )
         assert scored["means"]["nDCG@10"] == pytest.approx(theirs, abs=1e-9)
     assert f"| **lexical** | {len(BIRDS)} | " in told
+    refused = vrag("retrieval", "--run", root / "lexical.run.trec", "--qrels", root / "qrels.trec", "--out", "scores")
+    assert refused.exit_code == 2
+    assert "printed and not stored" in " ".join(refused.output.split())
 
 
 def test_killed_in_the_middle_and_done_again_it_ends_with_the_same_table(beir: Path) -> None:

@@ -178,6 +178,13 @@ def test_without_evidence_it_abstains_and_says_what_was_searched(question: str) 
     assert len([node for node in record.graph.nodes if node.kind == "search"]) == 2
 
 
+def test_an_abstention_repeats_no_more_than_the_beginning_of_a_long_question() -> None:
+    record = ask("zanzibar quagga " * 200 + "?")
+    assert record.abstained
+    assert "Searched for “zanzibar quagga" in record.answer
+    assert len(record.answer) < 800
+
+
 def test_an_abstention_cites_the_nearest_page() -> None:
     record = ask("What was East in 2022?")
     assert "Nearest: Annual report, page 1" in record.answer

@@ -161,6 +161,7 @@ async def test_uploads_are_streamed_to_disk_under_safe_names(
         "x" * 400 + ".pdf",
         "a.pdf",
         "a.pdf",
+        'a"b;c %41.md',
     ]
     files = [("files", (name, f"bytes of {number}".encode())) for number, name in enumerate(names)]
     reply = await client.post("/v1/documents", files=files, data={"meta": json.dumps({"team": "x", "year": 2026})})
@@ -170,6 +171,7 @@ async def test_uploads_are_streamed_to_disk_under_safe_names(
     assert meta == {"team": "x", "year": 2026}
     assert [file.name for file in saved[:5]] == ["passwd", "a.pdf", "upload", "a[2J.txt", "übér.PDF"]
     assert len(saved[5].name.encode()) <= 200
+    assert saved[8].name == 'a"b;c %41.md'
     for number, file in enumerate(saved):
         assert file.path.resolve().is_relative_to(tmp_path / "uploads")
         assert file.path.read_bytes() == f"bytes of {number}".encode()

@@ -101,6 +101,10 @@ def retrieval(
     if sum(one is not None for one in (source, run, suite)) != 1:
         raise typer.BadParameter("give a FOLDER or FILE, or --suite, or --run and --qrels")
     if run is not None and qrels is not None:
+        if out is not None:
+            raise typer.BadParameter(
+                "scores of --run are printed and not stored: write `--json > FILE`", param_hint="--out"
+            )
         _score(run, qrels, as_json)
         return
     from vrag_ray.evaluation.plan import Plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import shorten
 
 from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES
 from vrag_ray.policies.extractive.matching import Match
@@ -11,6 +12,8 @@ from vrag_ray.policies.extractive.questions import AnswerKind, Part
 
 NO_MODEL, MODEL_NOT_ASKED = EXTRACTIVE_NOTES
 MAX_QUOTE_CHARS = 400
+LONGEST_QUERY = 120
+"""Characters of a query in an abstention: a whole document may have been pasted into the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def _label(part: Part) -> str:
 
 
 def _attempts(finding: Finding) -> str:
-    searched = " and ".join(f"“{query}”" for query in finding.queries)
+    searched = " and ".join(f"“{shorten(query, LONGEST_QUERY, placeholder=' …')}”" for query in finding.queries)
     text = f"Searched for {searched}." if searched else "Not searched: the budget of steps was used up."
     if finding.match is not None and finding.number:
         text += f" Nearest: {finding.where}, which has too few of the question's words [{finding.number}]."

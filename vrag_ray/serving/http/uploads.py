@@ -23,6 +23,8 @@ _COPY_BYTES = 1 << 20
 
 def safe_name(given: str) -> str:
     """The last part of a client's file name without anything a file system or a terminal could act on."""
+    # Browsers write these, and these alone, so in the header of a part.
+    given = given.replace("%22", '"').replace("%0D", "").replace("%0A", "")
     last = unicodedata.normalize("NFC", given).replace("\\", "/").rpartition("/")[2]
     printable = "".join(character for character in last if unicodedata.category(character)[0] != "C")
     cleaned = printable.strip().lstrip(".")
