@@ -38,6 +38,8 @@ class Say:
     body: str = json.dumps({"error": {"message": "the stub refuses", "type": "stub", "code": "no"}})
     chunks: Sequence[dict[str, Any]] = ()
     whole: dict[str, Any] | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    """Of a refusal."""
 
 
 Body = dict[str, Any]
@@ -87,7 +89,7 @@ def openai_stub(respond: Respond, owner: str = "") -> Iterator[Stub]:
 
         def _reply(self, say: Say) -> None:
             if say.status != 200:
-                self.send(say.body.encode(), "application/json", say.status)
+                self.send(say.body.encode(), "application/json", say.status, say.headers)
                 return
             if say.whole is not None:
                 self._reply_whole(say)

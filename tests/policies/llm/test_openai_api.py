@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
+import pickle
 import time
 from contextlib import aclosing
 
@@ -20,7 +22,8 @@ from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus, Th
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
-from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError, Sampling
+from vrag_ray.policies.llm import openai_api
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelDownError, ModelLostError, Sampling
 from vrag_ray.policies.llm.openai_api import OpenAiModel
 from vrag_ray.policies.registry import UnknownAgentError, agent_spec, agents
 from vrag_ray.types import Completion, VragError
@@ -99,6 +102,29 @@ def test_a_refusal_for_the_moment_is_tried_again() -> None:
     with openai_stub(lambda _, number: Say(status=503) if number == 0 else "ok") as stub:
         _, whole = hear(HELLO, config(stub.base_url))
         assert (whole.text, len(stub.requests)) == ("ok", 2)
+
+
+LOADING = Say(
+    status=503, body=json.dumps({"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}})
+)
+
+
+def test_a_server_that_loads_its_model_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_api, "LOADING_POLL_S", 0.01)
+    with openai_stub(lambda _, number: LOADING if number < 20 else "ok") as stub:
+        _, whole = hear(HELLO, config(stub.base_url, retries=1))
+        assert (whole.text, len(stub.requests)) == ("ok", 21)
+    with openai_stub(lambda _, __: LOADING) as stub, pytest.raises(ModelDownError, match="Loading model"):
+        hear(HELLO, config(stub.base_url, timeout_s=0.05))
+
+
+def test_a_server_that_is_full_says_when_to_come_back() -> None:
+    with (
+        openai_stub(lambda _, __: Say(status=429, headers={"Retry-After": "7"})) as stub,
+        pytest.raises(ModelBusyError, match=r"\(429\).*the stub refuses") as caught,
+    ):
+        hear(HELLO, config(stub.base_url, retries=0))
+    assert pickle.loads(pickle.dumps(caught.value)).retry_after_s == 7
 
 
 @pytest.mark.parametrize(("status", "tries"), [(401, 1), (400, 1), (503, 3)])

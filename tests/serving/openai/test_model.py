@@ -13,7 +13,7 @@ from PIL import Image
 from tests.support.openai_calls import CHAT, TOOL, ask, chunks_of, data_lines, data_url, image_part, joined, refused
 from tests.support.stand_in import DOC_ID, StandIn
 from vrag_ray.agent.chat import Delta, ImagePart, Role, TextPart
-from vrag_ray.policies.llm.chat_model import ModelDownError, ModelLostError
+from vrag_ray.policies.llm.chat_model import ModelBusyError, ModelDownError, ModelLostError
 from vrag_ray.types import Completion, VragError
 
 pytestmark = pytest.mark.anyio
@@ -174,6 +174,7 @@ async def test_a_reader_who_hangs_up_ends_the_generation(client: httpx.AsyncClie
         (VragError("the prompt is too long"), 400),
         (ModelLostError("it died"), 503),
         (ModelDownError("its key is wrong"), 502),
+        (ModelBusyError("it is full", 7), 429),
     ],
 )
 async def test_a_fault_of_the_model_has_a_status_before_the_first_word_and_is_an_event_after_it(
@@ -183,6 +184,7 @@ async def test_a_fault_of_the_model_has_a_status_before_the_first_word_and_is_an
     for stream in (True, False):
         reply = await client.post(CHAT, json=ask("policy", stream=stream))
         assert (reply.status_code, reply.json()["error"]["message"]) == (status, str(fault))
+        assert reply.headers.get("retry-after") == ("7" if status == 429 else None)
     backend.reply = (Delta(content="Ye"), fault)
     async with client.stream("POST", CHAT, json=ask("policy", stream=True)) as response:
         *_, last = [json.loads(data) async for data in data_lines(response)]

@@ -19,6 +19,17 @@ class ModelDownError(VragError):
     """The model's server refuses or cannot be reached. Nothing in the request can mend that; the server's owner can."""
 
 
+class ModelBusyError(ModelDownError):
+    """The model's server takes no more requests for the moment: the same one may pass after ``retry_after_s``."""
+
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+    def __reduce__(self) -> tuple[type[ModelBusyError], tuple[str, int]]:
+        return ModelBusyError, (str(self), self.retry_after_s)
+
+
 BANNED_LOGIT = -100.0
 """Added to the logits of ``Sampling.banned_token_ids``, before the temperature."""
 

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from vrag_ray.config import ReplyConstraint
 
 THINKING_FIELDS = ("enable_thinking", "chat_template_kwargs", "reasoning_effort")
+UNAVAILABLE = 503
 LIMITS = ("max_tokens", "max_completion_tokens")
 """Two names of one field: most tokens of the reply."""
 NEEDED = frozenset({"model", "messages", "tools"})
@@ -34,8 +35,8 @@ class KnownServer:
     by its words alone. ``owner`` is what it names as the owner of its models. ``constraint`` is how it is told what
     form a reply has to have. ``thinking`` switches the model's thinking phase on and off, ``limit`` is its name of the
     limit of a reply. The other fields are words of its refusals, in lower case: of a prompt that is ``too_long``, of
-    pictures for a model that is ``blind``, of a thinking phase that the model lacks (``thoughtless``), and of a field
-    that is refused (``refusing``).
+    pictures for a model that is ``blind``, of a thinking phase that the model lacks (``thoughtless``), of a field that
+    is refused (``refusing``), and of a server whose model is not in memory yet (``loading``).
     """
 
     name: str
@@ -48,6 +49,7 @@ class KnownServer:
     blind: tuple[str, ...] = ()
     thoughtless: tuple[str, ...] = ()
     refusing: tuple[str, ...] = ()
+    loading: tuple[str, ...] = ()
 
 
 KNOWN_SERVERS = (
@@ -93,6 +95,7 @@ KNOWN_SERVERS = (
         too_long=("exceed_context_size_error", "exceeds the available context size"),
         blind=("image input is not supported", "unsupported content part type"),
         refusing=("unsupported param",),
+        loading=("loading model",),
     ),
     KnownServer(
         "Ollama",
@@ -146,6 +149,11 @@ class Refusal:
     def is_blind(self) -> bool:
         """Whether pictures were refused, because the model has no eyes."""
         return self._says(*(server.blind for server in KNOWN_SERVERS))
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the server will answer once it has its model in memory."""
+        return self.status == UNAVAILABLE and self._says(*(server.loading for server in KNOWN_SERVERS))
 
     def refused(self, sent: Collection[str]) -> tuple[str, ...]:
         """Those of the fields that were ``sent`` that are refused by name; none for a refusal of another kind."""

@@ -7,6 +7,7 @@ import base64
 import json
 import logging
 import os
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from vrag_ray.agent.chat import Delta, ImagePart, Message, Part, TextPart
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.config import OpenAiConfig, ReplyConstraint
-from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelDownError, ModelLostError
 from vrag_ray.policies.llm.endpoint_quirks import KNOWN_SERVERS, Refusal, SentFields, server_at
 from vrag_ray.types import Completion, VragError
 
@@ -29,6 +30,8 @@ SERVER_ERRORS = 500
 OF_THE_REQUEST = (400, 413, 422)
 """A refusal that another request may avoid: a prompt too long, a picture too large."""
 TOO_LARGE = 413
+TOO_MANY = 429
+LOADING_POLL_S = 1.0
 PROBE_TIMEOUT_S = 10.0
 """Of the question whose models a server has."""
 NO_KEY = "EMPTY"
@@ -157,6 +160,7 @@ class OpenAiModel:
 
         wanted = self._fields(request, await self._constraint_for(request))
         renamed: list[str] = []
+        patient_until = time.monotonic() + self._config.timeout_s
         while True:
             sent, dropped = self._sent_fields.fitted(wanted)
             # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
@@ -172,6 +176,9 @@ class OpenAiModel:
                 )
             except APIStatusError as error:
                 refusal = _refusal(error)
+                if refusal.is_loading and time.monotonic() < patient_until:
+                    await asyncio.sleep(LOADING_POLL_S)
+                    continue
                 learnt = self._sent_fields.learn(refusal, sent) if error.status_code in OF_THE_REQUEST else None
                 if learnt is None:
                     raise
@@ -187,6 +194,11 @@ class OpenAiModel:
             return PromptRefusedError(
                 f"{self._name} takes no pictures ({refusal.words}): set openai.max_images to 0 and agent.evidence to "
                 "text"
+            )
+        if error.status_code == TOO_MANY:
+            after = error.response.headers.get("retry-after", "")
+            return ModelBusyError(
+                f"{self._name} refuses ({error.status_code}): {refusal.words}", int(after) if after.isdecimal() else 1
             )
         kind: type[VragError] = ModelDownError if error.status_code not in OF_THE_REQUEST else VragError
         if refusal.is_too_long or error.status_code == TOO_LARGE:
@@ -255,10 +267,10 @@ def _body(fields: Mapping[str, object], messages: Sequence[Message]) -> bytes:
 
 async def _settle(response: Response) -> None:
     """Keep the SDK from repeating what would be refused again: servers answer 500 to a prompt that is too long, and to
-    pictures for a model without eyes."""
+    pictures for a model without eyes; and what is repeated here, for as long as a model takes to load."""
     if response.status_code >= SERVER_ERRORS:
         refusal = Refusal.of(response.status_code, (await response.aread()).decode(errors="replace"))
-        if refusal.is_too_long or refusal.is_blind:
+        if refusal.is_too_long or refusal.is_blind or refusal.is_loading:
             response.headers["x-should-retry"] = "false"
 
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 
-from vrag_ray.agent.chat import QuestionPicture
+from vrag_ray.agent.chat import Delta, QuestionPicture
 from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.event_text import Narrator
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelDownError, ModelLostError
 from vrag_ray.serving.backends import ModelBackend, RunBackend
-from vrag_ray.serving.errors import ApiError, NotReadyError, UpstreamError
+from vrag_ray.serving.errors import ApiError, NotReadyError, OverloadedError, UpstreamError
 from vrag_ray.serving.openai.citations import Links, evidence_of, marked, with_footnotes
 from vrag_ray.serving.openai.detached import detached
 from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser
@@ -97,23 +97,40 @@ async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerato
     parser = ReasoningParser(calls_functions=bool(request.tools))
     heard = ""
     thought = False
-    try:
+    async with model_reply(model, request) as said:
+        async for delta in said:
+            if isinstance(delta, Completion):
+                yield _ending(delta, parser, heard, thought=thought)
+                return
+            heard += delta.content
+            thought = thought or bool(delta.think)
+            piece = parser.feed(delta.content)
+            yield Piece(delta.think + piece.think, piece.content)
+
+
+@asynccontextmanager
+async def model_reply(model: ModelBackend, request: ChatRequest) -> AsyncIterator[AsyncGenerator[Delta | Completion]]:
+    """The reply of the model, whose faults have the status that the caller gets. It ends with a ``Completion``."""
+
+    async def pieces() -> AsyncGenerator[Delta | Completion]:
         async with aclosing(model.chat(request)) as said:
             async for delta in said:
-                if isinstance(delta, Completion):
-                    yield _ending(delta, parser, heard, thought=thought)
-                    return
-                if delta.trouble:
+                if isinstance(delta, Delta) and delta.trouble:
                     raise NotReadyError(delta.trouble)
-                heard += delta.content
-                thought = thought or bool(delta.think)
-                piece = parser.feed(delta.content)
-                yield Piece(delta.think + piece.think, piece.content)
+                yield delta
+                if isinstance(delta, Completion):
+                    return
+        raise NotReadyError("the model broke off: ask again")
+
+    try:
+        async with aclosing(pieces()) as reply:
+            yield reply
     except ModelLostError as error:
         raise NotReadyError(scrub(str(error))) from error
+    except ModelBusyError as error:
+        raise OverloadedError(scrub(str(error)), retry_after_s=error.retry_after_s) from error
     except ModelDownError as error:
         raise UpstreamError(scrub(str(error))) from error
-    raise NotReadyError("the model broke off: ask again")
 
 
 def _ending(whole: Completion, parser: ReasoningParser, heard: str, *, thought: bool) -> Ending:

@@ -16,15 +16,14 @@ from pydantic import JsonValue
 
 from vrag_ray.agent.chat import Message, Role, TextPart
 from vrag_ray.agent.reply_form import ReplyForm
-from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, ModelLostError, Sampling
+from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling
 from vrag_ray.serving.backends import ModelBackend
-from vrag_ray.serving.errors import InvalidError, NotReadyError, UpstreamError
+from vrag_ray.serving.errors import InvalidError, UpstreamError
 from vrag_ray.serving.openai.reasoning_parser import Piece
-from vrag_ray.serving.openai.reply_sources import Ending, usage_of
+from vrag_ray.serving.openai.reply_sources import Ending, model_reply, usage_of
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, FunctionChoice
 from vrag_ray.serving.openai.responses import CalledFunction, Said, ToolCall
 from vrag_ray.types import Completion
-from vrag_ray.types.redaction import scrub
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -143,7 +142,9 @@ async def _filled(model: ModelBackend, request: ChatRequest, schema: ReplySchema
     usage: Counter[str] = Counter()
     problem = ""
     for _ in range(2):
-        whole = await _whole(model, request)
+        async with model_reply(model, request) as pieces:
+            *_, whole = [piece async for piece in pieces]
+        assert isinstance(whole, Completion)
         usage.update(whole.usage)
         text = _json_in(whole.text)
         problem = await asyncio.to_thread(_problem, text, schema.schema)
@@ -154,21 +155,6 @@ async def _filled(model: ModelBackend, request: ChatRequest, schema: ReplySchema
             request, messages=(*request.messages, _message(Role.ASSISTANT, whole.text), _message(Role.USER, again))
         )
     raise UpstreamError(f"{schema.param}: the model's reply is not JSON of the schema: {problem}", param=schema.param)
-
-
-async def _whole(model: ModelBackend, request: ChatRequest) -> Completion:
-    try:
-        async with aclosing(model.chat(request)) as pieces:
-            async for piece in pieces:
-                if isinstance(piece, Completion):
-                    return piece
-                if piece.trouble:
-                    raise NotReadyError(piece.trouble)
-    except ModelLostError as error:
-        raise NotReadyError(scrub(str(error))) from error
-    except ModelDownError as error:
-        raise UpstreamError(scrub(str(error))) from error
-    raise NotReadyError("the model broke off: ask again")
 
 
 def _instruction(rule: str, schema: ReplySchema) -> str:
