@@ -14,7 +14,7 @@ from ray.serve.schema import ServeDeploySchema
 from tests.deploy.rendering import Object, documents, only
 from tests.deploy.serve_configs import SERVICES, application, environment, serve_config
 from tests.support.paths import ROOT
-from vrag_ray.cluster import _ENVIRONMENT
+from vrag_ray.cluster import ENVIRONMENT
 from vrag_ray.config import Auth, Settings
 from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.paths import ServingPaths
@@ -95,7 +95,7 @@ def test_every_setting_in_the_environment_is_one(monkeypatch: pytest.MonkeyPatch
 
 def test_serve_is_set_up_as_in_what_was_measured():
     ours = {name: value for name, value in environment().items() if name.startswith("RAY_SERVE_")}
-    assert ours == {name: value for name, value in _ENVIRONMENT.items() if name.startswith("RAY_SERVE_")}
+    assert ours == {name: value for name, value in ENVIRONMENT.items() if name.startswith("RAY_SERVE_")}
 
 
 def without_reservations(deployments: list[Object]) -> list[Object]:
