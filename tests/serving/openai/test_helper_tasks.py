@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.openai_calls import CHAT, ask
 from tests.support.stand_in import StandIn
+from vrag_ray.serving.openai.question import ATTACHED, ATTACHED_UNREAD
 from vrag_ray.types import Completion
 
 pytestmark = pytest.mark.anyio
@@ -18,6 +19,7 @@ HISTORY = (
 TITLE = f'### Task:\nWrite a short title.\n### Output:\nJSON: {{"title": "..."}}\n{HISTORY}'
 TAGS = f'### Task:\nName one to three tags.\nJSON: {{ "tags": ["tag"] }}\n{HISTORY}'
 FOLLOW_UPS = f'### Task:\nSuggest questions.\nJSON: {{ "follow_ups": ["?"] }}\n{HISTORY}'
+LISTED = '<attached_files>\n<file type="file" name="lantern.txt"/>\n</attached_files>\n\n'
 PLAIN_TITLE = "Provide a concise title of five words or less for the conversation below.\nUser: Who directs the museum?"
 
 
@@ -53,6 +55,24 @@ async def test_with_a_model_it_writes_the_title_itself(client: httpx.AsyncClient
     assert answer.json()["choices"][0]["message"]["content"] == '{"title": "Harbour museum"}'
     assert not backend.started
     assert len(backend.chats) == 1
+
+
+@pytest.mark.parametrize("model", ["extractive", "vimrag"])
+async def test_a_question_with_files_attached_is_a_question_and_says_what_became_of_them(
+    client: httpx.AsyncClient, backend: StandIn, model: str
+):
+    backend.go.set()
+    context = '<source id="1" name="lantern.txt">The keeper is Aslaug Dahl.</source>'
+    text = f"### Task:\nRespond by the context.\n\n<context>\n{context}\n</context>\n\n{LISTED}Who keeps the\nlantern?"
+    message = (await client.post(CHAT, json=ask(model, text))).json()["choices"][0]["message"]
+    [run] = backend.started
+    if model == "extractive":
+        assert (run.question, message["notices"]) == ("Who keeps the\nlantern?", [ATTACHED_UNREAD])
+        assert message["reasoning_content"].startswith(f"{ATTACHED_UNREAD}\n")
+    else:
+        assert run.question.splitlines()[:2] == ["Who keeps the", "lantern?"]
+        assert f"user: attached: {context}" in run.question
+        assert message["notices"] == [ATTACHED]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
 """Chats that a chat client sends for itself: a title for a conversation, tags, follow-up questions, search queries.
 
 Open WebUI begins such a message with ``### Task:``; LibreChat asks for a title in its own words. They are no questions
-about documents: no search is made for them, and no run is recorded. Pure.
+about documents: no search is made for them, and no run is recorded. A question to which files are attached begins so in
+Open WebUI, too, and is a question. Pure.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def helper_task(body: ChatCompletionRequest) -> HelperTask | None:
     if number is None:
         return None
     text = body.messages[number].text
-    if _TASK.match(text):
+    if _TASK.match(text) and "<context>" not in text:
         key = _KEY.search(text)
         return HelperTask(key[1]) if key is not None else HelperTask.OTHER
     system = [message.text for message in body.messages if message.role in ("system", "developer")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +19,17 @@ MAX_CHARS = 4096
 MAX_TURN_CHARS = 800
 _HEADING = "\n\nEarlier in this conversation:"
 _NOT_LOOKED_AT = "(with a picture that is not given again)"
+_WITH_CONTEXT = re.compile(r"\s*#{1,4} Task:.*?<context>(?P<context>.*)</context>\s*(?P<question>\S.*)", re.DOTALL)
+"""How Open WebUI sends a question with excerpts of the files that were attached to it there."""
+_FILE_LIST = re.compile(r"<attached_files>.*?</attached_files>\s*", re.DOTALL)
+"""And, before its words, their names."""
 OF_A_PICTURE = "What does the picture show, and what do the documents say of it?"
 """The question of a picture that comes without words."""
+ATTACHED = (
+    "files attached in the chat client were given to the model in words, and cut; upload them to the library to have "
+    "them searched and cited"
+)
+ATTACHED_UNREAD = "files attached in the chat client were left out: upload them to the library to have them searched"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,15 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
     if number is None:
         raise InvalidError("messages: there is no question: no message is of the role user", param="messages")
     pictures = list(_sent(body.messages[number], number))
-    question = body.messages[number].text.strip() or (OF_A_PICTURE if pictures else "")
+    question = _FILE_LIST.sub("", body.messages[number].text).strip() or (OF_A_PICTURE if pictures else "")
+    others = [message for place, message in enumerate(body.messages) if place != number]
+    attached = _WITH_CONTEXT.fullmatch(question)
+    if attached is not None:
+        question = attached["question"].strip()
+        others.append(
+            ChatMessage.model_validate({"role": "user", "content": f"attached: {attached['context'].strip()}"})
+        )
+        notices.append(ATTACHED_UNREAD if body.model == AgentName.EXTRACTIVE else ATTACHED)
     if not question:
         raise InvalidError("messages: there is no question: the last user message has no text", param="messages")
     if len(question) > MAX_CHARS:
@@ -52,7 +70,6 @@ def chat_question(body: ChatCompletionRequest, run_id: str) -> ChatQuestion:
         question = end_of(question, MAX_CHARS)
     if len(pictures) > 1:
         notices.append(f"messages: of {len(pictures)} pictures in the question the last was looked at")
-    others = [message for place, message in enumerate(body.messages) if place != number]
     request = RunRequest(
         question=question if body.model == AgentName.EXTRACTIVE else with_context(question, others),
         agent=body.model,

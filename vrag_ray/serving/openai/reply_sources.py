@@ -66,7 +66,8 @@ async def from_run(
     over = False
     try:
         await runs.start(request, picture)
-        yield Piece()
+        # Many clients show thoughts, and no other field that they do not know.
+        yield Piece(think="".join(f"{notice}\n" for notice in notices))
         async for logged in runs.events(run_id, -1):
             event = EVENT.validate_json(logged.data)
             if isinstance(event, AnswerEvent):
