@@ -48,6 +48,14 @@ def with_context(box: Box) -> Box:
     return box.padded(CONTEXT, CONTEXT)
 
 
+def inside(box: Box, part: Box) -> Box:
+    """``box`` in fractions of ``part``, which holds it."""
+    wide, high = part.x1 - part.x0, part.y1 - part.y0
+    return Box(
+        (box.x0 - part.x0) / wide, (box.y0 - part.y0) / high, (box.x1 - part.x0) / wide, (box.y1 - part.y0) / high
+    )
+
+
 def zoom_dpi(box: Box, usual: float, most: float) -> float:
     """The resolution at which a crop of ``box`` is as wide as the whole page at ``usual`` dpi, ``most`` at most."""
     return min(most, usual / max(box.x1 - box.x0, 0.01))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import streamlit as st
 
 from ui import gateway
-from ui.boxes import outlined, with_context, zoom_dpi
+from ui.boxes import inside, outlined, with_context, zoom_dpi
 from ui.inert import inert, plain
-from ui.pictures import MOST_DPI, PAGE_DPI, HeatShot, Shot, shot_of
+from ui.pictures import MOST_DPI, PAGE_DPI, THUMBNAIL_DPI, HeatShot, Shot, shot_of
+from ui.sentences import answer_html, can_be_pointed_at
 from ui.words import OUTCOMES, clock, where
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
@@ -20,6 +22,8 @@ from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES, without_note
 from vrag_ray.types import Box, PassageKind, VragError
 
 PAGE_PX, CROP_PX = 420, 420
+HOVER_DPI = 60.0
+"""Of what a sentence cites, as if it were as wide as the page."""
 _NOT_FOUND = 404
 LARGEST_VIDEO = 64 << 20
 """In bytes. A few are kept in memory, so that looking around does not fetch them again."""
@@ -31,7 +35,9 @@ def answer(event: AnswerEvent) -> None:
     if event.status is not RunStatus.ANSWERED or event.abstained:
         status = RunStatus.ABSTAINED if event.status is RunStatus.ANSWERED else event.status
         st.warning(OUTCOMES[status], icon=":material/help:")
-    if text:
+    if text and can_be_pointed_at(event, text):
+        st.html(answer_html(event, text, _cited_places(event)))
+    elif text:
         st.markdown(inert(text))
     if any(note in event.answer for note in EXTRACTIVE_NOTES):
         st.caption(":material/info: Answered without a language model: quotes, chosen by rules.")
@@ -41,6 +47,31 @@ def answer(event: AnswerEvent) -> None:
         st.caption(f":material/calculate: {plain(line[0].upper() + line[1:])}")
     for notice in event.notices:
         st.warning(plain(notice), icon=":material/warning:")
+
+
+def _cited_places(event: AnswerEvent) -> dict[int, bytes]:
+    """The places that sentences cite, with their boxes, as PNG by the numbers of the citations. One that cannot be
+    drawn is left out here: its card says why."""
+    numbers = {number for sentence in event.sentences for number in sentence.citations}
+    places = {cited.number: _place_of(cited) for cited in event.citations if cited.number in numbers}
+    drawn = [
+        (number, gateway.pictures().later(place[0]), place[1]) for number, place in places.items() if place is not None
+    ]
+    pictures: dict[int, bytes] = {}
+    for number, picture, box in drawn:
+        with suppress(VragError):
+            pictures[number] = outlined(picture.result(), box) if box is not None else picture.result()
+    return pictures
+
+
+def _place_of(citation: Citation) -> tuple[Shot, Box | None] | None:
+    """A closer look at what is cited and the box on it, or the whole page or frame; None for plain text."""
+    shot = shot_of(citation, THUMBNAIL_DPI * 2)
+    if shot is None or citation.page is None or citation.bbox is None:
+        return None if shot is None else (shot, None)
+    box = Box(*citation.bbox)
+    part = with_context(box)
+    return Shot(citation.doc_id, citation.page, None, zoom_dpi(part, HOVER_DPI, MOST_DPI), part), inside(box, part)
 
 
 def sources(run_id: str, citations: Sequence[Citation], queries: Mapping[str, str]) -> None:

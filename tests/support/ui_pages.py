@@ -33,7 +33,8 @@ def pictures_on(app: AppTest) -> list[str]:
 def texts(app: AppTest) -> str:
     """What can be read, without what keeps it from being more than words."""
     shown = [*app.markdown, *app.caption, *app.warning, *app.error, *app.info, *app.text]
-    return "\n".join(str(element.value) for element in shown).replace("\\", "").replace("\N{WORD JOINER}", "")
+    whole = [str(element.value) for element in shown] + [element.proto.body for element in app.get("html")]
+    return "\n".join(whole).replace("\\", "").replace("\N{WORD JOINER}", "")
 
 
 def finished(told: Told, run_id: str = RUN, question: str = "How many?") -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from ui.boxes import ELEMENT_OUTLINE, OUTLINE, outlined, with_context, zoom_dpi
+from ui.boxes import ELEMENT_OUTLINE, OUTLINE, inside, outlined, with_context, zoom_dpi
 from vrag_ray.types import Box
 
 
@@ -64,3 +64,9 @@ def test_a_crop_shows_a_little_more_and_never_more_than_the_page():
 def test_a_narrow_crop_is_drawn_as_wide_as_the_page_up_to_the_limit():
     assert zoom_dpi(Box(0.0, 0.0, 0.5, 0.1), 100.0, 600.0) == 200.0
     assert zoom_dpi(Box(0.0, 0.0, 0.05, 0.1), 100.0, 600.0) == 600.0
+
+
+def test_a_box_has_its_place_in_the_crop_around_it():
+    box = Box(0.25, 0.5, 0.75, 0.6)
+    assert inside(box, Box(0.0, 0.0, 1.0, 1.0)) == box
+    assert inside(box, Box(0.25, 0.5, 0.75, 0.7)).rounded() == Box(0.0, 0.0, 1.0, 0.5)

@@ -73,6 +73,16 @@ def test_from_the_first_page_by_an_example_to_the_box_around_the_cited_words(bro
         expect(page.get_by_alt_text("Closer look at what is cited")).to_be_visible(timeout=SOON_MS)
         png = page.request.get(str(whole.evaluate("image => image.src"))).body()
         keep(page, "answer")
+        sentence = page.locator(".vrag-sentence").first
+        source = sentence.get_by_role("tooltip")
+        expect(source).to_be_hidden()
+        sentence.hover()
+        expect(source.get_by_alt_text("Cited here")).to_be_visible()
+        keep(page, "sentence")
+        page.mouse.move(0, 0)
+        expect(source).to_be_hidden()
+        sentence.focus()
+        expect(source).to_be_visible()
     document = pymupdf.open(corpus / REPORT)
     row = [word for word in document[3].get_text("words") if word[4] in ("Cruise", "1,946")]
     cruise = next(
