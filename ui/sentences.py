@@ -33,15 +33,15 @@ STYLE = """
 
 
 def can_be_pointed_at(event: AnswerEvent, text: str) -> bool:
-    """Whether ``text``, the beginning of the answer, is plain sentences of which at least one has a source."""
+    """Whether ``text``, the beginning of the answer, is plain sentences, some of which have a source."""
     is_plain = event.answer.startswith(text) and _STRUCTURE.search(text) is None
-    return is_plain and any(one.citations or one.missing for one in event.sentences)
+    return is_plain and any(sentence.citations or sentence.missing for sentence in event.sentences)
 
 
 def answer_html(event: AnswerEvent, text: str, pictures: Mapping[int, bytes]) -> str:
     """``text``, the beginning of the answer, with the sources of each sentence; ``pictures`` are PNG by the numbers of
     the citations, of those that have one."""
-    by_number = {one.number: one for one in event.citations}
+    by_number = {citation.number: citation for citation in event.citations}
     parts: list[str] = []
     end = 0
     for sentence in event.sentences:
@@ -61,7 +61,7 @@ def _sentence(
     if not cited and not sentence.missing:
         return _escaped(words)
     kind = " unsupported" if sentence.support is Support.UNSUPPORTED else ""
-    sources = [_source(one, pictures.get(one.number)) for one in cited[:SHOWN]]
+    sources = [_source(citation, pictures.get(citation.number)) for citation in cited[:SHOWN]]
     if sentence.missing:
         missing = ", ".join(f"“{fact}”" for fact in sentence.missing)
         sources.append(f"Not in its sources: {html.escape(missing)}")

@@ -110,7 +110,7 @@ def _windows_one_by_one(model: PreTrainedModel) -> bool:
 
 
 def _lowest_cosine(left: Sequence[NDArray[np.float32]], right: Sequence[NDArray[np.float32]]) -> float:
-    return min(float((one * other).sum(axis=1).min()) for one, other in zip(left, right, strict=True))
+    return min(float((a * b).sum(axis=1).min()) for a, b in zip(left, right, strict=True))
 
 
 def _speed(

@@ -73,7 +73,7 @@ def create_api(
     api.add_middleware(AnswerHead)
     api.add_middleware(Guard, security=security)
     if config.cors_origins:
-        # Before the guard: a browser asks for leave without a key.
+        # Before the guard: a browser requests permission without a key.
         api.add_middleware(
             CORSMiddleware,
             allow_origins=list(config.cors_origins),

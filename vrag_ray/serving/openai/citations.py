@@ -40,7 +40,7 @@ class Links:
 
 def with_footnotes(answer: str, citations: Sequence[Citation], links: Links) -> str:
     """``answer`` with one line a source below it: its number and its title, as a Markdown link."""
-    lines = [f"[{one.number}] [{_title_in_link(one)}]({links.of(one)})" for one in citations]
+    lines = [f"[{citation.number}] [{_title_in_link(citation)}]({links.of(citation)})" for citation in citations]
     return "\n\n".join([answer, "  \n".join(lines)]) if lines else answer
 
 

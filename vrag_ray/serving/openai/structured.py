@@ -103,9 +103,9 @@ async def answer_as_json(
             if isinstance(piece, Piece):
                 yield piece
                 continue
-            asked = f"Question: {question}\n\nAnswer: {piece.said.content}"
+            text = f"Question: {question}\n\nAnswer: {piece.said.content}"
             request = ChatRequest(
-                messages=(_message(Role.SYSTEM, _instruction(INSTRUCTION, schema)), _message(Role.USER, asked)),
+                messages=(_message(Role.SYSTEM, _instruction(INSTRUCTION, schema)), _message(Role.USER, text)),
                 sampling=Sampling(temperature=0.0),
             )
             whole = await _filled(model, request, schema)
