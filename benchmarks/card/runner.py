@@ -19,6 +19,7 @@ from multiprocessing.context import ForkServerContext, SpawnContext
 from pathlib import Path
 
 JSON_FILE, TABLE_FILE = "gpu.json", "gpu.md"
+START_S = 120.0
 LEAST_S = 10.0
 """A part is not begun with less time left."""
 PRELOADED = (
@@ -58,7 +59,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """``measure`` yields rows as soon as it has them; ``limit_s`` ends it."""
+    """``measure`` yields rows as soon as it has them; ``limit_s`` ends it, counted from the start of its process."""
 
     name: str
     limit_s: float
@@ -177,8 +178,13 @@ def _run(part: Part, setup: Setup, limit_s: float, start: _Start, take: Callable
     process = start.context.Process(target=_measured, args=(part, setup, theirs), daemon=True)
     process.start()
     theirs.close()
-    deadline = time.monotonic() + limit_s
     try:
+        # On a busy machine, a process may take longer to start than a part may take.
+        if not ours.poll(START_S):
+            take(Row("cut off", remark=f"its process did not start within {START_S:.0f} s"))
+            return False
+        ours.recv()
+        deadline = time.monotonic() + limit_s
         while ours.poll(max(0.0, deadline - time.monotonic())):
             told: Mapping[str, object] = ours.recv()
             match told:
@@ -203,8 +209,9 @@ def _run(part: Part, setup: Setup, limit_s: float, start: _Start, take: Callable
 
 
 def _measured(part: Part, setup: Setup, pipe: Connection) -> None:
-    """What the part's process does: every row at once, then how it ended."""
+    """What the part's process does: it says that it has started, then every row at once, then how it ended."""
     try:
+        pipe.send({"started": True})
         for row in part.measure(setup):
             pipe.send({"row": row})
         pipe.send({"ended": True})
