@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +29,7 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.cli.commands.up import collection_beside, free_port, ingest_new, starting_agent, with_model
 from vrag_ray.cli.main import make_app
 from vrag_ray.client.http import Client
-from vrag_ray.client.schemas import RunRequest
+from vrag_ray.client.schemas import RunRequest, SearchRequest
 from vrag_ray.config import Settings
 from vrag_ray.types import VragError
 
@@ -100,6 +101,21 @@ def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_
             assert process.stderr is not None
             assert "Traceback" not in process.stderr.read()
     assert psutil.wait_procs(started, timeout=HANGS_AFTER_S)[1] == []
+
+
+def test_a_watched_folder_is_followed_and_ctrl_c_ends_it(tmp_path: Path):
+    with running_up(tmp_path, "--no-ui", "--watch") as (process, _, address):
+        (tmp_path / "papers" / "deep").mkdir()
+        (tmp_path / "papers" / "deep" / "late.txt").write_text("The lantern keeper of Skarholm is Aslaug Dahl.")
+        assert "the folder has changed: ingesting" in "".join(_lines_until(process, "1 added"))
+        deadline = time.monotonic() + HANGS_AFTER_S
+        with Client(address) as client:
+            # The service looks for new versions every two seconds.
+            while client.search(SearchRequest(query="lantern keeper of Skarholm")).results[0][0].title != "late":
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(TIMEOUT_S) == 0
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +30,8 @@ CPU_CONTEXT = 12_288
 """Tokens of prompt and reply that a model on the CPU is given: a longer prompt takes minutes to read."""
 INTERFACE_STARTS_WITHIN_S = 60.0
 INTERFACE_STOPS_WITHIN_S = 10.0
+WATCH_EVERY_S, SETTLED_S = 2.0, 1.0
+"""How often a folder is looked at, and how long it must rest after a change."""
 
 
 def up(
@@ -55,12 +60,15 @@ def up(
     gpus: GpusOption = None,
     on_ray: RayFlag = False,
     interface: Annotated[bool, typer.Option("--ui/--no-ui", help="Open the web interface.")] = True,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Follow FOLDER: ingest what is added or changed while it is served.")
+    ] = False,
 ) -> None:
     """From a folder to a running system: ingest what is new, or had errors, serve it, open the web interface. Ctrl-C
     stops it all.
 
-    The collection is FOLDER-collection beside the first folder, unless --collection names another. The folder is not
-    watched: call it again for what came later.
+    The collection is FOLDER-collection beside the first folder, unless --collection names another. Without --watch,
+    call it again for what came later.
     """
     from vrag_ray.cli.commands.serve import ray_reason, read_serve_config, stop_event, terminal
     from vrag_ray.cli.commands.ui import launch_of
@@ -87,6 +95,8 @@ def up(
                 say(f'ask in another terminal: vrag ask --url {service.base_url} "…"')
                 stop = stop_event()
                 say("Ctrl-C stops everything")
+                if watch:
+                    follow(paths, settings, stop)
                 stop.wait()
             say("stopping")
 
@@ -201,6 +211,53 @@ def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, Met
         report = ingest(paths, settings, meta=meta or {}, on_progress=on_progress, on_line=say)
     for line in report_lines(report, settings.collection):
         say(line)
+
+
+def follow(paths: Sequence[Path], settings: Settings, stop: Event) -> None:
+    """Until ``stop`` is set: whenever files have been added or changed and then rested, ingest them in a child process.
+    A fault is reported, and the next change is tried."""
+    seen = files_below(paths)
+    while not stop.wait(WATCH_EVERY_S):
+        files = files_below(paths)
+        if files == seen or stop.wait(SETTLED_S) or files_below(paths) != files:
+            # Unchanged, or a file is still being written.
+            continue
+        seen = files
+        try:
+            asyncio.run(_ingest_beside(paths, settings, stop))
+        except VragError as error:
+            say(f"the folder has changed, and could not be ingested: {error}")
+
+
+def files_below(paths: Sequence[Path]) -> Mapping[str, tuple[int, int]]:
+    """The files in ``paths``, those of folders in any depth, with time of change (ns) and size; links to folders are
+    not followed."""
+    found: dict[str, tuple[int, int]] = {}
+    for path in paths:
+        files = [path]
+        if path.is_dir():
+            files = [Path(folder, name) for folder, _, names in os.walk(path) for name in names]
+        for file in files:
+            # A file may go between the listing and the look.
+            with suppress(OSError):
+                status = file.stat()
+                found[str(file)] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
+async def _ingest_beside(paths: Sequence[Path], settings: Settings, stop: Event) -> None:
+    from vrag_ray.cli.commands.ingest import report_lines
+    from vrag_ray.ingest import IngestReport
+    from vrag_ray.serving.ingest_jobs.child import ingest_in_child
+
+    say("the folder has changed: ingesting")
+    async with aclosing(ingest_in_child(settings, list(paths), {})) as messages:
+        async for message in messages:
+            if stop.is_set():
+                return
+            if isinstance(message, IngestReport):
+                for line in report_lines(message, settings.collection):
+                    say(line)
 
 
 @contextmanager

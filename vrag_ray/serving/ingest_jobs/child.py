@@ -19,6 +19,7 @@ import traceback
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import IO
 
 from vrag_ray.config import Settings
@@ -35,7 +36,7 @@ _LENGTH = struct.Struct(">Q")
 
 
 async def ingest_in_child(
-    settings: Settings, sources: Sequence[Source], meta: Meta
+    settings: Settings, sources: Sequence[Path | Source], meta: Meta
 ) -> AsyncGenerator[Progress | IngestReport]:
     """``IngestFiles`` of a service without a cluster; more than a few files start a Ray of their own."""
     for attempt in range(1, ATTEMPTS + 1):
