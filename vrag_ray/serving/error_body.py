@@ -16,6 +16,8 @@ from vrag_ray.serving.errors import ApiError, OverloadedError, status_of, storag
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 
+UNREAD_BODY = "There was an error parsing the body"
+"""What FastAPI raises, with status 400, for a body that is no JSON."""
 _CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
 
 
@@ -73,7 +75,7 @@ def install(app: FastAPI) -> None:
         code = _CODES.get(error.status_code, "bad_request")
         headers = dict(error.headers) if error.headers else None
         message = scrub(str(error.detail))
-        header = _header_at_fault(request) if error.status_code == 400 else ""
+        header = _header_at_fault(request) if message == UNREAD_BODY else ""
         if header:
             return error_response(415, header, code=_CODES[415])
         if error.status_code == 404 and "route" not in request.scope:
