@@ -36,6 +36,10 @@ os.environ.setdefault("RAY_AUTH_MODE", "disabled")
 os.environ.setdefault("RAY_LOG_MONITOR_MANY_FILES_THRESHOLD", "0")
 os.environ.setdefault("LOG_NAME_UPDATE_INTERVAL_S", "5")
 os.environ.setdefault("REPORTER_UPDATE_INTERVAL_MS", "60000")
+# As ``start_ray`` has them: on a busy machine, workers that are nicer than the tests starve, and slow proxies are
+# killed.
+for name in ("RAY_worker_niceness", "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S", "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S"):
+    os.environ.setdefault(name, ENVIRONMENT[name])
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 # Requests to an object store are signed, in every process of Ray too; the one of the tests takes any key.
 os.environ.setdefault("AWS_ACCESS_KEY_ID", "tests")
@@ -149,9 +153,6 @@ def local_ray() -> Iterator[None]:
     folder = tempfile.mkdtemp(prefix="vrag-ray-")
     started = not ray.is_initialized()
     if started:
-        # As ``start_ray`` has it: workers that are nicer than the tests starve beside other processes.
-        for name, value in ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
         ray.init(
             num_cpus=16,
             include_dashboard=False,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.support.tiny_vllm import QUESTION, ask, chatted, generated, needs_vll
 from tests.vllm.conftest import CONTEXT, PICTURES
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role, Tool
 from vrag_ray.agent.ports import PromptRefusedError
+from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.policies.llm.chat_model import Sampling, TokenRequest
 from vrag_ray.serving.deployments.policy import ServedModel
 from vrag_ray.types import Completion, VragError
@@ -94,6 +96,20 @@ async def test_a_chat_is_the_template_of_the_model_in_tokens(model: ServedModel,
     text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
     _, expected = await generated(model, TokenRequest(tuple(tokenizer(text)["input_ids"]), sampling=GREEDY))
     assert (await chatted(model, ask(QUESTION, tokens=12))).token_ids == expected.token_ids
+
+
+async def test_a_reply_is_held_to_a_callers_schema(model: ServedModel):
+    schema = {
+        "type": "object",
+        "properties": {"colour": {"enum": ["red", "green"]}, "seen": {"type": "boolean"}},
+        "required": ["colour", "seen"],
+        "additionalProperties": False,
+    }
+    request = replace(ask(QUESTION, tokens=200), form=ReplyForm("", schema))
+    reply = await chatted(model, request)
+    assert reply.finish == "stop"
+    value = json.loads(reply.text)
+    assert value["colour"] in ("red", "green") and set(value) == {"colour", "seen"}
 
 
 async def test_tools_and_the_thinking_switch_reach_the_template(model: ServedModel):
