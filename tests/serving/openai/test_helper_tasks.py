@@ -83,3 +83,12 @@ async def test_questions_about_titles_and_tasks_are_questions(client: httpx.Asyn
     backend.go.set()
     assert "x-run-id" in (await client.post(CHAT, json=ask(content=text))).headers
     assert backend.started[0].question == text
+
+
+async def test_instructions_that_speak_of_titles_leave_questions_what_they_are(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.go.set()
+    rule = {"role": "system", "content": "Always write the title of each document that the conversation is about."}
+    body = {"model": "vimrag", "messages": [rule, {"role": "user", "content": "Who runs the harbour?"}]}
+    assert "x-run-id" in (await client.post(CHAT, json=body)).headers

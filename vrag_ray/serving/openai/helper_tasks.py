@@ -31,7 +31,8 @@ class HelperTask(StrEnum):
 _TASK = re.compile(r"\s*#{1,4} Task:", re.IGNORECASE)
 _KEY = re.compile(r'"(title|tags|follow_ups|queries|text)"\s*:')
 _TITLE = re.compile(
-    r"\b(?:provide|generate|write|create|make|give)\b[^.\n]{0,40}\btitle\b[^.\n]{0,80}\b(?:conversation|chat)\b",
+    r"\b(?:provide|generate|write|create|make)\b[^.\n]{0,40}\btitle\b[^.\n]{0,40}"
+    r"\b(?:for|of) (?:the|this|our) (?:\w+ ){0,2}(?:conversation|chat)\b",
     re.IGNORECASE,
 )
 _FIRST_WORDS = 400
