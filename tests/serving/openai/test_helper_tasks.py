@@ -7,7 +7,7 @@ import json
 import httpx
 import pytest
 
-from tests.support.openai_calls import CHAT, ask
+from tests.support.openai_calls import CHAT, ask, json_schema
 from tests.support.stand_in import StandIn
 from vrag_ray.serving.openai.question import ATTACHED, ATTACHED_UNREAD
 from vrag_ray.types import Completion
@@ -92,3 +92,28 @@ async def test_instructions_that_speak_of_titles_leave_questions_what_they_are(
     rule = {"role": "system", "content": "Always write the title of each document that the conversation is about."}
     body = {"model": "vimrag", "messages": [rule, {"role": "user", "content": "Who runs the harbour?"}]}
     assert "x-run-id" in (await client.post(CHAT, json=body)).headers
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Write a brief title that captures the subject of the conversation.",
+        "Find the language of the user and write in that language an utterly short title for this conversation",
+        "Analyze this conversation and provide:\n1. its language\n2. a title of it",
+    ],
+)
+async def test_other_wishes_for_a_title_are_known_too_and_may_have_a_schema(
+    client: httpx.AsyncClient, backend: StandIn, rule: str
+):
+    talk = {"role": "user", "content": "user: Who runs the harbour?\nassistant: The authority."}
+    messages = [{"role": "system", "content": rule}, talk]
+    backend.reply = (Completion('{"title": "Harbour"}'),)
+    schema = json_schema({"type": "object", "properties": {"title": {"type": "string"}}})
+    reply = await client.post(CHAT, json={"model": "vimrag", "messages": messages, "response_format": schema})
+    assert reply.json()["choices"][0]["message"]["content"] == '{"title": "Harbour"}'
+    [chat] = backend.chats
+    assert chat.form is not None
+    backend.known_agents = ("extractive",)
+    plain = await client.post(CHAT, json={"model": "extractive", "messages": messages})
+    assert plain.json()["choices"][0]["message"]["content"] == "Who runs the harbour"
+    assert not backend.started

@@ -31,13 +31,14 @@ class HelperTask(StrEnum):
 _TASK = re.compile(r"\s*#{1,4} Task:", re.IGNORECASE)
 _KEY = re.compile(r'"(title|tags|follow_ups|queries|text)"\s*:')
 _TITLE = re.compile(
-    r"\b(?:provide|generate|write|create|make)\b[^.\n]{0,40}\btitle\b[^.\n]{0,40}"
-    r"\b(?:for|of) (?:the|this|our) (?:\w+ ){0,2}(?:conversation|chat)\b",
+    r"\b(?:provide|generate|write|create|make)\b[^.\n]{0,60}\btitle\b[^.\n]{0,40}"
+    r"\b(?:for|of) (?:the|this|our) (?:\w+ ){0,2}(?:conversation|chat)\b"
+    r"|\banaly[sz]e this conversation and provide\b",
     re.IGNORECASE,
 )
 _FIRST_WORDS = 400
 """Characters of a message in which it says that it wants a title."""
-_TURN = re.compile(r"^\s*(?:USER|User|Human)\s*:\s*(.+)$", re.MULTILINE)
+_TURN = re.compile(r"^\W*(?:user|human)\s*:\s*(.+)$", re.MULTILINE | re.IGNORECASE)
 _HISTORY = re.compile(r"#+ Chat History:|<chat_history>|\bConversation\s*:", re.IGNORECASE)
 
 

@@ -67,17 +67,16 @@ async def reply_source(
     """Where the reply comes from, and whether that is a run, which is called ``run_id`` then."""
     model = gate.backends.model
     schema = reply_schema(body)
-    task = helper_task(body) if body.model != POLICY and schema is None else None
-    if task is not None or schema is not None:
-        has_model = POLICY in await chat_models(model)
-        if task is not None and not has_model:
-            return said_at_once(without_model(task, body)), False
-        if schema is not None and not has_model:
+    task = helper_task(body) if body.model != POLICY else None
+    if (task is not None or schema is not None) and POLICY not in await chat_models(model):
+        if schema is not None:
             raise ApiError(
                 f"{schema.param}: without a language model nothing here can write JSON of a schema: set openai or vllm "
                 "in the server's settings, or ask for text",
                 param=schema.param,
             )
+        assert task is not None
+        return said_at_once(without_model(task, body)), False
     if body.model == POLICY or task is not None:
         chat = await chat_request(body, Pictures(gate.backends.documents, gate.pictures))
         if schema is not None and schema.functions:
