@@ -61,5 +61,6 @@ def fitted_picture(png: bytes, *, max_side: int, format: PictureFormat) -> Fitte
 
 def _written(picture: Image, format: PictureFormat) -> bytes:
     file = io.BytesIO()
-    picture.save(file, format.value, **({"quality": JPEG_QUALITY} if format is PictureFormat.JPEG else {}))
+    # Of no effect on PNG.
+    picture.save(file, format.value, quality=JPEG_QUALITY)
     return file.getvalue()

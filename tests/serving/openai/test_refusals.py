@@ -150,3 +150,11 @@ async def test_without_an_embedder_the_reason_is_told(client: httpx.AsyncClient,
     reply = await client.post("/v1/embeddings", json={"model": "embedder", "input": "x"})
     assert refused(reply) == (404, "model", "model_not_found")
     assert "lexical" in reply.json()["error"]["message"]
+
+
+async def test_a_body_that_is_nested_deep_breaks_nothing(client: httpx.AsyncClient, backend: StandIn):
+    backend.go.set()
+    deep = b"[" * 900 + b"]" * 900
+    content = b'{"model": "extractive", "messages": [{"role": "user", "content": "q"}], "metadata": ' + deep + b"}"
+    reply = await client.post(CHAT, content=content, headers={"content-type": "application/json"})
+    assert reply.status_code == 200

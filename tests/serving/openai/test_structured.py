@@ -115,3 +115,13 @@ async def test_a_schema_fetches_nothing_and_runs_no_pattern(client: httpx.AsyncC
     reply = await client.post(CHAT, json=ask("vimrag", response_format=json_schema(far)))
     assert refused(reply)[0] == 502
     assert "which it does not hold" in reply.json()["error"]["message"]
+
+
+async def test_a_schema_that_refers_to_itself_without_end_is_the_callers_fault_and_breaks_nothing(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    backend.go.set()
+    backend.reply = (Completion("{}"),)
+    reply = await client.post(CHAT, json=ask("vimrag", response_format=json_schema({"$ref": "#"})))
+    assert refused(reply)[0] == 502
+    assert "refers to itself without end" in reply.json()["error"]["message"]

@@ -30,8 +30,8 @@ CPU_CONTEXT = 12_288
 """Tokens of prompt and reply that a model on the CPU is given: a longer prompt takes minutes to read."""
 INTERFACE_STARTS_WITHIN_S = 60.0
 INTERFACE_STOPS_WITHIN_S = 10.0
-WATCH_EVERY_S, SETTLED_S = 2.0, 1.0
-"""How often a folder is looked at, and how long it must rest after a change."""
+WATCH_EVERY_S, SETTLED_S, AGAIN_AFTER_S = 2.0, 1.0, 30.0
+"""How often a folder is looked at, how long it must rest after a change, and the wait after an ingest that failed."""
 
 
 def up(
@@ -215,18 +215,20 @@ def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, Met
 
 def follow(paths: Sequence[Path], settings: Settings, stop: Event) -> None:
     """Until ``stop`` is set: whenever files have been added or changed and then rested, ingest them in a child process.
-    A fault is reported, and the next change is tried."""
+    A fault is reported, and ingest is tried again later."""
     seen = files_below(paths)
     while not stop.wait(WATCH_EVERY_S):
         files = files_below(paths)
         if files == seen or stop.wait(SETTLED_S) or files_below(paths) != files:
             # Unchanged, or a file is still being written.
             continue
-        seen = files
         try:
             asyncio.run(_ingest_beside(paths, settings, stop))
         except VragError as error:
-            say(f"the folder has changed, and could not be ingested: {error}")
+            say(f"the folder has changed, and could not be ingested; it is tried again: {error}")
+            stop.wait(AGAIN_AFTER_S)
+        else:
+            seen = files
 
 
 def files_below(paths: Sequence[Path]) -> Mapping[str, tuple[int, int]]:

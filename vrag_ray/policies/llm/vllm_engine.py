@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ from vrag_ray.types import Completion, VragError
 if TYPE_CHECKING:
     from vllm import RequestOutput, SamplingParams, TokensPrompt
     from vllm.lora.request import LoRARequest
+    from vllm.sampling_params import StructuredOutputsParams
 
 FIRST_WEIGHTS = "default"
 """vLLM's own version name of the weights that an engine starts with."""
@@ -153,7 +154,7 @@ class VllmEngine:
             await self._engine.resume_generation()
 
     async def _reply(
-        self, prompt: ModelPrompt, sampling: Sampling, adapter: str, held: Mapping[str, object] | None = None
+        self, prompt: ModelPrompt, sampling: Sampling, adapter: str, held: StructuredOutputsParams | None = None
     ) -> AsyncGenerator[Piece | Completion]:
         from vllm.exceptions import VLLMClientError, VLLMError
         from vllm.v1.engine.exceptions import EngineDeadError, EngineGenerateError
@@ -219,9 +220,9 @@ class VllmEngine:
             tokens["multi_modal_data"] = {"image": list(prompt.pictures)}
         return tokens
 
-    def _parameters(self, sampling: Sampling, held: Mapping[str, object] | None) -> SamplingParams:
+    def _parameters(self, sampling: Sampling, held: StructuredOutputsParams | None) -> SamplingParams:
         from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+        from vllm.sampling_params import RequestOutputKind
 
         own = {"temperature": sampling.temperature, "top_p": sampling.top_p, "seed": sampling.seed}
         chosen = self._defaults | {name: value for name, value in own.items() if value is not None}
@@ -229,8 +230,7 @@ class VllmEngine:
         if sampling.banned_token_ids:
             chosen["logit_bias"] = dict.fromkeys(sampling.banned_token_ids, BANNED_LOGIT)
         if held is not None:
-            hold: Callable[..., StructuredOutputsParams] = StructuredOutputsParams
-            chosen["structured_outputs"] = hold(**held)
+            chosen["structured_outputs"] = held
         make: Callable[..., SamplingParams] = SamplingParams
         return make(**chosen, logprobs=0, output_kind=RequestOutputKind.DELTA)
 
@@ -248,6 +248,10 @@ class VllmEngine:
         return ModelLostError(f"the engine of {self.config.served_name} {what}: another try may help")
 
 
-def _held(form: ReplyForm, *, opened: bool) -> Mapping[str, object]:
-    """Arguments of vLLM's structured outputs. ``opened``: the prompt has opened the thoughts already."""
-    return {"grammar": form.grammar(opened=opened)} if form.rules else {"json": form.schema_json}
+def _held(form: ReplyForm, *, opened: bool) -> StructuredOutputsParams:
+    """What vLLM holds a reply to. ``opened``: the prompt has opened the thoughts already."""
+    from vllm.sampling_params import StructuredOutputsParams
+
+    if form.rules:
+        return StructuredOutputsParams(grammar=form.grammar(opened=opened))
+    return StructuredOutputsParams(json=form.schema_json)

@@ -18,7 +18,7 @@ TITLE_CHARS = 48
 
 
 class HelperTask(StrEnum):
-    """What is asked for, by the key of the JSON that Open WebUI reads it from."""
+    """The kinds of task, by the key of the JSON that Open WebUI reads it from."""
 
     TITLE = "title"
     TAGS = "tags"

@@ -108,7 +108,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def end_of(text: str, limit: int) -> str:
-    """The last ``limit`` characters of ``text`` at most, from the beginning of a word: what is asked stands last."""
+    """The last ``limit`` characters of ``text`` at most, from the beginning of a word: the question stands last."""
     end = text[-(limit - 2) :]
     return "… " + end.split(" ", 1)[-1] if " " in end else end
 

@@ -28,7 +28,7 @@ class Body(Incoming):
     @model_validator(mode="before")
     @classmethod
     def _is_unicode(cls, value: object) -> object:
-        broken = _broken_text(value, "")
+        broken = _broken_text(value)
         if broken is not None:
             raise InvalidError(
                 f"{broken}: the text has half of a surrogate pair, which is no Unicode: cut texts between characters",
@@ -37,23 +37,20 @@ class Body(Incoming):
         return value
 
 
-def _broken_text(value: object, place: str) -> str | None:
-    """Where in a JSON value the first text stands that UTF-8 cannot write; None where there is none."""
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            return place
-        return None
-    inner: list[tuple[object, object]] = []
-    if isinstance(value, Mapping):
-        inner = list(value.items())
-    elif isinstance(value, list):
-        inner = list(enumerate(value))
-    for name, item in inner:
-        found = _broken_text(item, f"{place}.{name}" if place else str(name))
-        if found is not None:
-            return found
+def _broken_text(body: object) -> str | None:
+    """Where in a JSON value a text stands that UTF-8 cannot write; None where there is none. No recursion: a body may
+    be nested as deep as it likes."""
+    waiting: list[tuple[str, object]] = [("", body)]
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                return place
+            continue
+        inner = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+        waiting.extend((f"{place}.{name}" if place else str(name), item) for name, item in inner)
     return None
 
 

@@ -17,7 +17,7 @@ from vrag_ray.serving.openai.citations import Links
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending, answer_of, finish_of, usage_of
 from vrag_ray.serving.openai.response_requests import ResponseRequest, ResponseStatus
-from vrag_ray.serving.openai.responses import Evidence, Said, ToolCall, Usage
+from vrag_ray.serving.openai.responses import Evidence, FinishReason, Said, ToolCall, Usage
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 
@@ -66,6 +66,14 @@ class ResponseHead:
             "metadata": dict(request.metadata or {}) if request else {},
         }
         return body | more
+
+    def ended(self, finish: FinishReason, said: Said, output: Sequence[Json], usage: Usage) -> Json:
+        """The response of a reply that came to its end, ``completed`` or cut and so ``incomplete``."""
+        own = _fields_of(said)
+        if finish not in ("length", "content_filter"):
+            return self.body("completed", output, usage, **own)
+        reason = "max_output_tokens" if finish == "length" else finish
+        return self.body("incomplete", output, usage, incomplete_details={"reason": reason}, **own)
 
 
 @dataclass(slots=True)
@@ -209,17 +217,8 @@ async def _events(growing: _Growing, source: AsyncGenerator[Piece | Ending]) -> 
                 continue
             for event in growing.end(piece.said):
                 yield event
-            more = _fields_of(piece.said)
-            if piece.finish in ("length", "content_filter"):
-                reason = "max_output_tokens" if piece.finish == "length" else "content_filter"
-                body = head.body(
-                    "incomplete", growing.output, piece.usage, incomplete_details={"reason": reason}, **more
-                )
-                yield growing.event("response.incomplete", response=body)
-            else:
-                yield growing.event(
-                    "response.completed", response=head.body("completed", growing.output, piece.usage, **more)
-                )
+            body = head.ended(piece.finish, piece.said, growing.output, piece.usage)
+            yield growing.event(f"response.{body['status']}", response=body)
 
 
 def stored_response(record: RunRecord, links: Links, created: int) -> Json:
@@ -232,10 +231,7 @@ def stored_response(record: RunRecord, links: Links, created: int) -> Json:
         return head.body("failed", [], usage, error={"code": "server_error", "message": record.error})
     said = answer_of(record, links)
     item = message_item(f"msg_{head.id}_0", said.content or "", annotations_of(said))
-    if finish_of(record.status) == "length":
-        incomplete: Json = {"reason": "max_output_tokens"}
-        return head.body("incomplete", [item], usage, incomplete_details=incomplete, **_fields_of(said))
-    return head.body("completed", [item], usage, **_fields_of(said))
+    return head.ended(finish_of(record.status), said, [item], usage)
 
 
 def seconds_of(started_at: str) -> int:

@@ -112,8 +112,9 @@ async def answer_as_json(
             end = _ended(whole, schema)
             length = len(end.said.content or "")
             marks = tuple(mark.at(length, length) for mark in piece.said.annotations or ())
+            notices = (*(piece.said.notices or ()), *(end.said.notices or ())) or None
             said = end.said.model_copy(
-                update={"annotations": marks, "evidence": piece.said.evidence, "notices": piece.said.notices}
+                update={"annotations": marks, "evidence": piece.said.evidence, "notices": notices}
             )
             yield Ending(said, end.finish, piece.usage.plus(end.usage), piece.weights)
 
@@ -186,6 +187,8 @@ def _problem(text: str, schema: Mapping[str, JsonValue]) -> str:
         worst = best_match(_validator(schema).iter_errors(value))
     except Unresolvable as missing:
         return f"the schema refers to {missing.ref}, which it does not hold"
+    except RecursionError:
+        return "the schema refers to itself without end"
     return "" if worst is None else f"{worst.json_path}: {worst.message}"[:LONGEST_PROBLEM]
 
 
