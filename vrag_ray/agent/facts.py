@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
+from vrag_ray.types.months import MONTH, MONTHS
+
 LEAST_ROUNDED = 100
 """From here on a whole figure may be the rounding of one with decimals."""
 _SCALES = {
@@ -50,28 +52,7 @@ _WORD_VALUES = {
 _NUMBER_WORDS = re.compile(
     rf"\b(?:(?:{'|'.join((*_TENS, *_UNITS[1:]))}|hundred|thousand|million)(?:[- ](?:and )?|\b))+", re.IGNORECASE
 )
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "jan january januar janvier enero",
-            "feb february februar février febrero",
-            "mar march märz mars marzo",
-            "apr april avril abril",
-            "may mai mayo",
-            "jun june juni juin junio",
-            "jul july juli juillet julio",
-            "aug august août agosto",
-            "sep sept september septembre septiembre",
-            "oct october oktober octobre octubre",
-            "nov november novembre noviembre",
-            "dec december dezember décembre diciembre",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
-_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTHS, key=len, reverse=True))})\.?"
+_MONTH = rf"(?P<month>{MONTH})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>(?:1[5-9]|20)\d\d)"
 _DATES = tuple(
@@ -253,7 +234,7 @@ def dates(text: str) -> list[Date]:
         for match in pattern.finditer(text):
             parts = match.groupdict()
             month = parts["month"].lower()
-            number = int(month) if month.isdigit() else _MONTHS[month]
+            number = int(month) if month.isdigit() else MONTHS[month]
             day, year = parts.get("day"), parts.get("year")
             if not 1 <= number <= 12 or any(one.start <= match.start() < one.start + len(one.text) for one in found):
                 continue

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from vrag_ray.corpus.model import UNREADABLE, clean, letters_in
+from vrag_ray.types.months import MONTH
 
 LONGEST_TITLE = 200
 SHORTEST_TITLE = 3
@@ -16,8 +17,7 @@ LARGER = 1.05
 """A headline below the largest type is set this much larger than most of the page."""
 MOST_UNREADABLE = 0.1
 """Share of characters of a title that say nothing."""
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
-_DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.? )?{_MONTH}(?: \d{{1,2}}(?:st|nd|rd|th)?,?)?(?:,? \d{{4}})?"
+_DATE = rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\.? (?:de )?)?{MONTH}\.?(?: \d{{1,2}}(?:st|nd|rd|th)?,?)?(?:,? (?:de )?\d{{4}})?"
 _NO_TITLES = (
     # What programs put there: the file's name, or that there is none.
     r".*untitled.*|(?:microsoft )?(?:word|powerpoint|excel) ?-.*|(?:slide|page|document|presentation) ?\d*",

@@ -241,6 +241,11 @@ def test_stamped_lines_are_captions(text: str, expected: list[tuple[str, float, 
         ("Who founded the workshop?", "The workshop was founded by Maria Lund in 1987.", "Maria Lund"),
         ("What share is wind?", "Wind has a share of 45.2 % of all.", "45.2 %"),
         ("Why is oak oiled?", "Oak is oiled so that it lasts.", ""),
+        ("When was the crane Odin tested?", "Der Kran Odin wurde am 3. März 2021 geprüft.", "3. März 2021"),
+        ("When was the crane Odin tested?", "La grue Odin a été vérifiée le 14 août 2019.", "14 août 2019"),
+        ("When was the crane Odin tested?", "La grúa Odin se revisó el 5 de mayo de 2020.", "5 de mayo de 2020"),
+        ("When was the crane Odin tested?", "Odin 号起重机于2018年7月9日检验。", "2018年7月9日"),
+        ("When was the crane Odin tested?", "Odin was tested in 2017, at 14:30.", "2017"),
     ],
 )
 def test_the_shortest_answer_is_a_part_of_the_quote(question: str, quote: str, answer: str) -> None:

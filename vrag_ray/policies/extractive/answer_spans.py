@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from vrag_ray.agent.facts import dates
 from vrag_ray.policies.extractive.lexicon import is_function_word, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
 
@@ -11,11 +12,7 @@ _NUMBER = re.compile(r"(?<![\w.])[€$£¥]?\d+(?:[.,:]\d+)*(?:\s?%)?")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d$")
 """Where a quantity is asked for, a bare year is a date that stands beside it."""
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
-_DATE = re.compile(
-    rf"\b(?:\d{{1,2}}\.? {_MONTH},? \d{{4}}|{_MONTH} \d{{1,2}}, \d{{4}}|{_MONTH} \d{{4}}|\d{{4}}-\d\d-\d\d|"
-    rf"\d{{1,2}}:\d\d|\d{{1,2}} {_MONTH}|{_MONTH} \d{{1,2}}|1[5-9]\d\d|20\d\d)\b"
-)
+_CLOCK_OR_YEAR = re.compile(r"\b(?:\d{1,2}:\d\d|1[5-9]\d\d|20\d\d)\b")
 _NAME = re.compile(r"\b[A-Z][\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?[A-Z][\w'’.-]*)*")  # noqa: RUF001
 _MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn", "percent"})
 
@@ -26,11 +23,18 @@ def shortest_answer(part: Part, quote: str) -> str:
         numbers = [_with_unit(quote, one) for one in _NUMBER.finditer(quote)]
         return _nearest(part, quote, [(at, text) for at, text in numbers if not _YEAR.match(text)])
     if part.kind is AnswerKind.DATE:
-        return _nearest(part, quote, [(one.start(), one.group()) for one in _DATE.finditer(quote)])
+        return _nearest(part, quote, _dates(quote))
     if part.kind is AnswerKind.NAME:
         names = [(one.start(), one.group().rstrip(".")) for one in _NAME.finditer(quote)]
         return _nearest(part, quote, [(at, name) for at, name in names if at > 0 or " " in name])
     return ""
+
+
+def _dates(quote: str) -> list[tuple[int, str]]:
+    """Dates, years and times of day, in order; a year or time within a date is none of its own."""
+    spans = [(date.start, date.text) for date in dates(quote)]
+    alone = [(match.start(), match[0]) for match in _CLOCK_OR_YEAR.finditer(quote)]
+    return sorted([*spans, *(part for part in alone if not any(at <= part[0] < at + len(text) for at, text in spans))])
 
 
 def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:

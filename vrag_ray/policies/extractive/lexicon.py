@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from vrag_ray.types.months import ENGLISH
+
 if TYPE_CHECKING:
     import Stemmer
 
@@ -42,12 +44,7 @@ _TASK_WORDS = frozenset(
 """Speak of the documents or the task rather than of its subject."""
 
 
-_MONTHS = frozenset(
-    re.findall(
-        r"\w+",
-        "january february march april june july august september sept october november december",
-    )
-)
+_MONTHS = frozenset(name for names in ENGLISH for name in names if len(name) > 3)
 
 
 AKIN = 0.8
