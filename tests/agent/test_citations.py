@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 
-from tests.support.agent_pages import Shelf, prose, put
+from tests.support.agent_pages import HEIGHT, WIDTH, Shelf, prose, put
 from tests.support.scripted_agent import Script, Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import TextPart
@@ -21,7 +22,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.support import Support
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig, EvidenceForm, Marks
-from vrag_ray.types import Box, Completion, Locator, PassageKind, around
+from vrag_ray.types import Box, Completion, Locator, PageText, PassageKind, around
 
 SEEN = Box(0.25, 0.5, 0.5, 0.75)
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="harbour map")
@@ -71,11 +72,16 @@ def test_the_value_of_a_citation_is_the_one_figure_of_its_row_that_the_answer_st
         bbox=around(word.box for word in ROW).as_tuple(),
     )  # fmt: skip
     elsewhere = put(50, 400, "1,443")
-    found = at_value(row, answer, "Was the shore power 5,449 MWh in 2023?", (*ROW, *elsewhere))
-    boxes = {word.text: word.box.as_tuple() for word in ROW}
-    assert found.value_bbox == (boxes[figure] if figure else None)
+    question = "Was the shore power 5,449 MWh in 2023?"
+    page = PageText("d", Locator(page=1), "", (*ROW, *elsewhere), WIDTH, HEIGHT)
+    boxes = {word.text: word.box for word in ROW}
+    assert at_value(row, answer, question, page).value_bbox == (boxes[figure].as_tuple() if figure else None)
     whole = row.model_copy(update={"bbox": None})
-    assert at_value(whole, answer, "", ROW) == whole
+    assert at_value(whole, answer, "", page) == whole
+    cells = [box.padded(0.01, 0.002) for box in boxes.values()]
+    table = replace(page, cells=tuple(cell.as_tuple() for cell in cells))
+    enclosed = boxes[figure].padded(0.01, 0.002).as_tuple() if figure else None
+    assert at_value(row, answer, question, table).value_bbox == enclosed
 
 
 def box_and_origin(citation: Citation) -> tuple[object, bool]:

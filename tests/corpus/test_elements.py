@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from itertools import pairwise
+from pathlib import Path
 
 import pymupdf
 import pytest
@@ -15,7 +16,7 @@ from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.registry import open_source
 from vrag_ray.corpus.formats.source import Opening
 from vrag_ray.corpus.model import DecodeOptions
-from vrag_ray.types import DocumentKind, Locator, PageText, Word
+from vrag_ray.types import Box, DocumentKind, Locator, PageText, Word
 from vrag_ray.types.elements import Element, ElementKind
 
 LEFT, WIDTH = 72, 450
@@ -37,6 +38,17 @@ def write(page: pymupdf.Page, y: float, text: str, *, size: float = 10, x: float
             line = longer
     page.insert_text((x, y), line, fontsize=size)
     return y + 1.2 * size
+
+
+def read(path: Path) -> PageText:
+    """The first page of a PDF, without OCR."""
+    options = DecodeOptions.from_config(CorpusConfig(ocr=False))
+    opening = Opening(path, path.name, options, DecodeLimits(), lambda _: pytest.fail("no picture is read"))
+    source = open_source(DocumentKind.PDF, opening)
+    try:
+        return source.page_text(Locator(page=1))
+    finally:
+        source.close()
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +73,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> PageText:
     write(sheet, 815, "17", x=300)
     path = tmp_path_factory.mktemp("elements") / "yearbook.pdf"
     document.save(path)
-    options = DecodeOptions.from_config(CorpusConfig(ocr=False))
-    opening = Opening(path, path.name, options, DecodeLimits(), lambda _: pytest.fail("no picture is read"))
-    source = open_source(DocumentKind.PDF, opening)
-    try:
-        return source.page_text(Locator(page=1))
-    finally:
-        source.close()
+    return read(path)
 
 
 def test_each_part_of_a_page_is_what_a_reader_would_call_it(page: PageText):
@@ -101,6 +107,43 @@ def test_elements_are_numbered_in_reading_order_and_say_under_which_heading_they
     table = page.elements[(cell.table or 0) - 1]
     assert (cell.kind, table.kind) == (ElementKind.TABLE_CELL, ElementKind.TABLE)
     assert table.box.union(cell.box) == table.box
+
+
+def test_a_cell_that_stands_alone_between_ruling_lines_has_the_box_that_they_enclose(tmp_path: Path):
+    xs, ys = (72, 232, 332, 432), (100, 122, 144, 166)
+    texts = (("", "2023", "2024"), ("Berths", "12", "15"), ("Cranes", "", ""))
+    with pymupdf.open() as document:
+        drawn = document.new_page(width=595, height=842)
+        for y in ys:
+            drawn.draw_line((xs[0], y), (xs[-1], y))
+        for x in xs:
+            drawn.draw_line((x, ys[0]), (x, ys[2]))
+        for x in (xs[0], xs[-1]):
+            # The last row is one field: its three cells have no lines between them.
+            drawn.draw_line((x, ys[2]), (x, ys[-1]))
+        for y, row in zip(ys, texts, strict=False):
+            for x, text in zip(xs, row, strict=False):
+                drawn.insert_text((x + 6, y + 15), text, fontsize=11)
+        for x, text in ((240, "4"), (340, "7")):
+            drawn.insert_text((x, ys[2] + 15), text, fontsize=11)
+        path = tmp_path / "ruled.pdf"
+        document.save(path)
+    page = read(path)
+    cells = {element.text: element.box for element in page.elements if element.table is not None}
+    [table] = [element for element in page.elements if element.kind is ElementKind.TABLE]
+    assert cells["15"].as_tuple() == pytest.approx((332 / 595, 122 / 842, 432 / 595, 144 / 842), abs=1e-3)
+    assert cells["Berths"].as_tuple() == pytest.approx((72 / 595, 122 / 842, 232 / 595, 144 / 842), abs=1e-3)
+    assert cells["4"].x1 == pytest.approx(cells["7"].x0), "cells between the same lines share what these enclose"
+    assert table.box.union(cells["15"]) == table.box
+
+
+def test_without_ruling_lines_a_cell_reaches_half_way_to_its_neighbours(page: PageText):
+    cells = {element.text: element.box for element in page.elements if element.table is not None}
+    words = {word.text: word.box for word in page.words if word.text in ("12", "15")}
+    assert words["12"].x1 < cells["12"].x1 < words["15"].x0
+    assert cells["12"].x1 == pytest.approx(cells["15"].x0)
+    assert all(cells[text].union(words[text]) == cells[text] for text in words)
+    assert not any(one.shared(other) > 1e-9 for one, other in pairwise(sorted(cells.values(), key=Box.as_tuple)))
 
 
 def test_a_picture_has_the_box_in_which_it_is_drawn(page: PageText):

@@ -151,6 +151,9 @@ async def test_agents_are_given_the_cells_of_several_lines_and_readers_of_a_page
     finally:
         library.close()
     assert isinstance(given, PageText)
-    cells = [[one.text for one in text.elements if one.table is not None] for text in (whole, given)]
+    cells = [
+        [" ".join(part.text.split()) for part in text.elements if part.table is not None] for text in (whole, given)
+    ]
     assert cells[0] == [text for row in rows for text in row]
     assert cells[1] == [rows[1][1], rows[2][1]]
+    assert given.cells == tuple(part.box.as_tuple() for part in whole.elements if part.table is not None)

@@ -16,7 +16,7 @@ from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Sighting
 from vrag_ray.agent.support import MARK
 from vrag_ray.imaging.coordinates import holds_centre
-from vrag_ray.types import Box, PassageKind, Word
+from vrag_ray.types import Box, PageText, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_range
 from vrag_ray.types.elements import Element, ElementKind
 
@@ -48,9 +48,9 @@ class Citation(BaseModel):
     x1, y1) in fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of
     the search saw its query: nobody looked closer there. ``element`` is the paragraph, table or other element of the
     page around ``bbox``, None where the words of the page were not read. ``value_bbox`` is the box of the one figure in
-    ``bbox`` that the answer states, as the cell of a cited row; None where it states none, or several. ``quote`` stands
-    in the source word for word. ``score`` is the retrieval score, ``node_id`` the memory node, ``collection`` that of
-    several which the source is from.
+    ``bbox`` that the answer states, of its whole cell where it stands in a table; None for none, or several.
+    ``quote`` stands in the source word for word. ``score`` is the retrieval score, ``node_id`` the memory node,
+    ``collection`` that of several which the source is from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -131,8 +131,8 @@ def located(
     return citation.model_copy(update={"element": _element_around(Box(*citation.bbox), parts)})
 
 
-def at_value(citation: Citation, answer: str, question: str, words: Sequence[Word]) -> Citation:
-    """With ``value_bbox``, where exactly one of the ``words`` of its page in its box is a figure of ``answer``.
+def at_value(citation: Citation, answer: str, question: str, page: PageText) -> Citation:
+    """With ``value_bbox``, where exactly one of the words of its ``page`` in its box is a figure of ``answer``.
 
     What the answer quotes, and what the question says itself, states nothing.
     """
@@ -143,11 +143,15 @@ def at_value(citation: Citation, answer: str, question: str, words: Sequence[Wor
     stated = [figure for figure in figures(own) if not known.has(figure)]
     boxes = [
         word.box
-        for word in words
+        for word in page.words
         if holds_centre(region, word.box)
         and any(figure.agrees(found.value) for found in figures(word.text) for figure in stated)
     ]
-    return citation.model_copy(update={"value_bbox": boxes[0].as_tuple()}) if len(boxes) == 1 else citation
+    if len(boxes) != 1:
+        return citation
+    [figure] = boxes
+    cells = (cell for cell in (Box(*corners) for corners in page.cells) if holds_centre(cell, figure))
+    return citation.model_copy(update={"value_bbox": next(cells, figure).as_tuple()})
 
 
 def within(elements: Sequence[Element], numbers: tuple[int, int]) -> tuple[Element, ...]:

@@ -12,7 +12,7 @@ from vrag_ray.agent.memory.graph import GraphError, MemoryGraph, MemoryItem, Nod
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.agent.support import Source, facts_held, holding
 from vrag_ray.config import EvidenceForm
-from vrag_ray.types import PassageKind, Word
+from vrag_ray.types import PageText, PassageKind
 from vrag_ray.types.elements import ElementKind
 
 MOST_OF_A_QUOTE = 300
@@ -274,11 +274,15 @@ def with_values(
     """Each with the box of the figure that ``answer`` states of it, where one is known (``citations.at_value``)."""
     found = {each.node_id: each.sightings for each in seen}
 
-    def words_of(one: Citation) -> Sequence[Word]:
-        pages = (sighting.page for sighting in found.get(one.node_id, ()) if _is_at(sighting, one))
-        return next((page.words for page in pages if page is not None), ())
+    def page_of(citation: Citation) -> PageText | None:
+        pages = (sighting.page for sighting in found.get(citation.node_id, ()) if _is_at(sighting, citation))
+        return next((page for page in pages if page is not None), None)
 
-    return tuple(at_value(one, answer, question, words_of(one)) for one in citations)
+    pages = map(page_of, citations)
+    return tuple(
+        citation if page is None else at_value(citation, answer, question, page)
+        for citation, page in zip(citations, pages, strict=True)
+    )
 
 
 def elements_of(references: Sequence[str], graph: MemoryGraph) -> dict[int, tuple[int, int]]:

@@ -7,13 +7,14 @@ each of which is a heading, a paragraph, an item of a list, a caption, a note, o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from statistics import median
 
-from vrag_ray.corpus.ruled import Grid
-from vrag_ray.corpus.tables import Table, pieces
+from vrag_ray.corpus.ruled import Field, Grid
+from vrag_ray.corpus.tables import Cell, Table, pieces
 from vrag_ray.types import Box, Word, around, joined, upright
 from vrag_ray.types.elements import Element, ElementKind
 
@@ -104,22 +105,81 @@ def elements(
         found.append((kind, box, text, None))
     for picture in pictures:
         found.insert(_place(picture, [box for _, box, _, _ in found]), (ElementKind.PICTURE, picture, "", None))
-    return tuple(_numbered(found))
+    return tuple(_numbered(found, _cell_boxes([block for block in blocks if isinstance(block, Table)], aspect, grids)))
 
 
-def _numbered(found: Sequence[tuple[ElementKind, Box, str, Table | None]]) -> list[Element]:
+def _cell_boxes(tables: Sequence[Table], aspect: float, grids: Sequence[Grid]) -> dict[int, Box]:
+    """The box of each cell by its id: what ruling lines enclose around a cell that stands alone between them, else its
+    share of the table, half way to its neighbours. Of a turned table, what its words fill."""
+    boxes: dict[int, Box] = {}
+    for table in tables:
+        if all(word.turn == 0 for row in table.rows for cell in row for word in cell.words):
+            boxes |= _shares_of(table, aspect)
+    cells_of: dict[tuple[int, Field], list[Cell]] = {}
+    for cell in (cell for table in tables for row in table.rows for cell in row):
+        fields = {_field_of(word, aspect, grids) for word in cell.words}
+        place = fields.pop()
+        if place is not None and not fields:
+            cells_of.setdefault(place, []).append(cell)
+    for (number, field), (cell, *others) in cells_of.items():
+        if not others:
+            xs, ys = grids[number].xs, grids[number].ys
+            left, right = xs[field.column] / aspect, xs[field.column + field.columns] / aspect
+            top, bottom = ys[field.row], ys[field.row + field.rows]
+            boxes[id(cell)] = Box(max(0.0, left), max(0.0, top), min(1.0, right), min(1.0, bottom)).union(cell.box)
+    return boxes
+
+
+def _field_of(word: Word, aspect: float, grids: Sequence[Grid]) -> tuple[int, Field] | None:
+    """The number of the grid and the field of it in which a word stands."""
+    if word.turn != 0:
+        return None
+    x, y = (word.box.x0 + word.box.x1) / 2 * aspect, (word.box.y0 + word.box.y1) / 2
+    fields = ((number, grid.field_at(x, y)) for number, grid in enumerate(grids))
+    return next(((number, field) for number, field in fields if field is not None), None)
+
+
+def _shares_of(table: Table, aspect: float) -> dict[int, Box]:
+    whole = table.box
+    between = [(left[1] + right[0]) / 2 / aspect for left, right in pairwise(table.edges)]
+    xs = [whole.x0, *between, whole.x1]
+    heights = [(min(c.box.y0 for c in row), max(c.box.y1 for c in row)) for row in table.rows]
+    ys = [whole.y0, *((above[1] + below[0]) / 2 for above, below in pairwise(heights)), whole.y1]
+    shares: dict[int, Box] = {}
+    for row, (top, bottom) in zip(table.rows, pairwise(ys), strict=True):
+        for cell in row:
+            # Rows and columns that overlap leave a cell no share of its own.
+            left, right = sorted((xs[cell.column], xs[cell.column + cell.span]))
+            own = cell.box
+            shares[id(cell)] = Box(
+                min(left, own.x0), min(top, bottom, own.y0), max(right, own.x1), max(top, bottom, own.y1)
+            )
+    return shares
+
+
+def _numbered(
+    found: Sequence[tuple[ElementKind, Box, str, Table | None]], cell_boxes: Mapping[int, Box]
+) -> list[Element]:
     numbered: list[Element] = []
     section = ""
     for kind, box, text, table in found:
         number = len(numbered) + 1
-        numbered.append(Element(number, kind, box, text, section))
+        cells = [] if table is None else [cell for row in table.rows for cell in row]
+        whole = reduce(Box.union, (cell_boxes.get(id(cell), cell.box) for cell in cells), box)
+        numbered.append(Element(number, kind, whole, text, section))
         if kind in (ElementKind.TITLE, ElementKind.SECTION):
             section = " ".join(text.split())
-        if table is not None:
-            numbered.extend(
-                Element(number + place, ElementKind.TABLE_CELL, cell.box, cell.text, section, table=number)
-                for place, cell in enumerate((cell for row in table.rows for cell in row), 1)
+        numbered.extend(
+            Element(
+                number + place,
+                ElementKind.TABLE_CELL,
+                cell_boxes.get(id(cell), cell.box),
+                joined(cell.words, "\n"),
+                section,
+                table=number,
             )
+            for place, cell in enumerate(cells, 1)
+        )
     return numbered
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.agent.chat import Picture, PictureRequest
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CHUNK_BYTES = 1 << 20
 LOCK_WAIT_S = 5.0
-TALL = 1.6
-"""Heights of a word from which on a cell has several lines."""
 """How long a delete waits for an ingest that is writing, before it asks the caller to come back."""
 FRAME_DPI = 150.0
 """The sandbox gives frames their own pixels at this value."""
@@ -127,7 +124,7 @@ class Library:
         So have hundreds of cells of a page of figures, which stay behind: agents read them in the text of their table.
         """
         texts = await _each([self.page_text(doc_id, locator) for doc_id, locator in pages])
-        return [text if isinstance(text, VragError) else _without_cells(text) for text in texts]
+        return [text if isinstance(text, VragError) else _with_plain_cells(text) for text in texts]
 
     async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         """``picture`` of each, or why not."""
@@ -225,12 +222,12 @@ async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
     return await asyncio.gather(*map(one, asked))
 
 
-def _without_cells(page: PageText) -> PageText:
-    """``page`` without the cells of tables but those of several lines, whose words the lines of the page mix."""
-    tall = TALL * median(word.box.y1 - word.box.y0 for word in page.words) if page.words else 0.0
+def _with_plain_cells(page: PageText) -> PageText:
+    """``page`` as agents are given it: of the cells of its tables those of several lines, whose words the lines of the
+    page mix, as elements, and of all the boxes."""
+    cells = tuple(part.box.as_tuple() for part in page.elements if part.table is not None)
     return replace(
-        page,
-        elements=tuple(one for one in page.elements if one.table is None or one.box.y1 - one.box.y0 > tall),
+        page, elements=tuple(part for part in page.elements if part.table is None or "\n" in part.text), cells=cells
     )
 
 

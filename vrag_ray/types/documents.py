@@ -192,7 +192,9 @@ class PageText:
     ``words`` are in reading order; ``text`` holds them line by line, tables as Markdown. ``width`` and ``height`` are
     the page's size in points (PDF) or pixels (image, video); 0 for plain text, which has no geometry and therefore no
     words. ``notes`` are what the author noted to a slide: they end ``text``, and are nowhere on the page. ``elements``
-    are those of a page that has words or pictures; pages are compared without them, for the words decide them.
+    are those of a page that has words or pictures. Agents are given most cells of tables in ``cells`` in place of
+    elements: as (x0, y0, x1, y1) in fractions of the page, which cost little to send. Pages are compared without both,
+    for the words decide them.
     """
 
     doc_id: str
@@ -203,6 +205,7 @@ class PageText:
     height: float
     notes: str = ""
     elements: tuple[Element, ...] = field(default=(), compare=False)
+    cells: tuple[tuple[float, float, float, float], ...] = field(default=(), compare=False)
 
     @property
     def aspect(self) -> float:

@@ -29,7 +29,9 @@ class ElementKind(StrEnum):
 class Element:
     """``number`` counts the elements of a page in reading order, from 1. The cells of a table follow it.
 
-    ``box`` is in page fractions. ``text`` holds the words line by line, of a table as Markdown, and "" for a picture.
+    ``box`` is in page fractions: of a cell what ruling lines enclose, without them its share of the table, half way
+    to its neighbours; of any other element what its words fill. ``text`` holds the words line by line, of a table as
+    Markdown, and "" for a picture.
     ``section`` is the heading on the page under which it stands, "" where there is none. ``table`` is the number of the
     table of which this is a cell.
     """

@@ -20,7 +20,12 @@ _MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn"
 def shortest_answer(part: Part, quote: str) -> str:
     """A part of ``quote``, or empty where only the whole of it answers."""
     if part.kind is AnswerKind.NUMBER:
-        numbers = [_with_unit(quote, one) for one in _NUMBER.finditer(quote)]
+        of_dates = [range(date.start, date.start + len(date.text)) for date in dates(quote)]
+        numbers = [
+            _with_unit(quote, number)
+            for number in _NUMBER.finditer(quote)
+            if not any(number.start() in span for span in of_dates)
+        ]
         return _nearest(part, quote, [(at, text) for at, text in numbers if not _YEAR.match(text)])
     if part.kind is AnswerKind.DATE:
         return _nearest(part, quote, _dates(quote))

@@ -122,7 +122,7 @@ def rows(page: PageText) -> list[Row]:
 def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
     """Sentences and lines in reading order; a wide gap, a change of column, block or letter size ends one.
 
-    None goes from one row of the page's ``tables`` to the next, or out of a cell that the page's elements name.
+    None goes from one row of the page's ``tables`` to the next, or out of a cell among its elements.
     """
     if not page.words:
         return text_sentences(page.text)
