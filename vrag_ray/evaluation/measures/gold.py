@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vrag_ray.training.data.examples import Corners, Example, GoldPage
+from vrag_ray.training.data.examples import Corners, Example, GoldPage, PixelBox
 from vrag_ray.training.data.named_pages import PAGED, NamedDocument, NamedPages
 from vrag_ray.types import DocumentKind, VragError
 
@@ -13,6 +13,7 @@ LEAST_COVERED = 0.5
 """A region is right that covers this share of the gold box."""
 MET = 0.5
 """Intersection over union from which a box is the gold one."""
+EVIDENCE_RECALL = "evidence recall"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,8 @@ class Seen:
 @dataclass(frozen=True, slots=True)
 class GoldPlace:
     """``page`` is None for what has no pages; there ``seconds`` are those of a video, None for all of the document.
-    ``text`` are the words of the place, where they are known."""
+    ``box`` is in fractions of the page. Where it is not known yet, ``text`` are the words that stand there, or
+    ``pixels`` the box on a page whose size is not known yet (``evidence_texts.located`` makes boxes of both)."""
 
     name: str
     doc_id: str
@@ -44,6 +46,7 @@ class GoldPlace:
     seconds: tuple[float, float] | None = None
     box: Corners | None = None
     text: str = ""
+    pixels: PixelBox | None = None
 
     def is_met_by(self, seen: Seen) -> bool:
         """The same page, or seconds in common."""
@@ -58,8 +61,8 @@ class GoldPlace:
 
 
 def gold_places(examples: Iterable[Example], documents: Iterable[NamedDocument]) -> dict[str, tuple[GoldPlace, ...]]:
-    """By the uid of each example. Raises VragError, which names example and file, as ``resolve_gold`` does, and for
-    seconds of what is no video."""
+    """By the uid of each example, in the order of its gold. Raises VragError, which names example and file, as
+    ``resolve_gold`` does, for seconds of what is no video, and for pixels at some dpi of what is no PDF."""
     pages = NamedPages(documents)
     return {one.uid: tuple(_place(one.uid, page, pages) for page in one.gold) for one in examples}
 
@@ -71,8 +74,11 @@ def _place(uid: str, gold: GoldPage, pages: NamedPages) -> GoldPlace:
         raise VragError(f"{which} is of the kind {document.kind.value}, which has no seconds")
     if document.kind not in PAGED:
         return GoldPlace(name_of(gold), document.doc_id, seconds=gold.seconds)
+    if gold.pixels is not None and document.kind is not DocumentKind.PDF:
+        raise VragError(f"{which} is of the kind {document.kind.value}, which has no dpi: give box, not pixels")
     pages.find(gold.file_name, gold.page, which)
-    return GoldPlace(name_of(gold), document.doc_id, page=gold.page, box=gold.box, text=gold.text)
+    text = gold.text if gold.box is None and gold.pixels is None else ""
+    return GoldPlace(name_of(gold), document.doc_id, page=gold.page, box=gold.box, text=text, pixels=gold.pixels)
 
 
 def name_of(gold: GoldPage) -> str:
@@ -90,7 +96,10 @@ def region_measures(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> Mapping[
 
     ``evidence recall`` is the share of them that a seen place meets with an intersection over union of ``MET`` or more,
     by its own box, its figure's or its element's, ``evidence precision`` the share of seen places with a box that meet
-    one of them, ``evidence F1`` their harmonic mean.
+    one of them, ``evidence F1`` their harmonic mean; all 0 where no seen place has a box. Recall is CiteVQA's. Its
+    script divides the gold boxes that are met by the number of cited ones and calls that precision, so two citations of
+    one element count as a hit and a miss there, and it leaves questions without a cited box out of the mean of
+    precision, those without a hit out of that of F1.
     """
     boxed = [(place, place.box) for place in gold if place.box is not None]
     if not boxed:
@@ -113,7 +122,7 @@ def _evidence(boxed: Sequence[tuple[GoldPlace, Corners]], seen: Sequence[Seen]) 
     precision = right / len(shown) if shown else 0.0
     both = recall + precision
     return {
-        "evidence recall": recall,
+        EVIDENCE_RECALL: recall,
         "evidence precision": precision,
         "evidence F1": 2 * recall * precision / both if both else 0.0,
     }

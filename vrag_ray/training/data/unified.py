@@ -76,7 +76,7 @@ class UnifiedExample(Strict):
         files = list(dict.fromkeys(page.file_name for page in example.gold))
         evidence = example.groups.get(EVIDENCE, ())
         others = [name for name in example.groups if name != EVIDENCE]
-        if any(page.box is not None or page.text or page.seconds is not None for page in example.gold):
+        if any(page.box or page.pixels or page.text or page.seconds is not None for page in example.gold):
             others.append("boxes, texts or seconds")
         if others:
             raise DataError(
