@@ -9,7 +9,7 @@ from vrag_ray.agent.events import BudgetEvent, SearchDoneEvent
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.run_view.words import without_note
 from vrag_ray.evaluation.measures import mmlongbench
-from vrag_ray.evaluation.measures.gold import GoldPlace, Seen, region_measures
+from vrag_ray.evaluation.measures.gold import EVIDENCE_RECALL, GoldPlace, Seen, region_measures
 from vrag_ray.training.data.examples import AnswerFormat, Example
 from vrag_ray.training.rewards.grader import own_answer
 from vrag_ray.training.rewards.judge import Judge
@@ -18,9 +18,12 @@ from vrag_ray.training.rewards.reward import anls, exact_match, f1, normalised
 UNANSWERABLE = frozenset({"not answerable", "unanswerable"})
 """References of questions that the documents do not answer, as MMLongBench-Doc writes them: right is to abstain."""
 AGREEMENT, MMLONGBENCH = "judges agree", "MMLB"
+PAGE_RECALL, SAA = "page recall", "SAA"
+SAA_LEAST_RECALL = 0.6
+"""Evidence recall from which CiteVQA calls the evidence of an answer right (arXiv 2605.12882, section 4.1)."""
 ANSWER_MEASURES = (
-    *("right", AGREEMENT, "EM", "F1", "ANLS", "contains", MMLONGBENCH, "abstained"),
-    *("gold found", "cited precision", "cited recall", "box IoU", "right region"),
+    *("right", SAA, AGREEMENT, "EM", "F1", "ANLS", "contains", MMLONGBENCH, "abstained"),
+    *("gold found", "cited precision", "cited recall", PAGE_RECALL, "box IoU", "right region"),
     *("evidence recall", "evidence precision", "evidence F1", "steps", "tokens", "pixels"),
 )
 
@@ -42,8 +45,14 @@ async def measured(
     """``right`` is the first judge's verdict, or without one whether a reference stands in the answer, word for word.
 
     Of a question without answer only abstaining is right. Words are compared where there is an answer to compare,
-    citations where gold places are known, of answers only. MMLongBench-Doc's rule is applied to what ``shorten`` makes
-    of an answer, without it to the answer as it is. Raises JudgeError where a judge gives no verdict.
+    citations where gold places are known, of answers only, but for ``page recall`` and ``evidence recall``: who
+    abstains cites nothing, and recalls nothing. MMLongBench-Doc's rule is applied to what ``shorten`` makes of an
+    answer, without it to the answer as it is. Raises JudgeError where a judge gives no verdict.
+
+    ``SAA`` is CiteVQA's strict attributed accuracy, where gold boxes are known: whether the answer is ``right`` and
+    ``evidence recall`` at least ``SAA_LEAST_RECALL``. The benchmark's judge grades answers from 0 to 5 and takes those
+    from 4 on, and evidence of less recall too where it grades the relevance of its pictures 4 or 5. That grade is not
+    taken here, so of the same verdicts ``SAA`` is at most the benchmark's.
     """
     answer = without_note(own_answer(record))
     abstained = record.abstained or not answer
@@ -59,12 +68,16 @@ async def measured(
     judged = {f"right by {name}": verdict for name, verdict in verdicts.items()} if len(verdicts) > 1 else {}
     if judged:
         judged[AGREEMENT] = float(len(set(verdicts.values())) == 1)
+    right = next(iter(verdicts.values()), by_words["contains"])
+    of_places = _of_places(record, gold, abstained) if gold else {}
+    if EVIDENCE_RECALL in of_places:
+        of_places[SAA] = float(right == 1.0 and of_places[EVIDENCE_RECALL] >= SAA_LEAST_RECALL)
     return {
-        "right": next(iter(verdicts.values()), by_words["contains"]),
+        "right": right,
         **judged,
         **by_words,
         "abstained": float(abstained),
-        **(_of_places(record, gold, abstained) if gold else {}),
+        **of_places,
         **_took(record),
     }
 
@@ -72,7 +85,8 @@ async def measured(
 def _of_places(record: RunRecord, gold: Sequence[GoldPlace], abstained: bool) -> dict[str, float]:
     found = {"gold found": _share(gold, found_places(record))}
     if abstained:
-        return found
+        recalled = {EVIDENCE_RECALL: 0.0} if any(place.box is not None for place in gold) else {}
+        return found | _page_recall(gold, []) | recalled
     cited = cited_places(record)
     places = dict.fromkeys(replace(one, box=None, element=None, value=None) for one in cited)
     right = [one for one in places if any(place.is_met_by(one) for place in gold)]
@@ -80,8 +94,17 @@ def _of_places(record: RunRecord, gold: Sequence[GoldPlace], abstained: bool) ->
         **found,
         "cited precision": len(right) / len(places) if places else 0.0,
         "cited recall": _share(gold, cited),
+        **_page_recall(gold, cited),
         **region_measures(gold, cited),
     }
+
+
+def _page_recall(gold: Sequence[GoldPlace], cited: Sequence[Seen]) -> dict[str, float]:
+    """The share of gold pages that are cited, each counted once however many places it has; nothing where the gold
+    has no pages. CiteVQA's script compares numbers of pages alone; here the document counts too."""
+    pages = {(place.doc_id, place.page) for place in gold if place.page is not None}
+    met = pages & {(place.doc_id, place.page) for place in cited}
+    return {PAGE_RECALL: len(met) / len(pages)} if pages else {}
 
 
 def _took(record: RunRecord) -> dict[str, float]:
