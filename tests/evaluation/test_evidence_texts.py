@@ -11,11 +11,12 @@ import pymupdf
 import pytest
 
 from vrag_ray.config import EmbedderConfig, Settings
-from vrag_ray.evaluation.evidence_texts import box_of_text, located, location_of_texts
-from vrag_ray.evaluation.measures.gold import gold_places, iou
+from vrag_ray.evaluation.evidence_texts import box_of_text, holds_text, located, location_of_gold
+from vrag_ray.evaluation.measures.gold import GoldPlace, gold_places, iou
 from vrag_ray.evaluation.suites.published_sets import load_questions
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import ingest
+from vrag_ray.training.data.examples import PixelBox
 from vrag_ray.training.data.rows import DataError
 from vrag_ray.types import Box, Word
 
@@ -66,9 +67,9 @@ def test_a_published_row_becomes_a_gold_box_around_its_words(tmp_path: Path) -> 
     gold = gold_places(found.examples, Collection.open(tmp_path / "c").documents())
     [place] = asyncio.run(located(gold, settings))["f1"]
     assert place.box is not None
-    assert location_of_texts({"f1": [place]}, here=True) == {"gold texts": "1 of 1 located on their pages"}
-    assert location_of_texts(gold, here=False) == {"gold texts": "not located: asked by --url"}
-    assert location_of_texts({"f1": [replace(place, text="")]}, here=True) == {}
+    assert location_of_gold({"f1": [place]}, here=True) == {"gold texts": "1 of 1 located on their pages"}
+    assert location_of_gold(gold, here=False) == {"gold texts": "not located: asked by --url"}
+    assert location_of_gold({"f1": [replace(place, text="")]}, here=True) == {}
     width, height = pymupdf.paper_size("a4")
     assert iou(place.box, (100 / width, 290 / height, 430 / width, 324 / height)) > 0.7
 
@@ -81,6 +82,25 @@ def test_words_in_another_order_are_found_and_too_few_are_not() -> None:
     assert box.as_tuple() == pytest.approx((0.2, 0.5, 0.55, 0.52))
     assert box_of_text(words, "Fees rent of other harbours") is None
     assert box_of_text(words, "...") is None and box_of_text([], "Fees") is None
+
+
+def test_words_without_spaces_are_compared_by_their_characters() -> None:
+    first, second = "\u5cb8\u7535\u4ef7\u683c", "\u4e3a120\u5143"
+    words = [Word(first, Box(0.1, 0.5, 0.5, 0.52)), Word(second, Box(0.1, 0.53, 0.3, 0.55))]
+    # A published text has no line break where the page has one.
+    text = first + second
+    box = box_of_text(words, text)
+    assert box is not None and box.as_tuple() == pytest.approx((0.1, 0.5, 0.5, 0.55))
+    assert holds_text(words, (0.0, 0.4, 0.6, 0.6), text)
+    # Of seven words a box around the first line holds four.
+    assert not holds_text(words, (0.0, 0.4, 0.6, 0.525), text)
+
+
+def test_a_service_places_no_pixels() -> None:
+    place = GoldPlace("r.pdf#p1", "r", page=1, pixels=PixelBox(corners=(1, 2, 3, 4), dpi=144))
+    assert location_of_gold({"q": [place]}, here=False) == {
+        "gold boxes": "in pixels, not placed on their pages: asked by --url"
+    }
 
 
 def test_a_row_that_is_wrong_is_named(tmp_path: Path) -> None:

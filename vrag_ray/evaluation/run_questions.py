@@ -7,13 +7,14 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.evaluation.answers import evaluate_answers
-from vrag_ray.evaluation.evidence_texts import located, location_of_texts
+from vrag_ray.evaluation.evidence_texts import located, location_of_gold, reading_that_fits
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
-from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES, MMLONGBENCH
+from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES, MMLONGBENCH, SAA, SAA_LEAST_RECALL
 from vrag_ray.evaluation.measures.gold import GoldPlace, gold_places
 from vrag_ray.evaluation.plan import Plan, environment
 from vrag_ray.evaluation.run import run_suite, write_table
@@ -23,6 +24,7 @@ from vrag_ray.evaluation.side_by_side import OnDone
 from vrag_ray.evaluation.suites.published_sets import QuestionSet, load_questions
 from vrag_ray.evaluation.suites.question_suite import question_suite
 from vrag_ray.evaluation.summary import MMLONGBENCH_F1
+from vrag_ray.training.data.examples import Example
 from vrag_ray.training.data.named_pages import NamedDocument
 from vrag_ray.training.rewards.judge import Judge
 
@@ -45,17 +47,33 @@ def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> E
     asked = load_questions(source)
     documents = documents_of(plan.settings, plan.service)
     gold = asyncio.run(_gold(plan, asked, documents))
-    suite = question_suite(plan.name or source.name, asked.examples, gold, documents)
-    return asyncio.run(run_suite(plan, plan.settings, suite, on_done, _licence(asked)))
+    suite = question_suite(plan.name or source.name, gold.examples, gold.places, documents)
+    return asyncio.run(run_suite(plan, plan.settings, suite, on_done, {**_licence(asked), **gold.facts}))
 
 
-async def _gold(
-    plan: Plan, asked: QuestionSet, documents: Sequence[NamedDocument]
-) -> Mapping[str, Sequence[GoldPlace]]:
-    """The gold places by question, with the boxes of their texts where a collection here is asked. Raises VragError as
-    ``gold_places``."""
-    gold = gold_places(asked.examples, documents)
-    return gold if plan.service is not None else await located(gold, plan.settings)
+@dataclass(frozen=True, slots=True)
+class _Gold:
+    """``places`` by the uid of each of ``examples``; ``facts`` are what results say of how they were read."""
+
+    examples: Sequence[Example]
+    places: Mapping[str, Sequence[GoldPlace]]
+    facts: Mapping[str, str]
+
+
+async def _gold(plan: Plan, asked: QuestionSet, documents: Sequence[NamedDocument]) -> _Gold:
+    """The gold places by question. Where a collection here is asked, with the boxes of their texts and pixels, by that
+    reading of the file which fits its pages. Raises VragError as ``gold_places`` and ``located``."""
+    examples, facts = asked.examples, {}
+    if asked.readings and plan.service is None:
+        reading = await reading_that_fits(asked.readings, documents, plan.settings)
+        examples = asked.readings[reading.name]
+        facts["gold boxes"] = f"{reading.name}; {reading.held} of {reading.compared} compared hold their texts"
+    elif asked.readings:
+        facts["gold boxes"] = f"{next(iter(asked.readings))}; not compared with their texts: asked by --url"
+    places: Mapping[str, Sequence[GoldPlace]] = gold_places(examples, documents)
+    if plan.service is None:
+        places = await located(places, plan.settings)
+    return _Gold(examples, places, {**facts, **location_of_gold(places, here=plan.service is None)})
 
 
 async def _answers(
@@ -65,21 +83,22 @@ async def _answers(
     agents: Sequence[str],
     on_done: OnDone | None,
 ) -> EvaluationFolder:
-    told = [example.model_dump(mode="json") for example in asked.examples]
     gold = await _gold(plan, asked, documents_of(plan.settings, plan.service))
+    told = [example.model_dump(mode="json") for example in gold.examples]
     async with asked_system(plan.settings, plan.service, plan.workers) as (system, subject), AsyncExitStack() as stack:
         header = Header(
             kind=Kind.ANSWERS,
             suite=name,
             suite_hash=hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
-            questions=len(asked.examples),
+            questions=len(gold.examples),
             subject={
                 **subject.told,
                 **_agent_settings(plan),
                 "right": _right(plan.judges),
                 **_rule(plan.judges, asked),
                 **_licence(asked),
-                **location_of_texts(gold, here=plan.service is None),
+                **gold.facts,
+                **_joined(plan.judges, gold.places),
             },
             systems=tuple(agents) or (subject.default_agent,),
             samples=plan.samples,
@@ -97,8 +116,8 @@ async def _answers(
             shorten = answers.of
         await evaluate_answers(
             system,
-            asked.examples,
-            gold,
+            gold.examples,
+            gold.places,
             folder,
             judges=judges,
             shorten=shorten,
@@ -147,6 +166,13 @@ def _rule(judges: Sequence[OpenAiConfig], asked: QuestionSet) -> dict[str, str]:
     if not _has_forms(asked):
         return {}
     return {MMLONGBENCH: f"short answers extracted by {judges[0].model}" if judges else "of answers as they are"}
+
+
+def _joined(judges: Sequence[OpenAiConfig], gold: Mapping[str, Sequence[GoldPlace]]) -> dict[str, str]:
+    """How ``SAA`` joins answer and evidence, where gold boxes are known."""
+    if not any(place.box is not None for places in gold.values() for place in places):
+        return {}
+    return {SAA: f"{_right(judges)}, and evidence recall is {SAA_LEAST_RECALL} or more; relevance is not judged"}
 
 
 def _licence(asked: QuestionSet) -> dict[str, str]:

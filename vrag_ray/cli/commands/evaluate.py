@@ -179,7 +179,7 @@ def answers(
             exists=True,
             dir_okay=False,
             help="Questions, answers, gold pages: the original's unified JSON or Parquet, JSON lines, or the files of "
-            "MMLongBench-Doc and SlideVQA.",
+            "MMLongBench-Doc, SlideVQA, FinanceBench, CiteVQA and DocScope.",
         ),
     ] = None,
     suite: Annotated[
