@@ -129,6 +129,14 @@ async def test_what_one_replica_no_longer_keeps_is_gone_in_the_other(tmp_path: P
         replica.close()
 
 
+async def test_runs_that_start_within_a_millisecond_are_listed_newest_first_by_every_replica(
+    pair: tuple[Replica, Replica],
+):
+    ids = [pair[0].start(RunRequest(question="what?", run_id=f"run-number-{number}")) for number in range(9)]
+    for replica in pair:
+        assert [run.run_id for run in replica.list(9).runs] == ids[::-1]
+
+
 async def test_a_run_that_cannot_be_kept_does_not_look_as_if_it_went_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
