@@ -13,11 +13,11 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
 from vrag_ray.evaluation.measures.answer_measures import Judges, Shorten, is_unanswerable, measured
-from vrag_ray.evaluation.measures.gold import GoldPlace, name_of
 from vrag_ray.evaluation.page_shots import DrawsPages, PageShots
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.system.contract import System
 from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.gold_places import GoldPlace, name_of
 from vrag_ray.types import VragError
 
 RUNS = "runs"

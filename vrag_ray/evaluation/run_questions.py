@@ -15,7 +15,6 @@ from vrag_ray.evaluation.answers import evaluate_answers
 from vrag_ray.evaluation.evidence_texts import located, location_of_gold, reading_that_fits
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
 from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES, MMLONGBENCH, SAA, SAA_LEAST_RECALL
-from vrag_ray.evaluation.measures.gold import GoldPlace, gold_places
 from vrag_ray.evaluation.plan import Plan, environment
 from vrag_ray.evaluation.run import run_suite, write_table
 from vrag_ray.evaluation.service import asked_system, documents_of
@@ -25,6 +24,7 @@ from vrag_ray.evaluation.suites.published_sets import QuestionSet, load_question
 from vrag_ray.evaluation.suites.question_suite import question_suite
 from vrag_ray.evaluation.summary import MMLONGBENCH_F1
 from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.gold_places import GoldPlace, gold_places
 from vrag_ray.training.data.named_pages import NamedDocument
 from vrag_ray.training.rewards.judge import Judge
 

@@ -1,1 +1,1 @@
-"""What results are worth: rank measures, measures of answers, gold places."""
+"""What results are worth: rank measures and measures of answers."""

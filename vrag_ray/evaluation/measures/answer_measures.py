@@ -9,9 +9,10 @@ from vrag_ray.agent.events import BudgetEvent, SearchDoneEvent
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.run_view.words import without_note
 from vrag_ray.evaluation.measures import mmlongbench
-from vrag_ray.evaluation.measures.gold import EVIDENCE_RECALL, GoldPlace, Seen, region_measures
 from vrag_ray.training.data.examples import AnswerFormat, Example
+from vrag_ray.training.data.gold_places import EVIDENCE_RECALL, GoldPlace, Seen, region_measures
 from vrag_ray.training.rewards.grader import own_answer
+from vrag_ray.training.rewards.grounding import cited_places
 from vrag_ray.training.rewards.judge import Judge
 from vrag_ray.training.rewards.reward import anls, exact_match, f1, normalised
 
@@ -139,21 +140,6 @@ def found_places(record: RunRecord) -> list[Seen]:
         for event in record.events
         if isinstance(event, SearchDoneEvent)
         for item in event.results
-    ]
-
-
-def cited_places(record: RunRecord) -> list[Seen]:
-    return [
-        Seen(
-            one.doc_id,
-            one.page,
-            one.t_start,
-            one.t_end,
-            one.bbox,
-            element=one.element.bbox if one.element is not None else None,
-            value=one.value_bbox,
-        )
-        for one in record.citations
     ]
 
 

@@ -16,10 +16,10 @@ from vrag_ray.client.run_view.graph_picture import LIGHT, described, svg
 from vrag_ray.client.run_view.view import view_of
 from vrag_ray.evaluation.answers import run_file
 from vrag_ray.evaluation.folder import Row
-from vrag_ray.evaluation.measures.gold import GoldPlace
 from vrag_ray.evaluation.page_shots import Shown, shot_name, shown_of_citation, shown_of_gold
 from vrag_ray.evaluation.report.album import Album
 from vrag_ray.training.data.examples import Corners
+from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 

@@ -59,12 +59,35 @@ class GoldPlace:
         is_moment = seen.t_end is None or seen.t_end <= seen.t_start
         return seen.t_start < end and (start <= seen.t_start if is_moment else start < (seen.t_end or 0.0))
 
+    def has_box_met_by(self, seen: Seen) -> bool:
+        """The same page, and the gold box with an intersection over union of ``MET`` or more with one of its boxes."""
+        gold = self.box
+        return gold is not None and self.is_met_by(seen) and any(iou(gold, box) >= MET for box in seen.boxes)
+
+
+@dataclass(frozen=True, slots=True)
+class BoxScores:
+    """How cited boxes meet gold boxes.
+
+    ``recall`` is the share of gold boxes that a cited place meets, ``precision`` the share of cited places with a box
+    that meet a gold box, 0 where no cited place has one.
+    """
+
+    recall: float
+    precision: float
+
+    @property
+    def f1(self) -> float:
+        """Their harmonic mean; 0 where both are 0."""
+        both = self.recall + self.precision
+        return 2 * self.recall * self.precision / both if both else 0.0
+
 
 def gold_places(examples: Iterable[Example], documents: Iterable[NamedDocument]) -> dict[str, tuple[GoldPlace, ...]]:
     """By the uid of each example, in the order of its gold. Raises VragError, which names example and file, as
     ``resolve_gold`` does, for seconds of what is no video, and for pixels at some dpi of what is no PDF."""
     pages = NamedPages(documents)
-    return {one.uid: tuple(_place(one.uid, page, pages) for page in one.gold) for one in examples}
+    return {example.uid: tuple(_place(example.uid, page, pages) for page in example.gold) for example in examples}
 
 
 def _place(uid: str, gold: GoldPage, pages: NamedPages) -> GoldPlace:
@@ -94,50 +117,53 @@ def region_measures(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> Mapping[
     seen; the whole page is a box), and ``right region``, whether some box that is not the whole page covers at least
     half of it. Nothing where no box is known.
 
-    ``evidence recall`` is the share of them that a seen place meets with an intersection over union of ``MET`` or more,
-    by its own box, its figure's or its element's, ``evidence precision`` the share of seen places with a box that meet
-    one of them, ``evidence F1`` their harmonic mean; all 0 where no seen place has a box. Recall is CiteVQA's. Its
+    ``evidence recall``, ``evidence precision`` and ``evidence F1`` are those of ``box_scores``. Recall is CiteVQA's. Its
     script divides the gold boxes that are met by the number of cited ones and calls that precision, so two citations of
     one element count as a hit and a miss there, and it leaves questions without a cited box out of the mean of
     precision, those without a hit out of that of F1.
     """
-    boxed = [(place, place.box) for place in gold if place.box is not None]
-    if not boxed:
+    scores = box_scores(gold, seen)
+    if scores is None:
         return {}
+    boxed = [(place, place.box) for place in gold if place.box is not None]
     best, right = 0.0, 0
     for place, box in boxed:
-        there = [one.box for one in seen if place.is_met_by(one)]
-        best += max((iou(box, one or (0.0, 0.0, 1.0, 1.0)) for one in there), default=0.0)
-        right += any(one is not None and shared(box, one) / area(box) >= LEAST_COVERED for one in there)
-    return {"box IoU": best / len(boxed), "right region": right / len(boxed), **_evidence(boxed, seen)}
-
-
-def _evidence(boxed: Sequence[tuple[GoldPlace, Corners]], seen: Sequence[Seen]) -> Mapping[str, float]:
-    def meets(place: GoldPlace, gold: Corners, one: Seen) -> bool:
-        return place.is_met_by(one) and any(iou(gold, box) >= MET for box in one.boxes)
-
-    shown = [one for one in dict.fromkeys(seen) if one.boxes]
-    recall = sum(any(meets(place, box, one) for one in shown) for place, box in boxed) / len(boxed)
-    right = sum(any(meets(place, box, one) for place, box in boxed) for one in shown)
-    precision = right / len(shown) if shown else 0.0
-    both = recall + precision
+        there = [other.box for other in seen if place.is_met_by(other)]
+        best += max((iou(box, other or (0.0, 0.0, 1.0, 1.0)) for other in there), default=0.0)
+        right += any(other is not None and shared(box, other) / area(box) >= LEAST_COVERED for other in there)
     return {
-        EVIDENCE_RECALL: recall,
-        "evidence precision": precision,
-        "evidence F1": 2 * recall * precision / both if both else 0.0,
+        "box IoU": best / len(boxed),
+        "right region": right / len(boxed),
+        EVIDENCE_RECALL: scores.recall,
+        "evidence precision": scores.precision,
+        "evidence F1": scores.f1,
     }
 
 
-def iou(one: Corners, other: Corners) -> float:
+def box_scores(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> BoxScores | None:
+    """Of the gold places with a box, and of what was seen with one, equal places once; None where no gold box is known.
+
+    A gold box is met as ``GoldPlace.has_box_met_by`` says: by a place's own box, its figure's or its element's.
+    """
+    boxed = [place for place in gold if place.box is not None]
+    if not boxed:
+        return None
+    shown = [other for other in dict.fromkeys(seen) if other.boxes]
+    recall = sum(any(place.has_box_met_by(other) for other in shown) for place in boxed) / len(boxed)
+    right = sum(any(place.has_box_met_by(other) for place in boxed) for other in shown)
+    return BoxScores(recall, right / len(shown) if shown else 0.0)
+
+
+def iou(box: Corners, other: Corners) -> float:
     """Intersection over union."""
-    common = shared(one, other)
-    return common / (area(one) + area(other) - common)
+    common = shared(box, other)
+    return common / (area(box) + area(other) - common)
 
 
-def shared(one: Corners, other: Corners) -> float:
+def shared(box: Corners, other: Corners) -> float:
     """Area of the intersection."""
-    width = min(one[2], other[2]) - max(one[0], other[0])
-    height = min(one[3], other[3]) - max(one[1], other[1])
+    width = min(box[2], other[2]) - max(box[0], other[0])
+    height = min(box[3], other[3]) - max(box[1], other[1])
     return max(0.0, width) * max(0.0, height)
 
 
