@@ -24,6 +24,8 @@ from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_samples
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import ModelConfig, OptimizerConfig
+from vrag_ray.training.data.examples import GoldPage
+from vrag_ray.training.data.gold_places import GoldPlace, name_of
 from vrag_ray.training.rewards.grader import Grader
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.training.rollout.rollout import RolloutContext, Task, expert_runs
@@ -113,9 +115,11 @@ def tasks(count: int) -> list[Task]:
     """Training questions, of each kind in turn."""
     by_kind = {kind: [one for one in world().train if one.kind == kind] for kind in Kind}
     examples = [one for row in zip(*by_kind.values(), strict=False) for one in row]
-    return [Task(one, tuple((page.file_name[:-4].replace("-", " "), "p1") for page in one.gold)) for one in examples][
-        :count
-    ]
+    return [Task(example, tuple(map(_gold_place, example.gold))) for example in examples[:count]]
+
+
+def _gold_place(gold: GoldPage) -> GoldPlace:
+    return GoldPlace(name_of(gold), gold.file_name[:-4].replace("-", " "), page=1, box=gold.box)
 
 
 def expert(noise: float, family: FamilyName = FamilyName.QWEN2_5_VL) -> Callable[[Task, int], Policy]:

@@ -10,7 +10,10 @@ from pydantic import ValidationError
 
 from tests.support.training_configs import RL, SFT
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS
-from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig, load_training
+from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig, load_training, preset_values, presets
+from vrag_ray.training.rewards.grader import VRAG_RL_WEIGHTS
+from vrag_ray.training.rewards.grounding import GroundingMeasure
+from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.types import VragError
 
 
@@ -23,6 +26,15 @@ def test_what_is_dumped_for_the_workers_is_read_as_the_same_configuration():
     assert RLConfig.model_validate(config.model_dump(mode="json")) == config
     sft = SFTConfig.model_validate(SFT | {"optimizer": {"schedule": "cosine", "betas": [0.9, 0.98]}})
     assert SFTConfig.model_validate(sft.model_dump(mode="json")) == sft
+
+
+def test_cited_elements_weigh_nothing_unless_a_configuration_says_so():
+    assert rl().reward.weights == VRAG_RL_WEIGHTS
+    assert [preset_values(name).get("reward", {}).get("grounding", 0.0) for name in presets()] == [0.0] * len(presets())
+    shares = {"answer": 0.5, "retrieval": 0.2, "format": 0.1, "grounding": 0.2}
+    graded = rl(reward=shares | {"grounding_measure": "recall"}).reward
+    assert graded.weights == RewardWeights(0.5, 0.2, 0.1, 0.2)
+    assert graded.grounding_measure is GroundingMeasure.RECALL
 
 
 def test_an_algorithm_is_named_or_spelled_out():
@@ -44,6 +56,10 @@ def test_an_algorithm_is_named_or_spelled_out():
         ({"rollout": {"temperature": 0.0}}, "greater than 0"),
         ({"optimizer": {"schedule": "linear"}}, "'constant' or 'cosine'"),
         ({"model": {"path": "m", "rank": 8}}, "rank"),
+        ({"reward": {"grounding": 0.2}}, r"grounding 0\.2\) must be at least 0 and sum to 1"),
+        ({"reward": {"answer": 0.9, "grounding": -0.2}}, "must be at least 0 and sum to 1"),
+        ({"reward": {"answer": 0.5}}, "must be at least 0 and sum to 1"),
+        ({"reward": {"grounding_measure": "iou"}}, "'recall', 'precision' or 'f1'"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_starts(values: dict[str, object], message: str):

@@ -5,17 +5,42 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from tests.support.mosaic_runs import recipe
 from tests.support.recorded_runs import KEEP, MUSEUM, SALES, record_of
 from vrag_ray.config import AgentConfig
 from vrag_ray.training.collectives import Collectives
+from vrag_ray.training.config import RewardConfig
+from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rl import _told
+from vrag_ray.training.rollout.environment import grounding_line
+from vrag_ray.training.rollout.rollout import Task
 from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
 from vrag_ray.training.trajectory import Call, Trajectory, nodes_of_calls
+from vrag_ray.types import VragError
 
 UPDATE = {"update/kept_share": 0.5, "parity/gap_mean": 1e-6}
 WRONG = Reward(0.25, 0.0, 0.5, 0.0, success=False)
+
+
+QUESTION = Example(uid="u", question="?", answers=("!",))
+BOXED = Task(QUESTION, (GoldPlace("r#p1", "r", page=1, box=(0.1, 0.1, 0.2, 0.2)), GoldPlace("r#p2", "r", page=2)))
+UNBOXED = Task(QUESTION, (GoldPlace("r#p2", "r", page=2),))
+
+
+def test_a_run_that_grades_cited_elements_tells_how_many_questions_allow_it() -> None:
+    reward = RewardConfig(answer=0.5, grounding=0.2)
+    assert grounding_line([BOXED, UNBOXED, UNBOXED], "questions.jsonl", reward) == (
+        "grounding: 1 of 3 questions have gold boxes; for the others reward.grounding 0.2 is added to the weight of "
+        "the answer"
+    )
+    with pytest.raises(
+        VragError, match=r"reward\.grounding is 0\.2, but no question of questions\.jsonl has a gold box"
+    ):
+        grounding_line([UNBOXED], "questions.jsonl", reward)
 
 
 def endless() -> Trajectory:

@@ -23,6 +23,8 @@ from vrag_ray.config import (
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, context_of
 from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
+from vrag_ray.training.rewards.grounding import GroundingMeasure
+from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.types import VragError
 
 logger = logging.getLogger(__name__)
@@ -124,15 +126,32 @@ class EnvironmentConfig(Section):
 
 
 class RewardConfig(Section):
-    """What a run earns. ``scorer`` is ``exact_match``, ``f1``, ``anls``, ``judge``, or ``package.module:function``."""
+    """What a run earns. ``scorer`` is ``exact_match``, ``f1``, ``anls``, ``judge``, or ``package.module:function``.
+
+    ``answer``, ``retrieval``, ``format`` and ``grounding`` are the weights of the parts, and sum to 1.
+    """
 
     scorer: str = "exact_match"
     answer: float = 0.7
     retrieval: float = 0.2
     format: float = 0.1
+    grounding: float = 0.0
+    """Of the elements that an answer cites, against gold boxes. For a question without gold boxes this weight is added
+    to that of the answer."""
+    grounding_measure: GroundingMeasure = GroundingMeasure.F1
     judge: OpenAiConfig | None = None
     judge_cache: str | None = None
     """Folder, or URI of an object store, that keeps verdicts for later runs."""
+
+    @property
+    def weights(self) -> RewardWeights:
+        """Raises ValueError where they are no shares."""
+        return RewardWeights(self.answer, self.retrieval, self.format, self.grounding)
+
+    @model_validator(mode="after")
+    def _weights_are_shares(self) -> RewardConfig:
+        _ = self.weights
+        return self
 
 
 class WorkersConfig(Section):

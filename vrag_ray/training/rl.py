@@ -17,7 +17,7 @@ from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_sa
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.rollout.backend import RolloutBackend, open_backend
-from vrag_ray.training.rollout.environment import Environment
+from vrag_ray.training.rollout.environment import Environment, grounding_line
 from vrag_ray.training.rollout.rollout import Task, chosen, rollouts
 from vrag_ray.training.rollout.rollout_metrics import ENGINE_LIMITED, rollout_metrics
 from vrag_ray.training.rollout.search_copies import copies_line, search_copy
@@ -111,9 +111,13 @@ class Session:
         )
         await backend.load_weights(full_weights(worker.model), str(session.first))
         copies = worker.ranks.gathered(search_copy(environment.evidence.retriever, config.environment.index))
+        notes = [copies_line(copies)]
+        if config.reward.grounding > 0:
+            notes.append(grounding_line(environment.tasks(config.examples), config.examples, config.reward))
         if log is not None:
             log.rewind(session.first)
-            log.note(copies_line(copies))
+            for line in notes:
+                log.note(line)
         return session
 
     @property

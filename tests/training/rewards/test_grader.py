@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 import pytest
@@ -17,13 +17,15 @@ from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
 from vrag_ray.training.data.examples import Example, GoldPage
+from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.grader import VRAG_RL_WEIGHTS, Grader, gold_found, own_answer, resolve_gold
 from vrag_ray.training.rewards.judge import Judge
 from vrag_ray.training.rewards.reward import Page, Reward, RewardWeights
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, VragError, document_id
 
-REPORT: Page = (document_id(b"Annual report"), "p1")
-CHART: Page = (document_id(b"Visitors chart"), "p1")
+REPORT = GoldPlace("Annual report#p1", document_id(b"Annual report"), page=1)
+CHART = GoldPlace("Visitors chart#p1", document_id(b"Visitors chart"), page=1)
+ELSEWHERE = GoldPlace("elsewhere#p1", "elsewhere", page=1)
 SALES = AddSearchNode(id="sales", parent_ids=("root",), query="units sold by region")
 MUSEUM = AddSearchNode(id="museum", parent_ids=("root",), query="visitors of the boat museum")
 KEEP = SummarizeAndMemorize(
@@ -41,7 +43,7 @@ def answered(text: str, *citations: str) -> RunRecord:
     return record_of(SALES, KEEP, AddAnswerNode(parent_ids=("sales",), answer=text, citations=citations))
 
 
-def reward(record: RunRecord, scorer: str = "exact_match", gold: Sequence[Page] = ()) -> Reward:
+def reward(record: RunRecord, scorer: str = "exact_match", gold: Sequence[GoldPlace] = ()) -> Reward:
     return asyncio.run(Grader(scorer)(record, EXAMPLE, gold))
 
 
@@ -117,7 +119,7 @@ def test_a_judge_must_be_given() -> None:
 
 
 def shortest(record: RunRecord, example: Example, gold: Sequence[Page]) -> float:
-    return 1.0 if len(record.answer) <= len(example.answers[0]) and gold == (REPORT,) else 0.25
+    return 1.0 if len(record.answer) <= len(example.answers[0]) and gold == (REPORT.page_key,) else 0.25
 
 
 async def whole(record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward:
@@ -135,6 +137,10 @@ def wild(record: RunRecord, example: Example, gold: Sequence[Page]) -> float:
 
 def undefined(record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward:
     return Reward(math.nan, 0.0, 0.0, 0.0, success=False)
+
+
+def ungrounded(record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward:
+    return Reward(0.0, 0.0, 0.0, 0.0, success=False, grounding=math.nan, grounded=True)
 
 
 def broken(record: RunRecord, example: Example, gold: Sequence[Page]) -> float:
@@ -161,6 +167,7 @@ def test_a_function_of_ones_own_may_give_the_whole_reward() -> None:
         ("silent", r"returned None: return a Reward"),
         ("wild", r"returned 7\.5: return a Reward"),
         ("undefined", r"not finite"),
+        ("ungrounded", r"not finite"),
         ("broken", r"failed: ZeroDivisionError"),
     ],
 )
@@ -186,8 +193,8 @@ def test_a_path_that_leads_to_no_function_is_refused_before_any_run(path: str, p
 
 def test_valuable_are_the_searches_that_found_a_gold_page() -> None:
     record = record_of(MUSEUM, KEEP, SALES, KEEP, AddAnswerNode(parent_ids=("sales",), answer="15"))
-    assert gold_found(record, [("elsewhere", "p1"), REPORT])["sales"] == {1}
-    assert gold_found(record, [("elsewhere", "p1")]) == {}
+    assert gold_found(record, [ELSEWHERE, REPORT])["sales"] == {1}
+    assert gold_found(record, [ELSEWHERE]) == {}
     assert gold_found(record, []) == {}
     only = record_of(MUSEUM, KEEP, AddAnswerNode(parent_ids=("museum",), answer="15"))
     assert gold_found(only, [CHART]) == {"museum": {0}}
@@ -213,7 +220,11 @@ def test_gold_pages_are_found_by_the_names_of_files() -> None:
     found = resolve_gold(
         [asks("My plan.pdf", 3, "a"), asks("old/copy.pdf", 1, "b"), asks("100%25.png", 1, "c")], [plan, chart]
     )
-    assert found == {"a": ((plan.doc_id, "p3"),), "b": ((plan.doc_id, "p1"),), "c": ((chart.doc_id, "p1"),)}
+    assert keys(found) == {"a": [(plan.doc_id, "p3")], "b": [(plan.doc_id, "p1")], "c": [(chart.doc_id, "p1")]}
+
+
+def keys(gold: Mapping[str, Sequence[GoldPlace]]) -> dict[str, list[Page]]:
+    return {uid: [place.page_key for place in places] for uid, places in gold.items()}
 
 
 def test_gold_pages_keep_their_order_and_may_be_missing() -> None:
@@ -221,7 +232,19 @@ def test_gold_pages_keep_their_order_and_may_be_missing() -> None:
     gold = (GoldPage(file_name="two.pdf", page=2), GoldPage(file_name="one.pdf"))
     both = Example(uid="a", question="q", answers=("a",), gold=gold)
     none = Example(uid="b", question="q", answers=("a",))
-    assert resolve_gold([both, none], [one, two]) == {"a": ((two.doc_id, "p2"), (one.doc_id, "p1")), "b": ()}
+    found = resolve_gold([both, none], [one, two])
+    assert keys(found) == {"a": [(two.doc_id, "p2"), (one.doc_id, "p1")], "b": []}
+
+
+def test_the_boxes_of_gold_pages_travel_with_them() -> None:
+    box = (0.1, 0.2, 0.3, 0.4)
+    gold = (GoldPage(file_name="plan.pdf", page=2, box=box), GoldPage(file_name="plan.pdf", page=3))
+    plan = document("file:///x/plan.pdf")
+    [places] = resolve_gold([Example(uid="a", question="q", answers=("a",), gold=gold)], [plan]).values()
+    assert places == (
+        GoldPlace("plan.pdf#p2", plan.doc_id, page=2, box=box),
+        GoldPlace("plan.pdf#p3", plan.doc_id, page=3),
+    )
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,8 @@ def test_success_does_not_depend_on_the_weights():
     assert verdicts == {False}
 
 
-@pytest.mark.parametrize("shares", [(0.5, 0.2, 0.1), (1.2, -0.3, 0.1)])
-def test_weights_that_are_no_shares_are_refused(shares: tuple[float, float, float]):
+@pytest.mark.parametrize("shares", [(0.5, 0.2, 0.1), (1.2, -0.3, 0.1), (0.7, 0.2, 0.1, 0.1), (0.8, 0.3, 0.1, -0.2)])
+def test_weights_that_are_no_shares_are_refused(shares: tuple[float, ...]):
     with pytest.raises(ValueError, match="sum to 1"):
         RewardWeights(*shares)
 

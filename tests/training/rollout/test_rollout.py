@@ -33,7 +33,8 @@ from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.algorithms.credit_assignment import train_samples
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.data.examples import Example
-from vrag_ray.training.rewards.reward import UNGRADED, Page, Reward
+from vrag_ray.training.data.gold_places import GoldPlace
+from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.agent import mosaic_agent
@@ -183,9 +184,9 @@ def test_no_more_runs_are_under_way_than_there_is_room_for(model: Path, room: in
 
 
 def test_a_reward_is_what_the_stage_grades(model: Path):
-    seen: list[tuple[str, str, Sequence[Page]]] = []
+    seen: list[tuple[str, str, Sequence[GoldPlace]]] = []
 
-    async def grade(record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward:
+    async def grade(record: RunRecord, example: Example, gold: Sequence[GoldPlace]) -> Reward:
         seen.append((record.run_id, example.uid, gold))
         return Reward(0.25, 0.5, 0.75, 1.0, success=True)
 
@@ -235,7 +236,7 @@ class Narrow(Speaker):
 def test_a_run_that_the_engine_cut_short_is_not_graded_and_teaches_nothing(model: Path):
     seen: list[str] = []
 
-    async def grade(record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward:
+    async def grade(record: RunRecord, example: Example, gold: Sequence[GoldPlace]) -> Reward:
         seen.append(record.run_id)
         return Reward(float(len(seen) % 2), 1.0, 1.0, 1.0, success=len(seen) % 2 == 1)
 
@@ -285,7 +286,7 @@ def test_a_model_that_fails_stops_the_rollout_at_once_and_every_other_run_with_i
 
 
 def test_a_grade_that_cannot_be_given_stops_the_rollout(model: Path):
-    async def grade(record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward:
+    async def grade(record: RunRecord, example: Example, gold: Sequence[GoldPlace]) -> Reward:
         raise VragError(f"no verdict on {example.uid}")
 
     assert "no verdict on train-" in faulty(Speaker(model), model, replace(context(), grade=grade))

@@ -130,6 +130,16 @@ def test_runs_of_an_expert_have_every_number(groups: Groups):
     assert found["run/crops"] > 0
 
 
+def test_cited_elements_are_told_of_the_questions_with_gold_boxes():
+    boxed = [
+        replace(run, reward=replace(run.reward, grounding=value, grounded=True))
+        for run, value in ((success(), 0.75), (failure(), 0.25))
+    ]
+    found = rollout_metrics([[*boxed, failure()], [endless()]], Collectives(), GGPO)
+    assert found["reward/grounding"] == 0.5
+    assert "reward/grounding" not in rollout_metrics([[success()]], Collectives(), GGPO)
+
+
 def of_source(name: str, *runs: Trajectory) -> list[Trajectory]:
     return [replace(run, data_source=name) for run in runs]
 

@@ -97,6 +97,21 @@ def test_a_file_from_before_runs_had_a_source_is_read(runs: list[Trajectory], tm
     assert list(read_trajectories(path)) == runs[:2]
 
 
+def test_a_file_from_before_cited_elements_were_graded_is_read(runs: list[Trajectory], tmp_path: Path):
+    path = tmp_path / "step.parquet"
+    graded = [replace(run, reward=replace(run.reward, grounding=0.4, grounded=True)) for run in runs[:2]]
+    write_trajectories(path, graded)
+    assert list(read_trajectories(path)) == graded
+    table = parquet.read_table(path)
+    rewards = [
+        {name: value for name, value in reward.items() if name not in ("grounding", "grounded")}
+        for reward in table["reward"].to_pylist()
+    ]
+    column = table.schema.get_field_index("reward")
+    parquet.write_table(table.set_column(column, "reward", pa.array(rewards)), path)
+    assert list(read_trajectories(path)) == runs[:2]
+
+
 def test_nothing_is_a_file_too(tmp_path: Path):
     write_trajectories(tmp_path / "none.parquet", [])
     assert list(read_trajectories(tmp_path)) == []

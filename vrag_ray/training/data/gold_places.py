@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from vrag_ray.training.data.examples import Corners, Example, GoldPage, PixelBox
 from vrag_ray.training.data.named_pages import PAGED, NamedDocument, NamedPages
-from vrag_ray.types import DocumentKind, VragError
+from vrag_ray.types import DocumentKind, Locator, VragError
 
 LEAST_COVERED = 0.5
 """A region is right that covers this share of the gold box."""
@@ -47,6 +47,11 @@ class GoldPlace:
     box: Corners | None = None
     text: str = ""
     pixels: PixelBox | None = None
+
+    @property
+    def page_key(self) -> tuple[str, str]:
+        """Document id and locator key of the page. Raises VragError for a place that has none."""
+        return self.doc_id, Locator(page=self.page).key
 
     def is_met_by(self, seen: Seen) -> bool:
         """The same page, or seconds in common."""

@@ -16,7 +16,9 @@ from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.support import MARK
 from vrag_ray.training.data.examples import Example, GoldPage
+from vrag_ray.training.data.gold_places import GoldPlace, name_of
 from vrag_ray.training.data.named_pages import NamedPages
+from vrag_ray.training.rewards.grounding import GroundingMeasure, grounding
 from vrag_ray.training.rewards.judge import Judge
 from vrag_ray.training.rewards.reward import (
     Page,
@@ -57,34 +59,52 @@ _BY_WORDS: Mapping[AnswerScorer, Callable[[str, Sequence[str]], float]] = {
 UserReward = Callable[[RunRecord, Example, Sequence[Page]], Reward | float | Awaitable[Reward | float]]
 """A function of one's own: the finished run, its example, its gold pages as (document id, locator key).
 
-It returns a ``Reward``, which is taken as it is, or the score of the answer from 0 to 1, which is mixed with retrieval
-and form by the weights; it may be a coroutine function. It is called once a run, many at once on one event loop.
+The gold pages are in the order of ``example.gold``, which holds their boxes. It returns a ``Reward``, which is taken as
+it is, or the score of the answer from 0 to 1, which is mixed with the other parts by the weights; it may be a coroutine
+function. It is called once a run, many at once on one event loop.
 """
 
 
 class Grader:
     """Rewards of finished runs, as ``vrag_ray.training.rollout.rollout.Grade``.
 
-    ``scorer`` is an ``AnswerScorer`` or ``package.module:function`` (a ``UserReward``). Raises ``VragError`` for a
-    scorer that cannot be used: unknown, not to be imported, not callable, or ``judge`` without a judge.
+    ``scorer`` is an ``AnswerScorer`` or ``package.module:function`` (a ``UserReward``); ``measure`` says what of the
+    cited elements is graded. Raises ``VragError`` for a scorer that cannot be used: unknown, not to be imported, not
+    callable, or ``judge`` without a judge.
     """
 
-    def __init__(self, scorer: str, *, weights: RewardWeights = VRAG_RL_WEIGHTS, judge: Judge | None = None) -> None:
+    def __init__(
+        self,
+        scorer: str,
+        *,
+        weights: RewardWeights = VRAG_RL_WEIGHTS,
+        measure: GroundingMeasure = GroundingMeasure.F1,
+        judge: Judge | None = None,
+    ) -> None:
         self._name = scorer
         self._weights = weights
+        self._measure = measure
         self._judge = judge
         self._own = None if scorer in tuple(AnswerScorer) else user_reward(scorer)
         if scorer == AnswerScorer.JUDGE and judge is None:
             raise VragError("scorer judge needs a judge: set its endpoint, or compare by exact_match, f1 or anls")
 
-    async def __call__(self, record: RunRecord, example: Example, gold: Sequence[Page] = ()) -> Reward:
-        """Raises ``JudgeError`` where the judge gives no verdict, ``VragError`` where a user's function fails."""
-        score = await self._score(record, example, gold)
+    async def __call__(self, record: RunRecord, example: Example, gold: Sequence[GoldPlace] = ()) -> Reward:
+        """``gold`` are places on pages. Raises ``JudgeError`` where the judge gives no verdict, ``VragError`` where a
+        user's function fails."""
+        pages = tuple(place.page_key for place in gold)
+        score = await self._score(record, example, pages)
         if isinstance(score, Reward):
             return score
-        return mixed(score, ndcg(found_pages(record), gold), well_formed(record), self._weights)
+        return mixed(
+            score,
+            ndcg(found_pages(record), pages),
+            well_formed(record),
+            self._weights,
+            grounding(record, gold, self._measure),
+        )
 
-    async def _score(self, record: RunRecord, example: Example, gold: Sequence[Page]) -> Reward | float:
+    async def _score(self, record: RunRecord, example: Example, gold: tuple[Page, ...]) -> Reward | float:
         if self._own is not None:
             return await _user_score(self._own, self._name, record, example, gold)
         answer = own_answer(record)
@@ -110,23 +130,24 @@ def own_answer(record: RunRecord) -> str:
     return _MARK.sub(unmarked, record.answer).strip() or record.answer.strip()
 
 
-def gold_found(record: RunRecord, gold: Sequence[Page]) -> dict[str, frozenset[int]]:
-    """By search node whose results hold gold pages (GGPO's ``R_val``): which, as places in ``gold``."""
-    found = {
-        node: frozenset(number for number, page in enumerate(gold) if page in pages)
+def gold_found(record: RunRecord, gold: Sequence[GoldPlace]) -> dict[str, frozenset[int]]:
+    """By search node whose results hold gold pages (GGPO's ``R_val``): which, as indices into ``gold``."""
+    keys = [place.page_key for place in gold]
+    numbers = {
+        node: frozenset(number for number, key in enumerate(keys) if key in pages)
         for node, pages in pages_by_node(record).items()
     }
-    return {node: numbers for node, numbers in found.items() if numbers}
+    return {node: held for node, held in numbers.items() if held}
 
 
-def resolve_gold(examples: Iterable[Example], documents: Iterable[Document]) -> dict[str, tuple[Page, ...]]:
-    """Gold pages by the uid of each example, in the example's order, as (document id, locator key).
+def resolve_gold(examples: Iterable[Example], documents: Iterable[Document]) -> dict[str, tuple[GoldPlace, ...]]:
+    """Gold pages and the boxes on them by the uid of each example, in the example's order.
 
     A document answers to the file names of its uris. Raises ``VragError``, which names example and file, for a file
     that no document or more than one answers to, for one that could not be read, and for a page that it has not.
     """
     pages = NamedPages(documents)
-    resolved: dict[str, tuple[Page, ...]] = {}
+    resolved: dict[str, tuple[GoldPlace, ...]] = {}
     for example in examples:
         if example.uid in resolved:
             raise VragError(f"two examples have the uid {example.uid!r}: uids name examples, so give each its own")
@@ -134,9 +155,9 @@ def resolve_gold(examples: Iterable[Example], documents: Iterable[Document]) -> 
     return resolved
 
 
-def _page(uid: str, gold: GoldPage, pages: NamedPages) -> Page:
+def _page(uid: str, gold: GoldPage, pages: NamedPages) -> GoldPlace:
     doc_id, locator = pages.find(gold.file_name, gold.page, f"example {uid!r}: gold file {gold.file_name!r}")
-    return doc_id, locator.key
+    return GoldPlace(name_of(gold), doc_id, page=locator.page, box=gold.box, text=gold.text)
 
 
 def user_reward(path: str) -> UserReward:
@@ -146,16 +167,16 @@ def user_reward(path: str) -> UserReward:
 
 
 async def _user_score(
-    function: UserReward, name: str, record: RunRecord, example: Example, gold: Sequence[Page]
+    function: UserReward, name: str, record: RunRecord, example: Example, gold: tuple[Page, ...]
 ) -> Reward | float:
     where = f"scorer {name!r} on run {record.run_id} of example {example.uid!r}"
     try:
-        given: object = function(record, example, tuple(gold))
+        given: object = function(record, example, gold)
         score = await given if inspect.isawaitable(given) else given
     except Exception as error:
         raise VragError(f"{where} failed: {type(error).__name__}: {error}") from error
     if isinstance(score, Reward):
-        parts = (score.total, score.answer, score.retrieval, score.format)
+        parts = (score.total, score.answer, score.retrieval, score.format, score.grounding)
         if not all(map(math.isfinite, parts)):
             raise VragError(f"{where} returned a reward that is not finite: {score}")
         return score

@@ -11,7 +11,7 @@ import re
 import string
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from vrag_ray.agent.events import RunStatus, SearchDoneEvent
 from vrag_ray.agent.record import RunRecord
@@ -27,23 +27,26 @@ Page = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RewardWeights:
-    """Shares of the parts of a reward; they sum to 1. The default is VRAG-RL's."""
+    """Shares of the parts of a reward; they sum to 1. The default is VRAG-RL's, which does not grade cited elements."""
 
     answer: float = 0.7
     retrieval: float = 0.2
     format: float = 0.1
+    grounding: float = 0.0
 
     def __post_init__(self) -> None:
-        parts = (self.answer, self.retrieval, self.format)
+        parts = (self.answer, self.retrieval, self.format, self.grounding)
         if min(parts) < 0 or not math.isclose(sum(parts), 1.0):
-            raise ValueError(f"reward weights {parts} must be at least 0 and sum to 1")
+            names = ", ".join(f"{name} {value:g}" for name, value in asdict(self).items())
+            raise ValueError(f"reward weights ({names}) must be at least 0 and sum to 1")
 
 
 @dataclass(frozen=True, slots=True)
 class Reward:
     """One run's reward, ``total``, and what it is made of; each part is from 0 to 1.
 
-    ``success`` is the verdict on the answer alone: GGPO's masks go by it, whatever the weights.
+    ``success`` is the verdict on the answer alone: GGPO's masks go by it, whatever the weights. ``grounded`` says
+    whether the question has gold boxes; ``grounding`` is a part of ``total`` only then, and else 0.
     """
 
     total: float
@@ -51,17 +54,34 @@ class Reward:
     retrieval: float
     format: float
     success: bool
+    grounding: float = 0.0
+    grounded: bool = False
 
 
-UNGRADED = Reward(math.nan, math.nan, math.nan, math.nan, success=False)
+UNGRADED = Reward(math.nan, math.nan, math.nan, math.nan, success=False, grounding=math.nan)
 """Of a run that says nothing about its policy. Numbers that spread: it must be in no mean and no advantage."""
 
 
-def mixed(answer: float, retrieval: float, well_formed: bool, weights: RewardWeights) -> Reward:
-    """A run that broke the form earns nothing, as in VRAG-RL."""
+def mixed(
+    answer: float, retrieval: float, well_formed: bool, weights: RewardWeights, grounding: float | None = None
+) -> Reward:
+    """The parts, each from 0 to 1, by their weights. A run that broke the form earns nothing, as in VRAG-RL.
+
+    ``grounding`` is None for a question without gold boxes. Its weight is then the answer's, so that the best run of
+    such a question earns 1 too, and retrieval and form weigh as much as in any other.
+    """
     form = 1.0 if well_formed else 0.0
     total = weights.answer * answer + weights.retrieval * retrieval + weights.format * form
-    return Reward(total if well_formed else 0.0, answer, retrieval, form, success=answer >= 0.5)
+    total += weights.grounding * (answer if grounding is None else grounding)
+    return Reward(
+        total if well_formed else 0.0,
+        answer,
+        retrieval,
+        form,
+        success=answer >= 0.5,
+        grounding=0.0 if grounding is None else grounding,
+        grounded=grounding is not None,
+    )
 
 
 def ndcg(found: Sequence[Page], gold: Sequence[Page]) -> float:

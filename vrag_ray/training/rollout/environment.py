@@ -14,7 +14,6 @@ from vrag_ray.training.config import EnvironmentConfig, RewardConfig, RLConfig
 from vrag_ray.training.data import load_examples
 from vrag_ray.training.rewards.grader import AnswerScorer, Grader, resolve_gold
 from vrag_ray.training.rewards.judge import Judge
-from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.training.rollout.rollout import RolloutContext, Task
 from vrag_ray.training.run.storage import local_copy
 from vrag_ray.types import VragError
@@ -42,15 +41,13 @@ class Environment:
             raise VragError(
                 "reward.scorer is judge: set reward.judge.base_url and reward.judge.model, or compare words"
             )
-        grade = Grader(
-            reward.scorer, weights=RewardWeights(reward.answer, reward.retrieval, reward.format), judge=judge
-        )
+        grade = Grader(reward.scorer, weights=reward.weights, measure=reward.grounding_measure, judge=judge)
         evidence = await open_evidence(environment)
         protocol = wire_protocol(environment.agent_name, environment.agent, environment.corpus, limits)
         return cls(RolloutContext(evidence, protocol, environment.agent, grade, concurrency), evidence, judge)
 
     def tasks(self, path: str) -> Sequence[Task]:
-        """The examples of a file, with their gold pages as the collection names them. Read once."""
+        """The examples of a file, with their gold pages and boxes as the collection names them. Read once."""
         if path not in self._tasks:
             self._tasks[path] = self._read(path)
         return self._tasks[path]
@@ -65,6 +62,23 @@ class Environment:
         await self.evidence.close()
         if self.judge is not None:
             await self.judge.aclose()
+
+
+def grounding_line(tasks: Sequence[Task], examples: str, reward: RewardConfig) -> str:
+    """For the log of a run that grades cited elements: how many of its questions allow it. ``examples`` is their file.
+
+    Raises VragError where no question does: the weight would then be the answer's in all of them.
+    """
+    boxed = sum(any(place.box is not None for place in task.gold) for task in tasks)
+    if not boxed:
+        raise VragError(
+            f"reward.grounding is {reward.grounding:g}, but no question of {examples} has a gold box: "
+            "give their gold pages boxes, or set reward.grounding to 0"
+        )
+    return (
+        f"grounding: {boxed} of {len(tasks)} questions have gold boxes; for the others reward.grounding "
+        f"{reward.grounding:g} is added to the weight of the answer"
+    )
 
 
 async def open_evidence(environment: EnvironmentConfig) -> CachedEvidence:

@@ -20,8 +20,9 @@ from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.grader import gold_found
-from vrag_ray.training.rewards.reward import UNGRADED, Page, Reward
+from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.backend import TokenModel
 from vrag_ray.training.rollout.recording import (
     ExpandImageTokens,
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
 PROMPTS_KEPT = 256
 """Prompts of the last runs, with their token ids: runs of a group mostly read the same."""
-Grade = Callable[["RunRecord", Example, Sequence[Page]], Awaitable[Reward]]
-"""What a finished run of an example with these gold pages earns."""
+Grade = Callable[["RunRecord", Example, Sequence[GoldPlace]], Awaitable[Reward]]
+"""What a finished run of an example with this gold earns."""
 
 
 class Recorder(Policy, Protocol):
@@ -51,10 +52,10 @@ class Recorder(Policy, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """An example to run, with its gold pages as the collection knows them."""
+    """An example to run, with its gold pages and boxes as the collection knows them."""
 
     example: Example
-    gold: tuple[Page, ...]
+    gold: tuple[GoldPlace, ...]
 
 
 @dataclass(frozen=True, slots=True)

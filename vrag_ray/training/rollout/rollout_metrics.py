@@ -23,8 +23,9 @@ def rollout_metrics(
     """Means over the runs of all ranks, by name; every rank gets the same. A mean of nothing is left out.
 
     ``success/<data_source>`` and ``mean_reward/<data_source>`` are those of the examples of one set,
-    ``success_by_kind/<kind>`` of one kind; what has neither counts in ``reward/…`` alone. Runs that the
-    engine's limits cut short are counted (``ENGINE_LIMITED``) and in no mean of rewards and graphs.
+    ``success_by_kind/<kind>`` of one kind; what has neither counts in ``reward/…`` alone. ``reward/grounding`` is that
+    of questions with gold boxes, whatever its weight. Runs that the engine's limits cut short are counted
+    (``ENGINE_LIMITED``) and in no mean of rewards and graphs.
     ``masked/positive`` is the share of segments that the published GGPO mask takes out of successes,
     ``masked/negative`` out of failures, whether the algorithm uses it or not: it shows what the graphs would allow.
     """
@@ -69,6 +70,8 @@ def _of_reward(run: Trajectory) -> Iterator[Mean]:
     yield "reward/answer", run.reward.answer, 1
     yield "reward/retrieval", run.reward.retrieval, 1
     yield "reward/format", run.reward.format, 1
+    if run.reward.grounded:
+        yield "reward/grounding", run.reward.grounding, 1
 
 
 def _of_run(run: Trajectory) -> Iterator[Mean]:

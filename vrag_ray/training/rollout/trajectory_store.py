@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
@@ -42,6 +41,18 @@ class _FoundRow(TypedDict):
     pages: list[int]
 
 
+class _RewardRow(TypedDict):
+    """``grounding`` and ``grounded`` are None in files from before cited elements were graded."""
+
+    total: float
+    answer: float
+    retrieval: float
+    format: float
+    grounding: float | None
+    grounded: bool | None
+    success: bool
+
+
 class _RunRow(TypedDict):
     uid: str
     sample: int
@@ -49,7 +60,7 @@ class _RunRow(TypedDict):
     nodes: list[str | None]
     found: list[_FoundRow]
     gold: int
-    reward: dict[str, float]
+    reward: _RewardRow
     record: str
     kind: str
     data_source: str
@@ -165,7 +176,15 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
         "nodes": list(run.nodes),
         "found": [{"node": node, "pages": sorted(pages)} for node, pages in run.found.items()],
         "gold": run.gold,
-        "reward": asdict(run.reward),
+        "reward": {
+            "total": run.reward.total,
+            "answer": run.reward.answer,
+            "retrieval": run.reward.retrieval,
+            "format": run.reward.format,
+            "grounding": run.reward.grounding,
+            "grounded": run.reward.grounded,
+            "success": run.reward.success,
+        },
         "record": run.record.to_json(),
         "kind": run.kind,
         "data_source": run.data_source,
@@ -195,7 +214,13 @@ def _trajectory(row: _RunRow, pngs: dict[str, bytes]) -> Trajectory:
         nodes=tuple(row["nodes"]),
         record=RunRecord.from_json(row["record"]),
         reward=Reward(
-            reward["total"], reward["answer"], reward["retrieval"], reward["format"], success=bool(reward["success"])
+            reward["total"],
+            reward["answer"],
+            reward["retrieval"],
+            reward["format"],
+            success=bool(reward["success"]),
+            grounding=0.0 if reward["grounding"] is None else reward["grounding"],
+            grounded=bool(reward["grounded"]),
         ),
         found={one["node"]: frozenset(one["pages"]) for one in row["found"]},
         gold=row["gold"],
@@ -236,7 +261,8 @@ def _call_schema() -> pa.Schema:
 def _schema() -> pa.Schema:
     import pyarrow as pa
 
-    parts = {"total": pa.float64(), "answer": pa.float64(), "retrieval": pa.float64(), "format": pa.float64()}
+    parts = dict.fromkeys(("total", "answer", "retrieval", "format", "grounding"), pa.float64())
+    verdicts = dict.fromkeys(("grounded", "success"), pa.bool_())
     return pa.schema(
         {
             "uid": pa.string(),
@@ -245,7 +271,7 @@ def _schema() -> pa.Schema:
             "nodes": pa.list_(pa.string()),
             "found": pa.list_(pa.struct({"node": pa.string(), "pages": pa.list_(pa.int32())})),
             "gold": pa.int32(),
-            "reward": pa.struct({**parts, "success": pa.bool_()}),
+            "reward": pa.struct({**parts, **verdicts}),
             "record": pa.string(),
             "kind": pa.string(),
             "data_source": pa.string(),
