@@ -49,6 +49,7 @@ def test_an_algorithm_is_named_or_spelled_out():
     [
         ({"algorithm": "ppo"}, "there is no algorithm 'ppo': choose from grpo, .*ggpo"),
         ({"algorithm": ALGORITHMS["gspo"].model_dump() | {"clip": 0.2}}, "clip"),
+        ({"algorithm": ALGORITHMS["gspo"].model_dump() | {"cited_elements": True}}, "needs a credit that masks"),
         ({"steps": 0}, "greater than or equal to 1"),
         ({"name": ""}, "at least 1 character"),
         ({"rollout": {"questions": 3}, "workers": {"count": 2}}, "questions 3 cannot be shared by 2 workers"),

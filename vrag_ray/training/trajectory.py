@@ -59,8 +59,8 @@ class Trajectory:
     """One run of one question. ``sample`` numbers the runs of its group, from 0.
 
     ``nodes`` says of each call which node it was said for. ``found``: by search node whose results held gold pages,
-    the numbers of those (from 0) among the ``gold`` ones of the question. ``kind`` and ``data_source`` are those of the
-    example.
+    the numbers of those (from 0) among the ``gold`` ones of the question; ``cited``: the same of search nodes from
+    which the answer cites an element that meets a gold box. ``kind`` and ``data_source`` are those of the example.
     """
 
     uid: str
@@ -73,6 +73,7 @@ class Trajectory:
     gold: int = 0
     kind: str = ""
     data_source: str = ""
+    cited: Mapping[str, frozenset[int]] = field(default_factory=dict)
 
     @property
     def engine_limited(self) -> bool:

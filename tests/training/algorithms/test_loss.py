@@ -59,6 +59,7 @@ def parts_of(algorithm: Algorithm, new: torch.Tensor = NEW, keep: torch.Tensor =
         ("gspo_segments", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.SEGMENTS, 0.0),
         ("ggpo", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.GGPO, 0.0),
         ("ggpo_first_find", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.GGPO_FIRST_FIND, 0.0),
+        ("ggpo_cited", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.GGPO, 0.0),
         ("progress", Ratio.GEO, (3e-4, 4e-4), Denominator.ALL, Credit.PROGRESS, 0.0),
     ],
 )
@@ -68,6 +69,7 @@ def test_presets_have_the_numbers_of_their_papers(
     found = preset(name)
     assert (found.ratio, found.clip_low, found.clip_high) == (ratio, *clips)
     assert (found.denominator, found.credit, found.kl) == (denominator, credit, kl)
+    assert found.cited_elements is (name == "ggpo_cited")
     assert found.normalize_std is (name != "dr_grpo")
     assert found.dynamic_sampling is (name == "dapo")
     assert (found.budget is not None) is (name == "dr_grpo")

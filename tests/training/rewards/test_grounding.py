@@ -17,7 +17,7 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.training.data.examples import Corners, Example
 from vrag_ray.training.data.gold_places import GoldPlace, region_measures
 from vrag_ray.training.rewards.grader import Grader
-from vrag_ray.training.rewards.grounding import GroundingMeasure, cited_places, grounding
+from vrag_ray.training.rewards.grounding import GroundingMeasure, cited_places, gold_cited, grounding
 from vrag_ray.training.rewards.reward import Reward, RewardWeights, mixed
 from vrag_ray.types import PassageKind, document_id
 from vrag_ray.types.elements import ElementKind
@@ -134,6 +134,14 @@ def test_citations_that_are_not_of_an_answer_of_the_policy_earn_nothing() -> Non
     for record in (at_the_end.model_copy(update={"citations": (MEETS_FIRST,)}), abstained):
         found = reward_of(record)
         assert (found.grounding, found.grounded) == (0.0, True)
+
+
+def test_the_searches_that_gold_elements_are_cited_from_are_known_with_their_boxes() -> None:
+    from_museum = MEETS_SECOND.model_copy(update={"node_id": "museum"})
+    record = run_citing(MEETS_FIRST, MEETS_NONE, from_museum, MEETS_SECOND, WHOLE_PAGE)
+    assert gold_cited(record, GOLD) == {"sales": {0, 1}, "museum": {1}}
+    assert gold_cited(run_citing(MEETS_NONE), GOLD) == gold_cited(record, PAGE_ALONE) == gold_cited(record, ()) == {}
+    assert gold_cited(record.model_copy(update={"status": RunStatus.MAX_STEPS}), GOLD) == {}
 
 
 def test_a_broken_form_earns_nothing_whatever_is_cited() -> None:

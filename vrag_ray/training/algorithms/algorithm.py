@@ -36,7 +36,8 @@ class Algorithm(BaseModel):
     ``budget`` (Dr.GRPO, with the denominator ``tokens``): divide by segments times so many tokens instead of those
     said. ``dynamic_sampling``: drop groups of equal reward and refill the batch. ``kl`` and ``entropy`` are
     coefficients. ``truncate`` caps the weights that correct for a sampler unlike the trainer; None corrects nothing.
-    ``trace`` and ``recall_weight`` are those of progress credit.
+    ``trace`` and ``recall_weight`` are those of progress credit. ``cited_elements``: for GGPO's masks, a search from
+    which the answer cites an element that meets a gold box is no dead end (``ggpo.mask``).
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -54,11 +55,18 @@ class Algorithm(BaseModel):
     truncate: float | None = Field(default=None, gt=0)
     trace: float = Field(default=TRACE, ge=0, le=1)
     recall_weight: float = Field(default=RECALL_WEIGHT, ge=0)
+    cited_elements: bool = False
 
     @model_validator(mode="after")
     def _budget_is_of_tokens(self) -> Algorithm:
         if self.budget is not None and self.denominator is not Denominator.TOKENS:
             raise ValueError(f"budget needs the denominator 'tokens', not {self.denominator.value!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _cited_elements_are_for_masks(self) -> Algorithm:
+        if self.cited_elements and self.credit in (Credit.TRAJECTORY, Credit.SEGMENTS, Credit.PROGRESS):
+            raise ValueError(f"cited_elements needs a credit that masks, such as 'ggpo', not {self.credit.value!r}")
         return self
 
 
@@ -79,6 +87,8 @@ ALGORITHMS = {
     "gspo_segments": _GSPO.model_copy(update={"credit": Credit.SEGMENTS}),
     # VimRAG's eq. 12, divided by all segments; it states neither ratio nor clip, so those of its baseline.
     "ggpo": _GSPO.model_copy(update={"credit": Credit.GGPO}),
+    # Ours, and not measured: the mask spares searches whose elements the answer cites, where they meet gold boxes.
+    "ggpo_cited": _GSPO.model_copy(update={"credit": Credit.GGPO, "cited_elements": True}),
     # Ours (docs/research/ggpo.md): the mask without its cost; the graph's credit for each segment's change, no mask.
     "ggpo_first_find": _GSPO.model_copy(update={"credit": Credit.GGPO_FIRST_FIND}),
     "progress": _GSPO.model_copy(update={"credit": Credit.PROGRESS}),

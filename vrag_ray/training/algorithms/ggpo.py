@@ -20,18 +20,32 @@ def assign(
     """The run's advantage for each of its segments; those that the mask takes out are not kept."""
     runs = [run for group in groups for run in group]
     return [
-        [SegmentCredit(advantage, keep) for keep in mask(run, algorithm.credit)]
+        [SegmentCredit(advantage, keep) for keep in mask(run, algorithm)]
         for run, advantage in zip(runs, run_advantages(groups, algorithm), strict=True)
     ]
 
 
-def mask(run: Trajectory, credit: Credit) -> list[bool]:
-    """Which segments of a run keep their gradient; all of them, for a credit that masks none of its kind."""
+def mask(run: Trajectory, algorithm: Algorithm) -> list[bool]:
+    """Which segments of a run keep their gradient; all of them, for a credit that masks none of its kind.
+
+    With ``algorithm.cited_elements`` a search from which the answer cites an element that meets a gold box
+    (``run.cited``) is no dead end. In a success the citation is an edge to the answer, beside the parents that the
+    policy declared: ``P_ans`` gains the search and its ancestors. In a failure ``R_val`` is ``run.found`` and
+    ``run.cited`` together, so the search is spared even where its results hold no gold page by their keys.
+    """
     nodes = [segment.node for segment in run.segments]
-    if not masks(credit, run.reward.success):
+    if not masks(algorithm.credit, run.reward.success):
         return [True] * len(nodes)
-    valuable = first_finds(run.found, nodes) if credit is Credit.GGPO_FIRST_FIND else run.valuable
-    return ggpo_keep(run.parents, run.answer_id, run.reward.success, valuable, nodes)
+    parents, found = run.parents, run.found
+    if algorithm.cited_elements:
+        found = {
+            node: run.found.get(node, frozenset()) | run.cited.get(node, frozenset())
+            for node in (*run.found, *run.cited)
+        }
+        if run.answer_id is not None:
+            parents = {**parents, run.answer_id: [*parents[run.answer_id], *run.cited]}
+    valuable = first_finds(found, nodes) if algorithm.credit is Credit.GGPO_FIRST_FIND else frozenset(found)
+    return ggpo_keep(parents, run.answer_id, run.reward.success, valuable, nodes)
 
 
 def masks(credit: Credit, success: bool) -> bool:

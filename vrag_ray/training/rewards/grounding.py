@@ -40,6 +40,18 @@ def grounding_scores(record: RunRecord, gold: Sequence[GoldPlace]) -> BoxScores 
     return box_scores(gold, [cited_place(citation) for citation in own_citations(record)])
 
 
+def gold_cited(record: RunRecord, gold: Sequence[GoldPlace]) -> dict[str, frozenset[int]]:
+    """By search node from which the policy's own answer cites an element that meets a gold box: which boxes, as indices
+    into ``gold``."""
+    met: dict[str, frozenset[int]] = {}
+    for citation in own_citations(record):
+        place = cited_place(citation)
+        numbers = frozenset(number for number, wanted in enumerate(gold) if wanted.has_box_met_by(place))
+        if numbers:
+            met[citation.node_id] = met.get(citation.node_id, frozenset()) | numbers
+    return met
+
+
 def own_citations(record: RunRecord) -> tuple[Citation, ...]:
     """Those of an answer that the policy gave. An abstention rests on nothing, and what a run cites in the policy's
     place when its steps or its time are up is not the policy's choice."""

@@ -22,6 +22,7 @@ from vrag_ray.policies.llm.chat_model import Sampling
 from vrag_ray.training.data.examples import Example
 from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.grader import gold_found
+from vrag_ray.training.rewards.grounding import gold_cited
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.backend import TokenModel
 from vrag_ray.training.rollout.recording import (
@@ -176,4 +177,5 @@ async def _run(context: RolloutContext, task: Task, sample: int, policy: Recorde
         gold=len(task.gold),
         kind=example.kind,
         data_source=example.data_source,
+        cited=gold_cited(record, task.gold),
     )

@@ -97,6 +97,6 @@ def _of_graph(run: Trajectory, algorithm: Algorithm) -> Iterator[Mean]:
     nodes = [segment.node for segment in run.segments]
     sign = "positive" if run.reward.success else "negative"
     published = ggpo_keep(parents, answer, run.reward.success, run.valuable, nodes)
-    own = mask(run, algorithm.credit)
+    own = mask(run, algorithm)
     yield f"masked/{sign}", published.count(False), len(nodes)
     yield f"kept/{sign}", own.count(True), len(nodes)

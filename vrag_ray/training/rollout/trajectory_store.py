@@ -7,7 +7,7 @@ or collection.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, TypeVar
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 IMAGES = ".images.parquet"
-ABSENT = {"data_source": ""}
+ABSENT: Mapping[str, object] = {"data_source": "", "cited": []}
 """What runs have in columns that files of earlier versions lack."""
 R = TypeVar("R")
 T = TypeVar("T")
@@ -64,6 +64,7 @@ class _RunRow(TypedDict):
     record: str
     kind: str
     data_source: str
+    cited: list[_FoundRow]
 
 
 def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
@@ -145,7 +146,7 @@ def _table(file: Path, schema: pa.Schema) -> tuple[pa.Table, dict[str, bytes]]:
         table = parquet.read_table(file)
         for name, value in ABSENT.items():
             if name in schema.names and name not in table.column_names:
-                table = table.append_column(name, pa.array([value] * len(table), pa.string()))
+                table = table.append_column(name, pa.array([value] * len(table), schema.field(name).type))
         missing = [name for name in schema.names if name not in table.column_names]
         if not missing:
             return table.select(schema.names).cast(schema), pngs
@@ -174,7 +175,7 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
         "sample": run.sample,
         "calls": [_call_row(call, pngs) for call in run.calls],
         "nodes": list(run.nodes),
-        "found": [{"node": node, "pages": sorted(pages)} for node, pages in run.found.items()],
+        "found": _found_rows(run.found),
         "gold": run.gold,
         "reward": {
             "total": run.reward.total,
@@ -188,7 +189,12 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
         "record": run.record.to_json(),
         "kind": run.kind,
         "data_source": run.data_source,
+        "cited": _found_rows(run.cited),
     }
+
+
+def _found_rows(found: Mapping[str, frozenset[int]]) -> list[_FoundRow]:
+    return [{"node": node, "pages": sorted(pages)} for node, pages in found.items()]
 
 
 def _call_row(call: Call, pngs: dict[str, bytes]) -> _CallRow:
@@ -222,10 +228,11 @@ def _trajectory(row: _RunRow, pngs: dict[str, bytes]) -> Trajectory:
             grounding=0.0 if reward["grounding"] is None else reward["grounding"],
             grounded=bool(reward["grounded"]),
         ),
-        found={one["node"]: frozenset(one["pages"]) for one in row["found"]},
+        found={found["node"]: frozenset(found["pages"]) for found in row["found"]},
         gold=row["gold"],
         kind=row["kind"],
         data_source=row["data_source"],
+        cited={cited["node"]: frozenset(cited["pages"]) for cited in row["cited"]},
     )
 
 
@@ -263,17 +270,19 @@ def _schema() -> pa.Schema:
 
     parts = dict.fromkeys(("total", "answer", "retrieval", "format", "grounding"), pa.float64())
     verdicts = dict.fromkeys(("grounded", "success"), pa.bool_())
+    by_node = pa.list_(pa.struct({"node": pa.string(), "pages": pa.list_(pa.int32())}))
     return pa.schema(
         {
             "uid": pa.string(),
             "sample": pa.int32(),
             "calls": pa.list_(pa.struct(list(_call_schema()))),
             "nodes": pa.list_(pa.string()),
-            "found": pa.list_(pa.struct({"node": pa.string(), "pages": pa.list_(pa.int32())})),
+            "found": by_node,
             "gold": pa.int32(),
             "reward": pa.struct({**parts, **verdicts}),
             "record": pa.string(),
             "kind": pa.string(),
             "data_source": pa.string(),
+            "cited": by_node,
         }
     )
