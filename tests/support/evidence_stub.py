@@ -12,9 +12,9 @@ from PIL import Image
 
 from tests.support.agent_pages import HEIGHT, WIDTH, Shelf, library
 from tests.support.loopback import QuietHandler, loopback_server
-from vrag_ray.client.schemas import SearchRequest, SearchResponse
+from vrag_ray.client.schemas import DocumentInfo, DocumentsPage, SearchRequest, SearchResponse
 from vrag_ray.serving.hits import search_hit
-from vrag_ray.types import PassageKind
+from vrag_ray.types import DocumentKind, DocumentStatus, Hit, PassageKind
 
 
 def paper() -> Shelf:
@@ -45,6 +45,11 @@ def evidence_stub(shelf: Shelf | None = None) -> Iterator[str]:
             self.send(response.model_dump_json().encode(), "application/json")
 
         def do_GET(self) -> None:  # noqa: N802  called by http.server
+            if urlsplit(self.path).path == "/v1/documents":
+                listed = [_listed(hit) for hit in shelf.hits]
+                page = DocumentsPage(documents=listed, total=len(listed), collection_version=1)
+                self.send(page.model_dump_json().encode(), "application/json")
+                return
             asked = parse_qs(urlsplit(self.path).query)
             x0, y0, x1, y1 = map(float, asked.get("bbox", ["0,0,1,1"])[0].split(","))
             dots = float(asked["dpi"][0]) / 72
@@ -55,3 +60,17 @@ def evidence_stub(shelf: Shelf | None = None) -> Iterator[str]:
 
     with loopback_server(Handler) as address:
         yield address
+
+
+def _listed(hit: Hit) -> DocumentInfo:
+    """A PDF of one page that is named by its title."""
+    return DocumentInfo(
+        doc_id=hit.passage.doc_id,
+        uris=[f"upload:x/{hit.title}.pdf"],
+        title=hit.title,
+        kind=DocumentKind.PDF,
+        status=DocumentStatus.READY,
+        units=1,
+        size_bytes=1,
+        added_at="2026-01-01T00:00:00Z",
+    )

@@ -46,6 +46,8 @@ __all__ = ["AsyncClient", "Client", "ServerError", "UnreachableError"]
 RECONNECT_WAITS_S = (0.1, 0.3, 1.0, 2.0, 4.0)
 """Waits before the attempts that follow a lost connection; an event that arrives starts the count anew."""
 POLL_S = 0.3
+LISTED_AT_ONCE = 1_000
+"""The most documents that a service lists in one reply."""
 _STREAM_SILENCE_S = 60.0
 """The server sends a comment at least every 15 s, so a longer silence is a dead connection."""
 
@@ -155,6 +157,15 @@ class Client:
         """Of the service's main collection where none is named."""
         params: dict[str, str | float] = {"limit": limit, "offset": offset, **_in(collection)}
         return parsed(self._send("GET", "/v1/documents", params=params), DocumentsPage)
+
+    def every_document(self, *, collection: str = "") -> list[DocumentInfo]:
+        """All documents of a collection, in the order of ``documents``."""
+        listed: list[DocumentInfo] = []
+        while True:
+            page = self.documents(LISTED_AT_ONCE, len(listed), collection=collection)
+            listed += page.documents
+            if not page.documents or len(listed) >= page.total:
+                return listed
 
     def document(self, doc_id: str) -> DocumentInfo:
         return parsed(self._send("GET", f"/v1/documents/{doc_id}"), DocumentInfo)

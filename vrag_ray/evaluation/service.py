@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from vrag_ray.client.http import AsyncClient, Client
-from vrag_ray.client.schemas import DocumentInfo
 from vrag_ray.config import Settings
 from vrag_ray.index.search.retriever import RetrieverStatus
 from vrag_ray.index.storage.collection import Collection
@@ -17,7 +16,6 @@ from vrag_ray.system.here import local_system
 from vrag_ray.training.data.named_pages import NamedDocument
 from vrag_ray.types import NotFoundError
 
-_LISTED_AT_ONCE = 1_000
 ANSWER_TIMEOUT_S = 600.0
 """Between two events of a run: a model may think for minutes."""
 
@@ -89,12 +87,7 @@ def _remote(service: Service) -> Subject:
         if served is None:
             names = ", ".join(one.name for one in ready.collections) or "none"
             raise NotFoundError(f"{service.url} has no collection {service.collection!r}: it has {names}")
-        documents: list[DocumentInfo] = []
-        while len(documents) < served.documents:
-            page = client.documents(_LISTED_AT_ONCE, len(documents), collection=service.collection)
-            documents += page.documents
-            if not page.documents:
-                break
+        documents = client.every_document(collection=service.collection)
         models = ", ".join(client.models())
         default_agent = client.default_agent()
     told = {

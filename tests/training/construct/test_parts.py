@@ -27,7 +27,8 @@ from vrag_ray.imaging.fitting import size_of
 from vrag_ray.training.construct.experts import Turns, TwoExperts, plain_form
 from vrag_ray.training.construct.filters import Shape, StructureLimits, balanced, refusal, shape_of
 from vrag_ray.training.construct.store import Constructed, ConstructStore, export_sharegpt
-from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.examples import Corners, Example
+from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.reward import Reward
 from vrag_ray.types import FULL_PAGE, Box, FamilyName, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
@@ -273,6 +274,29 @@ def test_a_speck_is_no_crop() -> None:
     speck = Crop(bbox=(60.0, 80.0, 61.0, 81.0))
     assert refused(TAGS, SALES, speck, DONE, min_crop_area=0.0) == ""
     assert refused(TAGS, SALES, speck, DONE, min_crop_area=0.05) == "a crop of nearly nothing"
+
+
+@pytest.mark.parametrize(
+    ("least", "boxes", "reason"),
+    [
+        (0.0, ((0.0, 0.9, 1.0, 1.0),), ""),
+        (0.5, ((0.0, 0.9, 1.0, 1.0),), "too few gold boxes cited"),
+        (0.5, (None, (0.0, 0.9, 1.0, 1.0)), "too few gold boxes cited"),
+        (0.5, ("cropped", (0.0, 0.9, 1.0, 1.0)), ""),
+        (0.6, ("cropped", (0.0, 0.9, 1.0, 1.0)), "too few gold boxes cited"),
+        (1.0, ("cropped",), ""),
+        # Without a gold box there is nothing to demand.
+        (1.0, (None,), ""),
+        (1.0, (), ""),
+    ],
+)
+def test_an_answer_must_cite_as_many_gold_boxes_as_the_limits_demand(
+    least: float, boxes: Sequence[Corners | str | None], reason: str
+) -> None:
+    record = run_of(Watcher(SALES, LOOK, DONE, protocol=TAGS), TAGS)
+    [crop] = [event.place for event in record.events if isinstance(event, CropEvent)]
+    gold = [GoldPlace("report", crop.doc_id, page=1, box=crop.bbox if isinstance(box, str) else box) for box in boxes]
+    assert refusal(record, StructureLimits(min_box_recall=least), gold) == reason
 
 
 class Flickering(Shelf):

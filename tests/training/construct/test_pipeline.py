@@ -24,6 +24,7 @@ from tests.support.openai_stub import Body, Say, Stub, openai_stub, texts_of
 from tests.support.paths import ROOT
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.train_double import TrainDouble
+from vrag_ray.agent.events import CropEvent
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.cli.main import make_app
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
@@ -32,7 +33,7 @@ from vrag_ray.training.construct.experts import Turns
 from vrag_ray.training.construct.pipeline import ConstructReport, Outcome, construct
 from vrag_ray.training.construct.store import ConstructStore
 from vrag_ray.training.data import load_examples, save_examples
-from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.examples import Example, GoldPage
 from vrag_ray.training.sft_replies import read_replies
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.types import VragError
@@ -145,6 +146,29 @@ def test_what_is_kept_is_well_formed_and_judged_right_and_nothing_is_asked_twice
     kinds = [TagsProtocol().parse(exchange.reply).action for exchange in run.exchanges]
     assert [kind.name for kind in kinds if kind is not None] == ["add_search_node", "crop", "add_answer_node"]
     assert store.get("wrong").refused == "judged wrong"
+
+
+def test_runs_that_cite_too_few_gold_boxes_are_refused_before_they_are_judged(tmp_path: Path) -> None:
+    with scene(tmp_path, Minds()) as at:
+        at.run("right")
+    cropped = next(
+        event.place.bbox
+        for event in ConstructStore(at.config.output).get("right").record.events
+        if isinstance(event, CropEvent)
+    )
+    with scene(tmp_path, Minds(), output=str(tmp_path / "boxes"), limits={"min_box_recall": 1.0}) as at:
+        boxed = [
+            example(uid).model_copy(update={"gold": (GoldPage(file_name="Annual report.pdf", box=box),)})
+            for uid, box in (("at the box", cropped), ("elsewhere", (0.6, 0.9, 0.9, 1.0)), ("no box", None))
+        ]
+        report = construct(boxed, at.config)
+        assert (report.kept, report.refused, report.failed) == (2, {"too few gold boxes cited": 1}, {})
+        assert set(ConstructStore(at.config.output).chosen()) == {"at the box", "no box"}
+        assert len(at.judge.requests) == 2
+    with scene(tmp_path, Minds(), output=str(tmp_path / "none"), limits={"min_box_recall": 1.0}) as at:
+        with pytest.raises(VragError, match=r"min_box_recall is 1, but no question of .* has a gold box"):
+            construct([example("right")], at.config)
+        assert at.experts.requests == []
 
 
 @pytest.mark.exhaustive

@@ -19,6 +19,8 @@ from vrag_ray.agent.events import (
 )
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import Section
+from vrag_ray.training.data.gold_places import GoldPlace
+from vrag_ray.training.rewards.grounding import grounding_scores
 from vrag_ray.training.rewards.reward import well_formed
 from vrag_ray.types import PassageKind
 
@@ -33,6 +35,9 @@ class StructureLimits(Section):
     """The protocol ``graph`` takes two steps a search, ``tags`` one."""
     min_crop_area: float = Field(default=0.001, ge=0, le=1)
     max_crop_area: float = Field(default=0.5, gt=0, le=1)
+    min_box_recall: float = Field(default=0.0, ge=0, le=1)
+    """Share of the question's gold boxes that the elements cited by the answer must meet; 0 demands nothing. A question
+    without gold boxes meets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +49,8 @@ class Shape:
     actions: tuple[str, ...]
 
 
-def refusal(record: RunRecord, limits: StructureLimits) -> str:
-    """Why nothing should be learnt from a run, in words; "" where all is in order."""
+def refusal(record: RunRecord, limits: StructureLimits, gold: Sequence[GoldPlace] = ()) -> str:
+    """Why nothing should be learnt from a run, in words; "" where all is in order. ``gold`` is that of its question."""
     if not well_formed(record):
         return f"not a search and an answer of its own: {record.status}"
     if record.corrections:
@@ -54,7 +59,11 @@ def refusal(record: RunRecord, limits: StructureLimits) -> str:
         return "something failed on the way"
     if not limits.min_steps <= record.steps <= limits.max_steps:
         return f"{record.steps} steps"
-    return _bad_crop(record, limits)
+    bad_crop = _bad_crop(record, limits)
+    if bad_crop:
+        return bad_crop
+    scores = grounding_scores(record, gold) if limits.min_box_recall else None
+    return "too few gold boxes cited" if scores is not None and scores.recall < limits.min_box_recall else ""
 
 
 def _bad_crop(record: RunRecord, limits: StructureLimits) -> str:

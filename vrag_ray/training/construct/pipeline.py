@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.client.evidence import HttpEvidence
-from vrag_ray.client.http import AsyncClient
+from vrag_ray.client.http import AsyncClient, Client
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.index.storage.files import CollectionFiles
@@ -31,6 +31,7 @@ from vrag_ray.training.construct.experts import TwoExperts
 from vrag_ray.training.construct.filters import refusal
 from vrag_ray.training.construct.store import Constructed, ConstructStore
 from vrag_ray.training.data.examples import Example
+from vrag_ray.training.data.gold_places import GoldPlace, gold_places
 from vrag_ray.training.rewards.grader import Grader
 from vrag_ray.training.rewards.judge import Judge, MalformedVerdictError
 from vrag_ray.types import VragError
@@ -72,7 +73,8 @@ def construct(
     """Run every example that has no finished run yet. Needs an initialised Ray; blocks until all are through.
 
     A run is stored the moment it is over, so what a kill loses are the runs under way. Raises ``VragError`` for a
-    configuration that cannot work; an example that fails is in ``ConstructReport.failed`` and ends nothing.
+    configuration that cannot work, and for gold pages that the gateway's collection lacks where gold boxes are
+    demanded; an example that fails is in ``ConstructReport.failed`` and ends nothing.
     """
     _grader(config)  # refuses a scorer that is none before anything is started
     store = ConstructStore(config.output)
@@ -84,7 +86,10 @@ def construct(
     failed: dict[str, str] = {}
     kept = 0
     if waiting:
-        for block in _graph(waiting, config).iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+        gold = _gold(examples, config) if config.limits.min_box_recall else {}
+        for block in _graph(waiting, config, gold).iter_batches(
+            batch_size=None, batch_format="pyarrow", prefetch_batches=0
+        ):
             for row in block.to_pylist():
                 outcome = Outcome(**row)
                 if outcome.error:
@@ -99,7 +104,21 @@ def construct(
     return ConstructReport(kept, len(finished), dict(refused.most_common()), failed)
 
 
-def _graph(waiting: Sequence[Example], config: ConstructConfig) -> ray.data.Dataset:
+def _gold(examples: Sequence[Example], config: ConstructConfig) -> dict[str, tuple[GoldPlace, ...]]:
+    """By uid. Raises VragError as ``gold_places``, and where no example has a gold box to demand."""
+    with Client(config.gateway, api_key=os.environ.get(config.gateway_key_env) or None) as client:
+        gold = gold_places(examples, client.every_document())
+    if all(place.box is None for places in gold.values() for place in places):
+        raise VragError(
+            f"limits.min_box_recall is {config.limits.min_box_recall:g}, but no question of {config.examples} has a "
+            "gold box: give their gold pages boxes, or set limits.min_box_recall to 0"
+        )
+    return gold
+
+
+def _graph(
+    waiting: Sequence[Example], config: ConstructConfig, gold: Mapping[str, Sequence[GoldPlace]]
+) -> ray.data.Dataset:
     import ray.data
     from ray.data import ActorPoolStrategy, DataContext
 
@@ -112,7 +131,7 @@ def _graph(waiting: Sequence[Example], config: ConstructConfig) -> ray.data.Data
     return ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
         Experts,
         batch_size=1,
-        fn_constructor_args=(config,),
+        fn_constructor_args=(config, gold),
         compute=ActorPoolStrategy(
             size=min(config.workers, len(rows)),
             max_tasks_in_flight_per_actor=config.concurrency,
@@ -123,10 +142,14 @@ def _graph(waiting: Sequence[Example], config: ConstructConfig) -> ray.data.Data
 
 
 class Experts:
-    """The actor: holds the endpoints open and runs many examples at once on one event loop."""
+    """The actor: holds the endpoints open and runs many examples at once on one event loop.
 
-    def __init__(self, config: ConstructConfig) -> None:
+    ``gold`` is by the uid of an example; it may be left empty where the limits demand no gold boxes.
+    """
+
+    def __init__(self, config: ConstructConfig, gold: Mapping[str, Sequence[GoldPlace]]) -> None:
         self._config = config
+        self._gold = gold
         self._store = ConstructStore(config.output)
         # Both experts are told the same.
         limits = ModelLimits(min(config.planner.max_images, config.grounding.max_images), model="planner")
@@ -185,7 +208,7 @@ class Experts:
         record = await run.finish()
         if record.status is RunStatus.ERROR:
             raise VragError(record.error)
-        refused = refusal(record, config.limits)
+        refused = refusal(record, config.limits, self._gold.get(example.uid, ()))
         reward = None
         if not refused:
             try:
