@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import pytest
-from vrag_ray.evaluation.measures.gold import GoldPlace
+from vrag_ray.training.data.gold_places import GoldPlace
 
 from tests.support.judge_stub import judge_stub
 from vrag_ray.agent.citations import Citation
