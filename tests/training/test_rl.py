@@ -31,7 +31,7 @@ BOXED = Task(QUESTION, (GoldPlace("r#p1", "r", page=1, box=(0.1, 0.1, 0.2, 0.2))
 UNBOXED = Task(QUESTION, (GoldPlace("r#p2", "r", page=2),))
 
 
-def test_a_run_that_grades_cited_elements_tells_how_many_questions_allow_it() -> None:
+def test_a_run_that_grades_cited_elements_logs_how_many_questions_allow_it() -> None:
     reward = RewardConfig(answer=0.5, grounding=0.2)
     assert grounding_line([BOXED, UNBOXED, UNBOXED], "questions.jsonl", reward) == (
         "grounding: 1 of 3 questions have gold boxes; for the others reward.grounding 0.2 is added to the weight of "

@@ -24,11 +24,13 @@ BELOW_SALES = MUSEUM.model_copy(update={"parent_ids": ("sales",)})
 FLEET = SALES.model_copy(update={"id": "fleet", "query": "wooden boats of the workshop"})
 BESIDE = (SALES, KEEP, MUSEUM, KEEP, AddAnswerNode(parent_ids=("museum",), answer="15"))
 """Two searches side by side; the answer names the second as its parent."""
-Found = Mapping[str, frozenset[int]]
+GoldByNode = Mapping[str, frozenset[int]]
 FIRST, SECOND = frozenset({0}), frozenset({1})
 
 
-def run_of(*lines: Action | str, success: bool, found: Found | None = None, cited: Found | None = None) -> Trajectory:
+def run_of(
+    *lines: Action | str, success: bool, found: GoldByNode | None = None, cited: GoldByNode | None = None
+) -> Trajectory:
     record = record_of(*lines)
     nodes = nodes_of_calls(record.events, record.steps)
     verdict = float(success)
@@ -37,15 +39,15 @@ def run_of(*lines: Action | str, success: bool, found: Found | None = None, cite
     return Trajectory("u", 0, calls, nodes, record, reward, found or {}, 2, cited=cited or {})
 
 
-def kept(run: Trajectory, algorithm: Algorithm) -> list[str]:
+def learnt(run: Trajectory, algorithm: Algorithm) -> list[str]:
     nodes = [segment.node or "refused" for segment in run.segments]
     return [node for node, keep in zip(nodes, mask(run, algorithm), strict=True) if keep]
 
 
 def test_in_a_success_a_search_whose_gold_element_is_cited_is_no_dead_end() -> None:
     run = run_of(*BESIDE, success=True, cited={"sales": FIRST})
-    assert kept(run, GGPO) == ["museum", "answer"], "the published mask goes by declared parents alone"
-    assert kept(run, CITED) == ["sales", "museum", "answer"]
+    assert learnt(run, GGPO) == ["museum", "answer"], "the published mask goes by declared parents alone"
+    assert learnt(run, CITED) == ["sales", "museum", "answer"]
 
 
 def test_an_answer_may_cite_a_search_that_it_does_not_name_as_a_parent() -> None:
@@ -58,13 +60,13 @@ def test_an_answer_may_cite_a_search_that_it_does_not_name_as_a_parent() -> None
 def test_what_led_to_the_cited_search_is_no_dead_end_either() -> None:
     lines = (SALES, KEEP, BELOW_SALES, KEEP, FLEET, KEEP, AddAnswerNode(parent_ids=("fleet",), answer="15"))
     run = run_of(*lines, success=True, cited={"museum": FIRST})
-    assert kept(run, GGPO) == ["fleet", "answer"]
-    assert kept(run, CITED) == ["sales", "museum", "fleet", "answer"]
+    assert learnt(run, GGPO) == ["fleet", "answer"]
+    assert learnt(run, CITED) == ["sales", "museum", "fleet", "answer"]
 
 
 def test_in_a_success_gold_pages_that_nothing_is_cited_from_stay_a_dead_end() -> None:
     run = run_of(*BESIDE, success=True, found={"sales": FIRST})
-    assert kept(run, CITED) == kept(run, GGPO) == ["museum", "answer"]
+    assert learnt(run, CITED) == learnt(run, GGPO) == ["museum", "answer"]
 
 
 @pytest.mark.parametrize(
@@ -81,19 +83,19 @@ def test_in_a_success_gold_pages_that_nothing_is_cited_from_stay_a_dead_end() ->
     ],
 )
 def test_in_a_failure_such_a_search_is_spared_beside_those_that_found_gold_pages(
-    found: Found, cited: Found, published: Sequence[str], with_cited: Sequence[str]
+    found: GoldByNode, cited: GoldByNode, published: Sequence[str], with_cited: Sequence[str]
 ) -> None:
     run = run_of(*BESIDE, success=False, found=found, cited=cited)
-    assert kept(run, GGPO) == published
-    assert kept(run, CITED) == with_cited
+    assert learnt(run, GGPO) == published
+    assert learnt(run, CITED) == with_cited
 
 
 def test_a_refused_reply_is_masked_and_learnt_as_before() -> None:
     lines = (SALES, "what?", KEEP, MUSEUM, KEEP, AddAnswerNode(parent_ids=("museum",), answer="15"))
     paid = run_of(*lines, success=True, cited={"sales": FIRST})
     unpaid = run_of(*lines, success=False, cited={"sales": FIRST})
-    assert kept(paid, CITED) == ["sales", "museum", "answer"]
-    assert kept(unpaid, CITED) == ["refused", "museum", "answer"]
+    assert learnt(paid, CITED) == ["sales", "museum", "answer"]
+    assert learnt(unpaid, CITED) == ["refused", "museum", "answer"]
 
 
 def test_each_half_of_the_mask_takes_cited_elements_by_itself() -> None:
@@ -101,16 +103,16 @@ def test_each_half_of_the_mask_takes_cited_elements_by_itself() -> None:
     everything = ["sales", "museum", "answer"]
     positive = recipe("ggpo_cited", credit="ggpo_positive")
     negative = recipe("ggpo_cited", credit="ggpo_negative")
-    assert (kept(paid, positive), kept(unpaid, positive)) == (everything, everything)
-    assert (kept(paid, negative), kept(unpaid, negative)) == (everything, ["museum", "answer"])
+    assert (learnt(paid, positive), learnt(unpaid, positive)) == (everything, everything)
+    assert (learnt(paid, negative), learnt(unpaid, negative)) == (everything, ["museum", "answer"])
 
 
 def test_a_first_find_is_that_of_pages_and_cited_boxes_together() -> None:
     first_find = recipe("ggpo_cited", credit="ggpo_first_find")
     again = run_of(*BESIDE, success=False, found={"sales": FIRST, "museum": FIRST}, cited={"museum": FIRST})
-    assert kept(again, first_find) == ["museum", "answer"], "searching again for what is there keeps its price"
+    assert learnt(again, first_find) == ["museum", "answer"], "searching again for what is there keeps its price"
     new = run_of(*BESIDE, success=False, found={"sales": FIRST, "museum": FIRST}, cited={"museum": SECOND})
-    assert kept(new, first_find) == ["answer"]
+    assert learnt(new, first_find) == ["answer"]
 
 
 def test_the_published_mask_is_logged_whatever_the_algorithm_spares() -> None:
@@ -120,20 +122,22 @@ def test_the_published_mask_is_logged_whatever_the_algorithm_spares() -> None:
 
 
 nodes = st.sampled_from(["sales", "museum"])
-finds = st.dictionaries(nodes, st.sampled_from([FIRST, SECOND, FIRST | SECOND]))
+gold_by_node = st.dictionaries(nodes, st.sampled_from([FIRST, SECOND, FIRST | SECOND]))
 PAID, UNPAID = (run_of(*BESIDE, success=success) for success in (True, False))
 
 
 @settings(deadline=None)
-@given(finds, finds)
-def test_cited_elements_only_keep_more_of_a_success_and_spare_more_of_a_failure(found: Found, cited: Found) -> None:
+@given(gold_by_node, gold_by_node)
+def test_cited_elements_only_keep_more_of_a_success_and_spare_more_of_a_failure(
+    found: GoldByNode, cited: GoldByNode
+) -> None:
     paid, unpaid = (_with(run, found, cited) for run in (PAID, UNPAID))
-    assert set(kept(paid, GGPO)) <= set(kept(paid, CITED))
-    assert set(kept(unpaid, CITED)) <= set(kept(unpaid, GGPO))
-    assert {"answer"} <= set(kept(paid, CITED)) & set(kept(unpaid, CITED))
+    assert set(learnt(paid, GGPO)) <= set(learnt(paid, CITED))
+    assert set(learnt(unpaid, CITED)) <= set(learnt(unpaid, GGPO))
+    assert {"answer"} <= set(learnt(paid, CITED)) & set(learnt(unpaid, CITED))
     for run in (_with(PAID, found, {}), _with(UNPAID, found, {})):
         assert mask(run, CITED) == mask(run, GGPO)
 
 
-def _with(run: Trajectory, found: Found, cited: Found) -> Trajectory:
+def _with(run: Trajectory, found: GoldByNode, cited: GoldByNode) -> Trajectory:
     return replace(run, found=found, cited=cited)

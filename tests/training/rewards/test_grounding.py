@@ -132,8 +132,8 @@ def test_citations_that_are_not_of_an_answer_of_the_policy_earn_nothing() -> Non
     )
     assert abstained.status is RunStatus.ABSTAINED
     for record in (at_the_end.model_copy(update={"citations": (MEETS_FIRST,)}), abstained):
-        found = reward_of(record)
-        assert (found.grounding, found.grounded) == (0.0, True)
+        reward = reward_of(record)
+        assert (reward.grounding, reward.grounded) == (0.0, True)
 
 
 def test_the_searches_that_gold_elements_are_cited_from_are_known_with_their_boxes() -> None:
@@ -146,8 +146,8 @@ def test_the_searches_that_gold_elements_are_cited_from_are_known_with_their_box
 
 def test_a_broken_form_earns_nothing_whatever_is_cited() -> None:
     talked = run_citing(MEETS_FIRST, MEETS_SECOND, lines=(AddAnswerNode(parent_ids=("root",), answer="15"),))
-    found = reward_of(talked)
-    assert (found.total, found.grounding, found.success) == (0.0, 1.0, True)
+    reward = reward_of(talked)
+    assert (reward.total, reward.grounding, reward.success) == (0.0, 1.0, True)
 
 
 def test_reward_and_evaluation_say_the_same_of_a_run() -> None:
@@ -182,9 +182,9 @@ def test_without_a_weight_the_reward_is_that_of_before_to_the_last_bit(
     form = 1.0 if well_formed else 0.0
     # The formula as it was before cited elements were graded.
     before = weights.answer * answer + weights.retrieval * retrieval + weights.format * form
-    found = mixed(answer, retrieval, well_formed, weights, cited)
-    assert found.total.hex() == (before if well_formed else 0.0).hex()
-    assert (found.answer, found.retrieval, found.format, found.success) == (answer, retrieval, form, answer >= 0.5)
+    reward = mixed(answer, retrieval, well_formed, weights, cited)
+    assert reward.total.hex() == (before if well_formed else 0.0).hex()
+    assert (reward.answer, reward.retrieval, reward.format, reward.success) == (answer, retrieval, form, answer >= 0.5)
 
 
 @settings(deadline=None)
@@ -193,10 +193,10 @@ def test_a_total_is_from_0_to_1_and_grows_with_what_is_cited(
     answer: float, retrieval: float, cited: float | None, share: float
 ) -> None:
     weights = RewardWeights(0.7 * (1 - share), 0.2 * (1 - share), 0.1 * (1 - share), share)
-    found = mixed(answer, retrieval, True, weights, cited)
-    assert 0 <= found.total <= 1 + 1e-12
+    reward = mixed(answer, retrieval, True, weights, cited)
+    assert 0 <= reward.total <= 1 + 1e-12
     if cited is not None:
-        assert mixed(answer, retrieval, True, weights, 1.0).total >= found.total
+        assert mixed(answer, retrieval, True, weights, 1.0).total >= reward.total
     assert mixed(1.0, 1.0, True, weights, cited and 1.0).total <= 1 + 1e-12
 
 

@@ -130,7 +130,7 @@ def test_runs_of_an_expert_have_every_number(groups: Groups):
     assert found["run/crops"] > 0
 
 
-def test_cited_elements_are_told_of_the_questions_with_gold_boxes():
+def test_cited_elements_are_logged_for_questions_with_gold_boxes():
     boxed = [
         replace(run, reward=replace(run.reward, grounding=value, grounded=True))
         for run, value in ((success(), 0.75), (failure(), 0.25))

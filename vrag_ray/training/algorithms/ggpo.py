@@ -36,15 +36,17 @@ def mask(run: Trajectory, algorithm: Algorithm) -> list[bool]:
     nodes = [segment.node for segment in run.segments]
     if not masks(algorithm.credit, run.reward.success):
         return [True] * len(nodes)
-    parents, found = run.parents, run.found
+    parents, gold_by_node = run.parents, run.found
     if algorithm.cited_elements:
-        found = {
+        gold_by_node = {
             node: run.found.get(node, frozenset()) | run.cited.get(node, frozenset())
             for node in (*run.found, *run.cited)
         }
         if run.answer_id is not None:
             parents = {**parents, run.answer_id: [*parents[run.answer_id], *run.cited]}
-    valuable = first_finds(found, nodes) if algorithm.credit is Credit.GGPO_FIRST_FIND else frozenset(found)
+    valuable = (
+        first_finds(gold_by_node, nodes) if algorithm.credit is Credit.GGPO_FIRST_FIND else frozenset(gold_by_node)
+    )
     return ggpo_keep(parents, run.answer_id, run.reward.success, valuable, nodes)
 
 

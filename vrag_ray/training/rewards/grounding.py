@@ -46,7 +46,7 @@ def gold_cited(record: RunRecord, gold: Sequence[GoldPlace]) -> dict[str, frozen
     met: dict[str, frozenset[int]] = {}
     for citation in own_citations(record):
         place = cited_place(citation)
-        numbers = frozenset(number for number, wanted in enumerate(gold) if wanted.has_box_met_by(place))
+        numbers = frozenset(number for number, gold_place in enumerate(gold) if gold_place.has_box_met_by(place))
         if numbers:
             met[citation.node_id] = met.get(citation.node_id, frozenset()) | numbers
     return met

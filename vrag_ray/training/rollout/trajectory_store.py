@@ -36,7 +36,7 @@ class _CallRow(TypedDict):
     weights: str
 
 
-class _FoundRow(TypedDict):
+class _GoldRow(TypedDict):
     node: str
     pages: list[int]
 
@@ -58,13 +58,13 @@ class _RunRow(TypedDict):
     sample: int
     calls: list[_CallRow]
     nodes: list[str | None]
-    found: list[_FoundRow]
+    found: list[_GoldRow]
     gold: int
     reward: _RewardRow
     record: str
     kind: str
     data_source: str
-    cited: list[_FoundRow]
+    cited: list[_GoldRow]
 
 
 def write_trajectories(path: Path, trajectories: Iterable[Trajectory]) -> None:
@@ -175,7 +175,7 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
         "sample": run.sample,
         "calls": [_call_row(call, pngs) for call in run.calls],
         "nodes": list(run.nodes),
-        "found": _found_rows(run.found),
+        "found": _gold_rows(run.found),
         "gold": run.gold,
         "reward": {
             "total": run.reward.total,
@@ -189,12 +189,12 @@ def _row(run: Trajectory, pngs: dict[str, bytes]) -> _RunRow:
         "record": run.record.to_json(),
         "kind": run.kind,
         "data_source": run.data_source,
-        "cited": _found_rows(run.cited),
+        "cited": _gold_rows(run.cited),
     }
 
 
-def _found_rows(found: Mapping[str, frozenset[int]]) -> list[_FoundRow]:
-    return [{"node": node, "pages": sorted(pages)} for node, pages in found.items()]
+def _gold_rows(by_node: Mapping[str, frozenset[int]]) -> list[_GoldRow]:
+    return [{"node": node, "pages": sorted(pages)} for node, pages in by_node.items()]
 
 
 def _call_row(call: Call, pngs: dict[str, bytes]) -> _CallRow:
@@ -228,11 +228,11 @@ def _trajectory(row: _RunRow, pngs: dict[str, bytes]) -> Trajectory:
             grounding=0.0 if reward["grounding"] is None else reward["grounding"],
             grounded=bool(reward["grounded"]),
         ),
-        found={found["node"]: frozenset(found["pages"]) for found in row["found"]},
+        found={gold["node"]: frozenset(gold["pages"]) for gold in row["found"]},
         gold=row["gold"],
         kind=row["kind"],
         data_source=row["data_source"],
-        cited={cited["node"]: frozenset(cited["pages"]) for cited in row["cited"]},
+        cited={gold["node"]: frozenset(gold["pages"]) for gold in row["cited"]},
     )
 
 
