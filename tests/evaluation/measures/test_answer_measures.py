@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 import pytest
-from vrag_ray.training.data.gold_places import GoldPlace
 
 from tests.support.judge_stub import judge_stub
 from vrag_ray.agent.citations import Citation
@@ -16,6 +15,7 @@ from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.evaluation.measures.answer_measures import measured
 from vrag_ray.training.data.examples import Corners, Example
+from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.judge import Judge
 from vrag_ray.types import PassageKind
 

@@ -122,10 +122,10 @@ def region_measures(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> Mapping[
     seen; the whole page is a box), and ``right region``, whether some box that is not the whole page covers at least
     half of it. Nothing where no box is known.
 
-    ``evidence recall``, ``evidence precision`` and ``evidence F1`` are those of ``box_scores``. Recall is CiteVQA's; its
-    script divides the gold boxes that are met by the number of cited ones and calls that precision, so two citations of
-    one element count as a hit and a miss there, and it leaves questions without a cited box out of the mean of
-    precision, those without a hit out of that of F1.
+    ``evidence recall``, ``evidence precision`` and ``evidence F1`` are those of ``box_scores``. CiteVQA's recall is the
+    same. Its script divides the gold boxes that are met by the number of cited ones and calls that precision, so two
+    citations of one element count as a hit and a miss there, and it leaves questions without a cited box out of the
+    mean of precision, those without a hit out of that of F1.
     """
     scores = box_scores(gold, seen)
     if scores is None:
