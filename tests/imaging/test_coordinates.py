@@ -89,6 +89,58 @@ def test_what_a_codec_writes_covers_the_box_within_a_unit(codec: BoxCodec, box: 
     assert codec.encode(back, view) == numbers
 
 
+@st.composite
+def framed(draw: st.DrawFn) -> View:
+    """A part of a page between margins of any width."""
+    size = Size(draw(st.integers(200, 3000)), draw(st.integers(100, 3000)))
+    left, right = draw(st.integers(0, 80)), draw(st.integers(0, 80))
+    return View(draw(boxes(0.2)), size, left / size.width, (size.width - right) / size.width)
+
+
+@given(framed(), boxes(0.02))
+def test_between_margins_a_box_of_the_page_has_the_place_where_it_is_drawn(view: View, box: Box) -> None:
+    """Worked out in pixels of the page that was pasted between them."""
+    width, height = view.region.x1 - view.region.x0, view.region.y1 - view.region.y0
+    left, wide = view.left * view.shown.width, (view.right - view.left) * view.shown.width
+    drawn = (left + box.x0 * wide, box.y0 * view.shown.height, left + box.x1 * wide, box.y1 * view.shown.height)
+    on_page = view.to_page(drawn)
+    assert on_page.x0 == pytest.approx(view.region.x0 + width * box.x0, abs=1e-9)
+    assert on_page.x1 == pytest.approx(view.region.x0 + width * box.x1, abs=1e-9)
+    assert on_page.y1 == pytest.approx(view.region.y0 + height * box.y1, abs=1e-9)
+    assert view.from_page(on_page) == pytest.approx(drawn, abs=1e-6)
+
+
+@pytest.mark.parametrize("codec", [AbsoluteCodec(), PerMilleCodec()])
+@given(view=framed(), box=boxes(0.05))
+def test_between_margins_what_a_codec_writes_covers_the_box_and_means_the_same_again(
+    codec: BoxCodec, view: View, box: Box
+) -> None:
+    region = view.region
+    inside = Box(
+        region.x0 + (region.x1 - region.x0) * box.x0,
+        region.y0 + (region.y1 - region.y0) * box.y0,
+        region.x0 + (region.x1 - region.x0) * box.x1,
+        region.y0 + (region.y1 - region.y0) * box.y1,
+    )
+    numbers = codec.encode(inside, view)
+    back = codec.decode(numbers, view)
+    assert covers(back, inside)
+    unit = 1000 if isinstance(codec, PerMilleCodec) else view.shown.width
+    assert back.x1 - back.x0 <= inside.x1 - inside.x0 + 2.01 * (region.x1 - region.x0) / unit / (view.right - view.left)
+
+
+def test_a_box_that_reaches_into_a_margin_ends_with_the_page_and_one_inside_of_it_is_refused() -> None:
+    view = View(Box(0.5, 0.0, 1.0, 0.5), Size(200, 100), left=0.1, right=0.9)
+    assert AbsoluteCodec().decode([0, 0, 100, 100], view) == Box(0.5, 0.0, 0.75, 0.5)
+    assert PerMilleCodec().decode([500, 0, 1000, 1000], view) == Box(0.75, 0.0, 1.0, 0.5)
+    for codec, numbers, ends in (
+        (AbsoluteCodec(), [0, 10, 20, 90], "x = 20 to 180"),
+        (PerMilleCodec(), [901, 10, 990, 90], "x = 100 to 900"),
+    ):
+        with pytest.raises(CoordinateError, match=f"no area in the page, which goes from {ends}"):
+            codec.decode(numbers, view)
+
+
 def test_qwen25_numbers_are_pixels_and_qwen3_numbers_are_thousandths() -> None:
     view = View(FULL_PAGE, Size(560, 280))
     box = Box(0.25, 0.5, 0.5, 1.0)

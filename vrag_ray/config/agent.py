@@ -65,11 +65,20 @@ class EvidenceForm(StrEnum):
 
 
 class Marks(StrEnum):
-    """What a language model is given to point at parts of a page with."""
+    """What a language model is given to point at parts of a page with: the numbers of its elements."""
 
     OFF = "off"
     WORDS = "words"
     """The words of a page come element by element, each behind its number (``[12] Net sales rose``)."""
+    MARGIN = "margin"
+    """So do its words, where they are given, and the numbers stand beside its picture: in margins that the picture is
+    extended by, at the height of their elements. Nothing of the page is hidden."""
+    BOXES = "boxes"
+    """So do its words, where they are given, and its elements are outlined in its picture, each with its number."""
+
+    @property
+    def on_pictures(self) -> bool:
+        return self in (Marks.MARGIN, Marks.BOXES)
 
 
 class AgentConfig(Section):
@@ -82,8 +91,9 @@ class AgentConfig(Section):
     evidence: EvidenceForm = EvidenceForm.PICTURE
     """What a language model is given of found pages. ``extractive`` reads words in any case."""
     marks: Marks = Marks.WORDS
-    """With ``evidence`` ``text`` or ``both``, for ``vimrag``: numbers before the elements of pages. What is remembered
-    is cited by them, with their boxes."""
+    """For ``vimrag``: numbers of the elements of pages. What is remembered is cited by them, with their boxes.
+    ``words``: before their words, with ``evidence`` ``text`` or ``both``. ``margin`` and ``boxes``: on pictures too,
+    with ``picture`` or ``both``. Pages are then read, and the margins are a part of ``picture_pixels``."""
     result_chars: int = Field(default=4_000, ge=300)
     """With ``evidence`` ``text`` or ``both``: most characters of one result's words. Longer ones are cut around the
     passage that matched, and say so."""
@@ -127,6 +137,15 @@ class AgentConfig(Section):
         """The text that replaces the built-in instruction; "" where none does."""
         given = self.instruction.get(agent)
         return given.text if given is not None else ""
+
+    @model_validator(mode="after")
+    def _marks_need_pictures(self) -> AgentConfig:
+        if self.marks.on_pictures and not self.evidence.has_pictures:
+            raise ValueError(
+                f"marks {self.marks} draws numbers on pictures, but evidence {self.evidence} shows none: set marks to "
+                f"{Marks.WORDS}, or evidence to {EvidenceForm.BOTH}"
+            )
+        return self
 
     @model_validator(mode="after")
     def _a_result_fits_beside_the_memory(self) -> AgentConfig:

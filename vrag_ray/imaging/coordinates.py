@@ -2,15 +2,15 @@
 
 Frames: *page fractions* (``Box``: the upright page, origin top left), *raw pixels* of a rendering of the page,
 *model pixels* of the picture that a model was shown, and the numbers a model writes (its *codec*). A ``View`` says
-which rectangle of the page a picture shows and at which size, always in page fractions: a crop of a crop is a view
-like any other, and no chain of frames has to be unwound.
+which rectangle of the page a picture shows, at which size and between which margins, always in page fractions: a crop
+of a crop is a view like any other, and no chain of frames has to be unwound.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from vrag_ray.types import FULL_PAGE, Box, FamilyName, VragError, Word
@@ -45,35 +45,48 @@ Rectangle = tuple[float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A picture as it was shown: the rectangle ``region`` of the page, at ``shown`` model pixels."""
+    """A picture as it was shown: the rectangle ``region`` of the page, at ``shown`` model pixels.
+
+    ``left`` and ``right`` are the places, in fractions of the picture's width, between which the page lies: what is
+    beside them are margins, which show nothing of it.
+    """
 
     region: Box
     shown: Size
+    left: float = 0.0
+    right: float = 1.0
 
     def to_page(self, rectangle: Rectangle) -> Box:
-        """Model pixels of this picture to page fractions, clamped to what the picture shows."""
+        """Model pixels of this picture to page fractions, clamped to what the picture shows of the page.
+
+        Raises ``CoordinateError`` for a rectangle without area there, as for one that lies in a margin.
+        """
         width = self.region.x1 - self.region.x0
         height = self.region.y1 - self.region.y0
         x0, y0, x1, y1 = _ordered(rectangle)
-        left = self.region.x0 + width * _unit(x0 / self.shown.width)
-        right = self.region.x0 + width * _unit(x1 / self.shown.width)
+        span = self.right - self.left
+        left = self.region.x0 + width * _unit((x0 / self.shown.width - self.left) / span)
+        right = self.region.x0 + width * _unit((x1 / self.shown.width - self.left) / span)
         upper = self.region.y0 + height * _unit(y0 / self.shown.height)
         lower = self.region.y0 + height * _unit(y1 / self.shown.height)
         left, upper, right, lower = _unit(left), _unit(upper), _unit(right), _unit(lower)
         if not (left < right and upper < lower):
-            raise CoordinateError(
-                f"the box {_plain(rectangle)} has no area in the picture of {self.shown.width} x {self.shown.height}"
-            )
+            place = f"the picture of {self.shown.width} x {self.shown.height}"
+            if span < 1.0:
+                ends = (math.floor(self.left * self.shown.width), math.ceil(self.right * self.shown.width))
+                place = f"the page, which goes from x = {ends[0]} to {ends[1]} in {place}"
+            raise CoordinateError(f"the box {_plain(rectangle)} has no area in {place}")
         return Box(left, upper, right, lower)
 
     def from_page(self, box: Box) -> Rectangle:
         """Page fractions to model pixels of this picture, clamped to it."""
         width = self.region.x1 - self.region.x0
         height = self.region.y1 - self.region.y0
+        span = self.right - self.left
         return (
-            self.shown.width * _unit((box.x0 - self.region.x0) / width),
+            self.shown.width * (self.left + span * _unit((box.x0 - self.region.x0) / width)),
             self.shown.height * _unit((box.y0 - self.region.y0) / height),
-            self.shown.width * _unit((box.x1 - self.region.x0) / width),
+            self.shown.width * (self.left + span * _unit((box.x1 - self.region.x0) / width)),
             self.shown.height * _unit((box.y1 - self.region.y0) / height),
         )
 
@@ -128,10 +141,10 @@ class PerMilleCodec:
     needs_size: bool = False
 
     def decode(self, numbers: Sequence[float], view: View) -> Box:
-        return View(view.region, Size(1000, 1000)).to_page(_rectangle(numbers))
+        return replace(view, shown=Size(1000, 1000)).to_page(_rectangle(numbers))
 
     def encode(self, box: Box, view: View) -> tuple[int, int, int, int]:
-        return _outward(View(view.region, Size(1000, 1000)).from_page(box))
+        return _outward(replace(view, shown=Size(1000, 1000)).from_page(box))
 
 
 @dataclass(frozen=True, slots=True)
