@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from vrag_ray.imaging.coordinates import Size
-from vrag_ray.types import Box, Locator
+from vrag_ray.imaging.coordinates import Size, View
+from vrag_ray.imaging.marks import PictureMarks
+from vrag_ray.types import FULL_PAGE, Box, Locator
 
 
 class Role(StrEnum):
@@ -78,6 +79,8 @@ class PictureRequest:
 
     Both sides become multiples of ``patch`` pixels and their product lies in ``min_pixels`` to ``max_pixels`` as far
     as ``model_size`` allows. ``t_frame`` (seconds) names the frame of a video; None stands for the clip's middle.
+    ``marks`` are numbers that are drawn on it; with them, the margins that they stand in count as pixels too. An
+    ``EvidenceSource`` is asked for pictures without any: the driver draws them.
     """
 
     doc_id: str
@@ -87,6 +90,15 @@ class PictureRequest:
     patch: int
     min_pixels: int
     max_pixels: int
+    marks: PictureMarks | None = None
+
+    @property
+    def unmarked(self) -> PictureRequest:
+        """The picture that ``marks`` are drawn on, as large as their margins leave room for."""
+        if self.marks is None:
+            return self
+        most = self.marks.page_pixels(self.patch, self.max_pixels)
+        return replace(self, min_pixels=min(self.min_pixels, most), max_pixels=most, marks=None)
 
 
 QUESTION = "question"
@@ -107,7 +119,15 @@ class QuestionPicture:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture as a model is shown it. ``png`` has exactly the pixels of ``size``."""
+    """A picture as a model is shown it. ``png`` has exactly the pixels of ``size``, of which ``left`` and ``right``
+    pixels of the width are margins beside the page."""
 
     png: bytes
     size: Size
+    left: int = 0
+    right: int = 0
+
+    def view(self, region: Box | None) -> View:
+        """The frame of the coordinates that a model writes of it. ``region`` is what it shows of the page."""
+        width = self.size.width
+        return View(region or FULL_PAGE, self.size, self.left / width, (width - self.right) / width)

@@ -12,6 +12,7 @@ from vrag_ray.agent.chat import QUESTION, Picture, PictureRequest, QuestionPictu
 from vrag_ray.agent.delta_buffer import DeltaBuffer
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import ErrorEvent, Event, PictureRef, StartEvent, stamped
+from vrag_ray.agent.images.element_marks import with_marks
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
 from vrag_ray.agent.ports import EvidenceSource, Policy, PromptRefusedError
 from vrag_ray.agent.protocols.graph import GraphProtocol
@@ -229,8 +230,17 @@ class Run:
     async def _pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         """The question's own picture is at hand; all others are the source's."""
         stored = [one for one in requests if one.doc_id != QUESTION]
-        drawn = iter(await self._each(self._source.pictures(stored), len(stored)) if stored else ())
-        return [next(drawn) if one.doc_id != QUESTION else await self._question_picture(one) for one in requests]
+        bare = [one.unmarked for one in stored]
+        drawn = iter(await self._each(self._source.pictures(bare), len(bare)) if bare else ())
+        return [
+            await self._marked(next(drawn), one) if one.doc_id != QUESTION else await self._question_picture(one)
+            for one in requests
+        ]
+
+    async def _marked(self, picture: Picture | VragError, request: PictureRequest) -> Picture | VragError:
+        if request.marks is None or isinstance(picture, VragError):
+            return picture
+        return await asyncio.to_thread(with_marks, picture, request)
 
     async def _question_picture(self, request: PictureRequest) -> Picture | VragError:
         assert self._picture is not None, "an episode asks for the picture that it was given"

@@ -63,9 +63,10 @@ class Episode:
     """The state machine of one run.
 
     ``reads_pages`` says whether found pages are read for the policy, ``sees_pictures`` whether pictures are drawn, as
-    far as the protocol shows any. ``picture`` came with the question. It is part of every prompt of a policy that sees,
-    and of the first search, together with its words. Later searches are made by words alone: they are for what the
-    policy has not found yet, and with the picture in them would find what looks like it again and again.
+    far as the protocol shows any; where it shows them with the numbers of their elements, pages are read in any case.
+    ``picture`` came with the question. It is part of every prompt of a policy that sees, and of the first search,
+    together with its words. Later searches are made by words alone: they are for what the policy has not found yet, and
+    with the picture in them would find what looks like it again and again.
     """
 
     def __init__(
@@ -88,8 +89,9 @@ class Episode:
         self.answer: AnswerEvent | None = None
         self._config = config
         self._protocol = protocol
-        self._reads_pages = reads_pages
         self._sees_pictures = sees_pictures and protocol.evidence.has_pictures
+        self._marks_pictures = self._sees_pictures and protocol.marks_pictures
+        self._reads_pages = reads_pages or self._marks_pictures
         self.picture = picture
         self._events: list[Event] = []
         self._notices: dict[str, None] = {}
@@ -395,7 +397,8 @@ class Episode:
             self._pending = replace(self._pending, sightings=tuple(map(self._pages.beside, self._pending.sightings)))
             for unreadable in (one for one in self._pending.sightings if one.read_error):
                 where = f"{unreadable.locator} of {unreadable.title}"
-                self._notices[f"{where} could not be read: {unreadable.read_error}"] = None
+                effect = ", and its picture has no numbers" if self._marks_pictures else ""
+                self._notices[f"{where} could not be read{effect}: {unreadable.read_error}"] = None
             if self._reads_pages and self._pending.sightings:
                 self._events.append(
                     ReadEvent(step=self.steps, node_id=self._pending.node_id, pages=read_pages(self._pending))

@@ -90,6 +90,9 @@ def _meant(
         else:
             notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
     named = _checked(entry.elements, sighting)
+    if any(one.number in named and not one.text.strip() for one in sighting.elements):
+        # What a figure shows is not in words, so none can say that something else was meant.
+        return _Meant(sighting, quote, named, tuple(notes))
     if not quote and not _holds_all(learnt, sighting.text):
         others = [other for other in free if _holds_all(learnt, other.text)]
         if len(others) == 1:
@@ -313,7 +316,11 @@ def sources_of(
         said = "\n".join(dict.fromkeys(page.text for page in known if page.text))
         times = f"{one.t_start:.1f} {one.t_end:.1f}" if one.t_start is not None and one.t_end is not None else ""
         around = f"{one.title}\n{one.uri}\n{times}\n"
-        part = elements_text(known[0].elements, named[one.number]) if known and one.number in named else ""
+        parts = within(known[0].elements, named[one.number]) if known and one.number in named else ()
+        part = "\n".join(element.text for element in parts if element.text.strip())
+        if any(not element.text.strip() for element in parts):
+            # What a figure shows is not in words: none say anything against it.
+            said = ""
         sources[one.number] = Source(
             f"{around}{said}" if said else "", one.quote, f"{around}{part}" if said and part else ""
         )

@@ -30,7 +30,8 @@ class Sighting:
     the pictures that the model takes: 0 shows it in words, None in as many pictures as its protocol has for it.
     ``passage_box`` is around the lines of ``passage_text``, None where their place is not known. ``seen_at`` is where
     on the page a vector leg of the search saw its query, None where no leg can tell: nobody has looked there for that.
-    ``collection`` names the one of several that it was found in.
+    ``collection`` names the one of several that it was found in. ``with_figures``: figures count among its elements,
+    because numbers are drawn on its picture, and a model can point at them there.
     """
 
     id: str
@@ -50,9 +51,10 @@ class Sighting:
     passage_box: Box | None = None
     seen_at: Box | None = None
     collection: str = ""
+    with_figures: bool = False
 
     @classmethod
-    def of(cls, hit: Hit, information_id: str) -> Sighting:
+    def of(cls, hit: Hit, information_id: str, *, with_figures: bool = False) -> Sighting:
         passage = hit.passage
         return cls(
             information_id,
@@ -66,7 +68,13 @@ class Sighting:
             passage_box=passage.box,
             seen_at=hit.region,
             collection=hit.collection,
+            with_figures=with_figures,
         )
+
+    @property
+    def is_remembered(self) -> bool:
+        """Whether it is a part of a remembered item, whose reference is its id: ids of results have no number sign."""
+        return "#" in self.id
 
     @property
     def words(self) -> tuple[Word, ...]:
@@ -79,10 +87,15 @@ class Sighting:
 
     @property
     def elements(self) -> tuple[Element, ...]:
-        """The elements with words that stand in the region, a table as one; none where they are not known."""
+        """The elements that stand in the region, a table as one; none where they are not known. Those without words
+        are figures."""
         if self.page is None:
             return ()
-        whole = [element for element in self.page.elements if element.table is None and element.text.strip()]
+        whole = [
+            element
+            for element in self.page.elements
+            if element.table is None and (element.text.strip() or self.with_figures)
+        ]
         return tuple(one for one in whole if self.region is None or holds_centre(self.region, one.box))
 
     @property

@@ -106,6 +106,11 @@ class WireProtocol(Protocol):
         ...
 
     @property
+    def marks_pictures(self) -> bool:
+        """Whether pictures of pages are shown with the numbers of their elements, for which the pages are read."""
+        ...
+
+    @property
     def rules(self) -> Rules: ...
 
     @property

@@ -153,8 +153,7 @@ def wire_protocol(
         texts=texts,
         instruction=instruction,
         native_tools=native_tools,
-        # Numbers that nothing explains would stand in the words of pages.
-        marks=config.marks if not instruction or TOOLS_PLACE in instruction else Marks.OFF,
+        marks=_marks(config, instruction),
     )
 
 
@@ -169,6 +168,19 @@ def _instruction(agent: AgentName, config: AgentConfig) -> str:
             f"without that the model cannot know how to reply: name it{place}"
         )
     return text
+
+
+def _marks(config: AgentConfig, instruction: str) -> Marks:
+    """Off where an instruction of one's own lists no tools: nothing would explain the numbers before words. Raises
+    InstructionError where they are to be on pictures."""
+    if not instruction or TOOLS_PLACE in instruction:
+        return config.marks
+    if config.marks.on_pictures:
+        raise InstructionError(
+            f"agent.marks {config.marks}: {config.instruction[AgentName.VIMRAG].file} does not say what the numbers on "
+            f"pictures are for: put {TOOLS_PLACE} where the tools are to be listed, or set agent.marks to {Marks.OFF}"
+        )
+    return Marks.OFF
 
 
 def _shared(needs: PictureNeeds, config: AgentConfig, limits: ModelLimits) -> PictureLimits | None:
@@ -229,7 +241,10 @@ def _as_the_model_sees(settings: Settings, vllm: VllmConfig) -> Settings:
                     f"agent.evidence to {EvidenceForm.TEXT}, or serve a model that sees"
                 )
             logger.warning("%s has no eyes: its agents are given the words of pages (agent.evidence text)", vllm.model)
-            agent = agent.model_copy(update={"evidence": EvidenceForm.TEXT})
+            if agent.marks.on_pictures:
+                logger.warning("agent.marks %s: the numbers of elements stand before their words alone", agent.marks)
+            marks = Marks.WORDS if agent.marks.on_pictures else agent.marks
+            agent = agent.model_copy(update={"evidence": EvidenceForm.TEXT, "marks": marks})
         vllm = vllm.model_copy(update={"max_images": 0})
     family = served_family(agent.family, vllm.model, "vllm.model", shows_pictures=agent.evidence.has_pictures)
     return settings.model_copy(update={"agent": agent.model_copy(update={"family": family}), "vllm": vllm})

@@ -33,7 +33,8 @@ def even_shares(wanted: Sequence[int], room: int) -> tuple[int, ...]:
 def results_of(pending: Observation, hits: Sequence[Hit], protocol: WireProtocol) -> tuple[Sighting, ...]:
     """The results of the search of ``pending``, each with the number of pictures that it may be shown in."""
     for hit in hits:
-        sighting = Sighting.of(hit, pending.next_id(hit.passage.kind, in_words=not protocol.evidence.has_pictures))
+        label = pending.next_id(hit.passage.kind, in_words=not protocol.evidence.has_pictures)
+        sighting = Sighting.of(hit, label, with_figures=protocol.marks_pictures)
         pending = replace(pending, sightings=(*pending.sightings, sighting))
     limits, found = protocol.limits, pending.sightings
     if limits is None:

@@ -94,7 +94,7 @@ def _view(seen: Sighting, request: PictureRequest | None, protocol: WireProtocol
     picture = drawn.get(request) if request is not None else None
     if picture is None and protocol.family.codec.needs_size:
         raise VragError(f"{seen.id} is not in view: search for it again to look closer")
-    return View(seen.region or FULL_PAGE, picture.size if picture is not None else UNKNOWN_SIZE)
+    return picture.view(seen.region) if picture is not None else View(seen.region or FULL_PAGE, UNKNOWN_SIZE)
 
 
 def _frame(seen: Sighting, views: Sequence[PictureRequest], timestamp: float | None) -> PictureRequest:

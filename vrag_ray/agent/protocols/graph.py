@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
+from vrag_ray.agent.images.element_marks import picture_marks
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols import graph_calls, graph_chat
@@ -57,7 +58,8 @@ class GraphProtocol:
     instruction: str = ""
     """In place of the built-in rules."""
     marks: Marks = Marks.OFF
-    """In words alone: pictures have none."""
+    """Those on pictures are given in words alone to a model that is shown none. Remembered pictures and frames of
+    videos have none: what is remembered is cited by its reference."""
 
     @property
     def rules(self) -> Rules:
@@ -95,11 +97,12 @@ class GraphProtocol:
         if start is not None and end is not None and sighting.t_frame is None:
             most_frames = min(self.max_frames, sighting.max_pictures or self.max_frames)
             times = sample_times(start, end, self.video_fps, most_frames)
+        marks = picture_marks(sighting, self._marks) if self.marks_pictures and not is_clip else None
         # A crop has the pixels of a whole picture: they are what it was made for.
         most = self.frame_pixels if is_clip and sighting.region is None else self.picture_pixels
         least = most if sighting.region is not None else self.family.patch**2
         return tuple(
-            PictureRequest(sighting.doc_id, sighting.locator, sighting.region, t, self.family.patch, least, most)
+            PictureRequest(sighting.doc_id, sighting.locator, sighting.region, t, self.family.patch, least, most, marks)
             for t in times
         )
 
@@ -127,8 +130,15 @@ class GraphProtocol:
         return tuple(graph_chat.messages(prompt, form))
 
     @property
+    def marks_pictures(self) -> bool:
+        return self.marks.on_pictures and self.evidence.has_pictures
+
+    @property
     def _marks(self) -> Marks:
-        return self.marks if self.evidence.has_text else Marks.OFF
+        """As far as its model can be given them."""
+        if self.marks_pictures or self.marks is Marks.OFF:
+            return self.marks
+        return Marks.WORDS if self.evidence.has_text else Marks.OFF
 
     @property
     def _question_view(self) -> PictureRequest:

@@ -35,7 +35,11 @@ COPIED = frozenset({_SEARCHED, _LEARNT, _ANSWERED})
 """What the examples say: a model that says it too has not read the question."""
 _BOX: Schema = {"type": "array", "items": _NUMBER, "minItems": 4, "maxItems": 4}
 _INTEGERS: Schema = {"type": "array", "items": {"type": "integer"}}
-NUMBERS_THAT_PROVE = "the numbers in brackets before the parts that prove it"
+NUMBERS_THAT_PROVE = {
+    Marks.WORDS: "the numbers in brackets before the parts that prove it",
+    Marks.MARGIN: "the numbers in the margin, beside the parts that prove it",
+    Marks.BOXES: "the numbers at the outlined parts that prove it",
+}
 MOST_ELEMENTS = 6
 """Elements of one page in a reply that is held to a grammar."""
 MOST_CITATIONS = 12
@@ -76,7 +80,8 @@ def tools(
     """
     sees = evidence.has_pictures
     labels = "Picture 1, Video 2 or Text 1" if sees else "Text 1"
-    part = "Text 1:7 (part 7 of it), " if marks is Marks.WORDS else ""
+    numbered = marks is not Marks.OFF
+    part = f"{'Picture' if marks.on_pictures else 'Text'} 1:7 (part 7 of it), " if numbered else ""
     parents = {"type": "array", "items": _ANY_STRING, "description": "ids of the nodes that led here"}
     stamps = {"type": "array", "items": _NUMBER, "description": "of a video: seconds to keep"}
     entry = _object(
@@ -85,7 +90,7 @@ def tools(
             "is_useful": _BOOLEAN,
             "priority_score": {**_PRIORITY, "description": "1 to 5"},
             **({"key_timestamp": stamps} if sees else {}),
-            **({"elements": {**_INTEGERS, "description": NUMBERS_THAT_PROVE}} if marks is Marks.WORDS else {}),
+            **({"elements": {**_INTEGERS, "description": NUMBERS_THAT_PROVE[marks]}} if numbered else {}),
             "quote": _text("the words in it that prove it"),
         },
         ("information_id", "is_useful", "priority_score"),
@@ -143,9 +148,9 @@ def examples(family: ModelFamily, evidence: EvidenceForm, marks: Marks = Marks.O
     sees = evidence.has_pictures
     video = " (key_timestamp: the seconds of a video to keep)" if sees else ""
     label = "Picture 1" if sees else "Text 1"
-    if marks is Marks.WORDS:
+    if marks is not Marks.OFF:
         entry = MemorizeEntry(information_id=label, is_useful=True, priority_score=4, elements=(7,))
-        proof = f"elements: {NUMBERS_THAT_PROVE}"
+        proof = f"elements: {NUMBERS_THAT_PROVE[marks]}"
     else:
         entry = MemorizeEntry(information_id=label, is_useful=True, priority_score=4, quote="broke at 412 kN")
         proof = "quote: the words in it that prove it"
@@ -197,11 +202,12 @@ def _possible(
 ) -> Iterator[tuple[str, Schema]]:
     """The name and the arguments of each call that the episode would take."""
     found = prompt.observation.sightings if prompt.observation is not None else ()
+    numbered = [one for one in found if _has_numbers(one, prompt, evidence, views, marks)]
     nodes = _out_of([node.id for node in prompt.graph.nodes], least=1)
     items = [f"{node.id}#{n}" for node in prompt.graph.nodes for n in range(1, len(node.items) + 1)]
     if not prompt.must_answer:
         if found:
-            entries = list(_entries(found, evidence, marks))
+            entries = list(_entries(found, numbered, evidence))
             memorize = {
                 "type": "array",
                 "items": {"anyOf": entries} if entries[1:] else entries[0],
@@ -216,15 +222,21 @@ def _possible(
         if frames:
             yield "crop", _exact({"information_id": {"enum": frames}, "bbox": _BOX, "timestamp": _NUMBER})
     if prompt.must_answer or len(prompt.graph.nodes) > 1:
-        numbered = [f"{one.id}:{element.number}" for one in found if marks is Marks.WORDS for element in one.elements]
-        citations = _out_of([*(one.id for one in found), *numbered, *items], most=MOST_CITATIONS)
+        parts = [f"{one.id}:{element.number}" for one in numbered for element in one.elements]
+        citations = _out_of([*(one.id for one in found), *parts, *items], most=MOST_CITATIONS)
         answer = {"parent_ids": nodes, "answer": TEXT, "citations": citations, "abstain": _BOOLEAN}
         yield "add_answer_node", _exact(answer)
 
 
-def _entries(found: Sequence[Sighting], evidence: EvidenceForm, marks: Marks) -> Iterator[Schema]:
-    """What can be said of one result. A result that is shown in numbered elements has a form with its own numbers."""
-    numbered = [one for one in found if marks is Marks.WORDS and one.elements]
+def _has_numbers(sighting: Sighting, prompt: Prompt, evidence: EvidenceForm, views: Views, marks: Marks) -> bool:
+    """Whether the prompt gives the numbers of its elements: before its words, or on a picture that could be drawn."""
+    if marks is Marks.OFF or not sighting.elements:
+        return False
+    return evidence.has_text or any(view.marks is not None and view in prompt.pictures for view in views(sighting))
+
+
+def _entries(found: Sequence[Sighting], numbered: Sequence[Sighting], evidence: EvidenceForm) -> Iterator[Schema]:
+    """What can be said of one result. One of those that are ``numbered`` has a form with its own numbers."""
     for sightings in ([one for one in found if one not in numbered], *([one] for one in numbered)):
         if not sightings:
             continue

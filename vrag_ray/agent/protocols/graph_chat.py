@@ -54,6 +54,10 @@ _BESIDE = (
 )
 _WORDS_ONLY = " You are given the words of what is found, long ones cut, and no pictures."
 _NUMBERED = " Before each part of a page stands its number in brackets."
+_NUMBERED_PICTURES = {
+    Marks.MARGIN: " In the margins of a page stand the numbers of its parts, each at a bracket as high as its part.",
+    Marks.BOXES: " On a page its parts are outlined, each with its number in the colour of its outline.",
+}
 _GO_ON = "Answer the question with add_answer_node, or search for what is still missing."
 _NEXT = "Your next tool call, beginning with <tool_call>:"
 _NEXT_NATIVE = "Your next tool call:"
@@ -101,7 +105,8 @@ def _rules(family: ModelFamily, evidence: EvidenceForm, native_tools: bool, inst
         _RULES.format(
             of=_OF if sees else "documents",
             given=(_WORDS_ONLY if not sees else _BESIDE if evidence.has_text else "")
-            + (_NUMBERED if marks is Marks.WORDS else ""),
+            + (_NUMBERED if marks is not Marks.OFF and evidence.has_text else "")
+            + _NUMBERED_PICTURES.get(marks, ""),
             calls=calls,
             crop=_CROP if sees else "",
             weigh=FENCE_RULE if evidence.has_text else _WEIGH,

@@ -112,6 +112,11 @@ class TagsProtocol:
     """In place of the built-in one; ``{question}`` in it stands for the question, which else follows it."""
 
     @property
+    def marks_pictures(self) -> bool:
+        """It has no way to name an element."""
+        return False
+
+    @property
     def rules(self) -> Rules:
         return Rules(
             must_memorize=False,
