@@ -40,6 +40,7 @@ from vrag_ray.agent.memory_items import (
     settled,
     sources_of,
     supporting,
+    with_cited_elements,
     with_values,
 )
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
@@ -306,10 +307,12 @@ class Episode:
         if not text:
             raise VragError("the answer is empty: write the answer, or say that the evidence is not sufficient")
         graph, references = settled(self.graph, self._pending, action)
+        if self._protocol.rules.cites_elements:
+            text, graph, references = with_cited_elements(text, graph, self._seen())
         named = tuple(parent.strip() for parent in action.parent_ids)
         parents = named if named and self._protocol.rules.names_nodes else (graph.nodes[-1].id,)
         graph = graph.add_answer(parents, text)
-        if not action.citations and not action.abstain:
+        if not references and not action.abstain:
             references = supporting(graph, parents)
         citations = with_values(self._cited(references, graph), self._seen(), text, self.question)
         self.graph = graph

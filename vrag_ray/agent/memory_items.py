@@ -18,6 +18,10 @@ from vrag_ray.types.elements import ElementKind
 MOST_OF_A_QUOTE = 300
 """Characters of an element up to which it is its own quote."""
 _RANGE = re.compile(r"\d{1,6}(?:\s*-\s*\d{1,6})?")
+_PART = re.compile(r"(?:(\d{1,3})\s*:\s*)?(\d{1,6})(?:\s*[-\u2013]\s*(\d{1,6}))?")
+_ELEMENT_MARK = re.compile(rf"\[\s*{_PART.pattern}(?:\s*[,;]\s*{_PART.pattern})*\s*\]")
+"""In an answer: ``[12]`` and ``[12-14]``, elements of the page that was shown last; ``[2:12]``, of the second page that
+a search showed; several with commas."""
 DIRECT_PRIORITY = 3
 """Of what an answer rests on without having been memorised."""
 
@@ -223,6 +227,41 @@ def _part_of(reference: str, seen: Observation) -> tuple[Sighting, tuple[int, in
     first, _, last = numbers.partition("-")
     runs = _runs(_checked([int(first), int(last or first)], found), found)
     return found, (runs[0][0], runs[-1][1]) if runs else None
+
+
+def with_cited_elements(
+    answer: str, graph: MemoryGraph, seen: Sequence[Observation]
+) -> tuple[str, MemoryGraph, tuple[str, ...]]:
+    """``answer`` whose marks (``_ELEMENT_MARK``) are the numbers of citations instead; the graph that remembers the
+    elements that they name; and the references to those, in the order of the citations.
+
+    ``seen`` are all searches of the run. Raises on a page that was not shown, and on an element that it has not.
+    """
+    results = [(each.node_id, one) for each in seen for one in each.sightings if one.region is None]
+    references: dict[tuple[int, int, int], str] = {}
+    pieces: list[str] = []
+    end = 0
+    for mark in _ELEMENT_MARK.finditer(answer):
+        for page, first, last in _PART.findall(mark[0]):
+            part = place, low, high = int(page or len(results)), int(first), int(last or first)
+            if not 1 <= place <= len(results):
+                raise GraphError(f"{mark[0]} names page {place}: {len(results)} pages were shown, numbered from 1")
+            node_id, sighting = results[place - 1]
+            known = [element.number for element in sighting.elements]
+            if not known:
+                raise GraphError(f"{mark[0]} names a part of page {place}, which has no numbers: leave the mark out")
+            if low not in known or high not in known or high < low:
+                raise GraphError(f"{mark[0]} is no part of page {place}: its numbers go from {known[0]} to {known[-1]}")
+            if part not in references:
+                node = graph.node(node_id)
+                quote = " ".join(_quote_within("", (low, high), sighting).split())
+                item = sighting.remembered(DIRECT_PRIORITY, elements=(low, high), quote=quote)
+                graph = graph.memorize(node_id, node.summary, (*node.items, item))
+                references[part] = f"{node_id}#{len(node.items) + 1}"
+            pieces += answer[end : mark.start()], f"[{list(references).index(part) + 1}]"
+            end = mark.start()
+        end = mark.end()
+    return "".join([*pieces, answer[end:]]), graph, tuple(references.values())
 
 
 def item_of(reference: str, graph: MemoryGraph) -> tuple[str, int] | None:

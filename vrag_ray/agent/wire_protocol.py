@@ -77,7 +77,8 @@ class Rules:
     ``rebuilds``: after a memorise the context is built anew from the graph; if not, every turn stays in it.
     ``asks_for``: hits asked of the retriever, None for the run's own setting. ``shows``: how many of them come into
     view, None for all. ``skips_seen``: pages that were shown before are passed over. ``answer_form`` tells a policy
-    how to answer.
+    how to answer. ``cites_elements``: numbers in brackets in an answer are those of elements of the pages that were
+    shown.
     """
 
     must_memorize: bool
@@ -87,6 +88,7 @@ class Rules:
     asks_for: int | None = None
     shows: int | None = None
     skips_seen: bool = False
+    cites_elements: bool = False
 
 
 class WireProtocol(Protocol):

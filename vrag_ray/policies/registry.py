@@ -141,7 +141,7 @@ def wire_protocol(
     needs = PictureNeeds.of_tags(config) if tags else PictureNeeds.of_graph(config, family, corpus.limits.max_frames)
     shared = _shared(replace(needs, question=int(with_picture)), config, limits) if limits is not None else None
     if tags:
-        return TagsProtocol(config.tags_results, family, shared, config.evidence, texts, instruction)
+        return TagsProtocol(config.tags_results, family, shared, config.evidence, texts, instruction, config.marks)
     return GraphProtocol(
         family=family,
         picture_pixels=config.picture_pixels,

@@ -18,8 +18,11 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, M
 from vrag_ray.agent.chat import ImagePart, Message
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import CorrectionEvent, CropEvent, Event, MemorizeEvent, ReadEvent
+from vrag_ray.agent.images.element_marks import NUMBERS_OF
 from vrag_ray.agent.observation import Sighting
 from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.protocols.tags import TagsProtocol
+from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.support import Support
 from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, EvidenceForm, Marks
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily, with_margin
@@ -288,3 +291,78 @@ def test_marks_on_pictures_need_an_instruction_that_explains_them(tmp_path: Path
     protocol = wire_protocol(AgentName.VIMRAG, config, CorpusConfig(), None)
     assert isinstance(protocol, GraphProtocol) and protocol.marks_pictures
     assert "the numbers in the margin" in first(protocol)
+
+
+TAGS = TagsProtocol(marks=Marks.MARGIN)
+
+
+def harbours() -> Shelf:
+    """Two pages, each of two paragraphs."""
+    shelf = Shelf()
+    for name, year in (("north", 1911), ("south", 1951)):
+        first = prose(100, f"The keel of the {name} boat", f"was laid in the year {year}.")
+        shelf.add(name, [*first, *prose(200, f"The mast of the {name} boat was", f"set in the year {year + 1}.")])
+    return shelf
+
+
+def run_tags(*lines: str, protocol: TagsProtocol = TAGS) -> tuple[Watcher, RunRecord, Sequence[Event]]:
+    policy = Watcher(*lines, protocol=protocol)
+    policy.reads_pages = False
+    run, events = run_to_end(policy, harbours())
+    return policy, run.record(), events
+
+
+SEARCHES = ("<search>north boat</search>", "<search>south boat</search>")
+
+
+def test_marks_in_an_answer_of_tags_become_citations_of_the_elements_that_they_name() -> None:
+    answer = "<answer>In 1951 [1], and the other in 1912 [1:2]; both, as said [1, 1:2].</answer>"
+    policy, record, _ = run_tags(*SEARCHES, answer)
+    assert record.answer == "In 1951 [1], and the other in 1912 [2]; both, as said [1][2]."
+    south, north = record.citations
+    assert (south.title, north.title) == ("south", "north")
+    assert south.element is not None and north.element is not None
+    assert (south.element.number, north.element.number) == (1, 2)
+    assert "set in the year 1912" in north.quote
+    assert north.bbox == north.element.bbox
+    assert [one.support for one in record.sentences] == [Support.CITED]
+    assert (shown(policy.chats[1])[:, :28] != MARGIN_COLOUR).any()
+    assert NUMBERS_OF[Marks.MARGIN] in policy.chats[0][0].text and "[2:12] for part 12" in policy.chats[0][0].text
+
+
+def test_a_range_of_elements_is_a_citation_of_all_of_them_also_after_a_crop() -> None:
+    _, record, _ = run_tags(SEARCHES[0], "<bbox>[40, 100, 400, 300]</bbox>", "<answer>1911 [1-2]</answer>")
+    [citation] = record.citations
+    assert citation.element is not None
+    assert (citation.element.number, citation.element.last) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("mark", "message"),
+    [
+        ("[9]", "[9] is no part of page 2: its numbers go from 1 to 2"),
+        ("[3:1]", "[3:1] names page 3: 2 pages were shown, numbered from 1"),
+        ("[2-1]", "[2-1] is no part of page 2"),
+    ],
+)
+def test_a_mark_that_names_nothing_is_corrected(mark: str, message: str) -> None:
+    _, record, events = run_tags(*SEARCHES, f"<answer>1951 {mark}</answer>", "<answer>1951 [1]</answer>")
+    [correction] = [event.message for event in events if isinstance(event, CorrectionEvent)]
+    assert correction.startswith(message)
+    assert record.answer == "1951 [1]" and len(record.citations) == 1
+
+
+def test_an_answer_of_tags_without_marks_cites_all_that_was_shown() -> None:
+    _, record, _ = run_tags(*SEARCHES, "<answer>1951</answer>")
+    assert [one.title for one in record.citations] == ["north", "south"]
+
+
+@pytest.mark.parametrize(
+    "protocol",
+    [TagsProtocol(), TagsProtocol(marks=Marks.WORDS), TagsProtocol(marks=Marks.MARGIN, instruction="<answer>")],
+)
+def test_what_the_released_checkpoint_is_told_and_shown_has_no_numbers(protocol: TagsProtocol) -> None:
+    policy, record, _ = run_tags(*SEARCHES, "<answer>1951 [1]</answer>", protocol=protocol)
+    assert (shown(policy.chats[1]) == 200).all()
+    assert "numbers of its parts" not in policy.chats[0][0].text
+    assert record.answer == "1951 [1]" and [one.element for one in record.citations] == [None, None]

@@ -25,6 +25,7 @@ from vrag_ray.config import (
     Auth,
     CorpusConfig,
     EvidenceForm,
+    Marks,
     OpenAiConfig,
     ServingConfig,
     Settings,
@@ -268,6 +269,9 @@ def test_a_model_without_eyes_is_served_words_whatever_its_family(model_type: st
     assert offered(ready, has_model=True) == tuple(AgentName)
     with pytest.raises(VragError, match=r"agent\.evidence both shows pictures, but the model .* has no eyes"):
         ready_settings(Settings(vllm=model, agent=AgentConfig(evidence=EvidenceForm.BOTH)))
+    marked = ready_settings(Settings(vllm=model).model_copy(update={"agent": AgentConfig(marks=Marks.MARGIN)}))
+    assert marked.agent.marks is Marks.WORDS, "numbers stand before its words, as no picture is shown"
+    assert AgentConfig.model_validate(marked.agent.model_dump()) == marked.agent
 
 
 def test_budgets_that_nobody_has_set_are_lowered_to_what_a_model_takes() -> None:

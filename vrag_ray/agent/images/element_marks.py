@@ -9,6 +9,12 @@ from vrag_ray.imaging.coordinates import Size, View
 from vrag_ray.imaging.marks import Mark, PictureMarks, marked
 from vrag_ray.types import FULL_PAGE, Box, VragError
 
+NUMBERS_OF = {
+    Marks.MARGIN: " In the margins of a page stand the numbers of its parts, each at a bracket as high as its part.",
+    Marks.BOXES: " On a page its parts are outlined, each with its number in the colour of its outline.",
+}
+"""What a model is told of the numbers on its pictures."""
+
 
 def picture_marks(sighting: Sighting, style: Marks) -> PictureMarks | None:
     """The numbers of the elements that stand in ``sighting``; None where it has none, or is a remembered item, of which

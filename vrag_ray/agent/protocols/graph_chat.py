@@ -12,6 +12,7 @@ from functools import cache
 
 from vrag_ray.agent.chat import ImagePart, Message, Part, PictureRequest, Role
 from vrag_ray.agent.images.budget import LEFT_OUT
+from vrag_ray.agent.images.element_marks import NUMBERS_OF
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.memory.graph import MemoryItem, NodeKind
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
@@ -54,10 +55,6 @@ _BESIDE = (
 )
 _WORDS_ONLY = " You are given the words of what is found, long ones cut, and no pictures."
 _NUMBERED = " Before each part of a page stands its number in brackets."
-_NUMBERED_PICTURES = {
-    Marks.MARGIN: " In the margins of a page stand the numbers of its parts, each at a bracket as high as its part.",
-    Marks.BOXES: " On a page its parts are outlined, each with its number in the colour of its outline.",
-}
 _GO_ON = "Answer the question with add_answer_node, or search for what is still missing."
 _NEXT = "Your next tool call, beginning with <tool_call>:"
 _NEXT_NATIVE = "Your next tool call:"
@@ -106,7 +103,7 @@ def _rules(family: ModelFamily, evidence: EvidenceForm, native_tools: bool, inst
             of=_OF if sees else "documents",
             given=(_WORDS_ONLY if not sees else _BESIDE if evidence.has_text else "")
             + (_NUMBERED if marks is not Marks.OFF and evidence.has_text else "")
-            + _NUMBERED_PICTURES.get(marks, ""),
+            + NUMBERS_OF.get(marks, ""),
             calls=calls,
             crop=_CROP if sees else "",
             weigh=FENCE_RULE if evidence.has_text else _WEIGH,

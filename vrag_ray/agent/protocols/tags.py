@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role, Tool
 from vrag_ray.agent.images.budget import LEFT_OUT
+from vrag_ray.agent.images.element_marks import NUMBERS_OF, picture_marks
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
 from vrag_ray.agent.protocols.page_words import FENCE_RULE, given_words, one_line, told_words
 from vrag_ray.agent.protocols.question import question_parts, question_view
 from vrag_ray.agent.reply_form import NUMBER_RULE, ReplyForm
 from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
-from vrag_ray.config import EvidenceForm
+from vrag_ray.config import EvidenceForm, Marks
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.types import FamilyName, PassageKind
 
@@ -57,6 +58,10 @@ _BLIND_INSTRUCTION = (
     f"{_EXAMPLE}"
 )
 _BESIDE = f" Beside a picture stand the words that were read from it, where there are any. {FENCE_RULE}"
+_CITE = (
+    "In the answer put the number of the part that proves it in brackets: [12] for part 12 of the last page, [2:12] "
+    "for part 12 of the second page that a search showed you."
+)
 _BOX_UNITS = {
     FamilyName.QWEN2_5_VL: "pixels of that picture",
     FamilyName.QWEN3_VL: "thousandths of that picture's width and height, 0 to 1000",
@@ -110,11 +115,12 @@ class TagsProtocol:
     texts: TextLimits = TEXT_LIMITS
     instruction: str = ""
     """In place of the built-in one; ``{question}`` in it stands for the question, which else follows it."""
+    marks: Marks = Marks.OFF
+    """Those on pictures alone, and none with an instruction of one's own: nothing would explain them."""
 
     @property
     def marks_pictures(self) -> bool:
-        """It has no way to name an element."""
-        return False
+        return self.marks.on_pictures and self.evidence.has_pictures and not self.instruction
 
     @property
     def rules(self) -> Rules:
@@ -126,6 +132,7 @@ class TagsProtocol:
             asks_for=max(SEARCH_DEPTH, self.shows),
             shows=self.shows,
             skips_seen=True,
+            cites_elements=self.marks_pictures,
         )
 
     @property
@@ -154,6 +161,7 @@ class TagsProtocol:
         if not self.evidence.has_pictures or sighting.kind is PassageKind.TEXT or sighting.max_pictures == 0:
             return ()
         area = self.family.patch**2
+        is_page = sighting.locator.t_start is None
         request = PictureRequest(
             sighting.doc_id,
             sighting.locator,
@@ -162,6 +170,7 @@ class TagsProtocol:
             self.family.patch,
             MIN_PATCHES * area,
             MAX_PATCHES * area,
+            picture_marks(sighting, self.marks) if self.marks_pictures and is_page else None,
         )
         return (request,)
 
@@ -193,7 +202,8 @@ class TagsProtocol:
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
         asked = question_parts(prompt, self._question_view, self.evidence)
         messages = [Message.of(Role.USER, self._opening(prompt.question), *asked)]
-        words = given_words(prompt, self.texts) if self.evidence.has_text else None
+        marks = self.marks if self.marks_pictures else Marks.OFF
+        words = given_words(prompt, self.texts, marks=marks) if self.evidence.has_text else None
         for number, turn in enumerate(prompt.turns):
             messages.append(Message.of(Role.ASSISTANT, turn.reply))
             if words is None:
@@ -225,7 +235,8 @@ class TagsProtocol:
         if not self.evidence.has_pictures:
             return _BLIND_INSTRUCTION
         instruction = _INSTRUCTION.format(units=_BOX_UNITS[self.family.name])
-        return instruction + _BESIDE if self.evidence.has_text else instruction
+        instruction += _BESIDE if self.evidence.has_text else ""
+        return f"{instruction}{NUMBERS_OF[self.marks]} {_CITE}" if self.marks_pictures else instruction
 
     @property
     def _question_view(self) -> PictureRequest:
