@@ -4,12 +4,13 @@
 
 Of each element that the model sees: whether its words follow each other in the order that ``vrag_ray`` gives them, and
 whether a table is found where it sees one, and whether an element of ours has its box and its kind. The model needs
-0.6 CPU seconds a page and is used nowhere else.
+0.6 CPU seconds a page and is used nowhere else. Numbers of elements are drawn on each page at ``PIXELS``.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import random
 import time
 from collections import Counter
@@ -17,15 +18,21 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pymupdf
+from PIL import Image
 
+from vrag_ray.config import Marks
 from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.pdf import pictures_of_page, ruled_grids
 from vrag_ray.corpus.formats.pdf_text import read_page
 from vrag_ray.corpus.tables import tables, text_with_tables
+from vrag_ray.imaging.coordinates import Size, model_size
+from vrag_ray.imaging.marks import Mark, PictureMarks, draw_marks, marked
 from vrag_ray.types import Box, Word
 from vrag_ray.types.elements import Element, ElementKind
 
 LEAST_WORDS_OF_PAGE, LEAST_WORDS = 60, 8
+PATCH, PIXELS = 28, 1280 * 28 * 28
+"""Of a page as a model is shown it."""
 TEXT = ("text", "list-item", "footnote", "caption")
 SAME_BOX = 0.5
 """Intersection over union of two boxes that are taken for one element."""
@@ -89,6 +96,8 @@ def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Count
     composed = time.process_time()
     parts = elements(words, aspect, grids, pictures_of_page(page))
     divided = time.process_time()
+    seconds.update(dict(numbering_times(page, parts)))
+    numbered = time.process_time()
     pymupdf.layout.activate()
     page.get_layout()
     seconds.update(
@@ -96,7 +105,7 @@ def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Count
             "words in reading order": read - started,
             "their tables as Markdown": composed - read,
             "their elements": divided - composed,
-            "the layout model": time.process_time() - divided,
+            "the layout model": time.process_time() - numbered,
         }
     )
     counts["pages"] += 1
@@ -121,6 +130,26 @@ def compare(path: Path, page: pymupdf.Page, counts: Counter[str], seconds: Count
     counts["other"] += sum(
         not any(box.shared(table) > FOUND * table.area for box, kind in seen if kind == "table") for table in ours
     )
+
+
+def numbering_times(page: pymupdf.Page, parts: Sequence[Element]) -> Iterator[tuple[str, float]]:
+    """CPU seconds for the numbers on a decoded picture of the page, and with the decoding and encoding of its PNG."""
+    numbers = tuple(Mark(element.number, element.box) for element in parts if element.table is None)
+    pixmap = page.get_pixmap(dpi=200)
+    raw = Image.frombytes("RGB", (pixmap.width, pixmap.height), pixmap.samples)
+    for style in (Marks.MARGIN, Marks.BOXES):
+        marks = PictureMarks(style, numbers, page.rect.width / page.rect.height)
+        room = marks.page_pixels(PATCH, PIXELS)
+        size = model_size(Size(*raw.size), patch=PATCH, min_pixels=PATCH**2, max_pixels=room)
+        picture = raw.resize((size.width, size.height))
+        buffer = io.BytesIO()
+        picture.save(buffer, "PNG", compress_level=3)
+        began = time.process_time()
+        draw_marks(picture, marks, *marks.margins(PATCH))
+        drawn = time.process_time()
+        marked(buffer.getvalue(), marks, PATCH, PIXELS)
+        yield f"numbers of elements ({style})", drawn - began
+        yield f"the same from PNG to PNG ({style})", time.process_time() - drawn
 
 
 def _count_elements(seen: Sequence[tuple[Box, str]], ours: Sequence[Element], counts: Counter[str]) -> None:

@@ -146,6 +146,7 @@ def _agent_settings(plan: Plan) -> dict[str, str]:
     return {
         "model": "none" if settings.openai is None else settings.openai.model,
         "evidence": settings.agent.evidence.value,
+        "marks": settings.agent.marks.value,
         "max_steps": str(settings.agent.max_steps),
         "abstain_below": str(settings.agent.abstain_below),
     }
