@@ -229,12 +229,13 @@ class Run:
 
     async def _pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         """The question's own picture is at hand; all others are the source's."""
-        stored = [one for one in requests if one.doc_id != QUESTION]
-        bare = [one.unmarked for one in stored]
-        drawn = iter(await self._each(self._source.pictures(bare), len(bare)) if bare else ())
+        unmarked = [request.unmarked for request in requests if request.doc_id != QUESTION]
+        drawn = iter(await self._each(self._source.pictures(unmarked), len(unmarked)) if unmarked else ())
         return [
-            await self._marked(next(drawn), one) if one.doc_id != QUESTION else await self._question_picture(one)
-            for one in requests
+            await self._question_picture(request)
+            if request.doc_id == QUESTION
+            else await self._marked(next(drawn), request)
+            for request in requests
         ]
 
     async def _marked(self, picture: Picture | VragError, request: PictureRequest) -> Picture | VragError:

@@ -94,7 +94,7 @@ def _meant(
         else:
             notes.append(f"the quote given for {sighting.id} does not stand in it and was left out")
     named = _checked(entry.elements, sighting)
-    if any(one.number in named and not one.text.strip() for one in sighting.elements):
+    if any(part.number in named and not part.text.strip() for part in sighting.elements):
         # What a figure shows is not in words, so none can say that something else was meant.
         return _Meant(sighting, quote, named, tuple(notes))
     if not quote and not _holds_all(learnt, sighting.text):
@@ -237,13 +237,13 @@ def with_cited_elements(
 
     ``seen`` are all searches of the run. Raises on a page that was not shown, and on an element that it has not.
     """
-    results = [(each.node_id, one) for each in seen for one in each.sightings if one.region is None]
+    results = [(search.node_id, page) for search in seen for page in search.sightings if page.region is None]
     references: dict[tuple[int, int, int], str] = {}
     pieces: list[str] = []
     end = 0
     for mark in _ELEMENT_MARK.finditer(answer):
-        for page, first, last in _PART.findall(mark[0]):
-            part = place, low, high = int(page or len(results)), int(first), int(last or first)
+        for page_number, first, last in _PART.findall(mark[0]):
+            part = place, low, high = int(page_number or len(results)), int(first), int(last or first)
             if not 1 <= place <= len(results):
                 raise GraphError(f"{mark[0]} names page {place}: {len(results)} pages were shown, numbered from 1")
             node_id, sighting = results[place - 1]

@@ -111,7 +111,7 @@ def draw_marks(page: Image, marks: PictureMarks, left: int, right: int) -> Image
     picture = Image.new("RGB", (left + page.width + right, page.height), MARGIN_COLOUR)
     picture.paste(page, (left, 0))
     if left:
-        _number_margin(picture, [one for one in marks.marks if not _is_right(one)], left, outward=-1, room=left)
+        _number_margin(picture, [mark for mark in marks.marks if not _is_right(mark)], left, outward=-1, room=left)
     if right:
         _number_margin(picture, list(filter(_is_right, marks.marks)), left + page.width - 1, outward=1, room=right)
     return picture
@@ -148,7 +148,7 @@ def _number_margin(picture: Image, marks: Sequence[Mark], edge: int, *, outward:
     ordered = sorted(marks, key=lambda mark: (mark.box.y0, mark.box.x0))
     font = _font([mark.number for mark in marks], room - BRACKET_PIXELS - 2)
     height = picture.height
-    spans = [(math.floor(one.box.y0 * height), min(height - 1, math.ceil(one.box.y1 * height))) for one in ordered]
+    spans = [(math.floor(mark.box.y0 * height), min(height - 1, math.ceil(mark.box.y1 * height))) for mark in ordered]
     # At the first line of what is higher than a line or two, in the middle of what is not.
     heights = [upper + min((lower - upper) / 2, LINE_PIXELS * 0.75) for upper, lower in spans]
     spine = edge + outward * (BRACKET_PIXELS - 1)

@@ -96,8 +96,8 @@ def test_a_marked_picture_is_seen_and_its_number_becomes_the_box_of_the_citation
 def test_the_page_alone_is_asked_of_the_source_in_the_pixels_that_the_margin_leaves() -> None:
     shelf = harbour()
     policy, _, _ = run_with(MARGIN, shelf, SEARCH, keep(2), ANSWER)
-    [asked, remembered] = shelf.drawn
-    assert asked.marks is None and asked.max_pixels < MARGIN.picture_pixels
+    [request, remembered] = shelf.drawn
+    assert request.marks is None and request.max_pixels < MARGIN.picture_pixels
     [size] = pictures_in(policy.chats[1])
     assert size[0] * size[1] <= MARGIN.picture_pixels
     assert pictures_in(policy.chats[2])[0] == pictures_in(policy.chats[-1])[0]
@@ -131,7 +131,7 @@ def test_a_figure_has_a_number_and_is_cited_whatever_other_words_say(marks: Mark
 
 def test_a_number_that_is_not_on_the_page_is_corrected() -> None:
     shelf = harbour()
-    [*_, last_row] = [one for one in next(iter(shelf.pages.values())).elements if one.table is not None]
+    [*_, last_row] = [cell for cell in next(iter(shelf.pages.values())).elements if cell.table is not None]
     for wrong in (last_row.number, 99):
         _, run, events = run_with(MARGIN, harbour(), SEARCH, keep(wrong), keep(2), ANSWER)
         [correction] = [event.message for event in events if isinstance(event, CorrectionEvent)]
@@ -162,9 +162,8 @@ def test_a_crop_of_a_marked_picture_lands_where_the_model_saw_it(family: ModelFa
         x0, x1, y0, y1 = x0 / width * 1000, x1 / width * 1000, y0 / height * 1000, y1 / height * 1000
     crop = Crop(information_id="Picture 1", bbox=(x0, y0, x1, y1))
     policy, _, events = run_with(protocol, harbour(), SEARCH, crop, keep(2, name="Picture 2"), ANSWER)
-    [seen] = [event.place.bbox for event in events if isinstance(event, CropEvent)]
-    assert seen is not None
-    assert seen == pytest.approx(with_margin(target).as_tuple(), abs=1e-6)
+    [region] = [event.place.bbox for event in events if isinstance(event, CropEvent)]
+    assert region == pytest.approx(with_margin(target).as_tuple(), abs=1e-6)
 
 
 def test_a_crop_has_the_numbers_of_the_elements_in_it_and_a_crop_of_it_is_true_too() -> None:
@@ -325,7 +324,7 @@ def test_marks_in_an_answer_of_tags_become_citations_of_the_elements_that_they_n
     assert (south.element.number, north.element.number) == (1, 2)
     assert "set in the year 1912" in north.quote
     assert north.bbox == north.element.bbox
-    assert [one.support for one in record.sentences] == [Support.CITED]
+    assert [sentence.support for sentence in record.sentences] == [Support.CITED]
     assert (shown(policy.chats[1])[:, :28] != MARGIN_COLOUR).any()
     assert NUMBERS_OF[Marks.MARGIN] in policy.chats[0][0].text and "[2:12] for part 12" in policy.chats[0][0].text
 
@@ -354,7 +353,7 @@ def test_a_mark_that_names_nothing_is_corrected(mark: str, message: str) -> None
 
 def test_an_answer_of_tags_without_marks_cites_all_that_was_shown() -> None:
     _, record, _ = run_tags(*SEARCHES, "<answer>1951</answer>")
-    assert [one.title for one in record.citations] == ["north", "south"]
+    assert [citation.title for citation in record.citations] == ["north", "south"]
 
 
 @pytest.mark.parametrize(
@@ -365,4 +364,4 @@ def test_what_the_released_checkpoint_is_told_and_shown_has_no_numbers(protocol:
     policy, record, _ = run_tags(*SEARCHES, "<answer>1951 [1]</answer>", protocol=protocol)
     assert (shown(policy.chats[1]) == 200).all()
     assert "numbers of its parts" not in policy.chats[0][0].text
-    assert record.answer == "1951 [1]" and [one.element for one in record.citations] == [None, None]
+    assert record.answer == "1951 [1]" and [citation.element for citation in record.citations] == [None, None]

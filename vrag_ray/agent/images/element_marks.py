@@ -23,7 +23,7 @@ def picture_marks(sighting: Sighting, style: Marks) -> PictureMarks | None:
         return None
     region = sighting.region or FULL_PAGE
     unit = View(region, Size(1, 1))
-    marks = tuple(Mark(one.number, Box(*unit.from_page(one.box))) for one in sighting.elements)
+    marks = tuple(Mark(element.number, Box(*unit.from_page(element.box))) for element in sighting.elements)
     aspect = sighting.page.aspect * (region.x1 - region.x0) / (region.y1 - region.y0)
     return PictureMarks(style, marks, aspect)
 

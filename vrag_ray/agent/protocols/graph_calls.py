@@ -202,7 +202,7 @@ def _possible(
 ) -> Iterator[tuple[str, Schema]]:
     """The name and the arguments of each call that the episode would take."""
     found = prompt.observation.sightings if prompt.observation is not None else ()
-    numbered = [one for one in found if _has_numbers(one, prompt, evidence, views, marks)]
+    numbered = [sighting for sighting in found if _has_numbers(sighting, prompt, evidence, views, marks)]
     nodes = _out_of([node.id for node in prompt.graph.nodes], least=1)
     items = [f"{node.id}#{n}" for node in prompt.graph.nodes for n in range(1, len(node.items) + 1)]
     if not prompt.must_answer:
@@ -222,7 +222,7 @@ def _possible(
         if frames:
             yield "crop", _exact({"information_id": {"enum": frames}, "bbox": _BOX, "timestamp": _NUMBER})
     if prompt.must_answer or len(prompt.graph.nodes) > 1:
-        parts = [f"{one.id}:{element.number}" for one in numbered for element in one.elements]
+        parts = [f"{sighting.id}:{element.number}" for sighting in numbered for element in sighting.elements]
         citations = _out_of([*(one.id for one in found), *parts, *items], most=MOST_CITATIONS)
         answer = {"parent_ids": nodes, "answer": TEXT, "citations": citations, "abstain": _BOOLEAN}
         yield "add_answer_node", _exact(answer)

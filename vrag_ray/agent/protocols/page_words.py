@@ -66,9 +66,10 @@ def words_of(sighting: Sighting, marks: Marks = Marks.OFF) -> str:
     With ``marks`` element by element, each behind its number, where the page has any. "" for a part whose words have no
     place on the page.
     """
-    if marks is not Marks.OFF and any(one.text.strip() for one in sighting.elements):
+    parts = [element for element in sighting.elements if element.text.strip()] if marks is not Marks.OFF else []
+    if parts:
         assert sighting.page is not None
-        numbered = [f"[{one.number}] {one.text.strip()}" for one in sighting.elements if one.text.strip()]
+        numbered = [f"[{element.number}] {element.text.strip()}" for element in parts]
         return "\n".join([*numbered, *([sighting.page.notes] if sighting.page.notes and not sighting.region else [])])
     if sighting.region is not None and (sighting.page is None or not sighting.page.words):
         return ""
