@@ -33,6 +33,8 @@ INSTRUCTION = (
     "does not say what a field needs, use the field's empty value. Reply with the JSON alone."
 )
 LONGEST_PROBLEM = 300
+_VALUES = frozenset({"const", "default", "enum", "examples"})
+"""Keywords of a schema that hold values, not schemas."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +203,35 @@ def _check_schema(schema: ReplySchema) -> None:
         raise InvalidError(
             f"{schema.param}: this is no JSON schema: {error.message[:LONGEST_PROBLEM]}", param=schema.param
         ) from error
+    if missing := _missing_reference(schema.schema):
+        raise InvalidError(
+            f"{schema.param}: the schema refers to {missing[:LONGEST_PROBLEM]!r}, which it does not hold, and nothing "
+            "is fetched: put that part under $defs",
+            param=schema.param,
+        )
+
+
+def _missing_reference(schema: Mapping[str, JsonValue]) -> str:
+    """The first reference of ``schema`` to what is not in it; "" where there is none."""
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    resolver = Registry[JsonValue]().resolver_with_root(DRAFT202012.create_resource(dict(schema)))
+    waiting: list[JsonValue] = [dict(schema)]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list):
+            waiting += part
+        elif isinstance(part, dict):
+            waiting += [value for name, value in part.items() if name not in _VALUES]
+            reference = part.get("$ref")
+            if isinstance(reference, str):
+                try:
+                    resolver.lookup(reference)
+                except Unresolvable:
+                    return reference
+    return ""
 
 
 def _validator(schema: Mapping[str, JsonValue]) -> Draft202012Validator:
