@@ -1,5 +1,8 @@
 """An answer whose sentences show what they cite, where the pointer or the keyboard is. Pure: HTML that loads and runs
-nothing."""
+nothing.
+
+Markdown is rendered here, with a mark before and behind each sentence that becomes its element in the HTML.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ import base64
 import html
 import re
 from collections.abc import Mapping
+from functools import cache
+
+from markdown_it import MarkdownIt
 
 from ui.words import where
 from vrag_ray.agent.citations import Citation
@@ -15,8 +21,15 @@ from vrag_ray.agent.support import CheckedSentence, Support
 
 SHOWN = 2
 """Sources of one sentence that are shown."""
-_STRUCTURE = re.compile(r"^\s*(?:[-*+>|#]|\d{1,3}[.)]\s)|\*\*|`|^\s{4}", re.MULTILINE)
-"""Lists, tables, headings, emphasis: Markdown shows those better than sentences on their own."""
+_BLOCK = re.compile(r"(?:(?:[-*+>]|#{1,6}|\d{1,3}[.)])\s+)*")
+"""What makes a line an item of a list, a quotation or a heading: the sentence begins behind it."""
+_OPEN, _NUMBER_END, _CLOSE = "\ue000", "\ue001", "\ue002"
+"""Marks around a sentence, which no text holds: letters of private use are replaced in it."""
+_PRIVATE = re.compile(r"[\ue000-\ue002]")
+_MARKED = re.compile(f"{_OPEN}(?P<place>\\d+){_NUMBER_END}(?P<words>[^{_OPEN}{_CLOSE}]*){_CLOSE}")
+_TAG = re.compile(r"<(?P<end>/?)(?P<name>\w+)[^<>]*>")
+_LOADS = ("image", "link", "autolink", "html_block", "html_inline", "reference")
+"""What of Markdown would load something, lead away, or be HTML."""
 STYLE = """
 <style>
 .vrag-answer { line-height: 1.6; }
@@ -26,6 +39,7 @@ STYLE = """
 .vrag-source { display: none; position: absolute; left: 0; top: 100%; z-index: 1000; width: min(32rem, 80vw);
   padding: 0.6rem; background: #ffffff; color: #1f2430; border: 1px solid #b9c0cc; border-radius: 0.5rem;
   box-shadow: 0 4px 18px rgba(0, 0, 0, 0.25); font-size: 0.85rem; line-height: 1.4; cursor: default; }
+.vrag-place { display: block; }
 .vrag-source img { display: block; max-width: 100%; max-height: 18rem; margin: 0.3rem 0; border: 1px solid #d5dae2; }
 .vrag-sentence:hover > .vrag-source, .vrag-sentence:focus > .vrag-source { display: block; }
 </style>
@@ -33,43 +47,75 @@ STYLE = """
 
 
 def can_be_pointed_at(event: AnswerEvent, text: str) -> bool:
-    """Whether ``text``, the beginning of the answer, is plain sentences, some of which have a source."""
-    is_plain = event.answer.startswith(text) and _STRUCTURE.search(text) is None
-    return is_plain and any(sentence.citations or sentence.missing for sentence in event.sentences)
+    """Whether ``text`` is the beginning of the answer, and some sentences of it have a source."""
+    return event.answer.startswith(text) and any(map(_has_sources, event.sentences))
 
 
 def answer_html(event: AnswerEvent, text: str, pictures: Mapping[int, bytes]) -> str:
     """``text``, the beginning of the answer, with the sources of each sentence; ``pictures`` are PNG by the numbers of
-    the citations, of those that have one."""
+    the citations, of those that have one. Rows of tables, and sentences that begin or end within emphasis, show none.
+    """
     by_number = {citation.number: citation for citation in event.citations}
+    text = _PRIVATE.sub("\ufffd", text)
     parts: list[str] = []
     end = 0
-    for sentence in event.sentences:
-        if sentence.start < end or sentence.end > len(text):
+    for place, sentence in enumerate(event.sentences):
+        block = _BLOCK.match(text, sentence.start, sentence.end)
+        start = block.end() if block is not None else sentence.start
+        if start < end or sentence.end > len(text) or not _has_sources(sentence):
             continue
-        parts.append(_escaped(text[end : sentence.start]))
-        parts.append(_sentence(sentence, text[sentence.start : sentence.end], by_number, pictures))
+        words = text[start : sentence.end]
+        if words.startswith("|"):
+            continue
+        parts += [text[end:start], f"{_OPEN}{place}{_NUMBER_END}", words, _CLOSE]
         end = sentence.end
-    parts.append(_escaped(text[end:]))
-    return f'{STYLE}<div class="vrag-answer">{"".join(parts)}</div>'
+    rendered = _renderer().render("".join([*parts, text[end:]]))
+    # In the name of a code block's language they stand within a tag.
+    rendered = _TAG.sub(lambda tag: _PRIVATE.sub("", tag[0]), rendered)
+
+    def element(marked: re.Match[str]) -> str:
+        sentence, words = event.sentences[int(marked["place"])], marked["words"]
+        if not _nests(words):
+            return words
+        kind = " unsupported" if sentence.support is Support.UNSUPPORTED else ""
+        sources = _sources(sentence, by_number, pictures)
+        return f'<span class="vrag-sentence{kind}" tabindex="0">{words}{sources}</span>'
+
+    with_sources = _PRIVATE.sub("", _MARKED.sub(element, rendered))
+    return f'{STYLE}<div class="vrag-answer">{with_sources}</div>'
 
 
-def _sentence(
-    sentence: CheckedSentence, words: str, by_number: Mapping[int, Citation], pictures: Mapping[int, bytes]
-) -> str:
+def _has_sources(sentence: CheckedSentence) -> bool:
+    return bool(sentence.citations or sentence.missing)
+
+
+def _nests(words: str) -> bool:
+    """Whether every tag that begins in ``words`` ends in it too, and the other way round."""
+    open_tags: list[str] = []
+    for tag in _TAG.finditer(words):
+        if tag["name"] in ("br", "hr"):
+            continue
+        if not tag["end"]:
+            open_tags.append(tag["name"])
+        elif not open_tags or open_tags.pop() != tag["name"]:
+            return False
+    return not open_tags
+
+
+@cache
+def _renderer() -> MarkdownIt:
+    return MarkdownIt("commonmark", {"html": False, "breaks": True}).enable("table").disable(_LOADS)
+
+
+def _sources(sentence: CheckedSentence, by_number: Mapping[int, Citation], pictures: Mapping[int, bytes]) -> str:
     cited = [by_number[number] for number in sentence.citations if number in by_number]
-    if not cited and not sentence.missing:
-        return _escaped(words)
-    kind = " unsupported" if sentence.support is Support.UNSUPPORTED else ""
     sources = [_source(citation, pictures.get(citation.number)) for citation in cited[:SHOWN]]
     if sentence.missing:
         missing = ", ".join(f"“{fact}”" for fact in sentence.missing)
         sources.append(f"Not in its sources: {html.escape(missing)}")
-    shown = "".join(f"<div>{source}</div>" for source in sources)
-    return (
-        f'<span class="vrag-sentence{kind}" tabindex="0">{_escaped(words)}'
-        f'<span class="vrag-source" role="tooltip">{shown}</span></span>'
-    )
+    # A block element would end the paragraph that the sentence stands in.
+    shown = "".join(f'<span class="vrag-place">{source}</span>' for source in sources)
+    return f'<span class="vrag-source" role="tooltip">{shown}</span>'
 
 
 def _source(citation: Citation, png: bytes | None) -> str:
@@ -80,7 +126,3 @@ def _source(citation: Citation, png: bytes | None) -> str:
     data = base64.b64encode(png).decode("ascii")
     alt = html.escape(f"Cited here: {name}", quote=True)
     return f'<b>{html.escape(name)}</b><img src="data:image/png;base64,{data}" alt="{alt}">'
-
-
-def _escaped(words: str) -> str:
-    return html.escape(words).replace("\n", "<br>")

@@ -41,6 +41,15 @@ def test_an_answer_is_cut_into_sentences_with_the_marks_behind_them() -> None:
     ]
 
 
+def test_the_number_of_a_list_item_is_neither_a_sentence_nor_a_figure_to_be_found_in_a_source() -> None:
+    answer = "1. Fees rose [1].\n2. Ola took 40 [1]. They fell.\n\n> 3. Costs were 40 [1]"
+    assert parts(answer) == ["1. Fees rose [1].", "2. Ola took 40 [1].", "They fell.", "> 3. Costs were 40 [1]"]
+    assert not any(
+        sentence.missing for sentence in checked(answer, {1: Source("fees rose, Ola took 40, costs were 40")})
+    )
+    assert parts("42.") == ["42."]
+
+
 @given(st.text(alphabet="aB4 .!?\n[1]。,", max_size=60))
 def test_sentences_come_in_order_and_leave_out_no_word(answer: str) -> None:
     places = list(sentences(answer))

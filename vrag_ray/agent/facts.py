@@ -70,7 +70,7 @@ _CLOCK = re.compile(r"\b\d{1,2}:\d{2}(?::\d{2})?\b")
 _CODE = re.compile(r"\b(?=\w*\d)(?=\w*[A-Za-z])\w{2,}(?:-\w+)*\b")
 _FISCAL = re.compile(r"\b(?:FY|CY|fiscal(?: year)? ?|fy ?)'?(\d{2}|\d{4})\b", re.IGNORECASE)
 _FURNITURE = re.compile(
-    r"^\s*\d{1,3}[.)](?=\s)|\b(?:pages?|slides?|sections?|tables?|figures?|fig|steps?|notes?|chapters?)\.? \d+",
+    r"^[\s>*-]*\d{1,3}[.)](?=\s)|\b(?:pages?|slides?|sections?|tables?|figures?|fig|steps?|notes?|chapters?)\.? \d+",
     re.IGNORECASE,
 )
 """Numbers that say where something stands: of a list, of a page."""

@@ -34,6 +34,10 @@ _SHORT = re.compile(
 )
 
 
+_LIST_NUMBER = re.compile(r"(?:\A|(?<=\n))[\s>*-]*\d{1,2}\.")
+"""At the beginning of a line: it counts what follows, and ends nothing."""
+
+
 class Support(StrEnum):
     """Where a sentence's sources come from, and whether they hold what it says."""
 
@@ -81,7 +85,9 @@ def sentences(answer: str) -> Iterator[tuple[int, int]]:
     """Where each sentence of ``answer`` begins and ends. Marks behind a full stop belong to the sentence before it."""
     start = 0
     for end in _END.finditer(answer):
-        if end[0][:1] == "." and _SHORT.search(answer, start, end.start() + 1):
+        if end[0][:1] == "." and (
+            _SHORT.search(answer, start, end.start() + 1) or _LIST_NUMBER.fullmatch(answer, start, end.start() + 1)
+        ):
             continue
         yield from _trimmed(answer, start, end.end())
         start = end.end()
