@@ -48,7 +48,7 @@ def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> E
     documents = documents_of(plan.settings, plan.service)
     gold = asyncio.run(_gold(plan, asked, documents))
     suite = question_suite(plan.name or source.name, gold.examples, gold.places, documents)
-    return asyncio.run(run_suite(plan, plan.settings, suite, on_done, {**_licence(asked), **gold.facts}))
+    return asyncio.run(run_suite(plan, plan.settings, suite, on_done, {**_of_file(asked), **gold.facts}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ async def _answers(
                 **_agent_settings(plan),
                 "right": _right(plan.judges),
                 **_rule(plan.judges, asked),
-                **_licence(asked),
+                **_of_file(asked),
                 **gold.facts,
                 **_joined(plan.judges, gold.places),
             },
@@ -176,5 +176,7 @@ def _joined(judges: Sequence[OpenAiConfig], gold: Mapping[str, Sequence[GoldPlac
     return {SAA: f"{_right(judges)}, and evidence recall is {SAA_LEAST_RECALL} or more; relevance is not judged"}
 
 
-def _licence(asked: QuestionSet) -> dict[str, str]:
-    return {"licence of the questions": asked.licence} if asked.licence else {}
+def _of_file(asked: QuestionSet) -> dict[str, str]:
+    """What results say of the file of questions."""
+    licence = {"licence of the questions": asked.licence} if asked.licence else {}
+    return {**licence, **asked.facts}

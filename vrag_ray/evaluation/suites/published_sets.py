@@ -50,11 +50,13 @@ _SLIDEVQA_COLUMNS = ("deck_name", "qa_id", "question", "answer", "evidence_pages
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
     """``licence`` is "" where it is not known. Where a format leaves open how its gold places are meant, ``readings``
-    are the examples by each reading, by its name in words; ``examples`` are then those of the first."""
+    are the examples by each reading, by its name in words; ``examples`` are then those of the first. ``facts`` are what
+    results say of how the file was read."""
 
     examples: tuple[Example, ...]
     licence: str = ""
     readings: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
 
 
 class CornerOrder(StrEnum):
@@ -94,7 +96,8 @@ class _MmLongBenchRow(_Published):
     doc_type: str = ""
     question: str = Field(min_length=1)
     answer: Annotated[str, BeforeValidator(_text)]
-    evidence_pages: Annotated[tuple[Annotated[int, Field(ge=1)], ...], BeforeValidator(_listed)] = ()
+    evidence_pages: Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_listed)] = ()
+    """From 1; some rows of the published file name a page 0, which no document has."""
     evidence_sources: Annotated[tuple[str, ...], BeforeValidator(_listed)] = ()
     answer_format: AnswerFormat
 
@@ -267,24 +270,29 @@ def _from_list(rows: Sequence[object], path: Path) -> QuestionSet:
         return _citevqa(rows, path)
     if _has(rows, "pdf", "evidences"):
         return QuestionSet(_docscope(rows, path), DOCSCOPE_LICENCE)
-    return QuestionSet(_mmlongbench(rows, path), MMLONGBENCH_LICENCE)
+    return _mmlongbench(rows, path)
 
 
-def _mmlongbench(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
-    """Uids count the rows: the published file has none."""
-    return tuple(
+def _mmlongbench(rows: Sequence[object], path: Path) -> QuestionSet:
+    """Uids count the rows: the published file has none. A page 0 is left out, and results say in how many questions."""
+    parsed = checked(rows, _MmLongBenchRow, path)
+    pages = [tuple(page for page in row.evidence_pages if page) for row in parsed]
+    examples = tuple(
         Example(
             uid=f"mmlongbench-{number}",
             question=row.question,
             answers=(row.answer,),
-            gold=tuple(GoldPage(file_name=row.doc_id, page=page) for page in row.evidence_pages),
+            gold=tuple(GoldPage(file_name=row.doc_id, page=page) for page in known),
             kind=row.doc_type,
             data_source="mmlongbench",
             answer_format=row.answer_format,
-            groups=_divisions(row.evidence_pages, row.evidence_sources),
+            groups=_divisions(known, row.evidence_sources),
         )
-        for number, row in enumerate(checked(rows, _MmLongBenchRow, path), start=1)
+        for number, (row, known) in enumerate(zip(parsed, pages, strict=True), start=1)
     )
+    zeros = sum(0 in row.evidence_pages for row in parsed)
+    facts = {"gold pages": f"of {zeros} questions a page 0 is left out: pages count from 1"} if zeros else {}
+    return QuestionSet(examples, MMLONGBENCH_LICENCE, facts=facts)
 
 
 def _slidevqa(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
