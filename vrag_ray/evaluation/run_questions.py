@@ -24,7 +24,7 @@ from vrag_ray.evaluation.suites.published_sets import QuestionSet, load_question
 from vrag_ray.evaluation.suites.question_suite import question_suite
 from vrag_ray.evaluation.summary import MMLONGBENCH_F1
 from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.gold_places import GoldPlace, gold_places
+from vrag_ray.training.data.gold_places import GoldPlace, gold_places, without_missing_pages
 from vrag_ray.training.data.named_pages import NamedDocument
 from vrag_ray.training.rewards.judge import Judge
 
@@ -64,6 +64,10 @@ async def _gold(plan: Plan, asked: QuestionSet, documents: Sequence[NamedDocumen
     """The gold places by question. Where a collection here is asked, with the boxes of their texts and pixels, by that
     reading of the file which fits its pages. Raises VragError as ``gold_places`` and ``located``."""
     examples, facts = asked.examples, {}
+    if asked.names_missing:
+        examples, missing = without_missing_pages(examples, documents)
+        if missing:
+            facts["gold pages that no document has"] = f"left out, of {missing} questions"
     if asked.readings and plan.service is None:
         reading = await reading_that_fits(asked.readings, documents, plan.settings)
         examples = asked.readings[reading.name]

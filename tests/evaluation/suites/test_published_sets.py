@@ -77,7 +77,7 @@ def test_a_page_0_of_mmlongbench_is_left_out_and_results_say_so(tmp_path: Path) 
     loaded = load_questions(path)
     assert [[gold.page for gold in example.gold] for example in loaded.examples] == [[3, 5], [], [4]]
     assert [example.groups["hops"] for example in loaded.examples] == [("several pages",), ("none",), ("one page",)]
-    assert loaded.facts == {"gold pages": "of 2 questions a page 0 is left out: pages count from 1"}
+    assert loaded.facts == {"gold pages 0": "left out, of 2 questions: pages count from 1"}
 
 
 def test_mmlongbench_has_its_lists_in_strings(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.planted import document
 from vrag_ray.training.data.examples import Example, GoldPage, PixelBox
-from vrag_ray.training.data.gold_places import GoldPlace, Seen, gold_places, iou, region_measures
+from vrag_ray.training.data.gold_places import GoldPlace, Seen, gold_places, iou, region_measures, without_missing_pages
 from vrag_ray.types import Document, DocumentKind, VragError
 
 BOX = (0.5, 0.2, 0.7, 0.3)
@@ -27,6 +27,15 @@ def picture() -> Document:
     import dataclasses
 
     return dataclasses.replace(document("r", uri="r.png"), kind=DocumentKind.IMAGE)
+
+
+def test_pages_beyond_the_last_of_their_document_are_left_out_and_counted() -> None:
+    questions = [example(GoldPage(file_name="r.pdf", page=page)) for page in (1, 3, 4, 289)]
+    known, missing = without_missing_pages(questions, [document("r", uri="r.pdf", units=3)])
+    assert [[gold.page for gold in question.gold] for question in known] == [[1], [3], [], []]
+    assert missing == 2
+    with pytest.raises(VragError, match="is not in the collection"):
+        without_missing_pages(questions, [])
 
 
 def test_boxes_are_compared_with_the_best_that_was_seen_on_their_page() -> None:

@@ -50,12 +50,14 @@ _SLIDEVQA_COLUMNS = ("deck_name", "qa_id", "question", "answer", "evidence_pages
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
     """``licence`` is "" where it is not known. Where a format leaves open how its gold places are meant, ``readings``
-    are the examples by each reading, by its name in words; ``examples`` are then those of the first. ``facts`` are what
-    results say of how the file was read."""
+    are the examples by each reading, by its name in words; ``examples`` are then those of the first. ``names_missing``:
+    the set is known to name pages that its documents do not have. ``facts`` are what results say of how the file was
+    read."""
 
     examples: tuple[Example, ...]
     licence: str = ""
     readings: Mapping[str, tuple[Example, ...]] = field(default_factory=dict)
+    names_missing: bool = False
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -291,8 +293,8 @@ def _mmlongbench(rows: Sequence[object], path: Path) -> QuestionSet:
         for number, (row, known) in enumerate(zip(parsed, pages, strict=True), start=1)
     )
     zeros = sum(0 in row.evidence_pages for row in parsed)
-    facts = {"gold pages": f"of {zeros} questions a page 0 is left out: pages count from 1"} if zeros else {}
-    return QuestionSet(examples, MMLONGBENCH_LICENCE, facts=facts)
+    facts = {"gold pages 0": f"left out, of {zeros} questions: pages count from 1"} if zeros else {}
+    return QuestionSet(examples, MMLONGBENCH_LICENCE, names_missing=True, facts=facts)
 
 
 def _slidevqa(rows: Sequence[object], path: Path) -> tuple[Example, ...]:

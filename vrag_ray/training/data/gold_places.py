@@ -95,6 +95,25 @@ def gold_places(examples: Iterable[Example], documents: Iterable[NamedDocument])
     return {example.uid: tuple(_place(example.uid, page, pages) for page in example.gold) for example in examples}
 
 
+def without_missing_pages(
+    examples: Sequence[Example], documents: Iterable[NamedDocument]
+) -> tuple[tuple[Example, ...], int]:
+    """``examples`` without gold pages beyond the last page of their document, and of how many examples that took one.
+
+    Published sets name such pages here and there. Raises VragError as ``gold_places`` for files.
+    """
+    pages = NamedPages(documents)
+
+    def exists(uid: str, gold: GoldPage) -> bool:
+        return gold.page <= pages.document(gold.file_name, f"example {uid!r}: gold file {gold.file_name!r}").units
+
+    known = tuple(
+        example.model_copy(update={"gold": tuple(gold for gold in example.gold if exists(example.uid, gold))})
+        for example in examples
+    )
+    return known, sum(len(after.gold) < len(before.gold) for after, before in zip(known, examples, strict=True))
+
+
 def _place(uid: str, gold: GoldPage, pages: NamedPages) -> GoldPlace:
     which = f"example {uid!r}: gold file {gold.file_name!r}"
     document = pages.document(gold.file_name, which)
