@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from vrag_ray.agent.facts import Facts, facts_of
+from vrag_ray.agent.facts import Facts, Figure, facts_of
 
 TABLE = """Harbour of Skagen, annual report
 (in thousands of kroner)
@@ -97,3 +99,17 @@ def test_places_of_facts_are_those_in_the_text() -> None:
         "thirty-eight",
         "9:30",
     ]
+
+
+@given(
+    st.lists(st.sampled_from(("1", "234", "567", "890", "0", ",", ".", " ", "'", "-", "%", " million", "$", "\u00a0")))
+)
+def test_any_row_of_figures_is_read(pieces: list[str]) -> None:
+    for fact in facts_of("".join(pieces)):
+        assert not isinstance(fact, Figure) or fact.readings
+
+
+def test_figures_that_stand_beside_each_other_in_a_row_are_two() -> None:
+    assert [fact.text for fact in facts_of("Net sales 1,234,567 890 and 1.234.567,8 900,1")] == [
+        "1,234,567", "890", "1.234.567,8", "900,1"
+    ]  # fmt: skip

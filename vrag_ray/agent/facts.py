@@ -34,7 +34,9 @@ _OF_A_TABLE = re.compile(
     re.IGNORECASE,
 )
 _FIGURE = re.compile(
-    r"(?<![0-9A-Za-z\u00c0-\u024f_.,])(?P<currency>[$€£¥]\s?)?(?P<digits>\d{1,3}(?:[,'’\u00a0\u202f ]\d{3})+(?:\.\d+)?"  # noqa: RUF001
+    r"(?<![0-9A-Za-z\u00c0-\u024f_.,])(?P<currency>[$€£¥]\s?)?"
+    # One sign parts all groups: "1,234,567 890" are two figures of a row.
+    r"(?P<digits>\d{1,3}(?P<by>[,'’\u00a0\u202f ])\d{3}(?:(?P=by)\d{3})*(?:\.\d+)?"  # noqa: RUF001
     r"|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+(?:[.,]\d+)?)(?:\s?(?P<percent>%|percent|per cent|Prozent)|(?:\s|-)?(?P<scale>"
     r"thousand|million|billion|trillion|[kKmMbB](?![\w/])|bn|mn|[Mm]io|[Mm]rd|tn|万|亿|Tausend|Millionen|Milliarden)s?)?"
 )
