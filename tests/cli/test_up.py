@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import httpx
 import psutil
@@ -26,11 +27,20 @@ from tests.support.signals import heeding_interrupts
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.events import AnswerEvent
 from vrag_ray.agent.protocols.graph import GraphProtocol
-from vrag_ray.cli.commands.up import collection_beside, free_port, ingest_new, starting_agent, with_model
+from vrag_ray.cli.commands.up import (
+    collection_beside,
+    files_below,
+    follow,
+    free_port,
+    ingest_new,
+    starting_agent,
+    with_model,
+)
 from vrag_ray.cli.main import make_app
 from vrag_ray.client.http import Client
 from vrag_ray.client.schemas import RunRequest, SearchRequest
-from vrag_ray.config import Settings
+from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import VragError
 
 TIMEOUT_S = 240
@@ -116,6 +126,28 @@ def test_a_watched_folder_is_followed_and_ctrl_c_ends_it(tmp_path: Path):
                 time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         assert process.wait(TIMEOUT_S) == 0
+
+
+def test_a_file_that_came_after_the_first_look_at_a_watched_folder_is_ingested(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    (tmp_path / "papers").mkdir()
+    settings = Settings(collection=str(tmp_path / "c"), embedder=EmbedderConfig(name="none"))
+    before, stop = files_below([tmp_path / "papers"]), Event()
+    (tmp_path / "papers" / "late.txt").write_text("The lantern keeper of Skarholm is Aslaug Dahl.")
+    following = Thread(target=follow, args=([tmp_path / "papers"], settings, stop, before))
+    following.start()
+    try:
+        deadline, said = time.monotonic() + HANGS_AFTER_S, ""
+        while "1 added" not in said:
+            assert time.monotonic() < deadline and following.is_alive()
+            time.sleep(0.1)
+            said += capsys.readouterr().err
+    finally:
+        stop.set()
+        following.join()
+    [document] = Collection.open(settings.collection).documents()
+    assert document.title == "late"
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,8 @@ def up(
         # What it lacks is said before anything is ingested.
         launch_of("", "127.0.0.1", 1)
     reason = ray_reason(settings, listed, on_ray=on_ray)
+    # Files that are added while the service starts are ingested by --watch.
+    before = files_below(paths)
     with terminal(reason):
         with ray_behind_terminal(at_once=False):
             ingest_new(paths, settings)
@@ -96,7 +98,7 @@ def up(
                 stop = stop_event()
                 say("Ctrl-C stops everything")
                 if watch:
-                    follow(paths, settings, stop)
+                    follow(paths, settings, stop, before)
                 stop.wait()
             say("stopping")
 
@@ -213,10 +215,10 @@ def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, Met
         say(line)
 
 
-def follow(paths: Sequence[Path], settings: Settings, stop: Event) -> None:
+def follow(paths: Sequence[Path], settings: Settings, stop: Event, seen: Mapping[str, tuple[int, int]]) -> None:
     """Until ``stop`` is set: whenever files have been added or changed and then rested, ingest them in a child process.
-    A fault is reported, and ingest is tried again later."""
-    seen = files_below(paths)
+    A fault is reported, and ingest is tried again later. ``seen`` are the files before the first ingest, by
+    ``files_below``: what came while it ran is ingested at once."""
     while not stop.wait(WATCH_EVERY_S):
         files = files_below(paths)
         if files == seen or stop.wait(SETTLED_S) or files_below(paths) != files:
