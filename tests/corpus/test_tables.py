@@ -170,6 +170,33 @@ def test_cells_between_lines_hold_their_wrapped_words_together(document: tuple[p
     ]
 
 
+def test_rows_without_lines_between_them_stay_rows(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    xs, ys = (60, 150, 300, 450), (100, 130, 190)
+    for x in xs:
+        page.draw_line((x, ys[0]), (x, ys[-1]))
+    for y in ys:
+        page.draw_line((xs[0], y), (xs[-1], y))
+    rows = [
+        ("Year", "Dividend", "Unclaimed"),
+        ("1999", "3,216", "3,196"),
+        ("2000", "3,417", "3,045"),
+        ("2003", "6,432", "699"),
+    ]
+    for number, texts in enumerate(rows):
+        y = 118 if number == 0 else 130 + 17 * number
+        for x, text in zip(xs, texts, strict=False):
+            put(page, x + 10, y, text)
+    drawn.save(path)
+    sheet = read(path)
+    assert [line.strip("| ").split(" | ") for line in sheet.text.splitlines() if "---" not in line] == [
+        list(r) for r in rows
+    ]
+    cells = {element.text: element.box for element in sheet.elements if element.table is not None}
+    assert cells["3,417"].y1 - cells["3,417"].y0 < 20 / page.rect.height
+
+
 @pytest.mark.parametrize(
     "lines",
     [

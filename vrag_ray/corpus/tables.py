@@ -42,7 +42,7 @@ LONGEST_ENTRY = 3.5
 """Words of a cell of a table without figures, in the mean, at most."""
 SAME_COLUMN = 3.0
 """Line heights between two columns that are never both filled, and are one where they stand closer."""
-MOST_FIGURES = 3
+MOST_FIGURES = 2
 """Figures in a cell of several lines, at most."""
 LEAST_FILLED = 0.5
 """Share of the cells of a grid of lines that hold words, at least."""
