@@ -37,6 +37,26 @@ def test_a_question_of_too_many_parts_stays_whole() -> None:
 
 
 @pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("How much was it in 2015? Answer in millions.", "How much was it in 2015?"),
+        ("How many lines are blue? Give me a rounded integer.", "How many lines are blue?"),
+        ('Which months? Please write the answer in list format, e.g., ["Jan","Feb"].', "Which months?"),
+        ("What is the date of it? Format your answer as YYYY-MM-DD.", "What is the date of it?"),
+        ("Is it in the Bay Area? Answer 'yes' or 'no'.", "Is it in the Bay Area?"),
+        ("What is the ratio? Round your answer to two decimal places.", "What is the ratio?"),
+        # These ask for something.
+        ("Give me the number of cranes in Harwick.", "Give me the number of cranes in Harwick."),
+        ("List the results of the test in 2020.", "List the results of the test in 2020."),
+        ("Provide the answer that the minister gave.", "Provide the answer that the minister gave."),
+        ("Give me an integer.", "Give me an integer."),
+    ],
+)
+def test_a_wish_for_a_form_of_the_answer_is_no_question(question: str, asked: str) -> None:
+    assert [part.text for part in parts(question, limit=3)] == [asked]
+
+
+@pytest.mark.parametrize(
     ("question", "kind"),
     [
         ("How many boats were sold?", AnswerKind.NUMBER),

@@ -108,6 +108,17 @@ _REQUEST = re.compile(
     r"calculate|compute|determine|provide|count|answer)\b",
     re.IGNORECASE,
 )
+_FORM = re.compile(
+    r"\W*(?:please\s+)?(?:"
+    r"(?:write|give|return|provide|format|round|express|state|report|output|present|put|show|list)\b(?:\s+[\w-]+){0,3}?\s+"
+    r"(?:the|your|an?)\s+(?:final\s+)?(?:answers?|results?|response|reply)\s+(?:in|as|to|with|using|into|by|down|like)\b"
+    r"|(?:answer|reply|respond)(?:\s+(?:only|just|simply|me))?\s+(?:in|with|using|as|by|yes|no|[\"'\u2018\u201c])"
+    r"|(?:give|return|provide|output|write)(?:\s+me)?\s+(?:an?|the)\s+(?:[\w-]+\s+)?"
+    r"(?:integer|number|float|decimal|percentage|string|list)(?:\s+answer)?\W*$"
+    r"|e\.g\.|for example,?\s*\W*\[|\[[^\]]*\]\W*$)",
+    re.IGNORECASE,
+)
+"""A sentence about the form of the answer, which no page says anything about."""
 _MARKS = '"\u201c\u201d\u201e\u00ab\u00bb'
 _QUOTED = re.compile(rf"[{_MARKS}]([^{_MARKS}]{{2,600}})[{_MARKS}]|(?<!\w)'([^']{{8,600}})'(?!\w)")
 _WHERE_SAID = re.compile(
@@ -145,7 +156,9 @@ def parts(question: str, *, limit: int) -> tuple[Part, ...]:
     if _wants_passage(whole):
         quoted = _quotations(whole)
         return (Part(whole, AnswerKind.STATEMENT, terms(" ".join(quoted) or whole), quoted, wants_passage=True),)
-    clauses = [clause.strip() for sentence in _SENTENCES.split(question) for clause in _CLAUSES.split(sentence)]
+    sentences = _SENTENCES.split(question)
+    sentences = [sentence for sentence in sentences if not _FORM.match(sentence)] or sentences
+    clauses = [clause.strip() for sentence in sentences for clause in _CLAUSES.split(sentence)]
     sides = {text: (clause, joined) for clause in clauses for text, joined in _sides(clause)}
     sides = {text: of for text, of in sides.items() if any(map(str.isalnum, text))}
     if not 1 <= len(sides) <= limit:
