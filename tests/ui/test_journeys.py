@@ -150,7 +150,7 @@ def test_words_of_documents_and_models_stay_words(browser: Browser, address: tup
         dialogs: list[str] = []
         page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
         ask(page, evil)
-        expect(page.get_by_text("Sources")).to_be_visible(timeout=SOON_MS)
+        expect(page.get_by_text("Sources", exact=True)).to_be_visible(timeout=SOON_MS)
         expect(page.locator("strong", has_text="Bold")).to_be_visible()
         assert page.title() != "owned"
         assert dialogs == []
