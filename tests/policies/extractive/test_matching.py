@@ -265,3 +265,14 @@ def test_any_scatter_of_words_can_be_laid_out(words: list[Word]) -> None:
     )
     assert sum(len(one.words) for one in sentences(sheet)) == len(words)
     crossings(laid, terms("North mast 2022"))
+
+
+@pytest.mark.parametrize(
+    ("line", "answers_it"), [("Crane lifts", False), ("27 crane lifts", True), ("Nine crane lifts", True)]
+)
+def test_a_heading_without_a_figure_is_no_answer_where_a_number_is_asked_for(line: str, answers_it: bool) -> None:
+    (part,) = parts("How many crane lifts in Q1?", limit=1)
+    sheet = page(put(50, 100, f"{line} Q1 Q2"))
+    seen = Sighting("s1", "d", sheet.locator, PassageKind.PAGE, "", "d.pdf", 1.0, sheet.text, sheet)
+    best = max((match.coverage for match in matches(part, Observation("q1", "q", (seen,)))), default=0.0)
+    assert (best > 0.5) == answers_it

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from vrag_ray.agent.facts import figures
 from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.corpus.tables import is_figure
 from vrag_ray.policies.extractive.answer_spans import shortest_answer
@@ -182,8 +183,8 @@ def _of_rows(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str,
         titled = _titled(page, place)
         span = Span(row.text)
         # Which of several figures is meant, only a column can say.
-        figures = sum(any(is_figure(word.text) for word in (cell.words[0], cell.words[-1])) for cell in row.cells)
-        answer = shortest_answer(part, row.text) if figures < 2 or part.kind is not AnswerKind.NUMBER else ""
+        filled = sum(any(is_figure(word.text) for word in (cell.words[0], cell.words[-1])) for cell in row.cells)
+        answer = shortest_answer(part, row.text) if filled < 2 or part.kind is not AnswerKind.NUMBER else ""
         presence = {name: max(share, titled[name], around[name]) for name, share in own.items()}
         found.append(
             Match(
@@ -249,7 +250,10 @@ def _says_more(text: str, part: Part) -> bool:
 
 
 def _fitness(part: Part, span: Span, answer: str) -> float:
-    """Less than 1 for what does not look like an answer of the kind that was asked for."""
+    """Less than 1 for what does not look like an answer of the kind that was asked for; 0 for a heading without any
+    figure, in digits or in words, where a number is asked for."""
+    if part.kind is AnswerKind.NUMBER and not answer and span.is_heading and not any(figures(span.text)):
+        return 0.0
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
         return 1.0 if answer else WRONG_KIND
     return MERE_HEADING if span.is_heading else 1.0
