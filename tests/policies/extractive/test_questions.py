@@ -37,7 +37,7 @@ def test_a_question_of_too_many_parts_stays_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "asked"),
+    ("question", "expected"),
     [
         ("How much was it in 2015? Answer in millions.", "How much was it in 2015?"),
         ("How many lines are blue? Give me a rounded integer.", "How many lines are blue?"),
@@ -52,8 +52,8 @@ def test_a_question_of_too_many_parts_stays_whole() -> None:
         ("Give me an integer.", "Give me an integer."),
     ],
 )
-def test_a_wish_for_a_form_of_the_answer_is_no_question(question: str, asked: str) -> None:
-    assert [part.text for part in parts(question, limit=3)] == [asked]
+def test_a_wish_for_a_form_of_the_answer_is_no_question(question: str, expected: str) -> None:
+    assert [part.text for part in parts(question, limit=3)] == [expected]
 
 
 @pytest.mark.parametrize(
