@@ -146,6 +146,28 @@ def test_without_ruling_lines_a_cell_reaches_half_way_to_its_neighbours(page: Pa
     assert not any(one.shared(other) > 1e-9 for one, other in pairwise(sorted(cells.values(), key=Box.as_tuple)))
 
 
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        ("Figure 2, indicating that cranes are few, was drawn anew.", ElementKind.PARAGRAPH),
+        ("Table 1 shows how the fees rose after the war was over.", ElementKind.PARAGRAPH),
+        ("Figure 2: Cranes of the northern basin", ElementKind.CAPTION),
+        ("Table B.1 Fees of berths", ElementKind.CAPTION),
+        ("Figure 3. (a) The crane. (b) Its hook", ElementKind.CAPTION),
+        ("FIGURE 4 - The dredger", ElementKind.CAPTION),
+    ],
+)
+def test_a_line_that_speaks_of_a_figure_is_no_caption(tmp_path: Path, line: str, kind: ElementKind):
+    with pymupdf.open() as document:
+        sheet = document.new_page(width=595, height=842)
+        y = write(sheet, 110, PARAGRAPH)
+        write(sheet, y + 20, line)
+        write(sheet, y + 60, PARAGRAPH)
+        document.save(tmp_path / "page.pdf")
+    kinds = {" ".join(element.text.split()): element.kind for element in read(tmp_path / "page.pdf").elements}
+    assert kinds[line] is kind
+
+
 def test_a_picture_has_the_box_in_which_it_is_drawn(page: PageText):
     [picture] = [element for element in page.elements if element.kind is ElementKind.PICTURE]
     expected = (72 / 595, 560 / 842, 272 / 595, 690 / 842)

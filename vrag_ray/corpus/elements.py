@@ -47,7 +47,11 @@ GAP_OF_MARGIN = 0.8
 """Line heights between a header or a footer and the text, at least."""
 
 _BULLET = re.compile(r"^(?:[•·∙⁃▪●○■□◦‣–*\-\uf000-\uf0ff]|\(?(?:\d{1,2}|[a-zA-Z]|[ivx]{1,4})[.)])$")  # noqa: RUF001
-_CAPTION = re.compile(r"^(?:table|figure|fig\.?|chart|exhibit|plate|map|diagram)\s+[\dA-Z]", re.IGNORECASE)
+_CAPTION = re.compile(
+    r"^(?:[Tt]able|TABLE|[Ff]igure|FIGURE|[Ff]ig\.?|[Cc]hart|[Ee]xhibit|[Pp]late|[Mm]ap|[Dd]iagram)\s+"
+    r"(?:\d[\w.-]*|[A-Z]\b[\w.-]*)(?:\s*[:.|\u2013\u2014-]|\s+[^a-z\s]|\s*$)"
+)
+"""Its number, and then what it shows: after a comma or a verb the line speaks of the figure, as one of a paragraph."""
 _NUMBERED = re.compile(
     r"^(?:(?:\d+\.)+\d*|\d+|[A-Z]\.|(?:Item|ITEM|Note|NOTE|Part|PART|Chapter|Section)\s+\w+\W?)\s*[A-Z]"
 )
