@@ -68,7 +68,7 @@ def test_a_published_row_becomes_a_gold_box_around_its_words(tmp_path: Path) -> 
     [place] = asyncio.run(located(gold, settings))["f1"]
     assert place.box is not None
     assert location_of_gold({"f1": [place]}, here=True) == {"gold texts": "1 of 1 located on their pages"}
-    assert location_of_gold(gold, here=False) == {"gold texts": "not located: asked by --url"}
+    assert location_of_gold(gold, here=False) == {"gold texts": "not located: a service at --url is evaluated"}
     assert location_of_gold({"f1": [replace(place, text="")]}, here=True) == {}
     width, height = pymupdf.paper_size("a4")
     assert iou(place.box, (100 / width, 290 / height, 430 / width, 324 / height)) > 0.7
@@ -99,7 +99,7 @@ def test_words_without_spaces_are_compared_by_their_characters() -> None:
 def test_a_service_places_no_pixels() -> None:
     place = GoldPlace("r.pdf#p1", "r", page=1, pixels=PixelBox(corners=(1, 2, 3, 4), dpi=144))
     assert location_of_gold({"q": [place]}, here=False) == {
-        "gold boxes": "in pixels, not placed on their pages: asked by --url"
+        "gold boxes": "in pixels, not placed on their pages: a service at --url is evaluated"
     }
 
 

@@ -57,6 +57,7 @@ _NUMBER_WORDS = re.compile(
 _MONTH = rf"(?P<month>{MONTH})\.?"
 _DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th|\.)?"
 _YEAR = r"(?P<year>(?:1[5-9]|20)\d\d)"
+_DIGIT = re.compile(r"\d")
 _DATES = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
@@ -232,6 +233,9 @@ def fiscal_years(text: str) -> Iterator[Figure]:
 def dates(text: str) -> list[Date]:
     """All dates of ``text``, each once, the fullest reading of a place first."""
     found: list[Date] = []
+    if _DIGIT.search(text) is None:
+        # Each has a day or a year. Most sentences of a page have no digit, and all of them are looked at.
+        return found
     for pattern in _DATES:
         for match in pattern.finditer(text):
             parts = match.groupdict()

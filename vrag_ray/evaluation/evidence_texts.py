@@ -42,10 +42,12 @@ def location_of_gold(gold: Mapping[str, Sequence[GoldPlace]], *, here: bool) -> 
     if texts:
         with_box = sum(place.box is not None for place in texts)
         facts["gold texts"] = (
-            f"{with_box} of {len(texts)} located on their pages" if here else "not located: asked by --url"
+            f"{with_box} of {len(texts)} located on their pages"
+            if here
+            else "not located: a service at --url is evaluated"
         )
     if any(place.pixels is not None for place in places):
-        facts["gold boxes"] = "in pixels, not placed on their pages: asked by --url"
+        facts["gold boxes"] = "in pixels, not placed on their pages: a service at --url is evaluated"
     return facts
 
 

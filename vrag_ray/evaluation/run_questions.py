@@ -37,18 +37,18 @@ def run_answers(plan: Plan, source: Path, agents: Sequence[str], on_done: OnDone
     Raises VragError for what is no file of questions (see ``load_questions``), and for gold pages that are not in the
     collection.
     """
-    asked = load_questions(source)
-    return asyncio.run(_answers(plan, plan.name or source.name, asked, agents, on_done))
+    questions = load_questions(source)
+    return asyncio.run(_answers(plan, plan.name or source.name, questions, agents, on_done))
 
 
 def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> EvaluationFolder:
     """The questions themselves are the queries, right are their gold places. Raises VragError as ``run_answers``, and
     where no gold place is known."""
-    asked = load_questions(source)
+    questions = load_questions(source)
     documents = documents_of(plan.settings, plan.service)
-    gold = asyncio.run(_gold(plan, asked, documents))
+    gold = asyncio.run(_gold(plan, questions, documents))
     suite = question_suite(plan.name or source.name, gold.examples, gold.places, documents)
-    return asyncio.run(run_suite(plan, plan.settings, suite, on_done, {**_of_file(asked), **gold.facts}))
+    return asyncio.run(run_suite(plan, plan.settings, suite, on_done, {**_of_file(questions), **gold.facts}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,20 +60,22 @@ class _Gold:
     facts: Mapping[str, str]
 
 
-async def _gold(plan: Plan, asked: QuestionSet, documents: Sequence[NamedDocument]) -> _Gold:
-    """The gold places by question. Where a collection here is asked, with the boxes of their texts and pixels, by that
-    reading of the file which fits its pages. Raises VragError as ``gold_places`` and ``located``."""
-    examples, facts = asked.examples, {}
-    if asked.names_missing:
+async def _gold(plan: Plan, questions: QuestionSet, documents: Sequence[NamedDocument]) -> _Gold:
+    """The gold places by question. Of a collection that is opened here, with the boxes of their texts and pixels, by
+    the reading of the file that fits its pages. Raises VragError as ``gold_places`` and ``located``."""
+    examples, facts = questions.examples, {}
+    if questions.names_missing:
         examples, missing = without_missing_pages(examples, documents)
         if missing:
             facts["gold pages that no document has"] = f"left out, of {missing} questions"
-    if asked.readings and plan.service is None:
-        reading = await reading_that_fits(asked.readings, documents, plan.settings)
-        examples = asked.readings[reading.name]
+    if questions.readings and plan.service is None:
+        reading = await reading_that_fits(questions.readings, documents, plan.settings)
+        examples = questions.readings[reading.name]
         facts["gold boxes"] = f"{reading.name}; {reading.held} of {reading.compared} compared hold their texts"
-    elif asked.readings:
-        facts["gold boxes"] = f"{next(iter(asked.readings))}; not compared with their texts: asked by --url"
+    elif questions.readings:
+        facts["gold boxes"] = (
+            f"{next(iter(questions.readings))}; not compared with their texts: a service at --url is evaluated"
+        )
     places: Mapping[str, Sequence[GoldPlace]] = gold_places(examples, documents)
     if plan.service is None:
         places = await located(places, plan.settings)
@@ -83,24 +85,24 @@ async def _gold(plan: Plan, asked: QuestionSet, documents: Sequence[NamedDocumen
 async def _answers(
     plan: Plan,
     name: str,
-    asked: QuestionSet,
+    questions: QuestionSet,
     agents: Sequence[str],
     on_done: OnDone | None,
 ) -> EvaluationFolder:
-    gold = await _gold(plan, asked, documents_of(plan.settings, plan.service))
-    told = [example.model_dump(mode="json") for example in gold.examples]
+    gold = await _gold(plan, questions, documents_of(plan.settings, plan.service))
+    rows = [example.model_dump(mode="json") for example in gold.examples]
     async with asked_system(plan.settings, plan.service, plan.workers) as (system, subject), AsyncExitStack() as stack:
         header = Header(
             kind=Kind.ANSWERS,
             suite=name,
-            suite_hash=hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest(),
+            suite_hash=hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest(),
             questions=len(gold.examples),
             subject={
                 **subject.told,
                 **_agent_settings(plan),
                 "right": _right(plan.judges),
-                **_rule(plan.judges, asked),
-                **_of_file(asked),
+                **_rule(plan.judges, questions),
+                **_of_file(questions),
                 **gold.facts,
                 **_joined(plan.judges, gold.places),
             },
@@ -114,7 +116,7 @@ async def _answers(
             judges[label] = Judge(endpoint, cache=str(plan.out / VERDICTS), concurrency=plan.concurrency)
             stack.push_async_callback(judges[label].aclose)
         shorten = None
-        if plan.judges and _has_forms(asked):
+        if plan.judges and _has_forms(questions):
             answers = ShortAnswers(plan.judges[0], cache=plan.out / SHORT, concurrency=plan.concurrency)
             stack.push_async_callback(answers.aclose)
             shorten = answers.of
@@ -163,12 +165,12 @@ def _right(judges: Sequence[OpenAiConfig]) -> str:
     return f"judged by {first}" + (f", beside {', '.join(others)}" if others else "")
 
 
-def _has_forms(asked: QuestionSet) -> bool:
-    return any(example.answer_format is not None for example in asked.examples)
+def _has_forms(questions: QuestionSet) -> bool:
+    return any(example.answer_format is not None for example in questions.examples)
 
 
-def _rule(judges: Sequence[OpenAiConfig], asked: QuestionSet) -> dict[str, str]:
-    if not _has_forms(asked):
+def _rule(judges: Sequence[OpenAiConfig], questions: QuestionSet) -> dict[str, str]:
+    if not _has_forms(questions):
         return {}
     return {MMLONGBENCH: f"short answers extracted by {judges[0].model}" if judges else "of answers as they are"}
 
@@ -180,7 +182,7 @@ def _joined(judges: Sequence[OpenAiConfig], gold: Mapping[str, Sequence[GoldPlac
     return {SAA: f"{_right(judges)}, and evidence recall is {SAA_LEAST_RECALL} or more; relevance is not judged"}
 
 
-def _of_file(asked: QuestionSet) -> dict[str, str]:
+def _of_file(questions: QuestionSet) -> dict[str, str]:
     """What results say of the file of questions."""
-    licence = {"licence of the questions": asked.licence} if asked.licence else {}
-    return {**licence, **asked.facts}
+    licence = {"licence of the questions": questions.licence} if questions.licence else {}
+    return {**licence, **questions.facts}

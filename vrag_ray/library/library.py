@@ -121,7 +121,8 @@ class Library:
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         """``page_text`` of each, or why not: one call for all pages of a search, because each call has its price.
 
-        So have hundreds of cells of a page of figures, which stay behind: agents read them in the text of their table.
+        So have hundreds of elements: of the cells of a page of figures the boxes alone are sent, and agents read their
+        words in the text of the table.
         """
         texts = await _each([self.page_text(doc_id, locator) for doc_id, locator in pages])
         return [text if isinstance(text, VragError) else _with_plain_cells(text) for text in texts]

@@ -13,7 +13,7 @@ NUMBERS_OF = {
     Marks.MARGIN: " In the margins of a page stand the numbers of its parts, each at a bracket as high as its part.",
     Marks.BOXES: " On a page its parts are outlined, each with its number in the colour of its outline.",
 }
-"""What a model is told of the numbers on its pictures."""
+"""What an instruction says of the numbers on pictures."""
 
 
 def picture_marks(sighting: Sighting, style: Marks) -> PictureMarks | None:
