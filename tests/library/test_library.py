@@ -17,7 +17,6 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.library.library import Library
 from vrag_ray.library.newest import UnreadableError
-from vrag_ray.serving.errors import status_of
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, Locator, NotFoundError, PageText
 
 pytestmark = pytest.mark.anyio
@@ -120,7 +119,7 @@ async def test_documents_of_a_collection_are_read_while_another_is_not_where_it_
         for missing in (library.document("f" * 64), library.ready(), library.documents()):
             with pytest.raises(UnreadableError, match=r"gone cannot be read: .*is not a collection") as caught:
                 await missing
-            assert status_of(caught.value) == 503
+            assert caught.value.status == 503
     finally:
         library.close()
 

@@ -40,13 +40,24 @@ FRAME_DPI = 150.0
 class UndrawableError(VragError):
     """A stored document, or a page of it, of which no picture can be drawn; the message says why."""
 
+    status = 422
+    code = "invalid_value"
+    param = "doc_id"
+
 
 class CollectionBusyError(VragError):
     """Another process writes to the collection for longer than a caller should wait."""
 
+    status = 409
+    code = "busy"
+
 
 class SeveralCollectionsError(VragError):
     """A document is in more than one collection, and it was not said which is meant."""
+
+    status = 409
+    code = "ambiguous"
+    param = "collection"
 
 
 class Library:

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 class UnreadableError(VragError):
     """A collection is not where it should be."""
 
+    status = 503
+    type = "server_error"
+    code = "not_ready"
+
 
 class NewestCollection:
     """The collection at ``root``. Those who find at the same time that it has changed open it once."""

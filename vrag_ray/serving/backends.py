@@ -229,7 +229,7 @@ class DocumentBackend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Backends:
-    """The parts behind the gateway. Every method may raise VragError; ``status_of`` gives its HTTP status."""
+    """The parts behind the gateway. Every method may raise VragError."""
 
     search: SearchBackend
     runs: RunBackend

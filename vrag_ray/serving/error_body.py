@@ -11,8 +11,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from vrag_ray.client.schemas import ErrorBody, ErrorDetail
-from vrag_ray.index.storage.errors import StorageError
-from vrag_ray.serving.errors import ApiError, OverloadedError, status_of, storage_refusal
+from vrag_ray.index.storage.errors import StorageError, StorageFailure, fault_of
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 
@@ -36,14 +35,20 @@ def error_response(
 
 def vrag_error_response(error: VragError) -> JSONResponse:
     """Faults of this package: their messages are written for the caller, so only paths are taken out."""
-    error = (storage_refusal(error) if isinstance(error, StorageError) else None) or error
-    status = status_of(error)
-    if isinstance(error, ApiError):
-        headers = {"Retry-After": str(error.retry_after_s)} if isinstance(error, OverloadedError) else None
-        return error_response(
-            status, scrub(str(error)), type=error.type, code=error.code, param=error.param, headers=headers
-        )
-    return error_response(status, scrub(str(error)), type=_type_of(status), code=_CODES.get(status, "bad_request"))
+    headers = {"Retry-After": str(error.retry_after_s)} if error.retry_after_s is not None else None
+    return error_response(
+        error.status, scrub(str(error)), type=error.type, code=error.code, param=error.param, headers=headers
+    )
+
+
+def unforeseen_error_response(error: Exception, request_id: str) -> JSONResponse:
+    """Of an error that nobody raised for the caller: what the disk refused is named, nothing else is."""
+    fault = fault_of(error)
+    if fault is None:
+        return internal_error_response(request_id)
+    return vrag_error_response(
+        StorageError(StorageFailure("of this server", fault, "the request", is_collection=False))
+    )
 
 
 def internal_error_response(request_id: str) -> JSONResponse:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from vrag_ray.serving.errors import DamagedError, NotReadyError, OverloadedError, ReplicaLostError
+from vrag_ray.serving.errors import NotReadyError, OverloadedError, ReplicaLostError
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:
@@ -26,11 +26,7 @@ def unwrapped(error: Exception, part: str) -> Exception:
 
     if isinstance(error, RayTaskError):
         # Ray's own class carries the remote stack trace in its text.
-        from vrag_ray.index.storage.rows import CorruptionError
-
         cause = error.cause
-        if isinstance(cause, CorruptionError):
-            return DamagedError(str(cause))
         return cause if isinstance(cause, VragError | BackPressureError) else error
     if isinstance(error, BackPressureError):
         return OverloadedError(f"the {part} has more requests than it can queue")

@@ -15,6 +15,10 @@ ALL_COLLECTIONS = "*"
 class UnknownCollectionError(VragError):
     """A request names a collection that is not served here; the message lists those that are."""
 
+    status = 422
+    code = "invalid_value"
+    param = "collection"
+
 
 def chosen_names(served: Names[str], names: Sequence[str]) -> tuple[str, ...]:
     """``names`` without repetition; all that are served for ``*``, the first of them for none.

@@ -13,9 +13,17 @@ from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Query, VragError
 class NoSuchLegError(VragError):
     """The mode names a leg that this collection does not have, or that cannot be asked; the message says why."""
 
+    status = 422
+    code = "invalid_value"
+    param = "mode"
+
 
 class DisagreeingSpacesError(VragError):
     """Collections were to be searched together whose vectors cannot be compared; the message says what can be done."""
+
+    status = 422
+    code = "invalid_value"
+    param = "collection"
 
 
 def common_mode(mode: str, snapshots: Sequence[Snapshot]) -> str:

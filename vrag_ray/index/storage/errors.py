@@ -104,11 +104,20 @@ class StorageFailure:
 
 
 class StorageError(VragError):
-    """The disk refused a read or a write. Nothing that was committed is touched."""
+    """The disk refused a read or a write. Nothing that was committed is touched.
+
+    A full disk is 507 Insufficient Storage (RFC 4918); its owner has to mend any other fault too.
+    """
+
+    status = 503
+    type = "server_error"
+    code = "storage_unavailable"
 
     def __init__(self, failure: StorageFailure) -> None:
         super().__init__(failure)
         self.failure = failure
+        if failure.fault.needs_space:
+            self.status, self.code = 507, "storage_full"
 
 
 def fault_of(error: BaseException) -> StorageFault | None:

@@ -40,7 +40,11 @@ Row = Mapping[str, object]
 
 
 class CorruptionError(VragError):
-    """Bytes on disk are not what was written."""
+    """Bytes on disk are not what was written; nothing that a caller sends can mend it."""
+
+    status = 500
+    type = "server_error"
+    code = "damaged"
 
 
 PASSAGE_COLUMNS = (

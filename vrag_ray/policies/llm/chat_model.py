@@ -14,20 +14,29 @@ from vrag_ray.types import Completion, VragError
 class ModelLostError(VragError):
     """The model went away before or while it spoke. Another try may help: it meets another replica, or a new one."""
 
+    status = 503
+    type = "server_error"
+    code = "not_ready"
+
 
 class ModelDownError(VragError):
     """The model's server refuses or cannot be reached. Nothing in the request can mend that; the server's owner can."""
+
+    status = 502
+    type = "server_error"
+    code = "upstream"
 
 
 class ModelBusyError(ModelDownError):
     """The model's server takes no more requests for the moment: the same one may pass after ``retry_after_s``."""
 
+    status = 429
+    type = "rate_limit_error"
+    code = "overloaded"
+
     def __init__(self, message: str, retry_after_s: int = 1) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
-
-    def __reduce__(self) -> tuple[type[ModelBusyError], tuple[str, int]]:
-        return ModelBusyError, (str(self), self.retry_after_s)
 
 
 BANNED_LOGIT = -100.0

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 
-from vrag_ray.serving.error_body import error_response, internal_error_response, vrag_error_response
-from vrag_ray.serving.errors import OverloadedError, storage_refusal
+from vrag_ray.serving.error_body import error_response, unforeseen_error_response, vrag_error_response
+from vrag_ray.serving.errors import OverloadedError
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -67,8 +67,7 @@ class Observe:
         except Exception as error:
             log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
             if status == 0:
-                refusal = storage_refusal(error)
-                reply = internal_error_response(request_id) if refusal is None else vrag_error_response(refusal)
+                reply = unforeseen_error_response(error, request_id)
                 await reply(scope, receive, observed)
             else:
                 # A reply is under way: cutting the connection is the only honest end.

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from vrag_ray.config import AgentName
 from vrag_ray.serving.backends import ModelBackend, RetrieverState, SearchBackend
-from vrag_ray.serving.errors import ApiError, NotReadyError
+from vrag_ray.serving.errors import NotReadyError
+from vrag_ray.types import VragError
 
 POLICY = "policy"
 """The bare language model, without an agent around it."""
@@ -14,12 +15,12 @@ EMBEDDER = "embedder"
 """Whatever embedder the collection is searched with."""
 
 
-class ModelNotFoundError(ApiError):
+class ModelNotFoundError(VragError):
     """The model is not one of this server's, or needs a part that is not configured."""
 
     status = 404
     type = "not_found_error"
-    default_code = "model_not_found"
+    code = "model_not_found"
 
     def __init__(self, message: str) -> None:
         super().__init__(message, param="model")

@@ -16,14 +16,14 @@ from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, Usa
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.event_text import Narrator
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelDownError, ModelLostError
+from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError
 from vrag_ray.serving.backends import ModelBackend, RunBackend
-from vrag_ray.serving.errors import ApiError, NotReadyError, OverloadedError, UpstreamError
+from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.openai.citations import Links, evidence_of, marked, with_footnotes
 from vrag_ray.serving.openai.detached import detached
 from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser
 from vrag_ray.serving.openai.responses import CachedTokens, FinishReason, Said, ToolCall, Usage
-from vrag_ray.types import Completion
+from vrag_ray.types import Completion, VragError
 from vrag_ray.types.redaction import scrub
 
 _OUT_OF_BUDGET = (RunStatus.MAX_STEPS, RunStatus.DEADLINE)
@@ -39,12 +39,12 @@ class Ending:
     weights: str = ""
 
 
-class RunFailedError(ApiError):
+class RunFailedError(VragError):
     """The run ended without an answer."""
 
     status = 500
     type = "server_error"
-    default_code = "run_failed"
+    code = "run_failed"
 
 
 async def from_run(
@@ -94,7 +94,7 @@ async def said_at_once(text: str) -> AsyncGenerator[Piece | Ending]:
 
 
 async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
-    """The model's reply as it comes. Raises NotReadyError for a lost model, else what ``ModelBackend.chat`` raises."""
+    """The model's reply as it comes. Raises ModelLostError for a lost model, else what ``ModelBackend.chat`` raises."""
     parser = ReasoningParser(calls_functions=bool(request.tools))
     heard = ""
     thought = False
@@ -111,27 +111,20 @@ async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerato
 
 @asynccontextmanager
 async def model_reply(model: ModelBackend, request: ChatRequest) -> AsyncIterator[AsyncGenerator[Delta | Completion]]:
-    """The reply of the model, whose faults have the status that the caller gets. It ends with a ``Completion``."""
+    """The reply of the model. It ends with a ``Completion``."""
 
     async def pieces() -> AsyncGenerator[Delta | Completion]:
         async with aclosing(model.chat(request)) as said:
             async for delta in said:
                 if isinstance(delta, Delta) and delta.trouble:
-                    raise NotReadyError(delta.trouble)
+                    raise ModelLostError(delta.trouble)
                 yield delta
                 if isinstance(delta, Completion):
                     return
-        raise NotReadyError("the model broke off: ask again")
+        raise ModelLostError("the model broke off: ask again")
 
-    try:
-        async with aclosing(pieces()) as reply:
-            yield reply
-    except ModelLostError as error:
-        raise NotReadyError(scrub(str(error))) from error
-    except ModelBusyError as error:
-        raise OverloadedError(scrub(str(error)), retry_after_s=error.retry_after_s) from error
-    except ModelDownError as error:
-        raise UpstreamError(scrub(str(error))) from error
+    async with aclosing(pieces()) as reply:
+        yield reply
 
 
 def _ending(whole: Completion, parser: ReasoningParser, heard: str, *, thought: bool) -> Ending:

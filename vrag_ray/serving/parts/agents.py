@@ -104,8 +104,7 @@ class Agents:
         self._runs.close()
 
     async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
-        """Raises InvalidError for collections that are not served, or cannot be searched together, NotFoundError for a
-        document of the filter that none of them has."""
+        """Raises what a search of these collections with this filter would raise, and what ``make_run`` raises."""
         names = collection_names(request.collection)
         if names or (request.filter is not None and request.filter.doc_ids):
             # Now, and not as a failed search of every step.

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.config import Settings
 from vrag_ray.serving.backends import Found, RetrieverState
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.joined_searches import JoinedSearches, Queries, SearchScope
 from vrag_ray.serving.parts.fresh_retriever import FreshRetriever
 from vrag_ray.types import HYBRID, Query
-from vrag_ray.types.collection_names import UnknownCollectionError
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import scrub
 
@@ -86,24 +83,21 @@ class ServedCollections:
         """The queries of several callers; an answer for each of the callers."""
         from vrag_ray.library.reranked import reranked
 
-        with _invalid_fields():
-            chosen = self._federated.choose(scope.collections)
-            if self._reranker is None:
-                answers = await chosen.search_each(groups, top_k=scope.top_k, mode=scope.mode, filter=scope.filter)
-            else:
-                reranking = reranked(self._settings, chosen, self._library, self._reranker)
-                search = partial(reranking.search, top_k=scope.top_k, mode=scope.mode, filter=scope.filter)
-                answers = await asyncio.gather(*map(search, groups))
+        chosen = self._federated.choose(scope.collections)
+        if self._reranker is None:
+            answers = await chosen.search_each(groups, top_k=scope.top_k, mode=scope.mode, filter=scope.filter)
+        else:
+            reranking = reranked(self._settings, chosen, self._library, self._reranker)
+            search = partial(reranking.search, top_k=scope.top_k, mode=scope.mode, filter=scope.filter)
+            answers = await asyncio.gather(*map(search, groups))
         # A notice may quote what a model's loader said of its folder.
         answers = [replace(answer, notices=tuple(map(scrub, answer.notices))) for answer in answers]
         first = await self._federated.member(answers[0].collections[0])
         return [Found(answer, first.snapshot.legs.profile) for answer in answers]
 
     async def check(self, collections: Sequence[str], filter: SearchFilter | None) -> None:
-        """Raises InvalidError for collections that are not here, or cannot be searched together, and NotFoundError for
-        a document of the filter that none of them has."""
-        with _invalid_fields():
-            await self._federated.check(collections, HYBRID, filter)
+        """As ``FederatedRetriever.check``, for a hybrid search."""
+        await self._federated.check(collections, HYBRID, filter)
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """As ``ShardedRetriever.embed``."""
@@ -129,16 +123,3 @@ class ServedCollections:
 
 def _of(settings: Settings, root: str) -> Settings:
     return settings.model_copy(update={"collection": root, "collections": {}})
-
-
-@contextmanager
-def _invalid_fields() -> Iterator[None]:
-    """What is wrong with a field of the request as InvalidError, which names it."""
-    from vrag_ray.index.search.modes import DisagreeingSpacesError, NoSuchLegError
-
-    try:
-        yield
-    except NoSuchLegError as error:
-        raise InvalidError(str(error), param="mode") from error
-    except (UnknownCollectionError, DisagreeingSpacesError) as error:
-        raise InvalidError(str(error), param="collection") from error

@@ -15,14 +15,13 @@ from vrag_ray.client.schemas import (
     PageElements,
 )
 from vrag_ray.config import Settings
-from vrag_ray.library.library import CollectionBusyError, Library, SeveralCollectionsError, UndrawableError
+from vrag_ray.library.library import Library
 from vrag_ray.serving.backends import Original, UploadedFile
-from vrag_ray.serving.errors import ConflictError, InvalidError
 from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
 from vrag_ray.serving.ingest_jobs.task import run_job
 from vrag_ray.serving.paths import ServingPaths
-from vrag_ray.types import Box, Document, DocumentKind, Meta, PageText
-from vrag_ray.types.collection_names import UnknownCollectionError, one_name
+from vrag_ray.types import Document, DocumentKind, Meta, PageText
+from vrag_ray.types.collection_names import one_name
 from vrag_ray.types.redaction import public_uri, scrub
 
 if TYPE_CHECKING:
@@ -83,32 +82,12 @@ class Documents(Library):
         if collection:
             self._name(collection)
         document = await self.document(doc_id)
-        try:
-            name = await self.delete(doc_id, collection)
-        except CollectionBusyError as error:
-            raise ConflictError(str(error), code="busy") from error
-        except SeveralCollectionsError as error:
-            raise ConflictError(str(error), param="collection", code="ambiguous") from error
+        name = await self.delete(doc_id, collection)
         version = await self._refresh(name)
         return DocumentDeleted(doc_id=document.doc_id, collection=name, collection_version=version)
 
-    async def page_png(self, doc_id: str, page: int, dpi: float, box: Box | None) -> bytes:
-        try:
-            return await super().page_png(doc_id, page, dpi, box)
-        except UndrawableError as error:
-            raise InvalidError(str(error), param="doc_id") from error
-
     async def page_elements(self, doc_id: str, page: int) -> PageElements:
-        try:
-            return elements_reply(await self.page(doc_id, page), page)
-        except UndrawableError as error:
-            raise InvalidError(str(error), param="doc_id") from error
-
-    async def frame_png(self, doc_id: str, t: float) -> bytes:
-        try:
-            return await super().frame_png(doc_id, t)
-        except UndrawableError as error:
-            raise InvalidError(str(error), param="doc_id") from error
+        return elements_reply(await self.page(doc_id, page), page)
 
     async def original(self, doc_id: str) -> Original:
         document = await self.document(doc_id)
@@ -126,11 +105,8 @@ class Documents(Library):
         return self._jobs.job(job_id)
 
     def _name(self, collection: str) -> str:
-        """The name of a collection, of the main one for "". Raises InvalidError for one that is not served."""
-        try:
-            return one_name(self._served, collection)
-        except UnknownCollectionError as error:
-            raise InvalidError(str(error), param="collection") from error
+        """The name of a collection, of the main one for "". Raises UnknownCollectionError."""
+        return one_name(self._served, collection)
 
     async def _refresh(self, name: str) -> int:
         version = await self._refresh_searches(name)

@@ -19,7 +19,7 @@ from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage
 from vrag_ray.imaging.heat_overlay import with_heat
 from vrag_ray.serving.backends import Original
 from vrag_ray.serving.error_body import vrag_error_response
-from vrag_ray.serving.errors import ApiError, InvalidError
+from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.http.middleware import head_only
 from vrag_ray.serving.http.routes.deps import ERRORS, DocId, Gate, GateDep
 from vrag_ray.serving.http.uploads import parse_meta, save_files
@@ -239,11 +239,11 @@ def _byte_range(header: str | None, file: Original) -> tuple[int, int]:
     return start, stop
 
 
-class RangeError(ApiError):
+class RangeError(VragError):
     """No byte of the range asked for exists."""
 
     status = 416
-    default_code = "range_not_satisfiable"
+    code = "range_not_satisfiable"
 
 
 def _tag(*parts: str) -> str:

@@ -12,7 +12,6 @@ from fastapi.responses import JSONResponse, Response
 
 from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.serving.error_body import error_response
-from vrag_ray.serving.errors import ApiError
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, links_of
 from vrag_ray.serving.openai.completion import whole_reply
 from vrag_ray.serving.openai.helper_tasks import helper_task, without_model
@@ -26,6 +25,7 @@ from vrag_ray.serving.openai.requests import ChatCompletionRequest
 from vrag_ray.serving.openai.responses import ChatCompletion
 from vrag_ray.serving.openai.stream import CHUNKS, Head, ReplyResponse, ReplyStream, chunks
 from vrag_ray.serving.openai.structured import answer_as_json, call_of, reply_schema
+from vrag_ray.types import VragError
 
 PATH = "/v1/chat/completions"
 CLIENT_CLOSED_REQUEST = 499
@@ -70,7 +70,7 @@ async def reply_source(
     task = helper_task(body) if body.model != POLICY else None
     if (task is not None or schema is not None) and POLICY not in await chat_models(model):
         if schema is not None:
-            raise ApiError(
+            raise VragError(
                 f"{schema.param}: without a language model nothing here can write JSON of a schema: set openai or vllm "
                 "in the server's settings, or ask for text",
                 param=schema.param,

@@ -18,7 +18,7 @@ from pydantic import JsonValue, ValidationError
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.serving.backends import FetchedRun
 from vrag_ray.serving.error_body import error_response
-from vrag_ray.serving.errors import ApiError, InvalidError
+from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, links_of
 from vrag_ray.serving.http.routes.openai_chat import CLIENT_CLOSED_REQUEST, decoded_question, reply_source
 from vrag_ray.serving.openai.completion import unless_gone
@@ -37,19 +37,19 @@ from vrag_ray.serving.openai.response_events import (
 from vrag_ray.serving.openai.response_requests import ResponseRequest
 from vrag_ray.serving.openai.stream import EVENTS, ReplyResponse, ReplyStream
 from vrag_ray.serving.openai.structured import reply_schema
-from vrag_ray.types import NotFoundError
+from vrag_ray.types import NotFoundError, VragError
 
 PATH = "/v1/responses"
 router = APIRouter(prefix=PATH, tags=["openai"], responses=ERRORS)
 _STREAM = {"content": {"text/event-stream": {}}, "description": "With `stream`: the response as it grows."}
 
 
-class NotStoredError(ApiError):
+class NotStoredError(VragError):
     """The response that the request refers to is not stored here."""
 
     status = 404
     type = "not_found_error"
-    default_code = "response_not_found"
+    code = "response_not_found"
 
 
 @router.post("", response_class=JSONResponse, responses={200: _STREAM})
