@@ -32,10 +32,11 @@ from pathlib import Path
 from vrag_ray.agent.events import CorrectionEvent, SearchEvent
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.support import Support
+from vrag_ray.client.contract import System
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import AgentConfig, EvidenceForm, Marks, OpenAiConfig, Settings
 from vrag_ray.demo.corpus import HEAT_PHOTO, NOTES, REPORT, SCAN, VIDEO, make_corpus
-from vrag_ray.system.here import LocalSystem, local_system
+from vrag_ray.system.here import local_system
 
 PLACEHOLDERS = frozenset({"query", "search", "search query", "what to look for", "question", "a few words to look for"})
 STOP_WORDS = frozenset(
@@ -168,7 +169,7 @@ def refuses(record: RunRecord) -> bool:
     return record.status in ("abstained", "answered") and (record.abstained or any(word in said for word in words))
 
 
-async def measure(system: LocalSystem, arguments: argparse.Namespace) -> list[Outcome]:
+async def measure(system: System, arguments: argparse.Namespace) -> list[Outcome]:
     outcomes: list[Outcome] = []
     records: list[object] = []
     for agent in arguments.agents:

@@ -27,7 +27,7 @@ from vrag_ray.agent.driver import Run
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
 from vrag_ray.agent.wire_protocol import WireProtocol
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import SearchRequest
 from vrag_ray.cluster import start_ray
 from vrag_ray.config import CorpusConfig, Settings, SpaceConfig

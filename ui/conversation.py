@@ -12,7 +12,7 @@ from vrag_ray.client.schemas import RunRequest
 
 PARAMETER = "run"
 LONGEST = 20
-_RUNNING = 202
+_RUNNING = "running"
 
 
 def run_ids() -> list[str]:
@@ -57,7 +57,7 @@ def fetch(run: Watched) -> None:
     try:
         record = gateway.client().run(run.run_id)
     except ServerError as error:
-        if error.status == _RUNNING:
+        if error.code == _RUNNING:
             return
         _known().pop(run.run_id, None)
         raise

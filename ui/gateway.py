@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from ui.pictures import Pictures
-from vrag_ray.client.http import Client, ServerError, UnreachableError
+from vrag_ray.client.blocking import Client
+from vrag_ray.client.http import ServerError, UnreachableError
 from vrag_ray.client.schemas import DocumentInfo
 
 URL_VARIABLE, KEY_VARIABLE = "VRAG_URL", "VRAG_API_KEY"
@@ -80,16 +81,15 @@ def _state(base_url: str) -> GatewayState:
             return replace(_last_known(base_url)[0], warning=f"The server is slow: {'; '.join(waiting)}")
         if waiting and not is_partial:
             return GatewayState(problem=f"The server at {base_url} is not ready yet: {'; '.join(waiting)}")
-        known = _client_of(base_url).models()
-        default_agent = _client_of(base_url).default_agent()
+        models = _client_of(base_url).models()
     except UnreachableError:
         return GatewayState(problem=f"No server answers at {base_url}. Start one with: vrag serve")
     except ServerError as error:
         return GatewayState(problem=f"The server at {base_url} refused this app: {error}")
     state = GatewayState(
         warning="; ".join(waiting),
-        agents=tuple(name for name in AGENTS if name in known),
-        default_agent=default_agent,
+        agents=tuple(name for name in AGENTS if name in models.names),
+        default_agent=models.default_agent,
         collections=tuple(one.name for one in ready.collections),
         # Versions only grow.
         version=sum(one.version for one in ready.collections),

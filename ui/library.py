@@ -96,7 +96,7 @@ def _upload(collection: str) -> None:
     if not files:
         return
     try:
-        job = gateway.client().upload_files([(file.name, file) for file in files], collection=collection)
+        job = gateway.client().upload([(file.name, file) for file in files], collection=collection)
     except VragError as error:
         st.session_state.upload_refusal = f"The upload was refused: {plain(str(error))}"
         return

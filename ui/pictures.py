@@ -10,7 +10,7 @@ from functools import lru_cache
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import Place
 from vrag_ray.agent.memory.graph import MemoryItem
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.types import Box, PassageKind
 
 KEPT, KEPT_S = 1024, 600.0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.run_view.view import RunView
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
@@ -38,7 +38,7 @@ class Watched:
 def events_of(client: Client, run: Watched) -> Iterable[Event]:
     """What has not been seen of ``run``; starts it where nothing has and this session asked."""
     if run.request is not None and not run.events:
-        return client.ask(run.request)
+        return client.events(run.request)
     return client.follow(run.run_id, after=run.events[-1].seq if run.events else -1)
 
 

@@ -37,7 +37,7 @@ from vrag_ray.cli.commands.up import (
     with_model,
 )
 from vrag_ray.cli.main import make_app
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import RunRequest, SearchRequest
 from vrag_ray.config import EmbedderConfig, Settings
 from vrag_ray.index.storage.collection import Collection
@@ -98,8 +98,8 @@ def test_a_folder_becomes_a_running_system_and_ctrl_c_leaves_nothing_behind(tmp_
             started = psutil.Process(process.pid).children(recursive=True)
             assert started
             with Client(address) as client:
-                assert client.default_agent() == "vimrag"
-                [*_, last] = client.ask(RunRequest(question="What did dredging cost?"))
+                assert client.models().default_agent == "vimrag"
+                [*_, last] = client.events(RunRequest(question="What did dredging cost?"))
             assert isinstance(last, AnswerEvent)
             assert last.answer == "4.7 million euros [1]."
             assert [citation.page for citation in last.citations] == [2]

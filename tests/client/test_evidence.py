@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tests.support.agent_pages import Shelf
 from tests.support.evidence_stub import evidence_stub
-from vrag_ray.client.evidence import HttpEvidence
+from vrag_ray.client.evidence import SystemEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.types import Box, Hit
 
@@ -17,7 +17,7 @@ SEEN = Box(0.25, 0.5, 0.5, 0.75)
 def found(shelf: Shelf, query: str) -> tuple[Hit, ...]:
     async def search(url: str) -> tuple[Hit, ...]:
         async with AsyncClient(url) as client:
-            return (await HttpEvidence(client).search(query, top_k=3, filter=None)).results[0]
+            return (await SystemEvidence(client).search(query, top_k=3, filter=None)).results[0]
 
     with evidence_stub(shelf) as url:
         return asyncio.run(search(url))

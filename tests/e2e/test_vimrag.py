@@ -23,7 +23,7 @@ PATCH = 32
 
 def asked(stubbed_service: StubbedService, question: str = QUESTION, agent: str = "vimrag") -> RunRecord:
     request = RunRequest(question=question, agent=agent)
-    list(stubbed_service.client.ask(request := request.model_copy(update={"run_id": f"run-{time.monotonic_ns()}"})))
+    list(stubbed_service.client.events(request := request.model_copy(update={"run_id": f"run-{time.monotonic_ns()}"})))
     return stubbed_service.client.run(str(request.run_id))
 
 
@@ -109,7 +109,7 @@ def test_a_reply_lost_in_mid_stream_begins_anew_and_the_run_ends_well(stubbed_se
 def test_cancelling_a_run_stops_its_generation(stubbed_service: StubbedService) -> None:
     left = stubbed_service.stub.left
     request = RunRequest(question="wait for me", agent="vimrag", run_id="cancel-me-soon")
-    events = stubbed_service.client.ask(request)
+    events = stubbed_service.client.events(request)
     for event in events:
         if isinstance(event, ContentEvent):
             break
@@ -144,4 +144,4 @@ def test_the_model_is_a_part_of_readiness_where_there_is_one(stubbed_service: St
 
 def test_an_unknown_agent_is_refused_with_the_ones_there_are(stubbed_service: StubbedService) -> None:
     with pytest.raises(ServerError, match="extractive, vimrag, vrag"):
-        list(stubbed_service.client.ask(RunRequest(question="q", agent="wizard")))
+        list(stubbed_service.client.events(RunRequest(question="q", agent="wizard")))

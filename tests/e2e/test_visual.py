@@ -19,7 +19,7 @@ from PIL import Image
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.pictures import noise_png
 from tests.support.tiny_embedders import tiny_colqwen2, tiny_qwen3_vl_embedding, tiny_siglip2
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import SearchRequest, data_url
 from vrag_ray.config import load_settings
 from vrag_ray.index.storage.collection import Collection

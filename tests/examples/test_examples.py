@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.support import material
+from tests.support.browser import free_port
 from tests.support.paths import ROOT
 from tests.support.patience import HANGS_AFTER_S
 
 
-def printed(folder: Path, program: str, *arguments: str) -> str:
+def printed(folder: Path, program: str, *arguments: str, **variables: str) -> str:
     command = [sys.executable, str(ROOT / "examples" / program), *arguments]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=HANGS_AFTER_S)
+    environment = {**os.environ, **variables}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=HANGS_AFTER_S
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -32,3 +38,21 @@ def test_the_agent_searches_a_retriever_of_ones_own(tmp_path: Path) -> None:
     said = printed(tmp_path, "own_retriever.py", "When was crane 2 inspected?")
     assert "  search_done\n" in said
     assert "17 September 2024" in said
+
+
+def test_both_algorithms_learn_the_two_searches(tmp_path: Path) -> None:
+    *_, last = printed(tmp_path, "tiny_rl.py", "60").splitlines()
+    shares = re.fullmatch(r"step   60  grpo (\d\.\d\d)  ggpo (\d\.\d\d)", last)
+    assert shares is not None, last
+    grpo, ggpo = map(float, shares.groups())
+    assert 0.5 < grpo <= ggpo
+
+
+def test_a_collection_is_served_on_ray(tmp_path: Path) -> None:
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "harbour.pdf").write_bytes(material.pdf())
+    printed(tmp_path, "ask_a_folder.py", "papers", "What did dredging cost?")
+    question = "What did dredging the northern basin cost?"
+    said = printed(tmp_path, "serve_on_ray.py", "papers-collection", question, PORT=str(free_port()))
+    assert said.startswith("retriever: ready\nagent: ready\nlibrary: ready\n")
+    assert "4.7 million" in said

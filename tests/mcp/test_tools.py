@@ -15,7 +15,7 @@ from PIL import Image
 from tests.support import material
 from tests.support.mcp_processes import listening, stdio, text_of
 from tests.support.patience import HANGS_AFTER_S
-from vrag_ray.client.http import Client as Gateway
+from vrag_ray.client.blocking import Client as Gateway
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.mcp.results import Answer, PageContent, SearchResult
@@ -48,7 +48,7 @@ def library(service: LocalService, tmp_path_factory: pytest.TempPathFactory) -> 
     for name, data in files.items():
         (folder / name).write_bytes(data)
     with Gateway(service.base_url) as gateway:
-        job = gateway.wait(gateway.upload([folder / name for name in files]), timeout_s=HANGS_AFTER_S)
+        job = gateway.finished_job(gateway.upload([folder / name for name in files]).job_id, HANGS_AFTER_S)
         assert len(job.documents) == 3, job
         return {document.uris[0].rpartition("/")[2]: document.doc_id for document in gateway.documents().documents}
 

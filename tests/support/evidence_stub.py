@@ -12,8 +12,8 @@ from PIL import Image
 
 from tests.support.agent_pages import HEIGHT, WIDTH, Shelf, library
 from tests.support.loopback import QuietHandler, loopback_server
+from vrag_ray.client.hits import search_hit
 from vrag_ray.client.schemas import DocumentInfo, DocumentsPage, SearchRequest, SearchResponse
-from vrag_ray.serving.hits import search_hit
 from vrag_ray.types import DocumentKind, DocumentStatus, Hit, PassageKind
 
 

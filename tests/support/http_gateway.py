@@ -14,6 +14,7 @@ from tests.support.stand_in import StandIn
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security
+from vrag_ray.serving.system import ServedSystem
 
 
 @asynccontextmanager
@@ -21,7 +22,7 @@ async def http(
     backend: StandIn, folder: Path, config: ServingConfig | None = None, security: Security | None = None
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of the gateway over ``backend``, served by uvicorn on a free loopback port."""
-    api = create_api(backend.backends, config or ServingConfig(), security or Security(), folder / "uploads")
+    api = create_api(ServedSystem(backend.parts, folder / "uploads"), config or ServingConfig(), security or Security())
     settings = uvicorn.Config(api, host="127.0.0.1", port=0, log_level="error")
     settings.load()
     server = uvicorn.Server(settings)

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from vrag_ray.client.schemas import IngestJob, JobState
-from vrag_ray.serving.backends import UploadedFile
+from vrag_ray.serving.contract import UploadedFile
 from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
 
 

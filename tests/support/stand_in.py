@@ -29,13 +29,13 @@ from vrag_ray.client.schemas import (
     RunSummary,
 )
 from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.serving.backends import (
+from vrag_ray.serving.contract import (
     AgentState,
-    Backends,
     FetchedRun,
     Found,
     LoggedEvent,
     Original,
+    Parts,
     RetrieverState,
     ServedAgents,
     UploadedFile,
@@ -125,7 +125,7 @@ class ScriptedRun:
 
 
 class StandIn:
-    """``DocumentBackend`` of one document, and, with what stands beside it, ``backends`` for a gateway.
+    """``DocumentPart`` of one document, and, with what stands beside it, ``parts`` for a gateway.
 
     ``fault``, when set, is raised by every search.
 
@@ -173,8 +173,8 @@ class StandIn:
         )
 
     @property
-    def backends(self) -> Backends:
-        return Backends(StandInSearch(self), StandInRuns(self), StandInModel(self), self)
+    def parts(self) -> Parts:
+        return Parts(StandInSearch(self), StandInRuns(self), StandInModel(self), self)
 
     async def ready(self) -> None: ...
 
@@ -222,7 +222,7 @@ class StandIn:
 
 
 class StandInSearch:
-    """``SearchBackend``."""
+    """``SearchPart``."""
 
     def __init__(self, of: StandIn) -> None:
         self._of = of
@@ -279,7 +279,7 @@ class StandInSearch:
 
 
 class StandInRuns:
-    """``RunBackend`` over the real ``RunService``."""
+    """``RunPart`` over the real ``RunService``."""
 
     def __init__(self, of: StandIn) -> None:
         self._of = of
@@ -321,7 +321,7 @@ class StandInRuns:
 
 
 class StandInModel:
-    """``ModelBackend``."""
+    """``ModelPart``."""
 
     def __init__(self, of: StandIn) -> None:
         self._of = of

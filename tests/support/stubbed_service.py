@@ -15,7 +15,7 @@ from PIL import Image
 from tests.support.openai_stub import Body, Say, Stub, images_of, openai_stub, texts_of
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.protocols.graph import GraphProtocol
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.config import Settings
 from vrag_ray.demo.corpus import make_corpus
 from vrag_ray.ingest import ingest

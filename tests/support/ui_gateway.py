@@ -26,6 +26,7 @@ from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
+from vrag_ray.serving.system import ServedSystem
 from vrag_ray.types import Box
 
 PAGE_SIZE = (400, 500)
@@ -137,7 +138,7 @@ def told_gateway(folder: Path, stage: Stage, port: int = 0, *, told_run: type[To
 
     async def serve() -> None:
         backend = ToldGateway(folder / "runs", stage, told_run)
-        api = create_api(backend.backends, ServingConfig(), Security(), folder / "uploads")
+        api = create_api(ServedSystem(backend.parts, folder / "uploads"), ServingConfig(), Security())
         settings = uvicorn.Config(api, host="127.0.0.1", port=port, log_level="error", timeout_graceful_shutdown=1)
         settings.load()
         server = uvicorn.Server(settings)

@@ -7,7 +7,7 @@ from streamlit.testing.v1 import AppTest
 from tests.support.paths import ROOT
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.ui_gateway import Told
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import RunRequest
 
 APP = str(ROOT / "ui" / "app.py")
@@ -39,4 +39,4 @@ def texts(app: AppTest) -> str:
 
 def finished(told: Told, run_id: str = RUN, question: str = "How many?") -> None:
     with Client(told.url) as client:
-        list(client.ask(RunRequest(question=question, run_id=run_id)))
+        list(client.events(RunRequest(question=question, run_id=run_id)))

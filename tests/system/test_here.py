@@ -6,12 +6,10 @@ import asyncio
 import base64
 import re
 from collections.abc import Iterator, Sequence
-from typing import cast
 
 import pytest
 
 from tests.support import material
-from tests.support.agent_pages import Shelf, library
 from tests.support.openai_calls import data_url
 from tests.support.openai_stub import Body, images_of, openai_stub, texts_of
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
@@ -21,81 +19,37 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import EmbedderConfig, Settings, VllmConfig
 from vrag_ray.imaging.fitting import size_of
-from vrag_ray.index.search.federated import FederatedRetriever
-from vrag_ray.library.library import Library
 from vrag_ray.policies.extractive.wording import MODEL_NOT_ASKED
+from vrag_ray.serving.contract import Found
 from vrag_ray.serving.errors import InvalidError
-from vrag_ray.serving.sent_pictures import SentPictures
-from vrag_ray.system.here import LocalSystem, local_system
-from vrag_ray.types import Box, NotFoundError, Query, SearchAnswer, VragError
-from vrag_ray.types.filters import SearchFilter
+from vrag_ray.serving.joined_searches import Queries, SearchScope
+from vrag_ray.serving.parts.collections import ServedCollections
+from vrag_ray.serving.system import ServedSystem
+from vrag_ray.system.here import local_system
+from vrag_ray.types import Box, NotFoundError, Query, VragError
 
 GRAPH = GraphProtocol()
 
 
-class Searched:
-    """The one collection of a system: a shelf, and what it was asked."""
-
-    def __init__(self, shelf: Shelf) -> None:
-        self.shelf = shelf
-        self.asked: list[str | Query] = []
-
-    def choose(self, names: Sequence[str]) -> Searched:
-        assert names == ()
-        return self
-
-    async def search(
-        self, queries: Sequence[str | Query], *, top_k: int, filter: SearchFilter | None = None
-    ) -> SearchAnswer:
-        self.asked.extend(queries)
-        [asked] = queries
-        text = asked.text if isinstance(asked, Query) else asked
-        return await self.shelf.search(text, top_k=top_k, filter=filter)
-
-
-async def asked_of(system: LocalSystem, request: RunRequest) -> RunRecord:
+async def record_of(system: ServedSystem, request: RunRequest) -> RunRecord:
     run_id = "only-one-run"
     async for _ in system.ask(request.model_copy(update={"run_id": run_id})):
         pass
     return await system.run(run_id)
 
 
-def system_over(searched: Searched, pictures: SentPictures) -> LocalSystem:
-    """The shelf reads pages as a library does."""
-    library = cast("Library", searched.shelf)
-    return LocalSystem(Settings(), cast("FederatedRetriever", searched), library, pictures, None)
+@pytest.fixture
+def queries(monkeypatch: pytest.MonkeyPatch) -> list[str | Query]:
+    """What reaches the retriever from here on."""
+    seen: list[str | Query] = []
+    search_groups = ServedCollections.search_groups
 
+    async def watched(self: ServedCollections, groups: Sequence[Queries], scope: SearchScope) -> list[Found]:
+        seen.extend(query for group in groups for query in group)
+        return await search_groups(self, groups, scope)
 
-def test_the_picture_of_a_question_reaches_the_retriever_once_as_a_png() -> None:
-    searched = Searched(library())
-    pictures = SentPictures()
-    system = system_over(searched, pictures)
-    question = "How many units did North sell in 2022, and when was the workshop founded?"
-    try:
-        record = asyncio.run(asked_of(system, RunRequest(question=question, picture=data_url(form="WEBP"))))
-    finally:
-        pictures.close()
-    first, *later = searched.asked
-    assert isinstance(first, Query) and first.text
-    assert first.picture is not None and first.picture.startswith(b"\x89PNG")
-    assert all(isinstance(query, str) for query in later)
-    assert SEARCHED_ONLY in record.notices
-    assert record.picture is not None
-    sent = base64.b64decode(data_url(form="WEBP").partition(",")[2])
-    assert record.picture.size == len(sent)
-
-
-def test_a_file_that_is_no_picture_is_refused_before_anything_is_asked() -> None:
-    searched = Searched(library())
-    pictures = SentPictures()
-    system = system_over(searched, pictures)
-    url = "data:image/png;base64," + base64.b64encode(b"no picture at all").decode()
-    try:
-        with pytest.raises(InvalidError, match="picture"):
-            asyncio.run(asked_of(system, RunRequest(question="q", picture=url)))
-    finally:
-        pictures.close()
-    assert searched.asked == []
+    monkeypatch.setattr(ServedCollections, "search_groups", watched)
+    return seen
 
 
 @pytest.fixture(scope="module")
@@ -112,13 +66,43 @@ def collection(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     yield str(root)
 
 
+def test_the_picture_of_a_question_reaches_the_retriever_once_as_a_png(
+    collection: str, queries: list[str | Query]
+) -> None:
+    question = "How much did dredging cost, and how often are tide tables printed?"
+
+    async def run() -> RunRecord:
+        async with local_system(Settings(collection=collection)) as system:
+            return await record_of(system, RunRequest(question=question, picture=data_url(form="WEBP")))
+
+    record = asyncio.run(run())
+    first, *later = queries
+    assert isinstance(first, Query) and first.text
+    assert first.picture is not None and first.picture.startswith(b"\x89PNG")
+    assert later and all(isinstance(query, str) for query in later)
+    assert record.picture is not None
+    assert record.picture.size == len(base64.b64decode(data_url(form="WEBP").partition(",")[2]))
+
+
+def test_a_file_that_is_no_picture_is_refused_before_any_search(collection: str, queries: list[str | Query]) -> None:
+    url = "data:image/png;base64," + base64.b64encode(b"no picture at all").decode()
+
+    async def run() -> RunRecord:
+        async with local_system(Settings(collection=collection)) as system:
+            return await record_of(system, RunRequest(question="q", picture=url))
+
+    with pytest.raises(InvalidError, match="picture"):
+        asyncio.run(run())
+    assert queries == []
+
+
 def test_a_question_with_a_picture_is_answered_from_a_collection_that_is_searched_by_words(collection: str) -> None:
     question = "How much did dredging the northern basin cost?"
     settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"))
 
     async def run() -> RunRecord:
         async with local_system(settings) as system:
-            return await asked_of(system, RunRequest(question=question, picture=data_url()))
+            return await record_of(system, RunRequest(question=question, picture=data_url()))
 
     record = asyncio.run(run())
     assert (record.status, record.citations[0].page) == ("answered", 2)
@@ -130,7 +114,7 @@ def test_pages_are_drawn_here_as_a_service_draws_them(collection: str) -> None:
 
     async def run() -> tuple[bytes, bytes]:
         async with local_system(settings) as system:
-            record = await asked_of(system, RunRequest(question="How much did dredging the northern basin cost?"))
+            record = await record_of(system, RunRequest(question="How much did dredging the northern basin cost?"))
             doc_id = record.citations[0].doc_id
             with pytest.raises(NotFoundError, match="is no video"):
                 await system.frame_png(doc_id, 1.0)
@@ -192,7 +176,7 @@ def test_a_model_without_eyes_answers_from_words_in_both_protocols(
 
         async def run() -> RunRecord:
             async with local_system(Settings.model_validate(values)) as system:
-                return await asked_of(system, RunRequest(question="What is asked?", agent=agent))
+                return await record_of(system, RunRequest(question="What is asked?", agent=agent))
 
         record = asyncio.run(run())
     assert (record.status, record.answer, record.corrections) == ("answered", answer, 0)
@@ -216,7 +200,7 @@ def test_a_question_without_an_agent_is_answered_by_the_model_where_there_is_a_m
 
         async def run(agent: str | None = None) -> RunRecord:
             async with local_system(Settings.model_validate(values)) as system:
-                return await asked_of(system, RunRequest(question="How many cranes?", agent=agent))
+                return await record_of(system, RunRequest(question="How many cranes?", agent=agent))
 
         record = asyncio.run(run())
         assert (record.agent, record.answer) == ("vimrag", "17")
@@ -232,7 +216,7 @@ def test_a_model_that_only_the_service_loads_is_not_silently_replaced_by_rules(c
 
     async def run(agent: str | None) -> RunRecord:
         async with local_system(settings) as system:
-            return await asked_of(system, RunRequest(question="How many cranes?", agent=agent))
+            return await record_of(system, RunRequest(question="How many cranes?", agent=agent))
 
     with pytest.raises(VragError, match=r"agent vimrag needs the model org/name.*or ask here with --agent extractive"):
         asyncio.run(run(None))

@@ -10,7 +10,7 @@ from tests.support.ui_pages import RUN, finished, opened_page, texts
 from tests.support.ui_stories import DOC, story
 from ui import gateway
 from vrag_ray.agent.events import RunStatus
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
@@ -192,7 +192,7 @@ def test_an_address_of_a_run_that_is_gone_says_so(told: Told):
 def test_a_reload_in_mid_run_goes_on_with_the_same_run(told: Told, stage: Stage):
     stage.pause = 5
     with Client(told.url) as client:
-        following = client.ask(RunRequest(question="How many?", run_id=RUN))
+        following = client.events(RunRequest(question="How many?", run_id=RUN))
         next(following)
         stage.go.set()
         app = opened(run=RUN)

@@ -9,7 +9,7 @@ from tests.support.pictures import grey_png
 from tests.support.ui_gateway import Told
 from tests.support.ui_pages import RUN, opened_page, pictures_on, texts
 from ui.asked_picture import chosen
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import MAX_PICTURE_BYTES, RunRequest, data_url
 
 PNG = grey_png(40)
@@ -87,7 +87,7 @@ def test_a_retry_asks_with_the_same_picture(told: Told):
 
 def test_another_session_is_told_of_the_picture_and_asks_nothing_without_it(told: Told):
     with Client(told.url) as client:
-        list(client.ask(RunRequest(question="Which ship is this?", run_id=RUN, picture=data_url(PNG))))
+        list(client.events(RunRequest(question="Which ship is this?", run_id=RUN, picture=data_url(PNG))))
     app = opened_page(run=RUN)
     assert f"Asked with a picture (1 kB), {NOT_KEPT}" in texts(app)
     assert "add its picture again" in texts(app)
@@ -97,6 +97,6 @@ def test_another_session_is_told_of_the_picture_and_asks_nothing_without_it(told
 
 def test_a_question_in_words_alone_tells_of_no_picture(told: Told):
     with Client(told.url) as client:
-        list(client.ask(RunRequest(question="How many?", run_id=RUN)))
+        list(client.events(RunRequest(question="How many?", run_id=RUN)))
     app = opened_page(run=RUN)
     assert NOT_KEPT not in texts(app) and "Retry" in labels(app)

@@ -10,7 +10,7 @@ from tests.support.ui_gateway import Told
 from tests.support.ui_pages import finished, texts
 from tests.support.ui_stories import DOC
 from ui import gateway
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import Feedback, FileProblem, IngestJob, JobState, Rating
 
 

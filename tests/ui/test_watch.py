@@ -9,7 +9,7 @@ import pytest
 from tests.support.ui_gateway import Stage, told_gateway
 from tests.support.ui_stories import story
 from ui.watch import Watched, watch
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.run_view.view import RunView
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
@@ -47,7 +47,7 @@ def test_a_page_that_was_left_goes_on_where_it_was_and_misses_nothing(tmp_path: 
 
 def test_a_run_that_somebody_else_began_is_followed_from_its_beginning(tmp_path: Path):
     with told_gateway(tmp_path, Stage()) as told, Client(told.url) as client:
-        list(client.ask(request()))
+        list(client.events(request()))
         run = Watched(RUN)
         watch(client, run, lambda _: None, lambda: None)
         assert len(run.events) == len(told.stage.events)
@@ -71,7 +71,7 @@ def test_while_nothing_happens_the_page_is_asked_again_and_again(tmp_path: Path)
 
 def test_a_refused_question_is_an_error_in_the_pages_own_thread(tmp_path: Path):
     with told_gateway(tmp_path, Stage()) as told, Client(told.url) as client:
-        list(client.ask(request()))
+        list(client.events(request()))
         other = Watched(RUN, RunRequest(question="Another one?", run_id=RUN))
         with pytest.raises(VragError, match="exists with another question"):
             watch(client, other, lambda _: None, lambda: None)

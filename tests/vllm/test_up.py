@@ -11,7 +11,7 @@ from tests.cli.test_up import running_up
 from tests.support.tiny_vllm import needs_vllm
 from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.events import AnswerEvent, CorrectionEvent, SearchEvent
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
@@ -41,8 +41,8 @@ def test_a_model_from_a_folder_answers_after_one_command(save: Callable[[Path], 
         assert "no GPU was found, the model runs on the CPU" in said
         assert ("has no eyes" in said) == (save is _reads)
         with Client(address, timeout_s=300) as client:
-            assert client.default_agent() == "vimrag"
-            events = list(client.ask(RunRequest(question="What did dredging cost?", max_steps=3)))
+            assert client.models().default_agent == "vimrag"
+            events = list(client.events(RunRequest(question="What did dredging cost?", max_steps=3)))
     assert isinstance(events[-1], AnswerEvent)
     # Random weights say nothing sensible, but nothing that is no call: what is refused is only what was cut off.
     corrections = [event.message for event in events if isinstance(event, CorrectionEvent)]

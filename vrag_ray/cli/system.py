@@ -12,8 +12,8 @@ from vrag_ray.cli.console import Echo
 from vrag_ray.cli.options import api_key, echo_line
 
 if TYPE_CHECKING:
+    from vrag_ray.client.contract import System
     from vrag_ray.config import Settings
-    from vrag_ray.system.contract import System
 
 T = TypeVar("T")
 Use = Callable[["System", str | None, Echo], Awaitable[T]]
@@ -60,7 +60,7 @@ async def _with_local(settings: Settings, use: Use[T]) -> T:
 
 def _running_server(settings: Settings) -> str | None:
     """The address of a vrag server on this machine at the configured port, if one is there."""
-    from vrag_ray.client.http import Client
+    from vrag_ray.client.blocking import Client
     from vrag_ray.types import VragError
 
     url = f"http://127.0.0.1:{settings.serving.port}"

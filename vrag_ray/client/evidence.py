@@ -1,4 +1,4 @@
-"""``EvidenceSource`` over a gateway's HTTP API: for runs outside of the cluster."""
+"""What agents read of a system: for runs outside of it."""
 
 from __future__ import annotations
 
@@ -6,42 +6,33 @@ import asyncio
 from collections.abc import Sequence
 
 from vrag_ray.agent.chat import Picture, PictureRequest
-from vrag_ray.client.http import AsyncClient
-from vrag_ray.client.schemas import SearchHit, SearchRequest, data_url
+from vrag_ray.client.contract import System
+from vrag_ray.client.hits import hit_of
+from vrag_ray.client.schemas import SearchRequest, data_url
 from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.imaging.fitting import REFERENCE_DPI, fitted, size_of
-from vrag_ray.types import (
-    FULL_PAGE,
-    Box,
-    Hit,
-    Locator,
-    PageText,
-    Passage,
-    PassageKind,
-    SearchAnswer,
-    VragError,
-)
+from vrag_ray.types import FULL_PAGE, Locator, PageText, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 MAX_DPI = 1200.0
 """More the gateway refuses."""
 
 
-class HttpEvidence:
-    """Searches and draws through ``client``, whose ``ServerError`` and ``UnreachableError`` it lets through.
+class SystemEvidence:
+    """``EvidenceSource`` over a system, whose errors it lets through.
 
     A page is known by the window that matched: the gateway gives pictures of whole pages, not their words.
     """
 
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
+    def __init__(self, system: System) -> None:
+        self._system = system
 
     async def search(
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
     ) -> SearchAnswer:
         url = None if picture is None else data_url(picture)
-        reply = await self._client.search(SearchRequest(query=query, picture=url, top_k=top_k, filter=filter))
-        results = tuple(tuple(map(_hit, hits)) for hits in reply.results)
+        reply = await self._system.search(SearchRequest(query=query, picture=url, top_k=top_k, filter=filter))
+        results = tuple(tuple(map(hit_of, hits)) for hits in reply.results)
         return SearchAnswer(
             results, reply.shards_ok, reply.shards_total, reply.mode, reply.collection_version, tuple(reply.notices)
         )
@@ -77,18 +68,7 @@ class HttpEvidence:
     async def _draw(self, request: PictureRequest, dpi: float) -> bytes:
         locator = request.locator
         if locator.page is not None:
-            return await self._client.page_png(request.doc_id, locator.page, dpi=dpi, box=request.region)
+            return await self._system.page_png(request.doc_id, locator.page, dpi=dpi, box=request.region)
         start, end = locator.t_start or 0.0, locator.t_end or 0.0
         moment = request.t_frame if request.t_frame is not None else (start + end) / 2
-        return await self._client.frame_png(request.doc_id, moment)
-
-
-def _hit(hit: SearchHit) -> Hit:
-    locator = Locator(page=hit.page, t_start=hit.t_start, t_end=hit.t_end, label=hit.label, pages=hit.pages)
-    if hit.kind is PassageKind.TEXT:
-        start, _, end = hit.passage_id.split(":")[1].removeprefix("s").partition("-")
-        locator = Locator(span_start=int(start), span_end=int(end))
-    box = Box(*hit.bbox) if hit.bbox is not None else None
-    region = Box(*hit.region) if hit.region is not None else None
-    passage = Passage(hit.passage_id, hit.doc_id, hit.kind, locator, 0, hit.text, box)
-    return Hit(passage, hit.title, hit.uri, hit.score, hit.scores, region, hit.duplicate_of)
+        return await self._system.frame_png(request.doc_id, moment)

@@ -94,7 +94,8 @@ class SearchHit(ResponseBody):
     ``region`` is where on the page the query was seen, in the same fractions, as far as a leg of late interaction can
     tell. ``scores`` has each leg's own score. ``duplicate_of`` is the passage of an earlier result that looks the same.
     ``page`` is 1-based; ``label`` is what the document calls it, of ``pages``, where that is another name, and
-    ``section`` the titles of its outline that the page stands under. ``t_start`` and ``t_end`` are seconds.
+    ``section`` the titles of its outline that the page stands under. ``t_start`` and ``t_end`` are seconds,
+    ``span_start`` and ``span_end`` characters of a text.
     ``image_url`` is a path of the same server and is None where there is nothing to show (text files). ``score`` orders
     the results of one query and compares with no other query's: that of the leg, see ``mode``, or a share in 0..1
     (``hybrid``).
@@ -111,6 +112,8 @@ class SearchHit(ResponseBody):
     section: str = ""
     t_start: float | None = None
     t_end: float | None = None
+    span_start: int | None = None
+    span_end: int | None = None
     score: float
     text: str
     bbox: tuple[float, float, float, float] | None = None
@@ -363,6 +366,10 @@ class ModelNames(ResponseBody):
     default_agent: str = "extractive"
     """Who answers a run that names no agent; a service that does not say so knows no other default."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(model.id for model in self.data)
+
 
 class PartState(ResponseBody):
     """Whether one part of the server is ready, and if not, why. ``busy``: it did not answer in time, and may only have
@@ -377,7 +384,8 @@ class ServedCollection(ResponseBody):
     """A collection that a service answers from: what requests call it, its version and number of documents.
 
     ``ready`` is False while it cannot be searched. ``legs`` are the modes of a search that it has, ``hybrid`` left out.
-    ``heatmaps``: one of them is of late interaction and tells where on a page a query is seen.
+    ``heatmaps``: one of them is of late interaction and tells where on a page a query is seen. ``embedder_id`` is that
+    of the texts, empty where search is lexical only.
     """
 
     name: str
@@ -386,6 +394,7 @@ class ServedCollection(ResponseBody):
     documents: int
     legs: list[str] = []
     heatmaps: bool = False
+    embedder_id: str = ""
 
 
 class Ready(ResponseBody):

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from vrag_ray.types import Hit, PassageKind
+from vrag_ray.client.schemas import SearchHit
+from vrag_ray.types import PassageKind
 
 RECORD_TYPES = {
     PassageKind.PAGE: "image",
@@ -47,25 +48,23 @@ class SearchColumns(BaseModel):
     data: list[SearchRecord]
 
 
-def search_columns(hits: Sequence[Hit], base_url: str) -> SearchColumns:
+def search_columns(hits: Sequence[SearchHit], base_url: str) -> SearchColumns:
     """``hits`` of one query with URLs of the gateway at ``base_url``."""
     return SearchColumns(
         score=[hit.score for hit in hits],
         indice=list(range(len(hits))),
-        data=[search_record(hit, base_url) for hit in hits],
+        data=[_search_record(hit, base_url) for hit in hits],
     )
 
 
-def search_record(hit: Hit, base_url: str) -> SearchRecord:
-    """``hit`` with the URL of its page, or of its original file, on the gateway at ``base_url``."""
-    passage = hit.passage
-    drawn = RECORD_TYPES[passage.kind] == "image"
-    place = f"pages/{passage.locator.page}.png" if drawn else "original"
+def _search_record(hit: SearchHit, base_url: str) -> SearchRecord:
+    drawn = RECORD_TYPES[hit.kind] == "image"
+    place = f"pages/{hit.page}.png" if drawn else "original"
     return SearchRecord(
-        uid=passage.id,
-        type=RECORD_TYPES[passage.kind],
-        file_path=f"{base_url.rstrip('/')}/v1/documents/{passage.doc_id}/{place}",
-        content=passage.text,
-        t_start=passage.locator.t_start,
-        t_end=passage.locator.t_end,
+        uid=hit.passage_id,
+        type=RECORD_TYPES[hit.kind],
+        file_path=f"{base_url.rstrip('/')}/v1/documents/{hit.doc_id}/{place}",
+        content=hit.text,
+        t_start=hit.t_start,
+        t_end=hit.t_end,
     )

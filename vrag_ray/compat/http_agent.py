@@ -21,7 +21,7 @@ from vrag_ray.agent.driver import Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.wire_protocol import WireProtocol
-from vrag_ray.client.evidence import HttpEvidence
+from vrag_ray.client.evidence import SystemEvidence
 from vrag_ray.client.http import AsyncClient
 from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits, Sight, WatchedEvidence, WatchedModel
 from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, OpenAiConfig
@@ -150,7 +150,7 @@ class HttpAgent(ABC):
                 question,
                 policy=spec.policy,
                 protocol=spec.protocol,
-                source=WatchedEvidence(HttpEvidence(client), told.put),
+                source=WatchedEvidence(SystemEvidence(client), told.put),
                 config=config,
                 clock=time.monotonic,
                 agent=self.agent,

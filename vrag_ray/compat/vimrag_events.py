@@ -15,6 +15,7 @@ from vrag_ray.agent.events import (
 )
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryNode, NodeKind
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.hits import search_hit
 from vrag_ray.client.search_records import SearchColumns, search_columns
 from vrag_ray.compat.http_agent import Happening
 from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits
@@ -41,7 +42,7 @@ class VimragEvents:
         """One dict an event. An answer comes last, once the sample is whole."""
         for happened in happenings:
             if isinstance(happened, SearchHits):
-                self._found.append(search_columns(happened.hits, self._gateway))
+                self._found.append(search_columns([search_hit(hit) for hit in happened.hits], self._gateway))
             elif isinstance(happened, ModelCall):
                 self._call, self._said = happened, None
             elif isinstance(happened, ModelReply):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import yaml
-from pydantic import Field, StringConstraints, ValidationError, field_validator
+from pydantic import Field, StringConstraints, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from vrag_ray.config.agent import AgentConfig
@@ -53,9 +53,9 @@ class Settings(BaseSettings):
     index: IndexConfig = IndexConfig()
     agent: AgentConfig = AgentConfig()
     openai: OpenAiConfig | None = None
-    """None: no endpoint is asked. Where ``vllm`` is set too, that one answers."""
+    """The language model, behind an endpoint. One of this and ``vllm`` at most."""
     vllm: VllmConfig | None = None
-    """None: no model is served here."""
+    """The language model, served on this cluster."""
     serving: ServingConfig = ServingConfig()
 
     @property
@@ -74,9 +74,9 @@ class Settings(BaseSettings):
         return {main: self.collection, **self.collections}
 
     @property
-    def has_model(self) -> bool:
-        """Whether a language model is configured: behind an endpoint, or served on this cluster."""
-        return self.openai is not None or self.vllm is not None
+    def language_model(self) -> OpenAiConfig | VllmConfig | None:
+        """Behind an endpoint, or served on this cluster; None: agents answer by rules."""
+        return self.openai or self.vllm
 
     def device_of(self, configured: str) -> str:
         """The device of a model whose own setting is ``configured``: the CPU, where ``gpus`` is 0."""
@@ -86,6 +86,15 @@ class Settings(BaseSettings):
     def text_embedder(self) -> EmbedderConfig:
         """``embedder`` on the device that ``gpus`` leaves it."""
         return self.embedder.model_copy(update={"device": self.device_of(self.embedder.device)})
+
+    @model_validator(mode="after")
+    def _one_language_model(self) -> Settings:
+        if self.openai is not None and self.vllm is not None:
+            raise ValueError(
+                f"both openai ({self.openai.model}) and vllm ({self.vllm.model}) name the language model: set one of "
+                "them, in the file or as VRAG_OPENAI__… or VRAG_VLLM__…, and leave the other out"
+            )
+        return self
 
     @field_validator("spaces")
     @classmethod

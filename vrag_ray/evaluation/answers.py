@@ -14,8 +14,8 @@ from vrag_ray.client.schemas import RunRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
 from vrag_ray.evaluation.measures.answer_measures import Judges, Shorten, is_unanswerable, measured
 from vrag_ray.evaluation.page_shots import DrawsPages, PageShots
+from vrag_ray.evaluation.service import EvaluatedSystem
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
-from vrag_ray.system.contract import System
 from vrag_ray.training.data.examples import Example
 from vrag_ray.training.data.gold_places import GoldPlace, name_of
 from vrag_ray.types import VragError
@@ -24,7 +24,7 @@ RUNS = "runs"
 
 
 async def evaluate_answers(
-    system: System,
+    system: EvaluatedSystem,
     examples: Sequence[Example],
     gold: Mapping[str, Sequence[GoldPlace]],
     folder: EvaluationFolder,
@@ -65,7 +65,7 @@ def run_file(root: Path, agent: str, uid: str, sample: int = 0) -> Path:
     return root / RUNS / agent / f"{name}.json"
 
 
-async def _asked(system: System, example: Example, agent: str, collection: str) -> RunRecord:
+async def _asked(system: EvaluatedSystem, example: Example, agent: str, collection: str) -> RunRecord:
     """Raises VragError where the run failed, which says nothing about the agent."""
     run_id = uuid.uuid4().hex
     request = RunRequest(question=example.question, agent=agent, run_id=run_id, collection=collection or None)

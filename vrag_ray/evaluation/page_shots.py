@@ -24,7 +24,7 @@ _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{1,128}")
 
 
 class DrawsPages(Protocol):
-    """``vrag_ray.client.http.AsyncClient`` is one, ``vrag_ray.system.here.LocalSystem`` another."""
+    """What pictures need of a ``System``."""
 
     async def page_png(self, doc_id: str, page: int, *, dpi: float = ...) -> bytes: ...
     async def frame_png(self, doc_id: str, seconds: float) -> bytes: ...

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from vrag_ray.client.schemas import SearchRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
 from vrag_ray.evaluation.measures.ranking import rank_measures
+from vrag_ray.evaluation.service import EvaluatedSystem
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.evaluation.suites.suite import RetrievalQuery, RetrievalSuite
-from vrag_ray.system.contract import System
 from vrag_ray.types.filters import SearchFilter
 
 
 async def evaluate_retrieval(
-    system: System,
+    system: EvaluatedSystem,
     suite: RetrievalSuite,
     folder: EvaluationFolder,
     *,
@@ -31,7 +31,9 @@ async def evaluate_retrieval(
     await ask_all(suite.queries, folder, ask, concurrency=concurrency, on_done=on_done)
 
 
-async def _asked(system: System, suite: RetrievalSuite, query: RetrievalQuery, mode: str, collection: str) -> Row:
+async def _asked(
+    system: EvaluatedSystem, suite: RetrievalSuite, query: RetrievalQuery, mode: str, collection: str
+) -> Row:
     narrowed = SearchFilter(doc_ids=[query.doc_id]) if query.doc_id else None
     began = time.perf_counter()
     reply = await system.search(

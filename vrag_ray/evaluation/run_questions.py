@@ -17,7 +17,7 @@ from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
 from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES, MMLONGBENCH, SAA, SAA_LEAST_RECALL
 from vrag_ray.evaluation.plan import Plan, environment
 from vrag_ray.evaluation.run import run_suite, write_table
-from vrag_ray.evaluation.service import asked_system, documents_of
+from vrag_ray.evaluation.service import documents_of, evaluated_system
 from vrag_ray.evaluation.short_answers import ShortAnswers
 from vrag_ray.evaluation.side_by_side import OnDone
 from vrag_ray.evaluation.suites.published_sets import QuestionSet, load_questions
@@ -45,10 +45,14 @@ def run_question_searches(plan: Plan, source: Path, on_done: OnDone | None) -> E
     """The questions themselves are the queries, right are their gold places. Raises VragError as ``run_answers``, and
     where no gold place is known."""
     questions = load_questions(source)
-    documents = documents_of(plan.settings, plan.service)
-    gold = asyncio.run(_gold(plan, questions, documents))
-    suite = question_suite(plan.name or source.name, gold.examples, gold.places, documents)
-    return asyncio.run(run_suite(plan, plan.settings, suite, on_done, {**_of_file(questions), **gold.facts}))
+
+    async def run() -> EvaluationFolder:
+        documents = await documents_of(plan.settings, plan.service)
+        gold = await _gold(plan, questions, documents)
+        suite = question_suite(plan.name or source.name, gold.examples, gold.places, documents)
+        return await run_suite(plan, plan.settings, suite, on_done, {**_of_file(questions), **gold.facts})
+
+    return asyncio.run(run())
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,12 @@ async def _answers(
     agents: Sequence[str],
     on_done: OnDone | None,
 ) -> EvaluationFolder:
-    gold = await _gold(plan, questions, documents_of(plan.settings, plan.service))
+    gold = await _gold(plan, questions, await documents_of(plan.settings, plan.service))
     rows = [example.model_dump(mode="json") for example in gold.examples]
-    async with asked_system(plan.settings, plan.service, plan.workers) as (system, subject), AsyncExitStack() as stack:
+    async with (
+        evaluated_system(plan.settings, plan.service, plan.workers) as (system, subject),
+        AsyncExitStack() as stack,
+    ):
         header = Header(
             kind=Kind.ANSWERS,
             suite=name,
@@ -150,7 +157,7 @@ def _agent_settings(plan: Plan) -> dict[str, str]:
         return {}
     settings = plan.settings
     return {
-        "model": "none" if settings.openai is None else settings.openai.model,
+        "model": "none" if settings.language_model is None else settings.language_model.model,
         "evidence": settings.agent.evidence.value,
         "marks": settings.agent.marks.value,
         "max_steps": str(settings.agent.max_steps),

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
-from vrag_ray.client.http import AsyncClient, Client
+from vrag_ray.agent.events import Event
+from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.contract import every_document
+from vrag_ray.client.http import AsyncClient
+from vrag_ray.client.schemas import ModelNames, Ready, RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
-from vrag_ray.index.search.retriever import RetrieverStatus
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.policies.registry import starting_agent
-from vrag_ray.system.contract import System
 from vrag_ray.system.here import local_system
 from vrag_ray.training.data.named_pages import NamedDocument
-from vrag_ray.types import NotFoundError
+from vrag_ray.types import Box, NotFoundError
 
 ANSWER_TIMEOUT_S = 600.0
 """Between two events of a run: a model may think for minutes."""
@@ -39,62 +41,64 @@ class Subject:
     default_agent: str
 
 
-def documents_of(settings: Settings, service: Service | None) -> Sequence[NamedDocument]:
-    """Of what ``asked_system`` asks."""
-    return list(Collection.open(settings.collection).documents()) if service is None else _remote(service).documents
+class EvaluatedSystem(Protocol):
+    """What an evaluation needs of a ``System``: several processes can be one."""
+
+    async def search(self, request: SearchRequest) -> SearchResponse: ...
+    def ask(self, request: RunRequest) -> AsyncGenerator[Event]: ...
+    async def run(self, run_id: str) -> RunRecord: ...
+    async def page_png(self, doc_id: str, page: int, *, dpi: float = ..., box: Box | None = None) -> bytes: ...
+    async def frame_png(self, doc_id: str, seconds: float) -> bytes: ...
+    async def ready(self) -> Ready: ...
+    async def models(self) -> ModelNames: ...
+
+
+async def documents_of(settings: Settings, service: Service | None) -> Sequence[NamedDocument]:
+    """Of what ``evaluated_system`` evaluates. Those of a collection here are known by their whole paths."""
+    if service is None:
+        return list(Collection.open(settings.collection).documents())
+    async with AsyncClient(service.url, api_key=service.api_key) as client:
+        return await every_document(client, collection=service.collection)
 
 
 @asynccontextmanager
-async def asked_system(
+async def evaluated_system(
     settings: Settings, service: Service | None, workers: int = 0
-) -> AsyncIterator[tuple[System, Subject]]:
+) -> AsyncIterator[tuple[EvaluatedSystem, Subject]]:
     """``workers`` actors open the collection, this process where there are none.
 
     Raises NotFoundError where there is no such collection, and as the client where the service cannot be reached.
     """
-    if service is None and workers:
-        from vrag_ray.evaluation.spread import spread_system
-
-        async with spread_system(settings, workers) as (spread, status):
-            yield spread, _local(status, settings)
-        return
-    if service is None:
-        async with local_system(settings) as system:
-            status = await system.status()
-            yield system, _local(status, settings)
-        return
-    subject = _remote(service)
-    async with AsyncClient(service.url, api_key=service.api_key, timeout_s=ANSWER_TIMEOUT_S) as client:
-        yield client, subject
-
-
-def _local(status: RetrieverStatus, settings: Settings) -> Subject:
-    told = {
-        "documents": str(status.documents),
-        "version": str(status.version),
-        "embedder": status.embedder_id or "none",
-        "legs": ", ".join(status.legs),
-        "candidates": str(settings.index.candidates),
-        "reranker": "none" if settings.reranker is None else settings.reranker.model,
-    }
-    return Subject(told, documents_of(settings, None), status.legs, starting_agent(settings))
-
-
-def _remote(service: Service) -> Subject:
-    with Client(service.url, api_key=service.api_key) as client:
-        ready = client.ready()
-        served = next((one for one in ready.collections if service.collection in ("", one.name)), None)
+    async with _opened(settings, service, workers) as system:
+        ready = await system.ready()
+        name = service.collection if service is not None else ""
+        served = next((one for one in ready.collections if name in ("", one.name)), None)
         if served is None:
             names = ", ".join(one.name for one in ready.collections) or "none"
-            raise NotFoundError(f"{service.url} has no collection {service.collection!r}: it has {names}")
-        documents = client.every_document(collection=service.collection)
-        models = ", ".join(client.models())
-        default_agent = client.default_agent()
-    told = {
-        "documents": str(served.documents),
-        "version": str(served.version),
-        "legs": ", ".join(served.legs),
-        "asked": "a running service",
-        "agents and models there": models or "none",
-    }
-    return Subject(told, documents, served.legs, default_agent)
+            where = service.url if service is not None else settings.collection
+            raise NotFoundError(f"{where} has no collection {name!r}: it has {names}")
+        models = await system.models()
+        told = {
+            "documents": str(served.documents),
+            "version": str(served.version),
+            "embedder": served.embedder_id or "none",
+            "legs": ", ".join(served.legs),
+        }
+        if service is None:
+            told["candidates"] = str(settings.index.candidates)
+            told["reranker"] = "none" if settings.reranker is None else settings.reranker.model
+        else:
+            told["asked"] = "a running service"
+            told["agents and models there"] = ", ".join(models.names) or "none"
+        documents = await documents_of(settings, service)
+        yield system, Subject(told, documents, served.legs, models.default_agent)
+
+
+def _opened(settings: Settings, service: Service | None, workers: int) -> AbstractAsyncContextManager[EvaluatedSystem]:
+    if service is not None:
+        return AsyncClient(service.url, api_key=service.api_key, timeout_s=ANSWER_TIMEOUT_S)
+    if workers:
+        from vrag_ray.evaluation.spread import spread_system
+
+        return spread_system(settings, workers)
+    return local_system(settings)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
+from vrag_ray.client.schemas import ModelNames, Ready, RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
-from vrag_ray.index.search.retriever import RetrieverStatus
 from vrag_ray.serving.portable_settings import absolute_settings
-from vrag_ray.system.here import LocalSystem, local_system
+from vrag_ray.serving.system import ServedSystem
+from vrag_ray.system.here import local_system
 from vrag_ray.types import Box, NotFoundError
 
 if TYPE_CHECKING:
@@ -23,16 +23,15 @@ CPUS_OF_A_WORKER = 1
 
 
 class SystemActor:
-    """A ``LocalSystem`` of its own. A search or run that fails raises what it raised there."""
+    """A ``local_system`` of its own. A search or run that fails raises what it raised there."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._opened = AsyncExitStack()
-        self._system: LocalSystem | None = None
+        self._system: ServedSystem | None = None
 
-    async def start(self) -> RetrieverStatus:
+    async def start(self) -> None:
         self._system = await self._opened.enter_async_context(local_system(self._settings))
-        return await self._system.status()
 
     async def search(self, request: SearchRequest) -> SearchResponse:
         return await self._started().search(request)
@@ -50,17 +49,23 @@ class SystemActor:
     async def frame_png(self, doc_id: str, seconds: float) -> bytes:
         return await self._started().frame_png(doc_id, seconds)
 
+    async def ready(self) -> Ready:
+        return await self._started().ready()
+
+    async def models(self) -> ModelNames:
+        return await self._started().models()
+
     async def stop(self) -> None:
         await self._opened.aclose()
 
-    def _started(self) -> LocalSystem:
+    def _started(self) -> ServedSystem:
         if self._system is None:
             raise RuntimeError("start() comes first")
         return self._system
 
 
 class SpreadSystem:
-    """A ``System``: each request goes to the actor that has fewest. The events of a run come when it is over."""
+    """An ``EvaluatedSystem``: each request goes to the actor that has fewest. Events of a run come when it is over."""
 
     def __init__(self, actors: list[ActorHandle[SystemActor]]) -> None:
         self._actors = actors
@@ -91,6 +96,14 @@ class SpreadSystem:
         png: bytes = await self._called("frame_png", doc_id, seconds)
         return png
 
+    async def ready(self) -> Ready:
+        ready: Ready = await self._called("ready")
+        return ready
+
+    async def models(self) -> ModelNames:
+        models: ModelNames = await self._called("models")
+        return models
+
     async def _called(self, method: str, *given: SearchRequest | RunRequest | Box | str | float | None) -> Any:
         number = min(range(len(self._actors)), key=self._busy.__getitem__)
         self._busy[number] += 1
@@ -101,7 +114,7 @@ class SpreadSystem:
 
 
 @asynccontextmanager
-async def spread_system(settings: Settings, workers: int) -> AsyncIterator[tuple[SpreadSystem, RetrieverStatus]]:
+async def spread_system(settings: Settings, workers: int) -> AsyncIterator[SpreadSystem]:
     """On the Ray that this process works on. Raises what opening the collection raises, there as here."""
     import ray
     from ray.exceptions import RayTaskError
@@ -112,10 +125,10 @@ async def spread_system(settings: Settings, workers: int) -> AsyncIterator[tuple
     actors = [made.remote(own) for _ in range(workers)]
     try:
         try:
-            status, *_ = await asyncio.gather(*(actor.start.remote() for actor in actors))
+            await asyncio.gather(*(actor.start.remote() for actor in actors))
         except RayTaskError as error:
             raise error.cause from error
-        yield SpreadSystem(actors), status
+        yield SpreadSystem(actors)
     finally:
         await asyncio.gather(*(actor.stop.remote() for actor in actors), return_exceptions=True)
         for actor in actors:

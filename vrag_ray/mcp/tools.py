@@ -6,6 +6,7 @@ import base64
 import logging
 import uuid
 from contextlib import aclosing
+from functools import partial
 from types import TracebackType
 from typing import Annotated, Self
 
@@ -16,7 +17,7 @@ from pydantic import Field
 
 from vrag_ray.agent.events import AnswerEvent, ErrorEvent, StartEvent
 from vrag_ray.client.event_text import box_text, event_lines
-from vrag_ray.client.http import AsyncClient, Client, ServerError
+from vrag_ray.client.http import AsyncClient, ServerError
 from vrag_ray.client.schemas import CollectionChoice, DocumentInfo, Query, RunRequest, SearchRequest
 from vrag_ray.mcp.pictures import PictureFormat, fitted_picture
 from vrag_ray.mcp.results import Answer, Corners, PageContent, SearchResult
@@ -41,7 +42,6 @@ class Tools:
     def __init__(self, url: str, api_key: str | None) -> None:
         self.url = url
         self._client = AsyncClient(url, api_key=api_key)
-        self._blocking = Client(url, api_key=api_key)
 
     async def __aenter__(self) -> Self:
         return self
@@ -49,7 +49,6 @@ class Tools:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._blocking.close()
         await self._client.__aexit__(kind, error, trace)
 
     async def search_documents(
@@ -70,7 +69,7 @@ class Tools:
         request = SearchRequest(query=query, top_k=top_k, collection=collection, filter=narrowed)
         return SearchResult.of(await self._client.search(request))
 
-    def get_page(
+    async def get_page(
         self,
         doc_id: DocId,
         page: Annotated[int | None, Field(ge=1, description="Page, from 1; 1 for a picture.")] = None,
@@ -93,21 +92,21 @@ class Tools:
         shows real detail.
         """
         box = Box(*bbox) if bbox is not None else None
-        document = self._document(doc_id)
+        document = await self._document(doc_id)
         if document.kind is DocumentKind.TEXT:
             raise VragError(f"document {doc_id} is plain text without pictures: search_documents returns its text")
         if document.kind is DocumentKind.VIDEO:
             if t is None or page is not None or box is not None:
                 raise VragError(f"document {doc_id} is a video: give t in seconds, and neither page nor bbox")
-            png = self._blocking.frame_png(doc_id, t)
+            png = await self._client.frame_png(doc_id, t)
             place = f"frame at {t:g} s"
         else:
             if page is None or t is not None:
                 raise VragError(f"document {doc_id} has pages and is no video: give page, and no t")
-            png = self._blocking.page_png(doc_id, page, dpi=dpi, box=box)
+            png = await self._client.page_png(doc_id, page, dpi=dpi, box=box)
             region = f", region {box_text(box.as_tuple())}" if box is not None else ""
             place = f"page {page}{region} at {dpi} dpi"
-        picture = fitted_picture(png, max_side=max_side, format=format)
+        picture = await anyio.to_thread.run_sync(partial(fitted_picture, png, max_side=max_side, format=format))
         size = f"{picture.width} x {picture.height} pixels{picture.reduced_from}"
         caption = f"{document.title}, {place}, {size} (document {document.doc_id})"
         return [
@@ -117,7 +116,7 @@ class Tools:
             ),
         ]
 
-    def read_page(
+    async def read_page(
         self,
         doc_id: DocId,
         page: Annotated[int, Field(ge=1, description="Page, from 1; 1 for a picture.")],
@@ -126,10 +125,10 @@ class Tools:
 
         Each has a number and its box: hand the box to get_page to see it.
         """
-        document = self._document(doc_id)
+        document = await self._document(doc_id)
         if document.kind in (DocumentKind.TEXT, DocumentKind.VIDEO):
             raise VragError(f"document {doc_id} has no pages: search_documents returns its text")
-        return PageContent.of(document.title, self._blocking.page_elements(doc_id, page))
+        return PageContent.of(document.title, await self._client.page_elements(doc_id, page))
 
     async def ask(
         self,
@@ -174,9 +173,9 @@ class Tools:
             raise
         raise VragError(f"run {run_id} of the agent {answering} ended without an answer: ask again")
 
-    def _document(self, doc_id: str) -> DocumentInfo:
+    async def _document(self, doc_id: str) -> DocumentInfo:
         try:
-            return self._blocking.document(doc_id)
+            return await self._client.document(doc_id)
         except ServerError as error:
             if error.status != 404:
                 raise
@@ -188,6 +187,6 @@ class Tools:
         """End the run of a caller who no longer waits; where that fails, its deadline ends it."""
         with anyio.move_on_after(CANCEL_TIMEOUT_S, shield=True):
             try:
-                await anyio.to_thread.run_sync(self._blocking.cancel, run_id, abandon_on_cancel=True)
+                await self._client.cancel(run_id)
             except VragError as error:
                 log.warning("run %s could not be cancelled: %s", run_id, error)

@@ -66,7 +66,7 @@ def starting_agent(settings: Settings) -> AgentName:
     """Who answers where a request names no agent; ``ready_settings`` has checked that this agent is served."""
     if settings.serving.agent is not None:
         return settings.serving.agent
-    return AgentName.VIMRAG if settings.has_model else AgentName.EXTRACTIVE
+    return AgentName.VIMRAG if settings.language_model else AgentName.EXTRACTIVE
 
 
 def agent_spec(
@@ -205,7 +205,7 @@ def ready_settings(settings: Settings, *, check: bool = True) -> Settings:
     PromptBudgetError where the prompts of ``vimrag`` cannot fit the model, or show pictures to one without eyes. Those
     of ``vrag`` are as large as its checkpoint was trained on: where they cannot fit, it is not offered.
     """
-    if settings.serving.agent not in (None, AgentName.EXTRACTIVE) and not settings.has_model:
+    if settings.serving.agent not in (None, AgentName.EXTRACTIVE) and settings.language_model is None:
         raise UnknownAgentError(
             f"serving.agent {settings.serving.agent} needs a language model: set vllm or openai in the settings"
         )

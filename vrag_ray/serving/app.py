@@ -14,7 +14,7 @@ from vrag_ray.index.storage.collection import Collection
 from vrag_ray.placement import Placement
 from vrag_ray.policies.registry import ready_settings
 from vrag_ray.serving.deployments.agent import AgentService
-from vrag_ray.serving.deployments.handles import handle_backends
+from vrag_ray.serving.deployments.handles import handle_parts
 from vrag_ray.serving.deployments.library import LibraryService
 from vrag_ray.serving.deployments.retriever import RetrieverService
 from vrag_ray.serving.deployments.sessions import sticky_sessions
@@ -23,6 +23,7 @@ from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.placement import served_placement
 from vrag_ray.serving.portable_settings import absolute_settings, with_endpoint_key
+from vrag_ray.serving.system import ServedSystem
 from vrag_ray.types import VragError
 
 APP_NAME = "vrag"
@@ -50,11 +51,11 @@ class Gateway:
     ) -> None:
         self._settings = settings
         self._security = security
-        self._backends = handle_backends(retriever, agent, library)
+        uploads = ServingPaths.of(settings).uploads
+        self._system = ServedSystem(handle_parts(retriever, agent, library), uploads)
 
     def __serve_build_asgi_app__(self) -> FastAPI:
-        uploads = ServingPaths.of(self._settings).uploads
-        return create_api(self._backends, self._settings.serving, self._security, uploads)
+        return create_api(self._system, self._settings.serving, self._security)
 
 
 def build(args: Settings) -> serve.Application:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Generic, TypeVar
 
-from vrag_ray.serving.backends import LoggedEvent
+from vrag_ray.serving.contract import LoggedEvent
 
 log = logging.getLogger("vrag_ray.serving")
 

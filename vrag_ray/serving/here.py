@@ -7,26 +7,16 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 import uvicorn
 
 from vrag_ray.config import Settings
-from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.gateway import create_api
 from vrag_ray.serving.http.security import Security
-from vrag_ray.serving.ingest_jobs.child import ingest_in_child
-from vrag_ray.serving.parts.agents import Agents
-from vrag_ray.serving.parts.collections import ServedCollections
-from vrag_ray.serving.parts.documents import Documents
+from vrag_ray.serving.parts.local import local_parts
 from vrag_ray.serving.paths import ServingPaths
-from vrag_ray.serving.runs.factory import endpoint_model
-
-if TYPE_CHECKING:
-    from vrag_ray.index.search.leg_loader import LegLoader
-    from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.serving.system import ServedSystem
 
 OPEN_REPLIES_END_WITHIN_S = 2
 """When the service stops: readers of a run's events may hold their requests for as long as it takes."""
@@ -44,30 +34,6 @@ def why_ray(settings: Settings) -> str:
         "index.shards is set": "shards" in index.model_fields_set and index.shards > 1,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
-
-
-@asynccontextmanager
-async def local_backends(settings: Settings) -> AsyncIterator[Backends]:
-    """The parts in this process, on this event loop, with all collections loaded that can be."""
-    collections = ServedCollections(settings, _start_retriever)
-    documents = Documents(settings, collections.refresh, ingest_in_child)
-    model = endpoint_model(settings)
-    agents = Agents(settings, collections.joined, documents, collections.check, model)
-    try:
-        await collections.loaded()
-        yield Backends(collections, agents, agents, documents)
-    finally:
-        await agents.aclose()
-        if model is not None:
-            await model.aclose()
-        await documents.aclose()
-        await collections.close()
-
-
-async def _start_retriever(settings: Settings, name: str, loader: LegLoader) -> ShardedRetriever:
-    from vrag_ray.index.search.retriever import ShardedRetriever
-
-    return await ShardedRetriever.start_local(settings, name=name, loader=loader)
 
 
 class ServerThread:
@@ -115,9 +81,9 @@ class ServerThread:
 
     async def _serve(self) -> None:
         self._serving = asyncio.current_task()
-        async with local_backends(self._settings) as backends:
-            uploads = ServingPaths.of(self._settings).uploads
-            api = create_api(backends, self._settings.serving, self._security, uploads, behind_serve=False)
+        async with local_parts(self._settings) as parts:
+            system = ServedSystem(parts, ServingPaths.of(self._settings).uploads)
+            api = create_api(system, self._settings.serving, self._security, behind_serve=False)
             config = uvicorn.Config(
                 api,
                 log_config=None,
@@ -127,7 +93,7 @@ class ServerThread:
             )
             self._server = _Server(config, self._accepting)
             await self._server.serve(sockets=[self._listening])
-            api.state.gate.pictures.close()
+            system.close()
 
 
 class _Server(uvicorn.Server):

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from vrag_ray.serving.backends import Found
+from vrag_ray.serving.contract import Found
 from vrag_ray.serving.errors import NotReadyError, OverloadedError, ReplicaLostError
 from vrag_ray.types import Query
 from vrag_ray.types.filters import SearchFilter

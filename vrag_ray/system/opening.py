@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, aclosing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, ExitStack
 from pathlib import Path
-from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from vrag_ray.agent.events import Event
-from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.schemas import RunRequest, SearchRequest, SearchResponse
-from vrag_ray.system.contract import System
-from vrag_ray.types import Box, MetaValue
+from vrag_ray.client.blocking import BlockingSystem
+from vrag_ray.client.contract import System
+from vrag_ray.types import MetaValue
 
 if TYPE_CHECKING:
-    from anyio.from_thread import BlockingPortal
-
     from vrag_ray.config import Settings
     from vrag_ray.ingest import IngestReport
 
@@ -101,58 +95,3 @@ class Opening:
     ) -> None:
         assert self._system is not None
         await self._system.__aexit__(kind, error, trace)
-
-
-class BlockingSystem:
-    """A ``System`` for programs without an event loop: its methods may be called from any thread."""
-
-    def __init__(self, portal: BlockingPortal, system: System) -> None:
-        self._portal = portal
-        self._system = system
-
-    def search(self, query: str | SearchRequest) -> SearchResponse:
-        """A ``str`` is a query with the defaults of ``SearchRequest``. ``results`` has the hits of each query."""
-        request = SearchRequest(query=query) if isinstance(query, str) else query
-        return self._portal.call(self._system.search, request)
-
-    def events(self, question: str | RunRequest) -> Iterator[Event]:
-        """The events of a run, as they happen; the last is an answer or a terminal error."""
-        request = RunRequest(question=question) if isinstance(question, str) else question
-        items: SimpleQueue[Event | None] = SimpleQueue()
-
-        async def pump() -> None:
-            try:
-                async with aclosing(self._system.ask(request)) as events:
-                    async for event in events:
-                        items.put(event)
-            finally:
-                items.put(None)
-
-        # One task for the whole run: a generator that holds a deadline must not be resumed by another task.
-        running = self._portal.start_task_soon(pump)
-        try:
-            while (event := items.get()) is not None:
-                yield event
-            running.result()
-        finally:
-            running.cancel()
-
-    def ask(self, question: str | RunRequest) -> RunRecord:
-        """The whole run: ``answer``, ``citations``, ``graph`` and all events. A run that failed has an ``error``."""
-        request = RunRequest(question=question) if isinstance(question, str) else question
-        run_id = request.run_id or uuid.uuid4().hex
-        for _ in self.events(request.model_copy(update={"run_id": run_id})):
-            pass
-        return self._portal.call(self._system.run, run_id)
-
-    def page_png(self, doc_id: str, page: int, *, dpi: float = 150.0, box: Box | None = None) -> bytes:
-        """A page (from 1), or the part of it in ``box``, drawn from the source."""
-
-        async def drawn() -> bytes:
-            return await self._system.page_png(doc_id, page, dpi=dpi, box=box)
-
-        return self._portal.call(drawn)
-
-    def frame_png(self, doc_id: str, seconds: float) -> bytes:
-        """Of a video."""
-        return self._portal.call(self._system.frame_png, doc_id, seconds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vrag_ray.types.documents import (
     NOTES,
     PAGES,
+    SECTION,
     Cue,
     Document,
     DocumentKind,
@@ -31,6 +32,7 @@ __all__ = [
     "LEXICAL",
     "NOTES",
     "PAGES",
+    "SECTION",
     "TEXT",
     "FULL_PAGE",
     "Box",

@@ -130,6 +130,8 @@ class Passage:
     meta: Meta = field(default_factory=dict)
 
 
+SECTION = "section"
+"""The metadata name of the titles of a document's outline under which a page stands, outermost first."""
 PAGES = "pages_blob"
 """The metadata name under which an office file says which blob LibreOffice made of it. Ingest alone sets it."""
 NOTES = "notes_blob"

@@ -9,7 +9,10 @@ from tests.support.openai_calls import data_url
 from tests.support.sse_client import Received, events_of
 from tests.support.stand_in import StandIn
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.http import AsyncClient
 from vrag_ray.config import ServingConfig
+from vrag_ray.serving.system import ServedSystem
+from vrag_ray.types import VragError
 
 pytestmark = pytest.mark.anyio
 
@@ -219,3 +222,12 @@ async def test_a_picture_has_room_in_a_run_and_nowhere_beyond_it(client: httpx.A
     too_large = "data:image/png;base64," + "A" * (12 << 20)
     reply = await client.post("/v1/runs", json={"question": "q", "picture": too_large})
     assert reply.json()["error"]["param"] == "picture"
+
+
+async def test_a_run_that_goes_on_is_no_record_yet(client: httpx.AsyncClient, backend: StandIn, tmp_path: Path):
+    run_id = await _start(client, events=1)
+    async with AsyncClient(str(client.base_url)) as remote:
+        for system in (remote, ServedSystem(backend.parts, tmp_path)):
+            with pytest.raises(VragError, match="still going on: follow its events") as caught:
+                await system.run(run_id)
+            assert (caught.value.status, caught.value.code) == (409, "running")

@@ -14,9 +14,9 @@ from tests.support.planted_spaces import painted
 from tests.support.stand_in import DOC_ID, StandIn, StandInSearch
 from vrag_ray.client.schemas import data_url
 from vrag_ray.config import ServingConfig
-from vrag_ray.serving.backends import Found
+from vrag_ray.serving.contract import Found
 from vrag_ray.serving.errors import NotReadyError, OverloadedError
-from vrag_ray.serving.http.routes import system
+from vrag_ray.serving import system
 from vrag_ray.types import Query, VragError
 
 pytestmark = pytest.mark.anyio
@@ -248,12 +248,12 @@ async def test_readyz_answers_soon_and_names_the_part_that_hangs(
             with suppress(asyncio.CancelledError):
                 await go.wait()
 
-    backends = backend.backends
+    parts = backend.parts
     method = {
-        "retriever": (backends.search, "states"),
-        "agent": (backends.runs, "state"),
-        "library": (backends.documents, "ready"),
-        "policy": (backends.model, "ready"),
+        "retriever": (parts.search, "states"),
+        "agent": (parts.runs, "state"),
+        "library": (parts.documents, "ready"),
+        "policy": (parts.model, "ready"),
     }[part]
     monkeypatch.setattr(type(method[0]), method[1], hang)
     monkeypatch.setattr(system, "ANSWERS_WITHIN_S", 0.05)

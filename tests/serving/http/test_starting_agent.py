@@ -14,7 +14,8 @@ from mcp.server.mcpserver import Context
 from tests.support.http_gateway import http
 from tests.support.stand_in import StandIn
 from vrag_ray.cli.main import main
-from vrag_ray.client.http import AsyncClient, Client
+from vrag_ray.client.blocking import Client
+from vrag_ray.client.http import AsyncClient
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.mcp.tools import Tools
 
@@ -36,7 +37,7 @@ async def over_mcp(url: str) -> object:
 async def over_the_blocking_client(url: str) -> object:
     def ask() -> object:
         with Client(url) as client:
-            return list(client.ask(RunRequest(question="q")))
+            return list(client.events(RunRequest(question="q")))
 
     return await asyncio.to_thread(ask)
 
@@ -66,7 +67,7 @@ async def test_a_client_learns_from_the_service_who_answers(tmp_path: Path) -> N
         body = json.loads((await client.get("/v1/models")).content)
         assert body["default_agent"] == "vrag"
         with Client(str(client.base_url)) as blocking:
-            assert await asyncio.to_thread(blocking.default_agent) == "vrag"
+            assert (await asyncio.to_thread(blocking.models)).default_agent == "vrag"
 
 
 async def test_a_start_repeated_without_the_agents_name_joins_its_run(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import httpx
 import pytest
@@ -20,8 +21,16 @@ ON_RAY = pytest.mark.parametrize("service", ["on Ray"], indirect=True)
 """Of a test that is about Ray Serve alone."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunningService(LocalService):
+    """With its settings, and whether it runs on Ray Serve."""
+
+    settings: Settings
+    on_ray: bool
+
+
 @pytest.fixture(scope="package", params=["here", "on Ray"])
-def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalService]:
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningService]:
     on_ray = request.param == "on Ray"
     if on_ray:
         request.getfixturevalue("local_ray")
@@ -33,8 +42,9 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     }
     Collection.open_or_create(root / "collection")
     Collection.open_or_create(root / "second")
-    running = (start_serving if on_ray else start_here)(Settings.model_validate(values), 0)
-    yield running
+    settings = Settings.model_validate(values)
+    running = (start_serving if on_ray else start_here)(settings, 0)
+    yield RunningService(running.base_url, running.stop, settings, on_ray)
     running.stop()
 
 

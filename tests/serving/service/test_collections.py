@@ -12,7 +12,7 @@ from tests.support.service_calls import search, upload
 from vrag_ray.agent.events import AnswerEvent
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.cli.show import answer_lines
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
@@ -51,9 +51,9 @@ def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
     assert http.get(f"/v1/documents/{document_id(text)}/original").content == text
     question = {"question": "How many ships does the keeper's ledger of 1911 count?", "agent": "extractive"}
     with Client(str(http.base_url)) as client:
-        alone = [*client.ask(RunRequest(**question))][-1]
+        alone = [*client.events(RunRequest(**question))][-1]
         asked = RunRequest(**question, collection=["collection", "side"], run_id="both-collections")
-        together = [*client.ask(asked)][-1]
+        together = [*client.events(asked)][-1]
     assert isinstance(alone, AnswerEvent) and document_id(text) not in {one.doc_id for one in alone.citations}
     assert isinstance(together, AnswerEvent) and together.citations[0].doc_id == document_id(text)
     assert together.citations[0].collection == "side"

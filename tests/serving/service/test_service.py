@@ -18,7 +18,7 @@ from tests.support.service_calls import search, upload
 from tests.support.sse_client import events_of
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.http import Client
+from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import RunRequest, SearchRequest
 from vrag_ray.serving.local import LocalService
 from vrag_ray.types import document_id
@@ -224,13 +224,13 @@ def test_the_typed_client_asks_fetches_and_cancels(service: LocalService, librar
         assert client.ready().ready
         hit = client.search(SearchRequest(query="dredging cost of the northern basin")).results[0][0]
         assert client.page_png(hit.doc_id, hit.page or 0).startswith(b"\x89PNG")
-        events = list(client.ask(RunRequest(question="What did dredging the northern basin cost?")))
+        events = list(client.events(RunRequest(question="What did dredging the northern basin cost?")))
         run_id = client.runs().runs[0].run_id
         assert client.run(run_id).events == tuple(events)
         assert tuple(client.follow(run_id)) == tuple(events)
         assert tuple(client.follow(run_id, after=events[2].seq)) == tuple(events[3:])
         assert tuple(client.follow(run_id, after=events[-1].seq)) == ()
-        assert "extractive" in client.models()
+        assert "extractive" in client.models().names
         assert document_id(client.original(hit.doc_id)) == hit.doc_id
         client.cancel(run_id)
         assert client.run(run_id).status is RunStatus.ANSWERED

@@ -29,8 +29,8 @@ from vrag_ray.cli.options import (
 if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
     from vrag_ray.cli.console import Echo
+    from vrag_ray.client.contract import System
     from vrag_ray.client.schemas import RunRequest
-    from vrag_ray.system.contract import System
 
 
 def ask(

@@ -136,7 +136,7 @@ def starting_agent(settings: Settings, agent: str | None) -> AgentName:
     from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
     from vrag_ray.policies.registry import agents, ready_settings, wire_protocol
 
-    has_model = settings.has_model
+    has_model = settings.language_model is not None
     name = agent if agent is not None else registry.starting_agent(settings)
     if name not in tuple(AgentName):
         raise VragError(f"--agent {name[:60]!r} is no agent: use one of {', '.join(agents(has_model=has_model))}")

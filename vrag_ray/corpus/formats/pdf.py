@@ -44,13 +44,13 @@ from vrag_ray.corpus.model import (
     title_from_name,
 )
 from vrag_ray.corpus.ocr import OCR_PIXELS
-from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, PAGE_COUNT, PAGE_LABEL, SECTION
+from vrag_ray.corpus.passages import BLANK, OCR_CONFIDENCE, PAGE_COUNT, PAGE_LABEL
 from vrag_ray.corpus.png import fitting_scale, png_bytes
 from vrag_ray.corpus.ruled import Grid, Line, edges_of, grids
 from vrag_ray.corpus.sniff import REFLOWED, Format, page_format
 from vrag_ray.corpus.tables import text_with_tables
 from vrag_ray.corpus.titles import LONGEST_TITLE, headline, is_title
-from vrag_ray.types import Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
+from vrag_ray.types import SECTION, Box, DocumentKind, Locator, Meta, MetaValue, PageText, PassageKind, Word
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText, Picture

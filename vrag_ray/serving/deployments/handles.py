@@ -19,13 +19,13 @@ from vrag_ray.client.schemas import (
     RunsPage,
     RunSummary,
 )
-from vrag_ray.serving.backends import (
+from vrag_ray.serving.contract import (
     AgentState,
-    Backends,
     FetchedRun,
     Found,
     LoggedEvent,
     Original,
+    Parts,
     RetrieverState,
     ServedAgents,
     UploadedFile,
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from vrag_ray.types import Completion
 
 
-def handle_backends(retriever: DeploymentHandle, agent: DeploymentHandle, library: DeploymentHandle) -> Backends:
+def handle_parts(retriever: DeploymentHandle, agent: DeploymentHandle, library: DeploymentHandle) -> Parts:
     """The three deployments behind the gateway, as the four things that it asks of them."""
-    return Backends(HandleSearch(retriever), HandleRuns(agent), HandleModel(agent), HandleDocuments(library))
+    return Parts(HandleSearch(retriever), HandleRuns(agent), HandleModel(agent), HandleDocuments(library))
 
 
 def joined_searches(retriever: DeploymentHandle) -> JoinedSearches:
@@ -61,7 +61,7 @@ def joined_searches(retriever: DeploymentHandle) -> JoinedSearches:
 
 
 class HandleSearch:
-    """``SearchBackend`` over the retriever."""
+    """``SearchPart`` over the retriever."""
 
     def __init__(self, retriever: DeploymentHandle) -> None:
         self._retriever = retriever
@@ -90,7 +90,7 @@ class HandleSearch:
 
 
 class HandleRuns:
-    """``RunBackend`` over the agent. Calls for one run go to the replica that runs it as long as replicas neither come
+    """``RunPart`` over the agent. Calls for one run go to the replica that runs it as long as replicas neither come
     nor go; any other replica answers them too, from what it shares with that one."""
 
     def __init__(self, agent: DeploymentHandle) -> None:
@@ -146,7 +146,7 @@ class HandleRuns:
 
 
 class HandleModel:
-    """``ModelBackend`` over the agent, which has the model's handle."""
+    """``ModelPart`` over the agent, which has the model's handle."""
 
     def __init__(self, agent: DeploymentHandle) -> None:
         self._agent = agent
@@ -169,7 +169,7 @@ class HandleModel:
 
 
 class HandleDocuments:
-    """``DocumentBackend`` over the library."""
+    """``DocumentPart`` over the library."""
 
     def __init__(self, library: DeploymentHandle) -> None:
         self._library = library

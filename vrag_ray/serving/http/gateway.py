@@ -1,8 +1,6 @@
-"""The HTTP application over the four ``Backends``: routes, security and error shape. Knows nothing of Ray."""
+"""The HTTP application over a system: routes, security and error shape. Knows nothing of Ray."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
@@ -11,23 +9,22 @@ from vrag_ray import __version__
 from vrag_ray.client.schemas import MAX_PICTURE_URL
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving import error_body as envelope
-from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.metrics import Metrics
 from vrag_ray.serving.http.middleware import AnswerHead, Guard, LimitBody, LimitInFlight, Observe
 from vrag_ray.serving.http.routes import (
     documents,
     feedback,
+    health,
     openai_chat,
     openai_embeddings,
     openai_models,
     openai_responses,
     runs,
     search,
-    system,
 )
 from vrag_ray.serving.http.routes.deps import Gate
 from vrag_ray.serving.http.security import Security
-from vrag_ray.serving.sent_pictures import SentPictures
+from vrag_ray.serving.system import ServedSystem
 
 MAX_JSON_BYTES = 4 << 20
 MAX_RUN_BYTES = MAX_JSON_BYTES + MAX_PICTURE_URL
@@ -39,10 +36,9 @@ _MULTIPART_OVERHEAD = 1 << 20
 
 
 def create_api(
-    backends: Backends, config: ServingConfig, security: Security, uploads: Path, *, behind_serve: bool = True
+    system: ServedSystem, config: ServingConfig, security: Security, *, behind_serve: bool = True
 ) -> FastAPI:
-    """The gateway of one process. ``uploads`` must be visible to the part that ingests. ``behind_serve``: as
-    ``Observe``."""
+    """The gateway of one process. ``behind_serve``: as ``Observe``."""
     api = FastAPI(
         title="vrag_ray",
         version=__version__,
@@ -52,9 +48,9 @@ def create_api(
         redoc_url=None,
     )
     metrics = Metrics()
-    api.state.gate = Gate(backends, config, metrics, uploads, SentPictures(), security)
+    api.state.gate = Gate(system, config, metrics, security)
     for module in (
-        search, runs, feedback, documents, openai_chat, openai_responses, openai_models, openai_embeddings, system
+        search, runs, feedback, documents, openai_chat, openai_responses, openai_models, openai_embeddings, health
     ):  # fmt: skip
         api.include_router(module.router)
     envelope.install(api)
@@ -68,7 +64,7 @@ def create_api(
         search.PATH: MAX_RUN_BYTES,
     }
     api.add_middleware(LimitBody, limits=limits, default=MAX_JSON_BYTES)
-    exempt = (runs.PATH, openai_chat.PATH, openai_responses.PATH, *system.PATHS)
+    exempt = (runs.PATH, openai_chat.PATH, openai_responses.PATH, *health.PATHS)
     api.add_middleware(LimitInFlight, most=config.max_concurrent_requests, exempt=exempt)
     api.add_middleware(AnswerHead)
     api.add_middleware(Guard, security=security)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from vrag_ray.client.schemas import IngestJob, JobState
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.writer import BusyError
-from vrag_ray.serving.backends import UploadedFile
+from vrag_ray.serving.contract import UploadedFile
 from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.files import utc_now, write_atomically
 from vrag_ray.serving.owners import Owners, Seat

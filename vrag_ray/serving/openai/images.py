@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vrag_ray.serving.backends import DocumentBackend
+from vrag_ray.serving.contract import DocumentPart
 from vrag_ray.serving.openai.references import DocumentPlace, InlinePicture
 from vrag_ray.serving.sent_pictures import DPI, SentPictures
 
@@ -10,7 +10,7 @@ from vrag_ray.serving.sent_pictures import DPI, SentPictures
 class Pictures:
     """Pages are drawn by the library; what was sent is decoded by ``sent``."""
 
-    def __init__(self, documents: DocumentBackend, sent: SentPictures) -> None:
+    def __init__(self, documents: DocumentPart, sent: SentPictures) -> None:
         self._documents = documents
         self._sent = sent
 

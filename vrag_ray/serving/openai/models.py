@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vrag_ray.config import AgentName
-from vrag_ray.serving.backends import ModelBackend, RetrieverState, SearchBackend
+from vrag_ray.serving.contract import ModelPart, RetrieverState, SearchPart
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.types import VragError
 
@@ -26,7 +26,7 @@ class ModelNotFoundError(VragError):
         super().__init__(message, param="model")
 
 
-async def chat_models(model: ModelBackend) -> tuple[str, ...]:
+async def chat_models(model: ModelPart) -> tuple[str, ...]:
     """The models that chat: agents, and the bare model where there is one."""
     agents = (await model.agents()).names
     return (*agents, POLICY) if AgentName.VIMRAG in agents else agents
@@ -41,7 +41,7 @@ def check_chat_model(name: str, known: Sequence[str]) -> None:
     raise ModelNotFoundError(f"there is no model {name[:80]!r}: use one of {', '.join(known)}")
 
 
-async def embedder_id(search: SearchBackend, name: str) -> str:
+async def embedder_id(search: SearchPart, name: str) -> str:
     """The id of the embedder that ``name`` stands for. Raises ModelNotFoundError, or NotReadyError."""
     state = (await search.states())[0]
     if not state.ready and not state.embedder_id:

@@ -17,7 +17,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.event_text import Narrator
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError
-from vrag_ray.serving.backends import ModelBackend, RunBackend
+from vrag_ray.serving.contract import ModelPart, RunPart
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.openai.citations import Links, evidence_of, marked, with_footnotes
 from vrag_ray.serving.openai.detached import detached
@@ -48,7 +48,7 @@ class RunFailedError(VragError):
 
 
 async def from_run(
-    runs: RunBackend,
+    runs: RunPart,
     request: RunRequest,
     links: Links,
     picture: QuestionPicture | None = None,
@@ -57,7 +57,7 @@ async def from_run(
     """Start the run ``request.run_id``, report its progress as thoughts and its answer once that is validated.
 
     ``notices`` say what of the request was left out: they stand before those of the answer.
-    Raises RunFailedError where the run ends without an answer, and what ``RunBackend.start`` raises.
+    Raises RunFailedError where the run ends without an answer, and what ``RunPart.start`` raises.
     """
     run_id = request.run_id
     assert run_id is not None, "whoever starts a run here names it, so that it can be cancelled at any moment"
@@ -93,8 +93,8 @@ async def said_at_once(text: str) -> AsyncGenerator[Piece | Ending]:
     yield Ending(Said(content=text), "stop", Usage())
 
 
-async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
-    """The model's reply as it comes. Raises ModelLostError for a lost model, else what ``ModelBackend.chat`` raises."""
+async def from_model(model: ModelPart, request: ChatRequest) -> AsyncGenerator[Piece | Ending]:
+    """The model's reply as it comes. Raises ModelLostError for a lost model, else what ``ModelPart.chat`` raises."""
     parser = ReasoningParser(calls_functions=bool(request.tools))
     heard = ""
     thought = False
@@ -110,7 +110,7 @@ async def from_model(model: ModelBackend, request: ChatRequest) -> AsyncGenerato
 
 
 @asynccontextmanager
-async def model_reply(model: ModelBackend, request: ChatRequest) -> AsyncIterator[AsyncGenerator[Delta | Completion]]:
+async def model_reply(model: ModelPart, request: ChatRequest) -> AsyncIterator[AsyncGenerator[Delta | Completion]]:
     """The reply of the model. It ends with a ``Completion``."""
 
     async def pieces() -> AsyncGenerator[Delta | Completion]:

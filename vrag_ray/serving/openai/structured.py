@@ -17,7 +17,7 @@ from pydantic import JsonValue
 from vrag_ray.agent.chat import Message, Role, TextPart
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling
-from vrag_ray.serving.backends import ModelBackend
+from vrag_ray.serving.contract import ModelPart
 from vrag_ray.serving.errors import InvalidError, UpstreamError
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending, model_reply, usage_of
@@ -96,7 +96,7 @@ def _call_schema(name: str, parameters: Mapping[str, JsonValue]) -> dict[str, Js
 
 
 async def answer_as_json(
-    run: AsyncGenerator[Piece | Ending], model: ModelBackend, schema: ReplySchema, question: str
+    run: AsyncGenerator[Piece | Ending], model: ModelPart, schema: ReplySchema, question: str
 ) -> AsyncGenerator[Piece | Ending]:
     """The reply of a run with its answer put into JSON by the language model. Marks have no place in it: all citations
     stand at its end."""
@@ -121,7 +121,7 @@ async def answer_as_json(
             yield Ending(said, end.finish, piece.usage.plus(end.usage), piece.weights)
 
 
-async def call_of(model: ModelBackend, request: ChatRequest, schema: ReplySchema) -> AsyncGenerator[Piece | Ending]:
+async def call_of(model: ModelPart, request: ChatRequest, schema: ReplySchema) -> AsyncGenerator[Piece | Ending]:
     """The bare model's reply to ``request``, which has to be a call of one of the functions of ``schema``."""
     names = ", ".join(schema.functions)
     rule = _message(Role.SYSTEM, _instruction(f"Call {names}: reply with the JSON of the call alone.", schema))
@@ -138,7 +138,7 @@ def _ended(whole: Completion, schema: ReplySchema) -> Ending:
     return Ending(Said(content=whole.text, notices=notices), "stop", usage_of(whole.usage), whole.weights)
 
 
-async def _filled(model: ModelBackend, request: ChatRequest, schema: ReplySchema) -> Completion:
+async def _filled(model: ModelPart, request: ChatRequest, schema: ReplySchema) -> Completion:
     """The model's reply, whose text is JSON of the schema; the usage is that of all turns. Raises UpstreamError where
     the second turn is no such JSON either, and NotReadyError where the model is lost."""
     request = replace(request, thinking=False, form=ReplyForm("", schema.schema))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.config import Settings
-from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent, ServedAgents
+from vrag_ray.serving.contract import AgentState, FetchedRun, LoggedEvent, ServedAgents
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.joined_searches import JoinedSearches, SearchScope
 from vrag_ray.serving.parts.loop_lag import LoopLag
@@ -73,7 +73,7 @@ def _scrubbed(results: Sequence[T | VragError]) -> Sequence[T | VragError]:
 
 
 class Agents:
-    """``RunBackend`` and ``ModelBackend``. A run lives in one process; each process finds those of the others in the
+    """``RunPart`` and ``ModelPart``. A run lives in one process; each process finds those of the others in the
     folder that they share."""
 
     def __init__(

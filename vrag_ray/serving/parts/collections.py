@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.config import Settings
-from vrag_ray.serving.backends import Found, RetrieverState
+from vrag_ray.serving.contract import Found, RetrieverState
 from vrag_ray.serving.joined_searches import JoinedSearches, Queries, SearchScope
 from vrag_ray.serving.parts.fresh_retriever import FreshRetriever
 from vrag_ray.types import HYBRID, Query
@@ -31,7 +31,7 @@ FIRST_LOAD_S = 600.0
 
 
 class ServedCollections:
-    """``SearchBackend``. A collection that cannot be loaded does not keep the others from being searched. Made on an
+    """``SearchPart``. A collection that cannot be loaded does not keep the others from being searched. Made on an
     event loop. ``joined`` has the searches of this process travel together."""
 
     def __init__(self, settings: Settings, start: StartRetriever) -> None:
@@ -58,10 +58,15 @@ class ServedCollections:
         self._library = Library(settings)
         self.joined = JoinedSearches(self.search_groups)
 
-    async def loaded(self) -> None:
-        """Returns once every collection is loaded, or could not be, after ``FIRST_LOAD_S`` at the latest."""
+    async def loaded(self, *, must_load: bool = False) -> None:
+        """Returns once every collection is loaded, or could not be, after ``FIRST_LOAD_S`` at the latest.
+
+        ``must_load``: raise what kept the main collection from loading.
+        """
         tries = [asyncio.create_task(member.tried()) for member in self._members.values()]
         await asyncio.wait(tries, timeout=FIRST_LOAD_S)
+        if must_load:
+            next(iter(self._members.values())).require()
 
     async def close(self) -> None:
         for member in self._members.values():

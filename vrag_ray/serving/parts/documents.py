@@ -16,7 +16,7 @@ from vrag_ray.client.schemas import (
 )
 from vrag_ray.config import Settings
 from vrag_ray.library.library import Library
-from vrag_ray.serving.backends import Original, UploadedFile
+from vrag_ray.serving.contract import Original, UploadedFile
 from vrag_ray.serving.ingest_jobs.queue import JobQueue, Report, StoredJob
 from vrag_ray.serving.ingest_jobs.task import run_job
 from vrag_ray.serving.paths import ServingPaths
@@ -35,7 +35,7 @@ _SAFE_PREFIXES = {DocumentKind.IMAGE: "image/", DocumentKind.VIDEO: "video/"}
 
 
 class Documents(Library):
-    """``Library`` as ``DocumentBackend``: its answers as the gateway sends them, and the jobs that ingest uploads."""
+    """``Library`` as ``DocumentPart``: its answers as the gateway sends them, and the jobs that ingest uploads."""
 
     def __init__(
         self, settings: Settings, refresh: Callable[[str], Awaitable[int | None]], ingest: IngestFiles

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
-from vrag_ray.serving.backends import RetrieverState
+from vrag_ray.serving.contract import RetrieverState
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
@@ -28,6 +28,7 @@ class FreshRetriever:
         self._retriever: ShardedRetriever | None = None
         self._why = "starting"
         self._stale = ""
+        self._fault: Exception | None = None
         self._starting = asyncio.Lock()
         self._tried = asyncio.Event()
         self._poll = asyncio.create_task(self._keep_fresh(), name=f"collection-poll-{name}")
@@ -37,6 +38,11 @@ class FreshRetriever:
         if self._retriever is None:
             raise NotReadyError(f"the retriever of the collection {self._name} is not ready: {self._why}")
         return self._retriever
+
+    def require(self) -> None:
+        """Raise what the last attempt to load the newest version raised, as it was raised."""
+        if self._fault is not None:
+            raise self._fault
 
     async def refresh(self) -> int:
         """Serve the newest version from now on; its number."""
@@ -83,14 +89,16 @@ class FreshRetriever:
             try:
                 await self.refresh()
                 self._why = self._stale = ""
+                self._fault = None
             except VragError as error:
-                self._note(scrub(str(error)))
-            except Exception:
+                self._note(scrub(str(error)), error)
+            except Exception as error:
                 log.exception("the retriever cannot serve the newest version of %s", self._name)
-                self._note("it failed; the server's log has the reason")
+                self._note("it failed; the server's log has the reason", error)
             self._tried.set()
             await asyncio.sleep(self._settings.serving.refresh_s)
 
-    def _note(self, problem: str) -> None:
+    def _note(self, problem: str, fault: Exception) -> None:
+        self._fault = fault
         self._why = problem
         self._stale = f"an older version is served, the newest cannot be loaded: {problem}"

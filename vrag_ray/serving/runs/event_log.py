@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.agent.events import EVENT, ErrorEvent, Event
 from vrag_ray.client.schemas import RunSummary
-from vrag_ray.serving.backends import LoggedEvent
+from vrag_ray.serving.contract import LoggedEvent
 from vrag_ray.types import VragError
 
 log = logging.getLogger("vrag_ray.serving")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.agent.driver import EvidenceSource, Run
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.config import Settings
+from vrag_ray.config import AgentName, Settings
 from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
 from vrag_ray.policies.registry import UnknownAgentError, agent_spec, starting_agent
 from vrag_ray.serving.errors import InvalidError
@@ -34,6 +34,11 @@ def make_run(
     if request.picture is not None and picture is None:
         raise VragError("the picture of the question has not been decoded")
     agent = request.agent or starting_agent(settings)
+    if model is None and settings.vllm is not None and agent != AgentName.EXTRACTIVE:
+        raise VragError(
+            f"agent {agent} needs the model {settings.vllm.model}, and only the service loads one: start `vrag serve` "
+            "with this configuration and ask it with --url, or ask here with --agent extractive"
+        )
     wanted = {
         "max_steps": request.max_steps,
         "deadline_s": request.deadline_s,
@@ -51,8 +56,8 @@ def make_run(
             session=run_id,
             thinking=request.thinking,
             with_picture=picture is not None,
-            has_model=settings.has_model,
-            native_tools=settings.openai is not None and settings.vllm is None and settings.openai.native_tools,
+            has_model=settings.language_model is not None,
+            native_tools=settings.openai is not None and settings.openai.native_tools,
         )
     except UnknownAgentError as error:
         raise InvalidError(f"agent: {error}", param="agent") from error

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from vrag_ray.agent.events import ErrorEvent, Event, RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest, RunsPage, RunSummary, collection_names
-from vrag_ray.serving.backends import AgentState, FetchedRun, LoggedEvent
+from vrag_ray.serving.contract import AgentState, FetchedRun, LoggedEvent
 from vrag_ray.serving.errors import ConflictError, OverloadedError
 from vrag_ray.serving.files import utc_now
 from vrag_ray.serving.runs.event_log import EventLog, final_error, logged

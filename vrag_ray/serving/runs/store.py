@@ -16,7 +16,7 @@ from vrag_ray.agent.events import Event, RunStatus, StartEvent
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import RUN_ID, RunSummary
-from vrag_ray.serving.backends import LoggedEvent
+from vrag_ray.serving.contract import LoggedEvent
 from vrag_ray.serving.files import write_atomically
 from vrag_ray.serving.owners import Owners
 from vrag_ray.serving.runs.event_log import EventLog, LogTail, ReadLog, final_error, logged, read_log

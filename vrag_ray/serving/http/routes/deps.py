@@ -5,31 +5,25 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path as FilePath
 from typing import Annotated
 
 from fastapi import Depends, Path, Request
 
 from vrag_ray.client.schemas import ErrorBody
 from vrag_ray.config import ServingConfig
-from vrag_ray.serving.backends import Backends
 from vrag_ray.serving.http.metrics import Metrics
 from vrag_ray.serving.http.security import Security
 from vrag_ray.serving.openai.citations import Links
-from vrag_ray.serving.sent_pictures import SentPictures
+from vrag_ray.serving.system import ServedSystem
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
     """Everything a route may use."""
 
-    backends: Backends
+    system: ServedSystem
     config: ServingConfig
     metrics: Metrics
-    uploads: FilePath
-    """Folder where the files of uploads are put for ingest to find."""
-    pictures: SentPictures
-    """Decodes the pictures of questions and chats."""
     security: Security
     """Signs the addresses of citations."""
 

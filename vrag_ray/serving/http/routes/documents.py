@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import re
-import shutil
-import uuid
 from enum import StrEnum
 from typing import Annotated
 from urllib.parse import quote
@@ -15,18 +12,17 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.datastructures import UploadFile
 
+from vrag_ray.client.contract import DRAWN_DPI
 from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob, PageElements
-from vrag_ray.imaging.heat_overlay import with_heat
-from vrag_ray.serving.backends import Original
+from vrag_ray.serving.contract import Original
 from vrag_ray.serving.error_body import vrag_error_response
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.http.middleware import head_only
 from vrag_ray.serving.http.routes.deps import ERRORS, DocId, Gate, GateDep
-from vrag_ray.serving.http.uploads import parse_meta, save_files
+from vrag_ray.serving.uploads import parse_meta
 from vrag_ray.types import Box, VragError
 
 router = APIRouter(prefix="/v1", tags=["documents"], responses=ERRORS)
-DEFAULT_DPI = 150.0
 
 
 class Disposition(StrEnum):
@@ -69,20 +65,14 @@ _PNG = {"content": {"image/png": {}}, "description": "The picture."}
 @router.post("/documents", status_code=202, response_model=IngestJob, openapi_extra=_MULTIPART)
 async def upload(request: Request, response: Response, gate: GateDep, collection: CollectionParam = "") -> IngestJob:
     """Take files into a collection; the reply names the job to poll. Searches go on while it runs."""
-    job_id = uuid.uuid4().hex
     async with request.form(max_files=1000, max_fields=16) as form:
         parts = [part for _, part in form.multi_items() if isinstance(part, UploadFile)]
         if not parts:
             raise InvalidError("send one or more files as multipart/form-data in the field files", param="files")
         meta_field = form.get("meta")
         meta = parse_meta(meta_field if isinstance(meta_field, str) else None)
-        sources = [(part.filename or "", part.file) for part in parts]
-        files = await asyncio.to_thread(save_files, gate.uploads / job_id, sources)
-    try:
-        job = await gate.backends.documents.submit(job_id, files, meta, collection)
-    except VragError:
-        await asyncio.to_thread(shutil.rmtree, gate.uploads / job_id, ignore_errors=True)
-        raise
+        files = [(part.filename or "", part.file) for part in parts]
+        job = await gate.system.upload(files, meta, collection=collection)
     response.headers["Location"] = job.url
     return job
 
@@ -90,7 +80,7 @@ async def upload(request: Request, response: Response, gate: GateDep, collection
 @router.get("/jobs/{job_id}", response_model=IngestJob)
 async def job(job_id: str, gate: GateDep) -> IngestJob:
     """How far an ingest job is."""
-    return await gate.backends.documents.job(job_id)
+    return await gate.system.job(job_id)
 
 
 @router.get("/documents", response_model=DocumentsPage)
@@ -101,12 +91,12 @@ async def list_documents(
     collection: CollectionParam = "",
 ) -> DocumentsPage:
     """The documents of a collection by name, broken ones with their error included."""
-    return await gate.backends.documents.list_documents(limit, offset, collection)
+    return await gate.system.documents(limit, offset, collection=collection)
 
 
 @router.get("/documents/{doc_id}", response_model=DocumentInfo)
 async def document(doc_id: DocId, gate: GateDep) -> DocumentInfo:
-    return await gate.backends.documents.document_info(doc_id)
+    return await gate.system.document(doc_id)
 
 
 @router.delete("/documents/{doc_id}", response_model=DocumentDeleted)
@@ -118,7 +108,7 @@ async def delete_document(
     ] = "",
 ) -> DocumentDeleted:
     """Delete a document. No search that starts after the reply finds it there."""
-    return await gate.backends.documents.delete_document(doc_id, collection)
+    return await gate.system.delete_document(doc_id, collection=collection)
 
 
 @router.get("/documents/{doc_id}/pages/{n}.png", response_class=Response, responses={200: _PNG, 304: {}})
@@ -127,7 +117,7 @@ async def page_png(
     n: Annotated[int, Path(ge=1, le=10**6, description="Page, from 1; 1 for a picture.")],
     request: Request,
     gate: GateDep,
-    dpi: Annotated[float, Query(ge=9, le=1200, allow_inf_nan=False)] = DEFAULT_DPI,
+    dpi: Annotated[float, Query(ge=9, le=1200, allow_inf_nan=False)] = DRAWN_DPI,
     bbox: Annotated[str | None, Query(description="x0,y0,x1,y1 in fractions of the page, origin top left.")] = None,
     heatmap: Annotated[
         str | None, Query(max_length=4096, description="A query: the whole page is tinted where it is seen.")
@@ -140,15 +130,13 @@ async def page_png(
             raise InvalidError("bbox: a heat map is of the whole page: give one of bbox and heatmap", param="bbox")
         if not heatmap.strip():
             raise InvalidError("heatmap: the query is empty", param="heatmap")
-        heat = await gate.backends.search.heat(heatmap, doc_id, n)
-        page = await gate.backends.documents.page_png(doc_id, n, dpi, None)
-        png = await asyncio.to_thread(with_heat, page, heat)
+        png = await gate.system.heatmap_png(doc_id, n, heatmap, dpi=dpi)
         # Vectors may change under the same page: this is drawn anew each time.
         return Response(png, media_type="image/png", headers={"Cache-Control": "private, no-store"})
     tag = _tag(doc_id, f"p{n}", f"{dpi:g}", str(box))
     if await _unchanged(request, gate, doc_id, tag):
         return Response(status_code=304, headers={"ETag": tag})
-    return _png(await gate.backends.documents.page_png(doc_id, n, dpi, box), tag)
+    return _png(await gate.system.page_png(doc_id, n, dpi=dpi, box=box), tag)
 
 
 @router.get("/documents/{doc_id}/pages/{n}/elements", response_model=PageElements)
@@ -156,7 +144,7 @@ async def page_elements(
     doc_id: DocId, n: Annotated[int, Path(ge=1, le=10**6, description="Page, from 1; 1 for a picture.")], gate: GateDep
 ) -> PageElements:
     """What is on a page in reading order: headings, paragraphs, tables and their cells, pictures, each with its box."""
-    return await gate.backends.documents.page_elements(doc_id, n)
+    return await gate.system.page_elements(doc_id, n)
 
 
 @router.get("/documents/{doc_id}/frames/{t}.png", response_class=Response, responses={200: _PNG, 304: {}})
@@ -170,7 +158,7 @@ async def frame_png(
     tag = _tag(doc_id, f"t{t:.3f}")
     if await _unchanged(request, gate, doc_id, tag):
         return Response(status_code=304, headers={"ETag": tag})
-    return _png(await gate.backends.documents.frame_png(doc_id, t), tag)
+    return _png(await gate.system.frame_png(doc_id, t), tag)
 
 
 @router.get("/documents/{doc_id}/original", response_class=StreamingResponse, responses={206: {}, 304: {}, 416: {}})
@@ -183,7 +171,7 @@ async def original(
     ),
 ) -> Response:
     """The bytes as they were taken in. One byte range is honoured, so that videos can be sought."""
-    file = await gate.backends.documents.original(doc_id)
+    file = await gate.system.parts.documents.original(doc_id)
     tag = _tag(file.doc_id, "original")
     if is_listed(tag, request.headers.get("if-none-match", "")):
         return Response(status_code=304, headers={"ETag": tag})
@@ -208,7 +196,7 @@ async def original(
     headers["Content-Length"] = str(stop - start)
     if head_only(request):
         return Response(status_code=status, headers=headers, media_type=file.media_type)
-    body = gate.backends.documents.original_bytes(file.doc_id, start, stop)
+    body = gate.system.parts.documents.original_bytes(file.doc_id, start, stop)
     return StreamingResponse(body, status, headers, file.media_type)
 
 
@@ -255,7 +243,7 @@ async def _unchanged(request: Request, gate: Gate, doc_id: str, tag: str) -> boo
     if not is_listed(tag, request.headers.get("if-none-match", "")):
         return False
     # A full id names the content; a prefix may come to name another document.
-    return (await gate.backends.documents.document_info(doc_id)).doc_id == doc_id
+    return (await gate.system.document(doc_id)).doc_id == doc_id
 
 
 def is_listed(tag: str, header: str) -> bool:

@@ -7,7 +7,6 @@ from fastapi.responses import Response
 
 from vrag_ray.client.schemas import RatedRuns
 from vrag_ray.serving.http.routes.deps import ERRORS, GateDep
-from vrag_ray.serving.runs.feedback import unified_lines
 
 router = APIRouter(prefix="/v1", tags=["runs"], responses=ERRORS)
 _LINES = {"content": {"application/jsonl": {}}, "description": "One example a line, in the unified data set form."}
@@ -16,12 +15,11 @@ _LINES = {"content": {"application/jsonl": {}}, "description": "One example a li
 @router.get("/feedback", response_model=RatedRuns)
 async def rated_runs(gate: GateDep) -> RatedRuns:
     """Every rated run, newest first."""
-    return RatedRuns(runs=await gate.backends.runs.rated())
+    return RatedRuns(runs=await gate.system.rated_runs())
 
 
 @router.get("/feedback.jsonl", response_class=Response, responses={200: _LINES})
 async def export(gate: GateDep) -> Response:
     """The rated runs whose right answer is known: liked ones, and those for which a reader gave it."""
-    lines = "".join(unified_lines(await gate.backends.runs.rated()))
     headers = {"Content-Disposition": 'attachment; filename="feedback.jsonl"'}
-    return Response(lines, media_type="application/jsonl", headers=headers)
+    return Response(await gate.system.feedback_lines(), media_type="application/jsonl", headers=headers)

@@ -40,7 +40,7 @@ async def chat_completions(body: ChatCompletionRequest, request: Request, gate: 
 
     ``X-Run-ID`` names the run of an agent, to be fetched at ``/v1/runs/{id}``. A reader who hangs up ends it.
     """
-    check_chat_model(body.model, await chat_models(gate.backends.model))
+    check_chat_model(body.model, await chat_models(gate.system.parts.model))
     name = uuid.uuid4().hex
     head = Head(id=f"chatcmpl-{name}", created=int(time.time()), model=body.model)
     source, is_run = await reply_source(body, name, request, gate)
@@ -65,7 +65,7 @@ async def reply_source(
     body: ChatCompletionRequest, run_id: str, request: Request, gate: Gate
 ) -> tuple[AsyncGenerator[Piece | Ending], bool]:
     """Where the reply comes from, and whether that is a run, which is called ``run_id`` then."""
-    model = gate.backends.model
+    model = gate.system.parts.model
     schema = reply_schema(body)
     task = helper_task(body) if body.model != POLICY else None
     if (task is not None or schema is not None) and POLICY not in await chat_models(model):
@@ -78,7 +78,7 @@ async def reply_source(
         assert task is not None
         return said_at_once(without_model(task, body)), False
     if body.model == POLICY or task is not None:
-        chat = await chat_request(body, Pictures(gate.backends.documents, gate.pictures))
+        chat = await chat_request(body, Pictures(gate.system.parts.documents, gate.system.pictures))
         if schema is not None and schema.functions:
             return call_of(model, chat, schema), False
         return from_model(model, chat), False
@@ -88,7 +88,7 @@ async def reply_source(
     if schema is not None:
         # The answer becomes JSON: there is no place below it.
         links = replace(links, footnotes=False)
-    source = from_run(gate.backends.runs, run, links, picture, notices)
+    source = from_run(gate.system.parts.runs, run, links, picture, notices)
     if schema is not None:
         source = answer_as_json(source, model, schema, run.question)
     return source, True
@@ -99,6 +99,6 @@ async def decoded_question(
 ) -> tuple[ChatQuestion, QuestionPicture | None]:
     """The run that ``body`` asks for, and its picture, which the request of the run holds no longer."""
     question = chat_question(body, run_id)
-    picture = await gate.pictures.question(question.request.picture, "messages")
+    picture = await gate.system.pictures.question(question.request.picture, "messages")
     bare = question.request.model_copy(update={"picture": None})
     return replace(question, request=bare), picture

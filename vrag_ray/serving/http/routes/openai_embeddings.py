@@ -23,8 +23,8 @@ router = APIRouter(tags=["openai"], responses=ERRORS)
 @router.post("/v1/embeddings", response_model=EmbeddingList)
 async def embeddings(body: EmbeddingsRequest, gate: GateDep) -> EmbeddingList:
     """L2-normalised vectors in the order of ``input``; the usage counts words."""
-    embedder = await embedder_id(gate.backends.search, body.model)
-    vectors = await gate.backends.search.embed(body.input, queries=body.input_type == "query")
+    embedder = await embedder_id(gate.system.parts.search, body.model)
+    vectors = await gate.system.parts.search.embed(body.input, queries=body.input_type == "query")
     dim = vectors.shape[1]
     if body.dimensions not in (None, dim):
         raise InvalidError(f"dimensions: {embedder} makes vectors of {dim}, no others", param="dimensions")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from vrag_ray.serving.http.routes.deps import ERRORS, GateDep
-from vrag_ray.serving.openai.models import EMBEDDER, ModelNotFoundError, chat_models, embedder_id
+from vrag_ray.serving.openai.models import EMBEDDER, ModelNotFoundError, embedder_id
 from vrag_ray.serving.openai.responses import Model, ModelList
 
 router = APIRouter(prefix="/v1/models", tags=["openai"], responses=ERRORS)
@@ -17,19 +17,15 @@ async def list_models(gate: GateDep) -> ModelList:
 
     ``default_agent`` answers a run that names no agent.
     """
-    chat = await chat_models(gate.backends.model)
-    embedder = (await gate.backends.search.states())[0].embedder_id
-    default = (await gate.backends.model.agents()).default
-    return ModelList(
-        data=tuple(Model(id=name) for name in (*chat, *([embedder] if embedder else []))), default_agent=default
-    )
+    models = await gate.system.models()
+    return ModelList(data=tuple(Model(id=model.id) for model in models.data), default_agent=models.default_agent)
 
 
 @router.get("/{model:path}", response_model=Model)
 async def model(model: str, gate: GateDep) -> Model:
     """One of them. Ids of embedders have slashes."""
     if model == EMBEDDER:
-        return Model(id=await embedder_id(gate.backends.search, model))
+        return Model(id=await embedder_id(gate.system.parts.search, model))
     listed = (await list_models(gate)).data
     for each in listed:
         if each.id == model:

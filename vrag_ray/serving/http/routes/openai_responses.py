@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import JsonValue, ValidationError
 
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.serving.backends import FetchedRun
+from vrag_ray.serving.contract import FetchedRun
 from vrag_ray.serving.error_body import error_response
 from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, links_of
@@ -56,7 +56,7 @@ class NotStoredError(VragError):
 async def create_response(body: ResponseRequest, request: Request, gate: GateDep) -> Response:
     """An agent's answer with its citations, or the bare model's reply. With ``previous_response_id`` it goes on from
     there; with ``background`` it is begun only: fetch it by its id."""
-    check_chat_model(body.model, await chat_models(gate.backends.model))
+    check_chat_model(body.model, await chat_models(gate.system.parts.model))
     chat = await _chat(body, gate)
     name = uuid.uuid4().hex
     head = ResponseHead(f"{RESPONSE}{name}", int(time.time()), body.model, body)
@@ -87,7 +87,7 @@ async def fetch_response(response_id: str, request: Request, gate: GateDep) -> J
 async def cancel_response(response_id: str, request: Request, gate: GateDep) -> JSONResponse:
     """End the run of a response now; one that has ended stays as it is."""
     try:
-        await gate.backends.runs.cancel(response_id.removeprefix(RESPONSE))
+        await gate.system.parts.runs.cancel(response_id.removeprefix(RESPONSE))
     except NotFoundError as error:
         raise _not_stored(response_id) from error
     return JSONResponse(await _stored(response_id, request, gate))
@@ -116,7 +116,7 @@ async def _earlier(response_id: str | None, gate: Gate) -> Sequence[Mapping[str,
 
 async def _run(response_id: str, gate: Gate) -> FetchedRun:
     try:
-        return await gate.backends.runs.fetch(response_id.removeprefix(RESPONSE))
+        return await gate.system.parts.runs.fetch(response_id.removeprefix(RESPONSE))
     except NotFoundError as error:
         raise _not_stored(response_id) from error
 
@@ -131,7 +131,7 @@ def _not_stored(response_id: str) -> NotStoredError:
 
 async def _stored(response_id: str, request: Request, gate: Gate) -> Json:
     fetched = await _run(response_id, gate)
-    summary = await gate.backends.runs.summary(response_id.removeprefix(RESPONSE))
+    summary = await gate.system.parts.runs.summary(response_id.removeprefix(RESPONSE))
     created = seconds_of(summary.started_at)
     if fetched.live:
         return ResponseHead(f"{RESPONSE}{summary.run_id}", created, summary.agent).body("in_progress", [])
@@ -145,4 +145,4 @@ async def _begin(chat: ChatCompletionRequest, run_id: str, gate: Gate) -> None:
             "background: answers of agents in words alone are made in the background: leave it out", param="background"
         )
     question, picture = await decoded_question(chat, run_id, gate)
-    await gate.backends.runs.start(question.request, picture)
+    await gate.system.parts.runs.start(question.request, picture)

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary
-from vrag_ray.serving.backends import FetchedRun
+from vrag_ray.serving.contract import FetchedRun
 from vrag_ray.serving.event_stream import encode_stream
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, RunId
 
@@ -27,16 +27,14 @@ async def start_run(body: RunRequest, gate: GateDep, last_event_id: LastEventId 
     With ``run_id`` the request may be repeated: where that run exists with the same question, the stream joins it
     after ``Last-Event-ID``. Closing the stream does not end the run; its deadline or DELETE does.
     """
-    picture = await gate.pictures.question(body.picture)
-    # Decoded once, here: neither events nor records hold what was sent.
-    run_id = await gate.backends.runs.start(body.model_copy(update={"picture": None}), picture)
+    run_id = await gate.system.start(body)
     return _stream(gate, run_id, -1 if last_event_id is None else last_event_id)
 
 
 @router.get("", response_model=RunsPage)
 async def list_runs(gate: GateDep, limit: Annotated[int, Query(ge=1, le=1000)] = 50) -> RunsPage:
     """Live runs first, then finished ones, newest first."""
-    return await gate.backends.runs.list_runs(limit)
+    return await gate.system.runs(limit)
 
 
 @router.get(
@@ -46,7 +44,7 @@ async def list_runs(gate: GateDep, limit: Annotated[int, Query(ge=1, le=1000)] =
 )
 async def fetch_run(run_id: RunId, gate: GateDep) -> Response:
     """The finished run: answer, citations, graph, steps, timings. 202 while it runs."""
-    return _fetched(await gate.backends.runs.fetch(run_id))
+    return _fetched(await gate.system.parts.runs.fetch(run_id))
 
 
 @router.get("/{run_id}/events", response_class=StreamingResponse, responses={200: _STREAM, 204: {}})
@@ -57,7 +55,7 @@ async def follow_run(run_id: RunId, gate: GateDep, last_event_id: LastEventId = 
     """
     after = -1 if last_event_id is None else last_event_id
     # Also so that an unknown id is a 404: once the stream has begun, it is too late for a status.
-    summary = await gate.backends.runs.summary(run_id)
+    summary = await gate.system.summary(run_id)
     if last_event_id is not None and summary.status != "running" and summary.last_event_id <= after:
         return Response(status_code=204)
     return _stream(gate, run_id, after)
@@ -66,23 +64,23 @@ async def follow_run(run_id: RunId, gate: GateDep, last_event_id: LastEventId = 
 @router.put("/{run_id}/feedback", response_model=RatedRun)
 async def rate_run(run_id: RunId, body: Feedback, gate: GateDep) -> RatedRun:
     """Say what you think of a finished run; saying it again replaces it. It outlives the run."""
-    return await gate.backends.runs.rate(run_id, body)
+    return await gate.system.rate(run_id, body)
 
 
 @router.get("/{run_id}/feedback", response_model=RatedRun)
 async def rating(run_id: RunId, gate: GateDep) -> RatedRun:
     """What was said of a run; 404 where nobody said anything."""
-    return await gate.backends.runs.rating(run_id)
+    return await gate.system.parts.runs.rating(run_id)
 
 
 @router.delete("/{run_id}", response_class=Response, responses={200: {"description": "The record of the ended run."}})
 async def cancel_run(run_id: RunId, gate: GateDep) -> Response:
     """End a run now; its readers get an error event. A run that has already ended stays as it is."""
-    return _fetched(await gate.backends.runs.cancel(run_id))
+    return _fetched(await gate.system.parts.runs.cancel(run_id))
 
 
 def _stream(gate: Gate, run_id: str, after: int) -> StreamingResponse:
-    events = gate.backends.runs.events(run_id, after)
+    events = gate.system.logged_events(run_id, after)
     headers = {
         "X-Run-ID": run_id,
         "Location": f"/v1/runs/{run_id}",

@@ -1,4 +1,4 @@
-"""Files of a multipart request on their way to ingest: named safely, written below the service's own folder."""
+"""Uploaded files on their way to ingest: named safely, written below the service's own folder."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import hashlib
 import json
 import shutil
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
-from vrag_ray.serving.backends import UploadedFile
+from vrag_ray.client.contract import FileToUpload, opened_file
+from vrag_ray.serving.contract import UploadedFile
 from vrag_ray.serving.errors import InvalidError
-from vrag_ray.types import MetaValue
+from vrag_ray.types import MetaValue, VragError
 
 _META = TypeAdapter(dict[str, MetaValue])
 _MAX_NAME_BYTES = 200
@@ -47,21 +48,26 @@ def parse_meta(text: str | None) -> dict[str, MetaValue]:
         raise InvalidError("meta must be a JSON object of strings, numbers and booleans", param="meta") from error
 
 
-def save_files(folder: Path, files: Iterable[tuple[str, BinaryIO]]) -> list[UploadedFile]:
-    """Write each file into a folder of its own below ``folder``, so that equal names do not meet. Blocking."""
+def save_files(folder: Path, files: Sequence[FileToUpload]) -> list[UploadedFile]:
+    """Write each file into a folder of its own below ``folder``, so that equal names do not meet. Blocking.
+
+    Raises VragError for a file that cannot be read.
+    """
     saved: list[UploadedFile] = []
     try:
-        for number, (given, source) in enumerate(files):
-            name = safe_name(given)
-            path = folder / str(number) / name
-            path.parent.mkdir(parents=True)
-            digest = hashlib.sha256()
-            with path.open("wb") as target:
+        for number, file in enumerate(files):
+            with ExitStack() as stack:
+                given, source = opened_file(file, stack)
+                name = safe_name(given)
+                path = folder / str(number) / name
+                path.parent.mkdir(parents=True)
+                digest = hashlib.sha256()
+                target = stack.enter_context(path.open("wb"))
                 while chunk := source.read(_COPY_BYTES):
                     digest.update(chunk)
                     target.write(chunk)
             saved.append(UploadedFile(path, name, digest.hexdigest()))
-    except OSError:
+    except (OSError, VragError):
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return saved

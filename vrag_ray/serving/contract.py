@@ -116,7 +116,7 @@ class UploadedFile:
     doc_id: str
 
 
-class SearchBackend(Protocol):
+class SearchPart(Protocol):
     """Searching the collections, and the embedder they are searched with."""
 
     async def search(
@@ -147,7 +147,7 @@ class SearchBackend(Protocol):
         ...
 
 
-class RunBackend(Protocol):
+class RunPart(Protocol):
     """Runs of agents, under way and finished, and what readers thought of them."""
 
     async def state(self) -> AgentState: ...
@@ -179,7 +179,7 @@ class RunBackend(Protocol):
     async def rated(self) -> list[RatedRun]: ...
 
 
-class ModelBackend(Protocol):
+class ModelPart(Protocol):
     """The language model, and the agents that can be asked because it is there."""
 
     async def ready(self) -> bool:
@@ -195,7 +195,7 @@ class ModelBackend(Protocol):
         ...
 
 
-class DocumentBackend(Protocol):
+class DocumentPart(Protocol):
     """Documents, their pages as pictures, and uploads on their way into the collection."""
 
     async def ready(self) -> None:
@@ -228,10 +228,10 @@ class DocumentBackend(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Backends:
+class Parts:
     """The parts behind the gateway. Every method may raise VragError."""
 
-    search: SearchBackend
-    runs: RunBackend
-    model: ModelBackend
-    documents: DocumentBackend
+    search: SearchPart
+    runs: RunPart
+    model: ModelPart
+    documents: DocumentPart
