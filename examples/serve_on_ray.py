@@ -24,10 +24,10 @@ def main(collection: Path, question: str) -> None:
         from vrag_ray.config import Settings
         from vrag_ray.serving.app import APP_NAME, build
 
-        # Each collection is searched by two actors, each with half of its documents.
-        settings = Settings.model_validate({"collection": str(collection), "index": {"shards": 2}})
+        # Two actors search, each with half of the documents; this machine alone may connect, so no key is needed.
+        values = {"collection": str(collection), "index": {"shards": 2}, "serving": {"auth": "loopback"}}
         serve.start(http_options={"host": "127.0.0.1", "port": PORT, "request_timeout_s": None})
-        serve.run(build(settings), name=APP_NAME)
+        serve.run(build(Settings.model_validate(values)), name=APP_NAME)
         with vrag.connect(f"http://127.0.0.1:{PORT}") as system:
             for name, part in system.ready().parts.items():
                 print(f"{name}: {'ready' if part.ready else part.why}")

@@ -94,12 +94,12 @@ def learn(algorithm: str, steps: int, seed: int) -> list[float]:
         shares.append(float(rewards.mean()))
         advantages = group_advantages(rewards)
 
-        states, actions, credits, keep = [], [], [], []
+        states, actions, credit, keep = [], [], [], []
         for group, row in zip(groups, advantages.tolist(), strict=True):
             for run, advantage in zip(group, row, strict=True):
                 states += run.states
                 actions += run.actions
-                credits += [advantage] * len(run.actions)
+                credit += [advantage] * len(run.actions)
                 if algorithm == "ggpo":
                     # Of a success what the answer rests on, of a failure all but the searches that found something.
                     keep += ggpo_keep(run.parents, run.answer, run.is_right, run.useful, run.nodes)
@@ -111,14 +111,14 @@ def learn(algorithm: str, steps: int, seed: int) -> list[float]:
             chosen,
             # One update on each batch: what was sampled and what is trained are the same policy.
             chosen.detach(),
-            torch.tensor(credits),
+            torch.tensor(credit),
             torch.ones_like(chosen),
             torch.tensor(keep),
             clip_low=0.2,
             clip_high=0.2,
         )
         optimizer.zero_grad()
-        loss.backward()
+        torch.autograd.backward(loss)
         optimizer.step()
     return shares
 

@@ -14,9 +14,9 @@ from tests.support.planted_spaces import painted
 from tests.support.stand_in import DOC_ID, StandIn, StandInSearch
 from vrag_ray.client.schemas import data_url
 from vrag_ray.config import ServingConfig
+from vrag_ray.serving import system
 from vrag_ray.serving.contract import Found
 from vrag_ray.serving.errors import NotReadyError, OverloadedError
-from vrag_ray.serving import system
 from vrag_ray.types import Query, VragError
 
 pytestmark = pytest.mark.anyio
