@@ -136,6 +136,7 @@ def test_variables_of_the_caller_that_do_not_arrive_are_asked_for_and_nothing_is
                 "documents": 2,
                 "legs": ["lexical"],
                 "heatmaps": False,
+                "embedder_id": "",
             }
             assert reply.json()["collection"] == served
             assert reply.json()["collections"] == [served]

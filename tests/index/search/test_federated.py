@@ -15,7 +15,7 @@ from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import LATE, PLANTED, fill, picture_of
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
-from vrag_ray.index.search.federated import FederatedRetriever, local_members
+from vrag_ray.index.search.federated import FederatedRetriever
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.modes import DisagreeingSpacesError
 from vrag_ray.index.search.retriever import ShardedRetriever
@@ -51,6 +51,37 @@ def settings_for(main: Path, embedder: EmbedderConfig = PLANTED, **others: Path)
     return Settings(
         collection=str(main), collections=collections, embedder=embedder, index=IndexConfig(threads=1, candidates=4)
     )
+
+
+class LocalMember:
+    """A ``Member`` in this process, opened when it is first searched."""
+
+    def __init__(self, settings: Settings, name: str, loader: LegLoader) -> None:
+        self._settings, self._name, self._loader = settings, name, loader
+        self._retriever: ShardedRetriever | None = None
+        self._opening = asyncio.Lock()
+
+    async def retriever(self) -> ShardedRetriever:
+        """Raises NotFoundError where there is no collection."""
+        async with self._opening:
+            if self._retriever is None:
+                self._retriever = await ShardedRetriever.start_local(
+                    self._settings, name=self._name, loader=self._loader
+                )
+            return self._retriever
+
+    async def close(self) -> None:
+        if self._retriever is not None:
+            await self._retriever.close()
+
+
+def local_members(settings: Settings) -> dict[str, LocalMember]:
+    """``settings.served`` in this process. Their embedders are loaded once."""
+    loader = LegLoader()
+    return {
+        name: LocalMember(settings.model_copy(update={"collection": root, "collections": {}}), name, loader)
+        for name, root in settings.served.items()
+    }
 
 
 @asynccontextmanager

@@ -57,6 +57,6 @@ def test_a_collection_that_the_service_has_not_and_documents_of_another_one_are_
     service: LocalService, library: dict[str, str], asked: Path
 ) -> None:
     unknown = evaluated("answers", asked, "--url", service.base_url, "-c", "nowhere")
-    assert "has no collection 'nowhere'" in str(unknown.exception)
+    assert "there is no collection 'nowhere' here: use collection, side" in str(unknown.exception)
     empty = evaluated("answers", asked, "--url", service.base_url, "-c", "side")
     assert "'page': gold file 'harbour.pdf' is not in the collection" in str(empty.exception)

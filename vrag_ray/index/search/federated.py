@@ -10,9 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.config import Settings
 from vrag_ray.index.search.joint_search import search_each
-from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.modes import common_mode
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.snapshot import parts_of
@@ -27,37 +25,6 @@ class Member(Protocol):
     async def retriever(self) -> ShardedRetriever:
         """Raises VragError, with the reason, while it is not ready."""
         ...
-
-
-class LocalMember:
-    """A collection in this process, opened when it is first searched."""
-
-    def __init__(self, settings: Settings, name: str, loader: LegLoader) -> None:
-        self._settings, self._name, self._loader = settings, name, loader
-        self._retriever: ShardedRetriever | None = None
-        self._opening = asyncio.Lock()
-
-    async def retriever(self) -> ShardedRetriever:
-        """Raises NotFoundError where there is no collection."""
-        async with self._opening:
-            if self._retriever is None:
-                self._retriever = await ShardedRetriever.start_local(
-                    self._settings, name=self._name, loader=self._loader
-                )
-            return self._retriever
-
-    async def close(self) -> None:
-        if self._retriever is not None:
-            await self._retriever.close()
-
-
-def local_members(settings: Settings) -> dict[str, LocalMember]:
-    """``settings.served`` in this process. Their embedders are loaded once."""
-    loader = LegLoader()
-    return {
-        name: LocalMember(settings.model_copy(update={"collection": root, "collections": {}}), name, loader)
-        for name, root in settings.served.items()
-    }
 
 
 class FederatedRetriever:
