@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -70,15 +71,21 @@ class ShardedRetriever:
 
     @classmethod
     async def start(
-        cls, settings: Settings, *, name: str = "", loader: LegLoader | None = None, shard_gpus: float = 0.0
+        cls,
+        settings: Settings,
+        *,
+        name: str = "",
+        loader: LegLoader | None = None,
+        shard_gpus: float = 0.0,
+        share: bool = False,
     ) -> ShardedRetriever:
         """Open the collection, start the shard actors (needs a running Ray) and load them.
 
         ``name`` is what hits call the collection. ``loader`` is shared with the retrievers of other collections.
-        ``shard_gpus`` is the GPU share of a shard actor where ``index.num_gpus`` is not set. Raises NotFoundError where
-        there is no collection.
+        ``shard_gpus`` is the GPU share of a shard actor where ``index.num_gpus`` is not set. ``share``: retrievers of
+        the cluster with the same settings search one set of actors. Raises NotFoundError where there is no collection.
         """
-        pool = partial(ShardPool, num_gpus=shard_gpus)
+        pool = partial(ShardPool, num_gpus=shard_gpus, shared=_index_name(settings) if share else "")
         return await cls._start(settings, pool, name, loader or LegLoader())
 
     @classmethod
@@ -199,3 +206,9 @@ class ShardedRetriever:
             raise VragError(f"embeddings are not available: {self._served.legs.text_notice}")
         work = text.embedder.embed_queries if queries else text.embedder.embed_passages
         return stacked(await asyncio.to_thread(work, [Content(one) for one in texts]))
+
+
+def _index_name(settings: Settings) -> str:
+    """The same for settings that make the same indexes, as the name of their actors."""
+    made_of = settings.model_dump_json(include={"gpus", "collection", "index", "embedder", "spaces"})
+    return hashlib.sha256(made_of.encode()).hexdigest()[:16]

@@ -1,9 +1,15 @@
-"""The shard actors: N shards times R replicas, each rebuilt from the collection alone after a crash."""
+"""The shard actors: N shards times R replicas, each rebuilt from the collection alone after a crash.
+
+Several processes may search one set of actors: those whose settings make the same indexes share a name. Each user holds
+the versions that it searches, and says every few seconds that it is there; actors that nobody uses end.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
+import threading
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -32,6 +38,12 @@ PING_AFTER_S = 0.5
 """For which an answer is waited for before its shard is asked whether it is alive."""
 HEALTH = "health"
 """The concurrency group of that question: searches that fill the others do not keep it from being answered."""
+RENEW_S = 5.0
+"""How often a user of shared actors says that it is there."""
+LEASE_S = 60.0
+"""A user that says nothing for so long is gone: a busy machine delays some of its calls."""
+NAMESPACE = "vrag"
+"""Of the names of shared actors: their users may be of different Ray jobs."""
 
 
 class SilentError(Exception):
@@ -42,25 +54,59 @@ class NotLoadedError(VragError):
     """The shard does not hold that version (yet): it has just been restarted."""
 
 
+@dataclass
+class _User:
+    """Of an actor: the versions that it searches, and when it was heard last, by ``time.monotonic``."""
+
+    versions: set[int]
+    heard: float
+
+
 class IndexShard:
     """The code inside a shard actor. Holds one index a version, so that a refresh leaves no gap in service."""
 
-    def __init__(self, root: str, shard: int, config: IndexConfig) -> None:
+    def __init__(self, root: str, shard: int, config: IndexConfig, lease_s: float | None = None) -> None:
+        """With ``lease_s`` the actor ends itself once its last user has left, or was not heard for so long."""
         self._root, self._shard, self._config = root, shard, config
         self._indexes: dict[int, ShardIndex] = {}
+        self._users: dict[str, _User] = {}
+        self._was_used = False
+        self._changing = threading.Lock()
+        if lease_s is not None:
+            threading.Thread(target=self._end_unused, args=(lease_s,), name="shard-lease", daemon=True).start()
 
-    def load(self, version: int, spaces: Sequence[SpaceSpec]) -> tuple[ShardStatus, ...]:
-        if version not in self._indexes:
-            self._indexes[version] = load_shard(
-                CollectionFiles(self._root),
-                version,
-                spaces,
-                self._config,
-                shard=self._shard,
-                shards=self._config.shards,
-                earlier=self._indexes.get(max(self._indexes, default=0)),
-            )
-        return self._indexes[version].statuses
+    def load(self, user: str, version: int, spaces: Sequence[SpaceSpec]) -> tuple[ShardStatus, ...]:
+        """Hold a version for a user. Users that load it at the same time wait for one reading."""
+        known = self._users.setdefault(user, _User(set(), time.monotonic()))
+        with self._changing:
+            if version not in self._indexes:
+                self._indexes[version] = load_shard(
+                    CollectionFiles(self._root),
+                    version,
+                    spaces,
+                    self._config,
+                    shard=self._shard,
+                    shards=self._config.shards,
+                    earlier=self._indexes.get(max(self._indexes, default=0)),
+                )
+            known.versions.add(version)
+            # Reading may have taken longer than a lease.
+            known.heard = time.monotonic()
+            self._users[user] = known
+            self._was_used = True
+            return self._indexes[version].statuses
+
+    def renew(self, user: str) -> bool:
+        """That a user is there; False where the actor does not know it, because it was started anew."""
+        known = self._users.get(user)
+        if known is not None:
+            known.heard = time.monotonic()
+        return known is not None
+
+    def leave(self, user: str) -> None:
+        with self._changing:
+            self._users.pop(user, None)
+            self._free_unused()
 
     def search(
         self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
@@ -73,12 +119,35 @@ class IndexShard:
     ) -> list[Sight | None]:
         return self._index(version).sights(space, asked, queries)
 
-    def keep_only(self, version: int) -> None:
-        self._indexes = {number: index for number, index in self._indexes.items() if number == version}
+    def keep_only(self, user: str, version: int) -> None:
+        """A user searches no other version any more: those that no user searches are freed."""
+        with self._changing:
+            if user in self._users:
+                self._users[user].versions = {version}
+            self._free_unused()
 
     def pid(self) -> int:
         """Also the answer to whether the shard is alive."""
         return os.getpid()
+
+    def _free_unused(self) -> None:
+        in_use = {version for user in self._users.values() for version in user.versions}
+        self._indexes = {number: index for number, index in self._indexes.items() if number in in_use}
+
+    def _end_unused(self, lease_s: float) -> None:
+        """In a thread of its own. An actor that is new waits for its first user as long as a lease."""
+        import ray
+
+        started = time.monotonic()
+        while True:
+            time.sleep(min(1.0, lease_s / 4))
+            with self._changing:
+                now = time.monotonic()
+                self._users = {name: user for name, user in self._users.items() if now <= user.heard + lease_s}
+                self._free_unused()
+                if not self._users and (self._was_used or now > started + lease_s):
+                    break
+        ray.kill(ray.get_runtime_context().current_actor)
 
     def _index(self, version: int) -> ShardIndex:
         if version not in self._indexes:
@@ -88,6 +157,8 @@ class IndexShard:
 
 @dataclass
 class _Replica:
+    shard: int
+    number: int
     actor: ActorHandle
     statuses: tuple[ShardStatus, ...] = ()
     problem: str = "is loading"
@@ -99,32 +170,43 @@ class _Replica:
 class ShardPool:
     """Fan-out over the shard actors of one collection. All methods run on one event loop."""
 
-    def __init__(self, root: str, config: IndexConfig, num_gpus: float = 0.0) -> None:
-        """``num_gpus`` is the GPU share of each actor where ``config`` has none."""
-        import ray
+    def __init__(
+        self, root: str, config: IndexConfig, num_gpus: float = 0.0, *, shared: str = "", lease_s: float = LEASE_S
+    ) -> None:
+        """``num_gpus`` is the GPU share of each actor where ``config`` has none.
 
-        self._config, self._version = config, 0
-        share = num_gpus if config.num_gpus is None else config.num_gpus
+        ``shared`` names the actors: pools of the same name use the same ones, wherever they are in the cluster, and
+        must load the same spaces. Without it the actors are this pool's own, and end with the process that made it.
+        """
+        self._root, self._config, self._version = root, config, 0
+        self._num_gpus = num_gpus if config.num_gpus is None else config.num_gpus
+        self._user = uuid4().hex[:8]
+        self._shared, self._lease_s = shared, lease_s
         self._spaces: tuple[SpaceSpec, ...] = ()
         self._turn = 0
-        pool = uuid4().hex[:8]
-        actor_class = ray.remote(concurrency_groups={HEALTH: 1})(IndexShard)
+        self._renewing: asyncio.Task[None] | None = None
         self._shards = [
-            [
-                _Replica(
-                    actor_class.options(
-                        name=f"vrag-{pool}-shard-{shard:02d}-r{replica}",
-                        num_cpus=0.1,
-                        num_gpus=share,
-                        max_restarts=-1,
-                        max_concurrency=ACTOR_CONCURRENCY,
-                        scheduling_strategy="SPREAD",
-                    ).remote(root, shard, config)
-                )
-                for replica in range(config.replicas)
-            ]
+            [_Replica(shard, replica, self._actor(shard, replica)) for replica in range(config.replicas)]
             for shard in range(config.shards)
         ]
+
+    def _actor(self, shard: int, replica: int) -> ActorHandle:
+        """A new actor, or the one of that name that other pools use."""
+        import ray
+
+        options = {
+            "name": f"vrag-{self._shared or self._user}-shard-{shard:02d}-r{replica}",
+            "num_cpus": 0.1,
+            "num_gpus": self._num_gpus,
+            "max_restarts": -1,
+            "max_concurrency": ACTOR_CONCURRENCY,
+            "scheduling_strategy": "SPREAD",
+        }
+        if self._shared:
+            options |= {"lifetime": "detached", "namespace": NAMESPACE, "get_if_exists": True}
+        actor_class = ray.remote(concurrency_groups={HEALTH: 1})(IndexShard)
+        lease_s = self._lease_s if self._shared else None
+        return actor_class.options(**options).remote(self._root, shard, self._config, lease_s)
 
     @property
     def total(self) -> int:
@@ -157,13 +239,15 @@ class ShardPool:
         One that is down already is not waited for: its revival brings it to this version.
         """
         self._version, self._spaces = version, tuple(spaces)
+        if self._shared and self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew(), name="shard-lease")
         up = [replica for replicas in self._shards for replica in replicas if not replica.lost.is_set()]
         await asyncio.gather(*(self._load_one(replica) for replica in up))
 
     async def keep_only(self, version: int) -> None:
         """Free all other versions. A replica that is down frees them by its restart, or at the next version."""
         healthy = [replica for replicas in self._shards for replica in replicas if not replica.problem]
-        await asyncio.gather(*(r.actor.keep_only.remote(version) for r in healthy), return_exceptions=True)
+        await asyncio.gather(*(r.actor.keep_only.remote(self._user, version) for r in healthy), return_exceptions=True)
 
     async def search(
         self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
@@ -201,13 +285,35 @@ class ShardPool:
         return sights
 
     def close(self) -> None:
+        """Leave shared actors, which end with their last user; end one's own."""
         import ray
 
+        if self._renewing is not None:
+            self._renewing.cancel()
         for replicas in self._shards:
             for replica in replicas:
                 if replica.reviving is not None:
                     replica.reviving.cancel()
-                ray.kill(replica.actor)
+                if self._shared:
+                    replica.actor.leave.remote(self._user)
+                else:
+                    ray.kill(replica.actor)
+
+    async def _renew(self) -> None:
+        """Say to shared actors that this pool uses them. One that was started anew loads its version again."""
+        from ray.exceptions import RayError
+
+        while True:
+            await asyncio.sleep(min(RENEW_S, self._lease_s / 4))
+            up = [replica for replicas in self._shards for replica in replicas if not replica.problem]
+            renewals = (replica.actor.renew.options(concurrency_group=HEALTH).remote(self._user) for replica in up)
+            for replica, known in zip(up, await asyncio.gather(*renewals, return_exceptions=True), strict=True):
+                if isinstance(known, RayError):
+                    self._down(replica, f"is down ({type(known).__name__})")
+                elif isinstance(known, BaseException):
+                    raise known
+                elif not known:
+                    self._down(replica, "was started anew and is loading")
 
     async def _ask(self, number: int, call: Callable[[ActorHandle], Awaitable[T]]) -> T | str:
         """One shard's answer from the first replica that gives one, or the reason why none does."""
@@ -256,7 +362,7 @@ class ShardPool:
     async def _load_one(self, replica: _Replica) -> None:
         from ray.exceptions import RayError
 
-        load = replica.actor.load.remote(self._version, self._spaces)
+        load = replica.actor.load.remote(self._user, self._version, self._spaces)
         try:
             # The process of an actor that is new may take long to start.
             replica.statuses = await (self._while_alive(replica, load, None) if replica.statuses else load)
@@ -281,7 +387,10 @@ class ShardPool:
         while True:
             version = self._version
             try:
-                replica.statuses = await replica.actor.load.remote(version, self._spaces)
+                if self._shared:
+                    # The same actor, or another where that one has ended for good.
+                    replica.actor = self._actor(replica.shard, replica.number)
+                replica.statuses = await replica.actor.load.remote(self._user, version, self._spaces)
             except (RayError, VragError) as error:
                 replica.problem = f"cannot load version {version} ({type(error).__name__})"
             else:

@@ -20,7 +20,7 @@ class RetrieverService(ServedCollections):
         from vrag_ray.index.search.retriever import ShardedRetriever
 
         async def start(collection: Settings, name: str, loader: LegLoader) -> ShardedRetriever:
-            return await ShardedRetriever.start(collection, name=name, loader=loader, shard_gpus=shard_gpus)
+            return await ShardedRetriever.start(collection, name=name, loader=loader, shard_gpus=shard_gpus, share=True)
 
         super().__init__(settings, start)
         # Serve sends requests once this returns: a replica that joins others must not answer that it is starting.
