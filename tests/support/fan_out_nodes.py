@@ -65,8 +65,8 @@ def measured() -> Measured:
 class PacedShard(shard_pool.IndexShard):
     """A shard whose scans come one after the other and take as long as the model says."""
 
-    def __init__(self, root: str, shard: int, config: IndexConfig) -> None:
-        super().__init__(root, shard, config)
+    def __init__(self, root: str, shard: int, config: IndexConfig, lease_s: float | None = None) -> None:
+        super().__init__(root, shard, config, lease_s)
         self._one_at_a_time, self._drawn = threading.Lock(), random.Random()
 
     def search(self, *asked: Any) -> list[list[tuple[str, float]]]:

@@ -43,6 +43,12 @@ async def until_gone(pids: list[int]) -> None:
             await asyncio.sleep(0.1)
 
 
+async def until_whole(retriever: ShardedRetriever) -> None:
+    async with asyncio.timeout(HANGS_AFTER_S):
+        while await found_by(retriever) != (6, 1):  # noqa: ASYNC110  the actor is started anew by Ray
+            await asyncio.sleep(0.1)
+
+
 def test_retrievers_of_the_same_settings_share_actors_and_the_last_ends_them(tmp_path: Path) -> None:
     settings = settings_for(tmp_path / "c")
     other = settings.model_copy(update={"index": IndexConfig(shards=1, threads=1)})
@@ -97,10 +103,8 @@ def test_every_user_gets_a_killed_actor_back_also_one_that_did_not_search(tmp_pa
         retrievers = [await ShardedRetriever.start(settings, share=True) for _ in range(2)]
         [pid] = await pids_of(retrievers[0].pool)
         os.kill(pid, signal.SIGKILL)
-        async with asyncio.timeout(HANGS_AFTER_S):
-            for retriever in retrievers:
-                while await found_by(retriever) != (6, 1):
-                    await asyncio.sleep(0.1)
+        for retriever in retrievers:
+            await until_whole(retriever)
         assert await pids_of(retrievers[0].pool) == await pids_of(retrievers[1].pool) != [pid]
         for retriever in retrievers:
             await retriever.close()

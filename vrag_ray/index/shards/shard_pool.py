@@ -185,6 +185,7 @@ class ShardPool:
         self._spaces: tuple[SpaceSpec, ...] = ()
         self._turn = 0
         self._renewing: asyncio.Task[None] | None = None
+        self._closed = False
         self._shards = [
             [_Replica(shard, replica, self._actor(shard, replica)) for replica in range(config.replicas)]
             for shard in range(config.shards)
@@ -288,6 +289,9 @@ class ShardPool:
         """Leave shared actors, which end with their last user; end one's own."""
         import ray
 
+        if self._closed:
+            return
+        self._closed = True
         if self._renewing is not None:
             self._renewing.cancel()
         for replicas in self._shards:
@@ -325,7 +329,15 @@ class ShardPool:
             if replica.problem:
                 continue
             try:
-                return await self._while_alive(replica, call(replica.actor), self._config.shard_timeout_s)
+                try:
+                    return await self._while_alive(replica, call(replica.actor), self._config.shard_timeout_s)
+                except NotLoadedError:
+                    # Ray has started it anew since its last search.
+                    async with asyncio.timeout(self._config.shard_timeout_s):
+                        await self._load_one(replica)
+                    if replica.lost.is_set():
+                        continue
+                    return await self._while_alive(replica, call(replica.actor), self._config.shard_timeout_s)
             except TimeoutError:
                 self._down(replica, f"did not answer within {self._config.shard_timeout_s:g} s")
             except SilentError:

@@ -30,9 +30,12 @@ class LibraryService(Documents):
 
 
 async def refresh_replicas(retriever: DeploymentHandle, collection: str) -> int | None:
-    """Every replica serves the newest version from now on: each has shards of its own, and none may go on finding
-    what was deleted. The lowest number of a version that one serves, None where none runs. Raises VragError where one
-    cannot load the version, once all others have."""
+    """Every replica serves the newest version from now on. Each searches the version that it knows, and none may go on
+    finding what was deleted.
+
+    The lowest number of a version that a replica serves, None where none runs. Raises VragError where one cannot load
+    the version, once all others have.
+    """
     from ray.serve.exceptions import RayServeException
 
     try:

@@ -25,3 +25,8 @@ class RetrieverService(ServedCollections):
         super().__init__(settings, start)
         # Serve sends requests once this returns: a replica that joins others must not answer that it is starting.
         await self.loaded()
+
+    def __del__(self) -> None:
+        # Serve calls this when it stops a replica: shards end with the last replica that searches them.
+        if hasattr(self, "joined"):
+            self.close()

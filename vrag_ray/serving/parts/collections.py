@@ -68,9 +68,9 @@ class ServedCollections:
         if must_load:
             next(iter(self._members.values())).require()
 
-    async def close(self) -> None:
+    def close(self) -> None:
         for member in self._members.values():
-            await member.close()
+            member.close()
         self._library.close()
 
     async def search(

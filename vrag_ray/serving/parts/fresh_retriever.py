@@ -73,10 +73,10 @@ class FreshRetriever:
             heatmaps=status.heatmaps,
         )
 
-    async def close(self) -> None:
+    def close(self) -> None:
         self._poll.cancel()
         if self._retriever is not None:
-            await self._retriever.close()
+            self._retriever.pool.close()
 
     async def _started(self) -> ShardedRetriever:
         async with self._starting:

@@ -34,7 +34,7 @@ async def local_parts(settings: Settings, *, must_load: bool = False) -> AsyncIt
         if model is not None:
             await model.aclose()
         await documents.aclose()
-        await collections.close()
+        collections.close()
 
 
 async def _start_retriever(settings: Settings, name: str, loader: LegLoader) -> ShardedRetriever:
