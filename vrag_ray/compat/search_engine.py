@@ -194,14 +194,14 @@ class SearchEngine:
             raise VragError(f"top_k={top_k}: it must be at least 1")
         if not all(query.strip() for query in queries):
             raise VragError("a query is empty: say what to search for")
-        from vrag_ray.index.search.joint_search import search_jointly
+        from vrag_ray.index.search.joint_search import search_each
 
         shelves = {str(shelf.folder): shelf for shelf in self._shelves}
         snapshots = [shelf.retriever.snapshot for shelf in self._shelves]
         candidates = self._settings.index.candidates
-        answer = self._loop.run(
-            search_jointly(
-                snapshots, queries, top_k=top_k, mode=self._space or HYBRID, wanted=None, candidates=candidates
+        [answer] = self._loop.run(
+            search_each(
+                snapshots, [queries], top_k=top_k, mode=self._space or HYBRID, wanted=None, candidates=candidates
             )
         )
         for notice in answer.notices:

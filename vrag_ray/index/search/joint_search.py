@@ -29,24 +29,6 @@ UNSEEN = (
 )
 
 
-async def search_jointly(
-    snapshots: Sequence[Snapshot],
-    queries: Sequence[str | Query],
-    *,
-    top_k: int,
-    mode: str,
-    wanted: SearchFilter | None,
-    candidates: int,
-) -> SearchAnswer:
-    """As ``Retriever.search``. The documents of an earlier collection come before the same ones of a later one.
-
-    A leg that is not there is refused by name; ``hybrid`` without any vector leg says that it is lexical. Raises
-    DisagreeingSpacesError where the collections have vectors that cannot be compared.
-    """
-    [answer] = await search_each(snapshots, [queries], top_k=top_k, mode=mode, wanted=wanted, candidates=candidates)
-    return answer
-
-
 async def search_each(
     snapshots: Sequence[Snapshot],
     groups: Sequence[Sequence[str | Query]],
@@ -56,7 +38,12 @@ async def search_each(
     wanted: SearchFilter | None,
     candidates: int,
 ) -> list[SearchAnswer]:
-    """The queries of several who ask, searched as one; each group's answer has the notices of its own queries only."""
+    """The queries of several callers, searched as one; the answer of each has the notices of its own queries only.
+
+    The documents of an earlier collection come before the same ones of a later one. A leg that is not there is refused
+    by name; ``hybrid`` without any vector leg says that it is lexical. Raises DisagreeingSpacesError where the
+    collections have vectors that cannot be compared.
+    """
     asked = [Query.of(query) for group in groups for query in group]
     # An empty collection has no spaces, and nothing to say.
     having = [one for one in snapshots if not one.is_empty] or list(snapshots[:1])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig, Settings
 from vrag_ray.embedding.base import Content, EmbedError, stacked
-from vrag_ray.index.search.joint_search import search_jointly
+from vrag_ray.index.search.joint_search import search_each
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.served_legs import load_legs
 from vrag_ray.index.search.snapshot import Snapshot
@@ -164,11 +164,12 @@ class ShardedRetriever:
         mode: str = HYBRID,
         filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        """As ``Retriever.search``, see ``search_jointly``."""
+        """As ``Retriever.search``, see ``search_each``."""
         candidates = self._settings.index.candidates
-        return await search_jointly(
-            [self._served], queries, top_k=top_k, mode=mode, wanted=filter, candidates=candidates
+        [answer] = await search_each(
+            [self._served], [queries], top_k=top_k, mode=mode, wanted=filter, candidates=candidates
         )
+        return answer
 
     async def heat(self, query: str | Query, doc_id: str, page: int) -> NDArray[np.float32]:
         """Where on a page ``query`` is seen, [rows, columns], by the first leg that can tell.

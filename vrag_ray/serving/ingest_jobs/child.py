@@ -20,11 +20,13 @@ from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from vrag_ray.config import Settings
-from vrag_ray.ingest import IngestReport, Progress, Source, ingest
 from vrag_ray.types import Meta, VragError
+
+if TYPE_CHECKING:
+    from vrag_ray.ingest import IngestReport, Progress, Source
 
 ATTEMPTS = 2
 """Ingest goes on where a killed process left it."""
@@ -39,6 +41,8 @@ async def ingest_in_child(
     settings: Settings, sources: Sequence[Path | Source], meta: Meta
 ) -> AsyncGenerator[Progress | IngestReport]:
     """``IngestFiles`` of a service without a cluster; more than a few files start a Ray of their own."""
+    from vrag_ray.ingest import IngestReport, Progress
+
     for attempt in range(1, ATTEMPTS + 1):
         # A thread of its own: it waits as long as the ingest takes.
         thread = ThreadPoolExecutor(1, thread_name_prefix="ingest-child")
@@ -101,6 +105,7 @@ def _receive(stream: IO[bytes]) -> object:
 
 def main() -> None:
     from vrag_ray.cluster import ray_session
+    from vrag_ray.ingest import ingest
     from vrag_ray.signals import terminated_like_interrupted, word_for
 
     # Whatever else is printed, by Ray too, goes to standard error.
