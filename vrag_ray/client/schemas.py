@@ -80,7 +80,7 @@ class SearchRequest(Request):
             raise ValueError("queries is empty: give at least one")
         return queries
 
-    def asked(self, picture: bytes | None) -> list[str | SearchQuery]:
+    def queries_with(self, picture: bytes | None) -> list[str | SearchQuery]:
         """The queries to answer, in the order of ``SearchResponse.results``; ``picture`` is the request's, decoded."""
         if self.queries is not None:
             return list(self.queries)

@@ -77,7 +77,7 @@ async def run_suite(
             suite=suite.name,
             suite_hash=suite.digest,
             questions=len(suite.queries),
-            subject={**subject.told, **more},
+            subject={**subject.facts, **more},
             systems=modes,
             environment=environment(),
         )

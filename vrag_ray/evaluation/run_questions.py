@@ -105,7 +105,7 @@ async def _answers(
             suite_hash=hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest(),
             questions=len(gold.examples),
             subject={
-                **subject.told,
+                **subject.facts,
                 **_agent_settings(plan),
                 "right": _right(plan.judges),
                 **_rule(plan.judges, questions),

@@ -33,9 +33,9 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a header says of it, its documents, the legs that can be asked, and who answers where no agent is named."""
+    """The facts of a header, the documents, the modes of a search, and the agent that answers where none is named."""
 
-    told: dict[str, str]
+    facts: dict[str, str]
     documents: Sequence[NamedDocument]
     legs: Sequence[str]
     default_agent: str
@@ -78,20 +78,20 @@ async def evaluated_system(
             where = service.url if service is not None else settings.collection
             raise NotFoundError(f"{where} has no collection {name!r}: it has {names}")
         models = await system.models()
-        told = {
+        facts = {
             "documents": str(served.documents),
             "version": str(served.version),
             "embedder": served.embedder_id or "none",
             "legs": ", ".join(served.legs),
         }
         if service is None:
-            told["candidates"] = str(settings.index.candidates)
-            told["reranker"] = "none" if settings.reranker is None else settings.reranker.model
+            facts["candidates"] = str(settings.index.candidates)
+            facts["reranker"] = "none" if settings.reranker is None else settings.reranker.model
         else:
-            told["asked"] = "a running service"
-            told["agents and models there"] = ", ".join(models.names) or "none"
+            facts["asked"] = "a running service"
+            facts["agents and models there"] = ", ".join(models.names) or "none"
         documents = await documents_of(settings, service)
-        yield system, Subject(told, documents, served.legs, models.default_agent)
+        yield system, Subject(facts, documents, served.legs, models.default_agent)
 
 
 def _opened(settings: Settings, service: Service | None, workers: int) -> AbstractAsyncContextManager[EvaluatedSystem]:

@@ -44,7 +44,7 @@ from vrag_ray.types.redaction import scrub
 
 T = TypeVar("T")
 ANSWERS_WITHIN_S = 1.5
-"""A part that does not tell its state in this time counts as not ready: who asks for it wants to know soon."""
+"""A part that does not report its state in this time counts as not ready: a probe needs its answer soon."""
 
 
 class ServedSystem:
@@ -68,7 +68,7 @@ class ServedSystem:
         if request.picture is not None:
             picture = await self.pictures.png(sent_file(request.picture, "picture"), "picture")
         found = await self.parts.search.search(
-            request.asked(picture),
+            request.queries_with(picture),
             top_k=request.top_k,
             mode=request.mode,
             filter=request.filter,
@@ -225,7 +225,7 @@ def _part(answer: object) -> PartState:
 
 
 def _retriever_part(answer: tuple[RetrieverState, ...] | VragError) -> PartState:
-    """Retrievers also tell of themselves that they are not ready, and notices; of several, each under its name."""
+    """Retrievers also report that they are not ready, and notices; of several, each under its name."""
     if isinstance(answer, VragError):
         return _part(answer)
     notes = []

@@ -54,8 +54,8 @@ class LegacyImage(BaseModel):
 @router.post("/search", response_model=LegacyResponse | list[list[LegacyImage]], response_model_exclude_none=True)
 async def legacy_post(body: LegacyRequest, request: Request, gate: GateDep) -> LegacyResponse | list[list[LegacyImage]]:
     """The original's request and response; ``vrag_ret`` asks for its older, pictures-only response."""
-    asked = SearchRequest(queries=body.queries, top_k=body.top_k, collection=body.search_corpus)
-    answer = await search(asked, gate)
+    same = SearchRequest(queries=body.queries, top_k=body.top_k, collection=body.search_corpus)
+    answer = await search(same, gate)
     if body.vrag_ret:
         return _images(answer, request)
     base_url = str(request.base_url)
