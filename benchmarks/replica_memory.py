@@ -62,8 +62,8 @@ async def deployed(settings: Settings, replicas: int) -> tuple[float, float]:
     """Megabytes of the shards and of the replicas, once all have answered a search."""
     from ray import serve
 
+    from vrag_ray.serving.contract import SearchScope
     from vrag_ray.serving.deployments.retriever import RetrieverService
-    from vrag_ray.serving.joined_searches import SearchScope
 
     options = {"num_replicas": replicas, "ray_actor_options": {"num_cpus": 0.1}}
     retriever = serve.deployment(RetrieverService).options(**options).bind(settings)

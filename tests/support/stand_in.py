@@ -36,7 +36,9 @@ from vrag_ray.serving.contract import (
     LoggedEvent,
     Original,
     Parts,
+    Queries,
     RetrieverState,
+    SearchScope,
     ServedAgents,
     UploadedFile,
 )
@@ -60,7 +62,6 @@ from vrag_ray.types import (
     VragError,
 )
 from vrag_ray.types.elements import ElementKind
-from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -227,21 +228,13 @@ class StandInSearch:
     def __init__(self, of: StandIn) -> None:
         self._of = of
 
-    async def search(
-        self,
-        queries: Sequence[str | Query],
-        *,
-        top_k: int,
-        mode: str,
-        filter: SearchFilter | None,
-        collections: Sequence[str] = (),
-    ) -> Found:
+    async def search(self, queries: Queries, scope: SearchScope) -> Found:
         if self._of.fault is not None:
             raise self._of.fault
         self._of.searched += queries
-        self._of.collections.append(tuple(collections))
-        hits = tuple(_hit(number) for number in range(min(top_k, 3)))
-        answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, mode, 7, ("one shard is down",))
+        self._of.collections.append(scope.collections)
+        hits = tuple(_hit(number) for number in range(min(scope.top_k, 3)))
+        answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, scope.mode, 7, ("one shard is down",))
         return Found(answer, "embedded")
 
     async def states(self) -> tuple[RetrieverState, ...]:

@@ -63,6 +63,25 @@ class RetrieverState:
     heatmaps: bool = False
 
 
+Queries = Sequence[str | Query]
+"""Of one caller."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchScope:
+    """What searches have in common that travel together. ``collections`` by name, ``*`` for all; none: the main one."""
+
+    top_k: int
+    mode: str
+    filter: SearchFilter | None
+    collections: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        chosen = None if self.filter is None else self.filter.model_dump_json()
+        return self.top_k, self.mode, chosen, self.collections
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A search's answer, and ``profile``: in words, what made the evidence."""
@@ -119,19 +138,8 @@ class UploadedFile:
 class SearchPart(Protocol):
     """Searching the collections, and the embedder they are searched with."""
 
-    async def search(
-        self,
-        queries: Sequence[str | Query],
-        *,
-        top_k: int,
-        mode: str,
-        filter: SearchFilter | None,
-        collections: Sequence[str] = (),
-    ) -> Found:
-        """``collections`` by name, ``*`` for all; none stands for the main one.
-
-        Raises InvalidError for names and modes that there are not, and for collections that do not compare.
-        """
+    async def search(self, queries: Queries, scope: SearchScope) -> Found:
+        """Raises VragError for names and modes that there are not, and for collections that do not compare."""
         ...
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:

@@ -8,10 +8,9 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from vrag_ray.serving.contract import Found
+from vrag_ray.serving.contract import Found, Queries, SearchScope
 from vrag_ray.serving.errors import NotReadyError, OverloadedError, ReplicaLostError
 from vrag_ray.types import Query
-from vrag_ray.types.filters import SearchFilter
 
 CALLS_AT_ONCE = 4
 """Of one scope. More calls would be smaller ones."""
@@ -19,22 +18,6 @@ MOST_TOGETHER = 64
 """Who asks, in one call: the answer comes when all of it is there."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchScope:
-    """What searches have in common that travel together."""
-
-    top_k: int
-    mode: str
-    filter: SearchFilter | None
-    collections: tuple[str, ...] = ()
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        chosen = None if self.filter is None else self.filter.model_dump_json()
-        return self.top_k, self.mode, chosen, self.collections
-
-
-Queries = Sequence[str | Query]
 Search = Callable[[Sequence[Queries], SearchScope], Awaitable[Sequence[Found]]]
 
 
@@ -54,7 +37,7 @@ class _Line:
 
 
 class JoinedSearches:
-    """``search`` for one who asks, over a ``Search`` for several. All on one event loop."""
+    """The ``search`` of a ``SearchPart`` over a ``Search`` for several callers. All on one event loop."""
 
     def __init__(self, search: Search) -> None:
         self._search = search

@@ -33,7 +33,7 @@ from vrag_ray.client.schemas import (
     ServedCollection,
     collection_names,
 )
-from vrag_ray.serving.contract import LoggedEvent, Parts, RetrieverState
+from vrag_ray.serving.contract import LoggedEvent, Parts, RetrieverState, SearchScope
 from vrag_ray.serving.errors import ConflictError, NoAnswerError
 from vrag_ray.serving.openai.models import chat_models
 from vrag_ray.serving.runs.feedback import unified_lines
@@ -67,13 +67,8 @@ class ServedSystem:
         picture = None
         if request.picture is not None:
             picture = await self.pictures.png(sent_file(request.picture, "picture"), "picture")
-        found = await self.parts.search.search(
-            request.queries_with(picture),
-            top_k=request.top_k,
-            mode=request.mode,
-            filter=request.filter,
-            collections=collection_names(request.collection),
-        )
+        scope = SearchScope(request.top_k, request.mode, request.filter, collection_names(request.collection))
+        found = await self.parts.search.search(request.queries_with(picture), scope)
         answer = found.answer
         return SearchResponse(
             results=[[search_hit(hit) for hit in hits] for hits in answer.results],

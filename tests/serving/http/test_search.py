@@ -1,9 +1,8 @@
 import asyncio
 import io
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -15,7 +14,7 @@ from tests.support.stand_in import DOC_ID, StandIn, StandInSearch
 from vrag_ray.client.schemas import data_url
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving import system
-from vrag_ray.serving.contract import Found
+from vrag_ray.serving.contract import Found, Queries, SearchScope
 from vrag_ray.serving.errors import NotReadyError, OverloadedError
 from vrag_ray.types import Query, VragError
 
@@ -127,10 +126,10 @@ async def test_requests_beyond_the_limit_are_refused_at_the_door_and_room_comes_
     go, inside = asyncio.Event(), asyncio.Semaphore(0)
     answer = StandInSearch.search
 
-    async def waiting(self: StandInSearch, queries: Sequence[str | Query], **named: Any) -> Found:
+    async def waiting(self: StandInSearch, queries: Queries, scope: SearchScope) -> Found:
         inside.release()
         await go.wait()
-        return await answer(self, queries, **named)
+        return await answer(self, queries, scope)
 
     monkeypatch.setattr(StandInSearch, "search", waiting)
     config = ServingConfig(max_concurrent_requests=2)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.config import Settings
-from vrag_ray.serving.deployments.handles import joined_searches
+from vrag_ray.serving.deployments.handles import HandleSearch
 from vrag_ray.serving.errors import NoAnswerError, NotReadyError, ReplicaLostError
 from vrag_ray.serving.parts.agents import Agents
 from vrag_ray.serving.ray_faults import call_again
@@ -57,7 +57,7 @@ class AgentService(Agents):
             from vrag_ray.serving.deployments.policy import ServedModel
 
             model = ServedModel(policy)
-        super().__init__(settings, joined_searches(retriever), HandlePages(library), check, model)
+        super().__init__(settings, HandleSearch(retriever), HandlePages(library), check, model)
 
     def __del__(self) -> None:
         # Serve calls this when it stops a replica.

@@ -26,15 +26,16 @@ from vrag_ray.serving.contract import (
     LoggedEvent,
     Original,
     Parts,
+    Queries,
     RetrieverState,
+    SearchScope,
     ServedAgents,
     UploadedFile,
 )
 from vrag_ray.serving.errors import NotReadyError
-from vrag_ray.serving.joined_searches import JoinedSearches, Queries, SearchScope
+from vrag_ray.serving.joined_searches import JoinedSearches
 from vrag_ray.serving.ray_faults import call, call_again, stream, while_running
-from vrag_ray.types import Box, Meta, Query
-from vrag_ray.types.filters import SearchFilter
+from vrag_ray.types import Box, Meta
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,33 +52,16 @@ def handle_parts(retriever: DeploymentHandle, agent: DeploymentHandle, library: 
     return Parts(HandleSearch(retriever), HandleRuns(agent), HandleModel(agent), HandleDocuments(library))
 
 
-def joined_searches(retriever: DeploymentHandle) -> JoinedSearches:
-    """Searches of one process by the retriever."""
-
-    async def search(groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
-        return await call_again(lambda: retriever.search_groups.remote(groups, scope), "retriever")
-
-    return JoinedSearches(search)
-
-
-class HandleSearch:
+class HandleSearch(JoinedSearches):
     """``SearchPart`` over the retriever."""
 
     def __init__(self, retriever: DeploymentHandle) -> None:
-        self._retriever = retriever
-        self._searches = joined_searches(retriever)
+        async def searched(groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
+            answers = call_again(lambda: retriever.search_groups.remote(groups, scope), "retriever")
+            return await while_running(retriever, answers, "retriever")
 
-    async def search(
-        self,
-        queries: Sequence[str | Query],
-        *,
-        top_k: int,
-        mode: str,
-        filter: SearchFilter | None,
-        collections: Sequence[str] = (),
-    ) -> Found:
-        scope = SearchScope(top_k, mode, filter, tuple(collections))
-        return await while_running(self._retriever, self._searches.search(list(queries), scope), "retriever")
+        super().__init__(searched)
+        self._retriever = retriever
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         return await call_again(lambda: self._retriever.embed.remote(list(texts), queries=queries), "retriever")

@@ -28,5 +28,5 @@ class RetrieverService(ServedCollections):
 
     def __del__(self) -> None:
         # Serve calls this when it stops a replica: shards end with the last replica that searches them.
-        if hasattr(self, "joined"):
+        if hasattr(self, "_library"):
             self.close()

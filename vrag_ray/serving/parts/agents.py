@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.config import Settings
-from vrag_ray.serving.contract import AgentState, FetchedRun, LoggedEvent, ServedAgents
+from vrag_ray.serving.contract import AgentState, FetchedRun, LoggedEvent, SearchScope, ServedAgents
 from vrag_ray.serving.errors import InvalidError
-from vrag_ray.serving.joined_searches import JoinedSearches, SearchScope
+from vrag_ray.serving.joined_searches import JoinedSearches
 from vrag_ray.serving.parts.loop_lag import LoopLag
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.runs.feedback import FeedbackStore

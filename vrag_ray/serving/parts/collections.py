@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.config import Settings
-from vrag_ray.serving.contract import Found, RetrieverState
-from vrag_ray.serving.joined_searches import JoinedSearches, Queries, SearchScope
+from vrag_ray.serving.contract import Found, Queries, RetrieverState, SearchScope
+from vrag_ray.serving.joined_searches import JoinedSearches
 from vrag_ray.serving.parts.fresh_retriever import FreshRetriever
-from vrag_ray.types import HYBRID, Query
+from vrag_ray.types import HYBRID
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import scrub
 
@@ -30,9 +30,9 @@ FIRST_LOAD_S = 600.0
 """Limit on the wait of ``loaded``; collections that still load then say that they do."""
 
 
-class ServedCollections:
+class ServedCollections(JoinedSearches):
     """``SearchPart``. A collection that cannot be loaded does not keep the others from being searched. Made on an
-    event loop. ``joined`` has the searches of this process travel together."""
+    event loop."""
 
     def __init__(self, settings: Settings, start: StartRetriever) -> None:
         """``start`` makes the retriever of ``settings.collection`` under a name, with a shared loader of embedders."""
@@ -40,6 +40,7 @@ class ServedCollections:
         from vrag_ray.index.search.leg_loader import LegLoader
         from vrag_ray.library.library import Library
 
+        super().__init__(self.search_groups)
         self._settings = settings
         self._reranker: Reranker | None = None
         self._loading = asyncio.Lock()
@@ -56,7 +57,6 @@ class ServedCollections:
         self._federated = FederatedRetriever(self._members, settings.index.candidates)
         # Where pages are read again, the retriever draws them itself: another part's would cost a hop a page.
         self._library = Library(settings)
-        self.joined = JoinedSearches(self.search_groups)
 
     async def loaded(self, *, must_load: bool = False) -> None:
         """Returns once every collection is loaded, or could not be, after ``FIRST_LOAD_S`` at the latest.
@@ -72,17 +72,6 @@ class ServedCollections:
         for member in self._members.values():
             member.close()
         self._library.close()
-
-    async def search(
-        self,
-        queries: Sequence[str | Query],
-        *,
-        top_k: int,
-        mode: str,
-        filter: SearchFilter | None,
-        collections: Sequence[str] = (),
-    ) -> Found:
-        return await self.joined.search(list(queries), SearchScope(top_k, mode, filter, tuple(collections)))
 
     async def search_groups(self, groups: Sequence[Queries], scope: SearchScope) -> list[Found]:
         """The queries of several callers; an answer for each of the callers."""

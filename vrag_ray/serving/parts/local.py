@@ -25,7 +25,7 @@ async def local_parts(settings: Settings, *, must_load: bool = False) -> AsyncIt
     collections = ServedCollections(settings, _start_retriever)
     documents = Documents(settings, collections.refresh, ingest_in_child)
     model = endpoint_model(settings)
-    agents = Agents(settings, collections.joined, documents, collections.check, model)
+    agents = Agents(settings, collections, documents, collections.check, model)
     try:
         await collections.loaded(must_load=must_load)
         yield Parts(collections, agents, agents, documents)
