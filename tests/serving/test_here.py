@@ -173,6 +173,18 @@ def test_a_killed_ingest_is_begun_again_and_reports_as_if_nothing_had_happened(t
         asyncio.run(ingested(2))
 
 
+def test_a_child_that_is_done_ends_without_a_word(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.txt").write_text("The harbour was dredged.\n", encoding="utf-8")
+    settings = Settings(collection=str(tmp_path / "c"))
+
+    async def messages() -> list[object]:
+        return [message async for message in ingest_in_child(settings, [tmp_path / "a.txt"], {})]
+
+    *_, report = asyncio.run(messages())
+    assert isinstance(report, IngestReport) and report.added == 1
+    assert "Fatal Python error" not in capfd.readouterr().err
+
+
 def test_a_fault_of_ingest_comes_out_of_the_child_as_it_was_raised(tmp_path: Path) -> None:
     async def ingested(settings: Settings) -> None:
         source = Source(path=tmp_path / "a.txt", uri="upload:a.txt", name="a.txt")

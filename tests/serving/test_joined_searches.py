@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from vrag_ray.serving.contract import Found, Queries, SearchScope
-from vrag_ray.serving.errors import InvalidError, OverloadedError
+from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.joined_searches import CALLS_AT_ONCE, MOST_TOGETHER, JoinedSearches
-from vrag_ray.types import HYBRID, Query, SearchAnswer
+from vrag_ray.types import HYBRID, InvalidError, Query, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
 SCOPE = SearchScope(3, HYBRID, None)

@@ -21,11 +21,10 @@ from vrag_ray.config import EmbedderConfig, Settings, VllmConfig
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.extractive.wording import MODEL_NOT_ASKED
 from vrag_ray.serving.contract import Found, Queries, SearchScope
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.parts.collections import ServedCollections
 from vrag_ray.serving.system import ServedSystem
 from vrag_ray.system.here import local_system
-from vrag_ray.types import Box, NotFoundError, Query, VragError
+from vrag_ray.types import Box, InvalidError, NotFoundError, Query, VragError
 
 GRAPH = GraphProtocol()
 

@@ -15,7 +15,7 @@ from vrag_ray.client.schemas import RunRequest, SearchRequest
 from vrag_ray.config import Settings
 from vrag_ray.serving.local import start_here
 from vrag_ray.system.opening import Opening
-from vrag_ray.types import Box, NotFoundError, VragError
+from vrag_ray.types import Box, InvalidError, NotFoundError, VragError
 
 QUESTION = "What did dredging the northern basin cost?"
 
@@ -59,6 +59,10 @@ def test_a_program_searches_asks_and_sees_pages(opening: Opening) -> None:
         assert page.startswith(b"\x89PNG") and part.startswith(b"\x89PNG") and page != part
         with pytest.raises(VragError, match="document abab"):
             system.page_png("ab" * 32, 1)
+        for empty in (system.search, system.ask, system.events):
+            with pytest.raises(InvalidError, match="should have at least 1 character") as caught:
+                empty("  ")
+            assert caught.value.param in ("query", "question")
 
 
 def test_the_same_on_an_event_loop(opening: Opening) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import ExitStack, aclosing
+from contextlib import ExitStack, aclosing, contextmanager
 from functools import partial
 from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+from pydantic import ValidationError
 
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
@@ -28,7 +30,7 @@ from vrag_ray.client.schemas import (
     SearchRequest,
     SearchResponse,
 )
-from vrag_ray.types import Box, Meta
+from vrag_ray.types import Box, InvalidError, Meta
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
@@ -43,17 +45,17 @@ class BlockingSystem:
 
     def search(self, query: str | SearchRequest) -> SearchResponse:
         """A ``str`` is a query with the defaults of ``SearchRequest``. ``results`` has the hits of each query."""
-        request = SearchRequest(query=query) if isinstance(query, str) else query
+        with _invalid("query"):
+            request = SearchRequest(query=query) if isinstance(query, str) else query
         return self._portal.call(self._system.search, request)
 
     def events(self, question: str | RunRequest) -> Iterator[Event]:
         """``System.ask``: the events of a run, as they happen; the last is an answer or a terminal error."""
-        request = RunRequest(question=question) if isinstance(question, str) else question
-        return self._iterated(partial(self._system.ask, request))
+        return self._iterated(partial(self._system.ask, _run_request(question)))
 
     def ask(self, question: str | RunRequest) -> RunRecord:
         """The whole run: ``answer``, ``citations``, ``graph`` and all events. A run that failed has an ``error``."""
-        request = with_run_id(RunRequest(question=question) if isinstance(question, str) else question)
+        request = with_run_id(_run_request(question))
         for _ in self.events(request):
             pass
         return self.run(request.run_id or "")
@@ -142,6 +144,20 @@ class BlockingSystem:
             running.result()
         finally:
             running.cancel()
+
+
+def _run_request(question: str | RunRequest) -> RunRequest:
+    with _invalid("question"):
+        return RunRequest(question=question) if isinstance(question, str) else question
+
+
+@contextmanager
+def _invalid(param: str) -> Iterator[None]:
+    """A text that no request can have, as the error that a service answers with."""
+    try:
+        yield
+    except ValidationError as error:
+        raise InvalidError(f"{param}: {error.errors()[0]['msg']}", param=param) from error
 
 
 class Client(BlockingSystem):

@@ -19,6 +19,7 @@ from vrag_ray.types import (
     Document,
     DocumentKind,
     DocumentStatus,
+    InvalidError,
     Locator,
     NotFoundError,
     PageText,
@@ -37,11 +38,9 @@ FRAME_DPI = 150.0
 """The sandbox gives frames their own pixels at this value."""
 
 
-class UndrawableError(VragError):
+class UndrawableError(InvalidError):
     """A stored document, or a page of it, of which no picture can be drawn; the message says why."""
 
-    status = 422
-    code = "invalid_value"
     param = "doc_id"
 
 

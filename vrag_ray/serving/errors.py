@@ -5,13 +5,6 @@ from __future__ import annotations
 from vrag_ray.types import VragError
 
 
-class InvalidError(VragError):
-    """A value is of the right shape and still cannot be used; ``param`` names the field."""
-
-    status = 422
-    code = "invalid_value"
-
-
 class ConflictError(VragError):
     """The request contradicts something that already exists."""
 

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.client.schemas import MAX_PICTURE_BYTES, MAX_PICTURE_URL
 from vrag_ray.config import DecodeLimits
-from vrag_ray.serving.errors import InvalidError
-from vrag_ray.types import DocumentKind, Locator
+from vrag_ray.types import DocumentKind, InvalidError, Locator
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.sandbox.sandbox import Sandbox

@@ -14,8 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.client.contract import FileToUpload, opened_file
 from vrag_ray.serving.contract import UploadedFile
-from vrag_ray.serving.errors import InvalidError
-from vrag_ray.types import MetaValue, VragError
+from vrag_ray.types import InvalidError, MetaValue, VragError
 
 _META = TypeAdapter(dict[str, MetaValue])
 _MAX_NAME_BYTES = 200

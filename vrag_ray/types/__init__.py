@@ -21,7 +21,7 @@ from vrag_ray.types.documents import (
     named_page,
     passage_id,
 )
-from vrag_ray.types.errors import NotFoundError, VragError
+from vrag_ray.types.errors import InvalidError, NotFoundError, VragError
 from vrag_ray.types.geometry import FULL_PAGE, Box, Word, around, is_divided, joined, upright
 from vrag_ray.types.models import Completion, FamilyName
 from vrag_ray.types.search import DENSE, HYBRID, LEXICAL, TEXT, Hit, Query, SearchAnswer
@@ -43,6 +43,7 @@ __all__ = [
     "DocumentStatus",
     "FamilyName",
     "Hit",
+    "InvalidError",
     "Locator",
     "Meta",
     "MetaValue",

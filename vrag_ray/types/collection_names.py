@@ -6,17 +6,15 @@ from collections.abc import Collection as Names
 from collections.abc import Sequence
 from pathlib import Path
 
-from vrag_ray.types.errors import VragError
+from vrag_ray.types.errors import InvalidError
 
 ALL_COLLECTIONS = "*"
 """In place of names: all that are served."""
 
 
-class UnknownCollectionError(VragError):
+class UnknownCollectionError(InvalidError):
     """A request names a collection that is not served here; the message lists those that are."""
 
-    status = 422
-    code = "invalid_value"
     param = "collection"
 
 

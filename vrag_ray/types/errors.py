@@ -26,6 +26,13 @@ class VragError(Exception):
             self.code = code
 
 
+class InvalidError(VragError):
+    """A value is of the right shape and still cannot be used; ``param`` names the field."""
+
+    status = 422
+    code = "invalid_value"
+
+
 class NotFoundError(VragError):
     """An id, a page or a time that names nothing; the message says which."""
 

@@ -34,9 +34,8 @@ from vrag_ray.config import (
 from vrag_ray.policies.llm.openai_api import OpenAiModel
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, PromptBudgetError, fitted, limits_of
 from vrag_ray.policies.registry import offered, ready_settings, starting_agent, wire_protocol
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.runs.factory import make_run
-from vrag_ray.types import FamilyName, VragError
+from vrag_ray.types import FamilyName, InvalidError, VragError
 
 CONFIGS = sorted((ROOT / "serve_configs").glob("*.yaml"))
 GRAPH = GraphProtocol()

@@ -7,22 +7,18 @@ from collections.abc import Sequence
 from vrag_ray.index.search.served_legs import ServedLegs
 from vrag_ray.index.search.snapshot import Snapshot
 from vrag_ray.index.search.vector_leg import VectorLeg
-from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Query, VragError
+from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, InvalidError, Query
 
 
-class NoSuchLegError(VragError):
+class NoSuchLegError(InvalidError):
     """The mode names a leg that this collection does not have, or that cannot be asked; the message says why."""
 
-    status = 422
-    code = "invalid_value"
     param = "mode"
 
 
-class DisagreeingSpacesError(VragError):
+class DisagreeingSpacesError(InvalidError):
     """Collections were to be searched together whose vectors cannot be compared; the message says what can be done."""
 
-    status = 422
-    code = "invalid_value"
     param = "collection"
 
 

@@ -124,7 +124,9 @@ def main() -> None:
             _send(replies, message)
 
     def stop_with_parent() -> None:
-        sys.stdin.buffer.read()
+        # Not by Python's own reader, whose lock this thread would hold when the interpreter ends.
+        while os.read(sys.stdin.fileno(), 1):
+            pass
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=stop_with_parent, name="parent", daemon=True).start()

@@ -8,10 +8,10 @@ from dataclasses import replace
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart, Tool
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.images import Pictures
 from vrag_ray.serving.openai.references import referenced
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, TextContent
+from vrag_ray.types import InvalidError
 
 MAX_PICTURES = 32
 MOST_TEMPERATURE = 2.0

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import AgentName
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.references import InlinePicture, referenced
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, ImageContent, TextContent
 from vrag_ray.serving.sent_pictures import is_data_url
+from vrag_ray.types import InvalidError
 from vrag_ray.types.filters import SearchFilter
 
 MAX_CHARS = 4096

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.requests import FileContent, ImageContent
 from vrag_ray.serving.sent_pictures import is_data_url, sent_file
+from vrag_ray.types import InvalidError
 
 _PLACE = re.compile(
     r"(?:file-)?(?P<doc>[0-9a-f]{8,64})(?:#(?:page=(?P<page>[1-9]\d{0,5})|t=(?P<t>\d{1,7}(?:\.\d{1,3})?)))?"

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, field_validator, model_validator
 
 from vrag_ray.client.schemas import CollectionChoice
-from vrag_ray.serving.errors import InvalidError
+from vrag_ray.types import InvalidError
 from vrag_ray.types.filters import SearchFilter
 
 MOST_TOKENS = 1 << 20

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, JsonValue
 
 from vrag_ray.client.schemas import CollectionChoice
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.openai.requests import Body, ChatCompletionRequest, Incoming, listed
+from vrag_ray.types import InvalidError
 from vrag_ray.types.filters import SearchFilter
 
 

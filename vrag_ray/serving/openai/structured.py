@@ -18,12 +18,12 @@ from vrag_ray.agent.chat import Message, Role, TextPart
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling
 from vrag_ray.serving.contract import ModelPart
-from vrag_ray.serving.errors import InvalidError, UpstreamError
+from vrag_ray.serving.errors import UpstreamError
 from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending, model_reply, usage_of
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, FunctionChoice
 from vrag_ray.serving.openai.responses import CalledFunction, Said, ToolCall
-from vrag_ray.types import Completion
+from vrag_ray.types import Completion, InvalidError
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

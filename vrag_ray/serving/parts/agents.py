@@ -12,14 +12,13 @@ from vrag_ray.agent.chat import Picture, PictureRequest, QuestionPicture
 from vrag_ray.client.schemas import Feedback, RatedRun, RunRequest, RunsPage, RunSummary, collection_names
 from vrag_ray.config import Settings
 from vrag_ray.serving.contract import AgentState, FetchedRun, LoggedEvent, SearchScope, ServedAgents
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.joined_searches import JoinedSearches
 from vrag_ray.serving.parts.loop_lag import LoopLag
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.serving.runs.feedback import FeedbackStore
 from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
-from vrag_ray.types import HYBRID, Locator, PageText, Query, SearchAnswer, VragError
+from vrag_ray.types import HYBRID, InvalidError, Locator, PageText, Query, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import public_uri, scrub
 

@@ -11,8 +11,7 @@ from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import AgentName, Settings
 from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
 from vrag_ray.policies.registry import UnknownAgentError, agent_spec, starting_agent
-from vrag_ray.serving.errors import InvalidError
-from vrag_ray.types import VragError
+from vrag_ray.types import InvalidError, VragError
 
 if TYPE_CHECKING:
     from vrag_ray.policies.llm.chat_model import ChatModel

@@ -16,11 +16,10 @@ from vrag_ray.client.contract import DRAWN_DPI
 from vrag_ray.client.schemas import DocumentDeleted, DocumentInfo, DocumentsPage, IngestJob, PageElements
 from vrag_ray.serving.contract import Original
 from vrag_ray.serving.error_body import vrag_error_response
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.http.middleware import head_only
 from vrag_ray.serving.http.routes.deps import ERRORS, DocId, Gate, GateDep
 from vrag_ray.serving.uploads import parse_meta
-from vrag_ray.types import Box, VragError
+from vrag_ray.types import Box, InvalidError, VragError
 
 router = APIRouter(prefix="/v1", tags=["documents"], responses=ERRORS)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from fastapi import APIRouter
 
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.http.routes.deps import ERRORS, GateDep
 from vrag_ray.serving.openai.models import embedder_id
 from vrag_ray.serving.openai.requests import EmbeddingsRequest
 from vrag_ray.serving.openai.responses import Embedding, EmbeddingList, EmbeddingUsage
+from vrag_ray.types import InvalidError
 
 if TYPE_CHECKING:
     import numpy as np

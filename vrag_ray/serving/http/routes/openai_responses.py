@@ -18,7 +18,6 @@ from pydantic import JsonValue, ValidationError
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.serving.contract import FetchedRun
 from vrag_ray.serving.error_body import error_response
-from vrag_ray.serving.errors import InvalidError
 from vrag_ray.serving.http.routes.deps import ERRORS, Gate, GateDep, links_of
 from vrag_ray.serving.http.routes.openai_chat import CLIENT_CLOSED_REQUEST, decoded_question, reply_source
 from vrag_ray.serving.openai.completion import unless_gone
@@ -37,7 +36,7 @@ from vrag_ray.serving.openai.response_events import (
 from vrag_ray.serving.openai.response_requests import ResponseRequest
 from vrag_ray.serving.openai.stream import EVENTS, ReplyResponse, ReplyStream
 from vrag_ray.serving.openai.structured import reply_schema
-from vrag_ray.types import NotFoundError, VragError
+from vrag_ray.types import InvalidError, NotFoundError, VragError
 
 PATH = "/v1/responses"
 router = APIRouter(prefix=PATH, tags=["openai"], responses=ERRORS)
