@@ -12,9 +12,9 @@ from tests.deploy.pods import cluster_spec, every_cluster, pod_templates
 from tests.deploy.rendering import KUBERAY, Object, only
 from tests.deploy.serve_configs import SERVICES, application, environment, serve_config
 from vrag_ray.config import Settings
+from vrag_ray.index.shards.shard_pool import ACTOR_CPUS
 from vrag_ray.training.config import RLConfig, load_training
 
-SHARD_CPUS = 0.1
 Resources = dict[str, float]
 
 
@@ -34,7 +34,7 @@ def nodes(types: dict[str, Any], which: str) -> list[Resources]:
 
 
 def demands(folder: str, which: str) -> list[Resources]:
-    """What the service reserves with its fewest or most replicas, the shards of each Retriever included."""
+    """What the service reserves with its fewest or most replicas, the shards of all Retrievers included."""
     config = application(serve_config(folder))
     index = Settings.model_validate(config["args"]).index
     found: list[Resources] = []
@@ -43,7 +43,7 @@ def demands(folder: str, which: str) -> list[Resources]:
         each = {"CPU": float(options["num_cpus"]), "GPU": float(options.get("num_gpus", 0))}
         found += [{key: value for key, value in each.items() if value}] * replicas
         if deployment["name"] == "Retriever":
-            found += [{"CPU": SHARD_CPUS}] * (replicas * index.shards * index.replicas)
+            found += [{"CPU": ACTOR_CPUS}] * (index.shards * index.replicas)
     return found
 
 
@@ -92,11 +92,6 @@ def test_nothing_but_the_model_can_settle_on_a_pod_with_a_gpu():
     assert policy["ray_actor_options"] == {"num_cpus": 0, "num_gpus": 1}
     wanted = (policy["autoscaling_config"]["min_replicas"], policy["autoscaling_config"]["max_replicas"])
     assert (gpu["min_workers"], gpu["max_workers"]) == wanted
-
-
-def test_a_shard_reserves_what_is_reckoned_here():
-    text = (KUBERAY.parents[1] / "vrag_ray/index/shards/shard_pool.py").read_text(encoding="utf-8")
-    assert f"num_cpus={SHARD_CPUS}," in text
 
 
 def test_a_shard_scans_with_the_cpus_of_its_pod():

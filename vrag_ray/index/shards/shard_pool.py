@@ -34,6 +34,8 @@ T = TypeVar("T")
 REVIVE_FIRST_DELAY_S = 0.2
 REVIVE_MAX_DELAY_S = 5.0
 ACTOR_CONCURRENCY = 16
+ACTOR_CPUS = 0.1
+"""Logical CPUs that an actor reserves."""
 PING_AFTER_S = 0.5
 """For which an answer is waited for before its shard is asked whether it is alive."""
 HEALTH = "health"
@@ -197,7 +199,7 @@ class ShardPool:
 
         options = {
             "name": f"vrag-{self._shared or self._user}-shard-{shard:02d}-r{replica}",
-            "num_cpus": 0.1,
+            "num_cpus": ACTOR_CPUS,
             "num_gpus": self._num_gpus,
             "max_restarts": -1,
             "max_concurrency": ACTOR_CONCURRENCY,
