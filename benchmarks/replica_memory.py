@@ -58,8 +58,8 @@ def memory_mb(name: str) -> tuple[int, float]:
     return len(found), sum(child.memory_full_info().pss for child in found) / MEGABYTE
 
 
-async def deployed(settings: Settings, replicas: int) -> tuple[float, float]:
-    """Megabytes of the shards and of the replicas, once all have answered a search."""
+async def deployed(settings: Settings, replicas: int, at_once: int) -> tuple[float, float]:
+    """Megabytes of the shards and of the replicas, once these have answered ``at_once`` searches together."""
     from ray import serve
 
     from vrag_ray.serving.contract import SearchScope
@@ -68,8 +68,10 @@ async def deployed(settings: Settings, replicas: int) -> tuple[float, float]:
     options = {"num_replicas": replicas, "ray_actor_options": {"num_cpus": 0.1}}
     retriever = serve.deployment(RetrieverService).options(**options).bind(settings)
     handle = await asyncio.to_thread(serve.run, retriever, name=f"of-{replicas}", route_prefix=None)
-    answers = await handle.broadcast("search_groups", [["a"]], SearchScope(3, "text", None)).results_async()
-    assert all(found[0].answer.results[0] for found in answers)
+    scope = SearchScope(3, "text", None)
+    searches = [handle.broadcast("search_groups", [["a"]], scope) for _ in range(at_once // replicas)]
+    answers = [found for each in await asyncio.gather(*(each.results_async() for each in searches)) for found in each]
+    assert all(found[0].answer.shards_ok == settings.index.shards for found in answers)
     shards, shard_mb = memory_mb("IndexShard")
     count, replica_mb = memory_mb("RetrieverService")
     assert (shards, count) == (settings.index.shards, replicas), (shards, count)
@@ -82,7 +84,7 @@ async def compared(settings: Settings, most: int) -> None:
     print("| replicas | shards, MB | replicas, MB | together, MB |\n|---|---|---|---|")
     of_shards = []
     for replicas in (1, most):
-        shard_mb, replica_mb = await deployed(settings, replicas)
+        shard_mb, replica_mb = await deployed(settings, replicas, most)
         of_shards.append(shard_mb)
         print(f"| {replicas} | {shard_mb:.0f} | {replica_mb:.0f} | {shard_mb + replica_mb:.0f} |", flush=True)
     print(f"shards of {most} replicas against those of one: {of_shards[1] / of_shards[0]:.2f}")
