@@ -57,7 +57,7 @@ class AgentService(Agents):
             from vrag_ray.serving.deployments.policy import ServedModel
 
             model = ServedModel(policy)
-        super().__init__(settings, HandleSearch(retriever), HandlePages(library), check, model)
+        super().__init__(settings, HandleSearch(retriever, waits=True), HandlePages(library), check, model)
 
     def __del__(self) -> None:
         # Serve calls this when it stops a replica.

@@ -55,10 +55,13 @@ def handle_parts(retriever: DeploymentHandle, agent: DeploymentHandle, library: 
 class HandleSearch(JoinedSearches):
     """``SearchPart`` over the retriever."""
 
-    def __init__(self, retriever: DeploymentHandle) -> None:
+    def __init__(self, retriever: DeploymentHandle, *, waits: bool = False) -> None:
+        """``waits``: where no replica runs, as long as Serve does, as an agent's run can. Without it a search raises
+        NotReadyError then."""
+
         async def searched(groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
             answers = call_again(lambda: retriever.search_groups.remote(groups, scope), "retriever")
-            return await while_running(retriever, answers, "retriever")
+            return await (answers if waits else while_running(retriever, answers, "retriever"))
 
         super().__init__(searched)
         self._retriever = retriever
