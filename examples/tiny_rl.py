@@ -26,7 +26,7 @@ FOUND = 2 * TOPICS
 """The state in which the second page is known; those before are the words of a question and what a first page says."""
 MOST_TURNS = 6
 QUESTIONS, ROLLOUTS = 8, 8
-"""A step plays each of so many questions so many times: a group."""
+"""Questions of a step, and episodes of each question, which are a group."""
 
 
 @dataclass

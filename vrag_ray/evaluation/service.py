@@ -33,10 +33,9 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The facts of a header, the documents, the modes of a search, and the agent that answers where none is named."""
+    """The facts of a header, the modes of a search, and the agent that answers where none is named."""
 
     facts: dict[str, str]
-    documents: Sequence[NamedDocument]
     legs: Sequence[str]
     default_agent: str
 
@@ -90,8 +89,7 @@ async def evaluated_system(
         else:
             facts["asked"] = "a running service"
             facts["agents and models there"] = ", ".join(models.names) or "none"
-        documents = await documents_of(settings, service)
-        yield system, Subject(facts, documents, served.legs, models.default_agent)
+        yield system, Subject(facts, served.legs, models.default_agent)
 
 
 def _opened(settings: Settings, service: Service | None, workers: int) -> AbstractAsyncContextManager[EvaluatedSystem]:

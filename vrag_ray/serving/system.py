@@ -172,7 +172,7 @@ class ServedSystem:
         return await self.parts.documents.job(job_id)
 
     async def models(self) -> ModelNames:
-        """The agents that can be asked, the bare model where there is one, and the embedder."""
+        """The agents of this system, the bare model where there is one, and the embedder."""
         chat = await chat_models(self.parts.model)
         embedder = (await self.parts.search.states())[0].embedder_id
         agents = await self.parts.model.agents()

@@ -125,3 +125,32 @@ def test_a_user_that_vanishes_holds_actors_no_longer_than_its_lease(tmp_path: Pa
         await until_gone(pids)
 
     asyncio.run(check())
+
+
+def test_an_actor_that_hangs_keeps_no_other_from_hearing_of_its_users(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path / "c")
+
+    async def check() -> None:
+        pools = [
+            ShardPool(settings.collection, settings.index, shared=f"hangs-{tmp_path.name}", lease_s=60.0)
+            for _ in range(2)
+        ]
+        for pool in pools:
+            pool._renew_s = 0.2
+            await pool.load(1, ())
+        [_, [healthy]] = pools[0].actors
+        pids = await pids_of(pools[0])
+        os.kill(pids[0], signal.SIGSTOP)
+        try:
+            await healthy.leave.remote(pools[0]._user)
+            # The next renewal finds that the actor does not know the pool, which then loads its version again.
+            async with asyncio.timeout(HANGS_AFTER_S):
+                while not await healthy.renew.remote(pools[0]._user):  # noqa: ASYNC110  an actor has no event
+                    await asyncio.sleep(0.1)
+        finally:
+            os.kill(pids[0], signal.SIGCONT)
+        for pool in pools:
+            pool.close()
+        await until_gone(pids)
+
+    asyncio.run(check())

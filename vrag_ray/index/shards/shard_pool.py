@@ -184,6 +184,7 @@ class ShardPool:
         self._num_gpus = num_gpus if config.num_gpus is None else config.num_gpus
         self._user = uuid4().hex[:8]
         self._shared, self._lease_s = shared, lease_s
+        self._renew_s = min(RENEW_S, lease_s / 4)
         self._spaces: tuple[SpaceSpec, ...] = ()
         self._turn = 0
         self._renewing: asyncio.Task[None] | None = None
@@ -306,20 +307,28 @@ class ShardPool:
                     ray.kill(replica.actor)
 
     async def _renew(self) -> None:
-        """Say to shared actors that this pool uses them. One that was started anew loads its version again."""
+        """Say to shared actors every few seconds that this pool uses them."""
+        while True:
+            await asyncio.sleep(self._renew_s)
+            up = [replica for replicas in self._shards for replica in replicas if not replica.problem]
+            await asyncio.gather(*map(self._renew_at, up))
+
+    async def _renew_at(self, replica: _Replica) -> None:
+        """An actor that was started anew loads its version again. One that hangs must not keep others from hearing of
+        this pool; searches find out whether it is alive."""
         from ray.exceptions import RayError
 
-        while True:
-            await asyncio.sleep(min(RENEW_S, self._lease_s / 4))
-            up = [replica for replicas in self._shards for replica in replicas if not replica.problem]
-            renewals = (replica.actor.renew.options(concurrency_group=HEALTH).remote(self._user) for replica in up)
-            for replica, known in zip(up, await asyncio.gather(*renewals, return_exceptions=True), strict=True):
-                if isinstance(known, RayError):
-                    self._down(replica, f"is down ({type(known).__name__})")
-                elif isinstance(known, BaseException):
-                    raise known
-                elif not known:
-                    self._down(replica, "was started anew and is loading")
+        renewal = replica.actor.renew.options(concurrency_group=HEALTH).remote(self._user)
+        try:
+            async with asyncio.timeout(self._renew_s):
+                is_known = await renewal
+        except TimeoutError:
+            return
+        except RayError as error:
+            self._down(replica, f"is down ({type(error).__name__})")
+            return
+        if not is_known:
+            self._down(replica, "was started anew and is loading")
 
     async def _ask(self, number: int, call: Callable[[ActorHandle], Awaitable[T]]) -> T | str:
         """One shard's answer from the first replica that gives one, or the reason why none does."""
