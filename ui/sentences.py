@@ -113,6 +113,8 @@ def _sources(sentence: CheckedSentence, by_number: Mapping[int, Citation], pictu
     if sentence.missing:
         missing = ", ".join(f"“{fact}”" for fact in sentence.missing)
         sources.append(f"Not in its sources: {html.escape(missing)}")
+    if sentence.entailed is False:
+        sources.append("The model finds that its sources do not say this.")
     # A block element would end the paragraph that the sentence stands in.
     shown = "".join(f'<span class="vrag-place">{source}</span>' for source in sources)
     return f'<span class="vrag-source" role="tooltip">{shown}</span>'

@@ -13,7 +13,7 @@ from vrag_ray.agent.chat import ImagePart, Message, QuestionPicture
 from vrag_ray.agent.driver import EvidenceSource, Policy, Run
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.agent.ports import Say
+from vrag_ray.agent.ports import Judge, Say
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
@@ -74,6 +74,7 @@ def run_to_end(
     question: str = "What was North in 2022?",
     config: AgentConfig | None = None,
     picture: QuestionPicture | None = None,
+    judge: Judge | None = None,
 ) -> tuple[Run, Sequence[Event]]:
     protocol = policy.protocol if isinstance(policy, Script) else None
     run = Run(
@@ -85,6 +86,7 @@ def run_to_end(
         config=config or AgentConfig(),
         clock=ticking(),
         picture=picture,
+        judge=judge,
     )
 
     async def collect() -> list[Event]:

@@ -10,11 +10,12 @@ from typing import TypeVar
 
 from vrag_ray.agent.chat import QUESTION, Picture, PictureRequest, QuestionPicture
 from vrag_ray.agent.delta_buffer import DeltaBuffer
+from vrag_ray.agent.entailment import Claim, Verdict
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.events import ErrorEvent, Event, PictureRef, StartEvent, stamped
 from vrag_ray.agent.images.element_marks import with_marks
-from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
-from vrag_ray.agent.ports import EvidenceSource, Policy, PromptRefusedError
+from vrag_ray.agent.needs import Done, NeedCompletion, NeedPageText, NeedPictures, NeedSearch, NeedVerdicts
+from vrag_ray.agent.ports import EvidenceSource, Judge, Policy, PromptRefusedError
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.agent.wire_protocol import WireProtocol
@@ -27,6 +28,8 @@ __all__ = ["EvidenceSource", "Policy", "Run", "RunRecord"]
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
+JUDGED_AT_ONCE = 4
+"""Sentences of one answer: they share their source, and the model others' runs."""
 
 
 class Run:
@@ -45,6 +48,7 @@ class Run:
         filter: SearchFilter | None = None,
         protocol: WireProtocol | None = None,
         picture: QuestionPicture | None = None,
+        judge: Judge | None = None,
     ) -> None:
         self.run_id = run_id
         self.agent = agent
@@ -60,7 +64,10 @@ class Run:
             reads_pages=policy.reads_pages,
             sees_pictures=policy.sees_pictures,
             picture=picture,
+            has_judge=judge is not None,
         )
+        self._judge = judge
+        self._judging = asyncio.Semaphore(JUDGED_AT_ONCE)
         self._picture = picture
         self._events: list[Event] = []
         self._deltas = DeltaBuffer()
@@ -226,6 +233,18 @@ class Run:
             with self._timed("read"):
                 pictures = await self._pictures(need.pictures)
             self._episode.pictured(pictures)
+        elif isinstance(need, NeedVerdicts):
+            with self._timed("policy"):
+                verdicts = await asyncio.gather(*map(self._verdict, need.claims))
+            self._episode.judged(verdicts)
+
+    async def _verdict(self, claim: Claim) -> Verdict | VragError:
+        assert self._judge is not None, "an episode asks for verdicts where there is a judge"
+        async with self._judging:
+            try:
+                return await self._judge.judge(claim)
+            except VragError as error:
+                return error
 
     async def _pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         """The question's own picture is at hand; all others are the source's."""

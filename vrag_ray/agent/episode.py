@@ -13,6 +13,7 @@ from dataclasses import replace
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, SummarizeAndMemorize
 from vrag_ray.agent.chat import QUESTION, Picture, QuestionPicture
 from vrag_ray.agent.citations import Citation
+from vrag_ray.agent.entailment import Claim, Verdict, claims, judged
 from vrag_ray.agent.events import (
     AnswerEvent,
     CorrectionEvent,
@@ -43,7 +44,7 @@ from vrag_ray.agent.memory_items import (
     with_cited_elements,
     with_values,
 )
-from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch
+from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch, NeedVerdicts
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
 from vrag_ray.agent.reports import crop_event, read_pages, search_done
 from vrag_ray.agent.seen_pages import SeenPages
@@ -57,6 +58,7 @@ NOTHING_LEARNT = "Nothing was found."
 NOTHING_FOUND = "Nothing was found for this query. Search for something else, or answer."
 ALL_SEEN = "Every page found for this query has been shown already. Search for something else, look closer, or answer."
 ALL_READ = "Every page found for this query has been given already. Search for something else, or answer."
+NOT_ASKED = "whether sources say what the answer says was not asked: {why}"
 SEARCHED_ONLY = "the picture of the question was used for the first search only: this agent is shown no pictures"
 
 
@@ -67,7 +69,8 @@ class Episode:
     far as the protocol shows any; where it shows them with the numbers of their elements, pages are read in any case.
     ``picture`` came with the question. It is part of every prompt of a policy that sees, and of the first search,
     together with its words. Later searches are made by words alone: they are for what the policy has not found yet, and
-    with the picture in them would find what looks like it again and again.
+    with the picture in them would find what looks like it again and again. ``has_judge``: of each sentence of the
+    answer it is asked whether its sources say it, if ``agent.entailment`` is on.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Episode:
         reads_pages: bool = True,
         sees_pictures: bool = False,
         picture: QuestionPicture | None = None,
+        has_judge: bool = False,
     ) -> None:
         self.question = " ".join(storable(question).split())
         if not self.question:
@@ -109,6 +113,9 @@ class Episode:
         self._memorized = False
         self._searched_out = False
         self._searches = self._failed_searches = 0
+        self._has_judge = has_judge
+        self._claims: tuple[Claim, ...] = ()
+        self._drafted: AnswerEvent | None = None
         self._need: Need = self._ask()
 
     @property
@@ -207,15 +214,36 @@ class Episode:
             self._memory.saw(sighting, self._showing.drawn)
         self._need = self._ask()
 
+    def judged(self, verdicts: Sequence[Verdict | VragError]) -> None:
+        """Feed what was found of the claims that were needed, in that order, or the reason why nothing was."""
+        if not isinstance(self._need, NeedVerdicts) or len(verdicts) != len(self._claims):
+            raise VragError(f"the episode waits for {self._need}, not for {len(verdicts)} verdicts")
+        for verdict in verdicts:
+            if isinstance(verdict, VragError):
+                self._notices[NOT_ASKED.format(why=storable(str(verdict)))] = None
+            else:
+                self._count(verdict.usage)
+        found = [None if isinstance(verdict, VragError) else verdict.entailed for verdict in verdicts]
+        assert self._drafted is not None
+        sentences = judged(self._drafted.sentences, self._claims, found)
+        self._answer(self._drafted.model_copy(update={"sentences": sentences}))
+
     def expire(self, message: str) -> None:
-        """End with what is remembered: the time is up."""
-        if not isinstance(self._need, Done):
+        """End with what is remembered: the time is up. An answer that waits for its judge is given without."""
+        if self._drafted is not None and isinstance(self._need, NeedVerdicts):
+            self._notices[NOT_ASKED.format(why=message)] = None
+            self._answer(self._drafted)
+        elif not isinstance(self._need, Done):
             self._events.append(ErrorEvent(step=self.steps, message=message))
             self._close(f"No answer: {message}.", RunStatus.DEADLINE)
 
     def fail(self, message: str, *, engine_limited: bool = False) -> None:
-        """End with a terminal error: the run cannot go on. ``engine_limited``: its model takes no such prompt."""
-        if not isinstance(self._need, Done):
+        """End with a terminal error: the run cannot go on. ``engine_limited``: its model takes no such prompt. An
+        answer that waits for its judge is given without."""
+        if self._drafted is not None and isinstance(self._need, NeedVerdicts):
+            self._notices[NOT_ASKED.format(why=storable(message))] = None
+            self._answer(self._drafted)
+        elif not isinstance(self._need, Done):
             self._events.append(ErrorEvent(step=self.steps, message=storable(message), terminal=True))
             self._need = Done(RunStatus.ERROR, engine_limited)
 
@@ -322,6 +350,11 @@ class Episode:
         sources = sources_of(citations, self._seen(), elements_of(references, graph))
         sentences = () if action.abstain else checked(text, sources, self.question)
         self._pending = None
+        if self._config.entailment and sentences:
+            if self._has_judge:
+                self._claims = claims(self.question, text, sentences, sources, self._config.result_chars)
+            else:
+                self._notices[NOT_ASKED.format(why="no language model is loaded here")] = None
         self._end(text, RunStatus.ABSTAINED if action.abstain else RunStatus.ANSWERED, citations, sentences)
 
     # Memory ---------------------------------------------------------------------------------------------------
@@ -439,17 +472,23 @@ class Episode:
         citations: tuple[Citation, ...],
         sentences: tuple[CheckedSentence, ...] = (),
     ) -> None:
-        self.answer = AnswerEvent(
+        self._drafted = AnswerEvent(
             step=self.steps,
             answer=text,
             abstained=status is not RunStatus.ANSWERED,
             status=status,
             citations=citations,
             sentences=sentences,
-            notices=self.notices,
         )
+        if self._claims:
+            self._need = NeedVerdicts(self._claims)
+        else:
+            self._answer(self._drafted)
+
+    def _answer(self, answer: AnswerEvent) -> None:
+        self.answer = answer.model_copy(update={"notices": self.notices})
         self._events.append(self.answer)
-        self._need = Done(status)
+        self._need = Done(answer.status)
 
     def _count(self, usage: Mapping[str, int]) -> None:
         for name, amount in usage.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from vrag_ray.agent.chat import PictureRequest
+from vrag_ray.agent.entailment import Claim
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.types import Locator
@@ -44,6 +45,13 @@ class NeedPictures:
 
 
 @dataclass(frozen=True, slots=True)
+class NeedVerdicts:
+    """Whether the sources of these claims say them; feed ``judged`` with one result each, in this order."""
+
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """The run is over; nothing more can be fed. ``engine_limited`` as in ``RunRecord``."""
 
@@ -51,4 +59,4 @@ class Done:
     engine_limited: bool = False
 
 
-Need = NeedCompletion | NeedSearch | NeedPageText | NeedPictures | Done
+Need = NeedCompletion | NeedSearch | NeedPageText | NeedPictures | NeedVerdicts | Done

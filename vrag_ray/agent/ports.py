@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from vrag_ray.agent.chat import Delta, Picture, PictureRequest
+from vrag_ray.agent.entailment import Claim, Verdict
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.types import Completion, Locator, PageText, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
@@ -39,6 +40,14 @@ class Policy(Protocol):
 
         Raises ``VragError`` when it cannot reply at all; ``PromptRefusedError`` where its model takes no such prompt.
         """
+        ...
+
+
+class Judge(Protocol):
+    """Says whether the sources of a sentence say it, many at once."""
+
+    async def judge(self, claim: Claim) -> Verdict:
+        """Raises ``VragError`` when it cannot reply."""
         ...
 
 

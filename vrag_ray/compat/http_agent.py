@@ -154,6 +154,7 @@ class HttpAgent(ABC):
                 config=config,
                 clock=time.monotonic,
                 agent=self.agent,
+                judge=spec.judge,
             )
             async with aclosing(run.events()) as events:
                 async for event in events:

@@ -122,6 +122,9 @@ class AgentConfig(Section):
     constrained: bool = True
     """Hold the model to replies that are possible at each step, where its server can: vLLM, llama.cpp, and endpoints
     that take a JSON schema."""
+    entailment: bool = False
+    """Ask the language model of each sentence of an answer whose facts stand in its sources whether those say it: one
+    short reply a sentence. A sentence that they do not say is ``unsupported``."""
     tags_results: int = Field(default=1, ge=1)
     """Pages that ``vrag`` is shown a search; the released checkpoint was trained on one."""
     abstain_below: float = 0.5

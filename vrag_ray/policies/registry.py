@@ -6,13 +6,14 @@ import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vrag_ray.agent.ports import Policy
+from vrag_ray.agent.ports import Judge, Policy
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.protocols.graph_chat import TOOLS_PLACE
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.wire_protocol import PictureLimits, TextLimits, WireProtocol
 from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, EvidenceForm, Marks, Settings, VllmConfig
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
+from vrag_ray.policies.llm.chat_judge import ChatJudge
 from vrag_ray.policies.llm.chat_model import ChatModel, Sampling
 from vrag_ray.policies.llm.chat_policy import ChatPolicy
 from vrag_ray.policies.llm.model_family import model_facts, require_model, served_family
@@ -51,10 +52,11 @@ class UnknownAgentError(VragError):
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """What decides in a run."""
+    """What decides in a run, and who says whether its sources say the answer, if anyone is asked."""
 
     policy: Policy
     protocol: WireProtocol
+    judge: Judge | None = None
 
 
 def agents(*, has_model: bool) -> tuple[AgentName, ...]:
@@ -97,10 +99,11 @@ def agent_spec(
             if wanting
             else f"{agent[:60]!r} is no agent: use one of {', '.join(known)}"
         )
+    judge = ChatJudge(model, session, config.constrained) if config.entailment and model is not None else None
     if model is None or agent == AgentName.EXTRACTIVE:
         from vrag_ray.policies.extractive.policy import ExtractivePolicy
 
-        return AgentSpec(ExtractivePolicy(config, has_model=has_model or model is not None), GraphProtocol())
+        return AgentSpec(ExtractivePolicy(config, has_model=has_model or model is not None), GraphProtocol(), judge)
     protocol = wire_protocol(
         AgentName(agent), config, corpus, limits, with_picture=with_picture, native_tools=native_tools
     )
@@ -115,7 +118,7 @@ def agent_spec(
         sees_pictures=config.evidence.has_pictures,
         constrained=config.constrained,
     )
-    return AgentSpec(policy, protocol)
+    return AgentSpec(policy, protocol, judge)
 
 
 def wire_protocol(
@@ -208,6 +211,10 @@ def ready_settings(settings: Settings, *, check: bool = True) -> Settings:
     if settings.serving.agent not in (None, AgentName.EXTRACTIVE) and settings.language_model is None:
         raise UnknownAgentError(
             f"serving.agent {settings.serving.agent} needs a language model: set vllm or openai in the settings"
+        )
+    if settings.agent.entailment and settings.language_model is None:
+        raise VragError(
+            "agent.entailment asks a language model, and none is configured: set vllm or openai, or entailment to false"
         )
     if settings.vllm is not None:
         settings = _as_the_model_sees(settings, settings.vllm)

@@ -18,9 +18,11 @@ from tests.support.scripted_agent import run_to_end, ticking
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
 from vrag_ray.agent.driver import Run
-from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, RunStatus, ThinkEvent
+from vrag_ray.agent.events import AnswerEvent, ContentEvent, ErrorEvent, Event, RunStatus, ThinkEvent
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.protocols.graph import GraphProtocol
+from vrag_ray.agent.support import Support
+from vrag_ray.client.event_text import unsupported_lines
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
 from vrag_ray.policies.llm import openai_api
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelDownError, ModelLostError, Sampling
@@ -170,18 +172,22 @@ def test_leaving_the_stream_ends_the_generation() -> None:
         assert stub.left == 1
 
 
-def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = False) -> tuple[Run, list[Event]]:
+def run_agent(
+    base_url: str, agent: str = "vimrag", *, native_tools: bool = False, settings: AgentConfig | None = None
+) -> tuple[Run, list[Event]]:
     model = OpenAiModel(config(base_url))
-    made = agent_spec(agent, AgentConfig(), CorpusConfig(), model, session="r1", native_tools=native_tools)
+    settings = settings or AgentConfig()
+    made = agent_spec(agent, settings, CorpusConfig(), model, session="r1", native_tools=native_tools)
     run = Run(
         "r1",
         "What was North in 2022?",
         policy=made.policy,
         protocol=made.protocol,
         source=library(),
-        config=AgentConfig(),
+        config=settings,
         clock=ticking(),
         agent=agent,
+        judge=made.judge,
     )
 
     async def collect() -> list[Event]:
@@ -189,6 +195,29 @@ def run_agent(base_url: str, agent: str = "vimrag", *, native_tools: bool = Fals
             return [event async for event in run.events()]
 
     return run, asyncio.run(collect())
+
+
+def test_the_model_is_asked_whether_sources_say_each_sentence_and_is_held_to_yes_or_no() -> None:
+    """Of the two sentences one has a figure that stands nowhere: nobody needs to be asked of it."""
+    text = "North sold 15 units in 2022 [1]. It was 999 before [1]."
+    said = AddAnswerNode(parent_ids=("a",), answer=text, citations=("a#1",))
+    lines = [GRAPH.render(action) for action in (SEARCH, KEEP, said)]
+    settings = AgentConfig(entailment=True)
+    with openai_stub(script(*lines, Say("<think>It says so.</think>No.")), owner="llamacpp") as stub:
+        run, events = run_agent(stub.base_url, settings=settings)
+        asked = stub.requests[3:]
+    assert len(asked) == 1
+    assert "Statement: North sold 15 units in 2022.\n" in asked[0]["messages"][1]["content"]
+    assert "| North | 12 | 15 | 18 |" in asked[0]["messages"][1]["content"]
+    assert (asked[0]["temperature"], 'reply ::= "yes" | "no"' in asked[0]["grammar"]) == (0.0, True)
+    first, second = run.record().sentences
+    assert (first.support, first.missing, first.entailed) == (Support.UNSUPPORTED, (), False)
+    assert (second.support, second.missing, second.entailed) == (Support.UNSUPPORTED, ("999",), None)
+    assert list(unsupported_lines(run.record().answer, run.record().sentences)) == [
+        "the model finds that its sources do not say: North sold 15 units in 2022 [1].",
+        'not in its source: "999" (It was 999 before [1].)',
+    ]
+    assert isinstance(events[-1], AnswerEvent) and events[-1].sentences == (first, second)
 
 
 def script(*lines: Say | str) -> Respond:

@@ -75,6 +75,7 @@ def make_run(
         agent=agent,
         filter=request.filter,
         picture=picture,
+        judge=spec.judge,
     )
 
 
