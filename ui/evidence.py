@@ -67,9 +67,11 @@ def _cited_places(event: AnswerEvent) -> dict[int, bytes]:
 def _place_of(citation: Citation) -> tuple[Shot, Box | None] | None:
     """A closer look at what is cited and the box on it, or the whole page or frame; None for plain text."""
     shot = shot_of(citation, THUMBNAIL_DPI * 2)
-    if shot is None or citation.page is None or citation.bbox is None:
+    if shot is None or citation.bbox is None:
         return None if shot is None else (shot, None)
     box = Box(*citation.bbox)
+    if citation.page is None:
+        return shot, box
     part = with_context(box)
     return Shot(citation.doc_id, citation.page, None, zoom_dpi(part, HOVER_DPI, MOST_DPI), part), inside(box, part)
 
@@ -172,8 +174,14 @@ def _moment(citation: Citation) -> None:
     else:
         video.video(gateway.original(citation.doc_id), start_time=int(start), alt=f"Video {citation.title}")
         video.caption(f"Plays from {clock(int(start))}")
-    png = gateway.pictures().get(Shot(citation.doc_id, None, start))
-    frame.image(png, width=CROP_PX, alt=f"Frame of {citation.title} at {clock(start)}")
+    shown = citation.moment or start
+    png = gateway.pictures().get(Shot(citation.doc_id, None, shown))
+    name = f"Frame of {citation.title} at {clock(shown)}"
+    if citation.bbox is None:
+        frame.image(png, width=CROP_PX, alt=name)
+        return
+    picture = outlined(png, Box(*citation.bbox))
+    frame.image(picture, width=CROP_PX, output_format="PNG", alt=f"{name}, with a box around what is cited")
 
 
 def _original(run_id: str, citation: Citation) -> None:

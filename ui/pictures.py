@@ -67,7 +67,8 @@ def shot_of(place: Place | Citation, dpi: float = THUMBNAIL_DPI) -> Shot | None:
     """The whole page or frame; None for plain text, of which there is no picture."""
     if place.kind is PassageKind.TEXT:
         return None
-    return Shot(place.doc_id, place.page, place.t_start, dpi)
+    seconds = place.moment if isinstance(place, Citation) else place.t_start
+    return Shot(place.doc_id, place.page, seconds, dpi)
 
 
 def shot_of_item(item: MemoryItem, dpi: float = THUMBNAIL_DPI) -> Shot | None:

@@ -22,7 +22,9 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.support import Support
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig, EvidenceForm, Marks
-from vrag_ray.types import Box, Completion, Locator, PageText, PassageKind, around
+from vrag_ray.corpus.elements import elements_of_clip
+from vrag_ray.types import Box, Completion, Cue, Locator, PageText, PassageKind, around
+from vrag_ray.types.elements import ElementKind
 
 SEEN = Box(0.25, 0.5, 0.5, 0.75)
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="harbour map")
@@ -368,3 +370,57 @@ def test_a_caption_is_cited_from_its_start_to_its_end() -> None:
     ):
         citation, _ = cited(shelf, keep("Text 1", quote), protocol=GraphProtocol(evidence=EvidenceForm.TEXT))
         assert (citation.quote, citation.t_start, citation.t_end) == (quote, *times)
+
+
+WRITTEN, BELOW = Box(0.1, 0.1, 0.6, 0.2), Box(0.1, 0.3, 0.5, 0.4)
+
+
+def talk() -> Shelf:
+    """A clip with two slides, what is said to the first, and two lines written on the second."""
+    shelf = Shelf()
+    clip = Locator(t_start=0.0, t_end=20.0)
+    doc_id = shelf.add("Harbour map, a talk", text="[1.0-4.0] Good morning", kind=PassageKind.CLIP, locator=clip)
+    cues = [Cue(1.0, 4.0, "Good morning"), Cue(8.0, 20.0, "Dredging", WRITTEN), Cue(8.0, 20.0, "4.7 million", BELOW)]
+    page = shelf.pages[doc_id, clip.key]
+    parts = elements_of_clip(cues, [(0.0, 8.0), (8.0, 20.0)])
+    shelf.pages[doc_id, clip.key] = replace(page, text="\n".join(map(str, cues)), elements=parts)
+    return shelf
+
+
+@pytest.mark.parametrize(
+    ("quote", "times", "box", "kind"),
+    [
+        ("Good morning", (1.0, 4.0), None, ElementKind.CUE),
+        ("4.7 million", (8.0, 20.0), BELOW, ElementKind.PARAGRAPH),
+        ("Dredging 4.7 million", (8.0, 20.0), WRITTEN.union(BELOW), ElementKind.PARAGRAPH),
+    ],
+)
+def test_what_is_written_in_a_film_is_cited_with_its_place_for_as_long_as_it_stays(
+    quote: str, times: tuple[float, float], box: Box | None, kind: ElementKind
+) -> None:
+    citation, _ = cited(talk(), keep("Text 1", quote), protocol=GraphProtocol(evidence=EvidenceForm.TEXT))
+    assert (citation.t_start, citation.t_end) == times
+    assert citation.bbox == (None if box is None else box.as_tuple())
+    assert citation.element is not None and citation.element.kind is kind
+    assert citation.moment == (times[0] if kind is ElementKind.CUE else times[1] - 0.5)
+
+
+def test_a_model_names_what_is_written_or_said_in_a_film_by_number() -> None:
+    protocol = GraphProtocol(evidence=EvidenceForm.TEXT, marks=Marks.WORDS)
+    entry = MemorizeEntry(information_id="Text 1", is_useful=True, priority_score=4, elements=(5,))
+    citation, watcher = cited(
+        talk(), SummarizeAndMemorize(summarize="it cost 4.7 million", memorize=(entry,)), protocol=protocol
+    )
+    assert (citation.t_start, citation.t_end, citation.bbox) == (8.0, 20.0, BELOW.as_tuple())
+    assert (citation.quote, citation.element and citation.element.number) == ("4.7 million", 5)
+    shown = "\n".join(part.text for message in watcher.chats[1] for part in message.parts if isinstance(part, TextPart))
+    assert "[2] [1.0-4.0] Good morning\n[4] [8.0-20.0] Dredging\n[5] [8.0-20.0] 4.7 million" in shown
+    assert "[1]" not in shown.split("<evidence>")[1]
+
+
+def test_the_moment_of_a_film_that_was_kept_is_cited_as_its_shot() -> None:
+    entry = MemorizeEntry(information_id="Video 1", is_useful=True, priority_score=4, key_timestamp=(11.0,))
+    keeps = SummarizeAndMemorize(summarize="", memorize=(entry,))
+    citation, _ = cited(talk(), keeps, protocol=GraphProtocol())
+    assert (citation.t_start, citation.t_end, citation.bbox) == (8.0, 20.0, None)
+    assert citation.element is not None and citation.element.kind is ElementKind.SHOT

@@ -85,7 +85,7 @@ async def test_four_read_only_tools_are_listed_with_schemas_and_the_note_on_inje
     assert {name: tool.input_schema["required"] for name, tool in tools.items()} == {
         "search_documents": ["query"],
         "get_page": ["doc_id"],
-        "read_page": ["doc_id", "page"],
+        "read_page": ["doc_id"],
         "ask": ["question"],
     }
     assert tools["search_documents"].output_schema == SearchResult.model_json_schema()
@@ -119,6 +119,14 @@ async def test_read_page_gives_the_words_of_a_page_with_their_places(client: Cli
     assert picture_of(shown).convert("L").getextrema()[0] < 128
     refused = await client.call_tool("read_page", {"doc_id": library["notes.txt"], "page": 1})
     assert refused.is_error and "has no pages: search_documents" in text_of(refused)
+
+
+async def test_read_page_gives_the_clip_of_a_video_around_a_second(client: Client, library: dict[str, str]):
+    result = await client.call_tool("read_page", {"doc_id": library["clip.mp4"], "t": 1.5})
+    read = PageContent.model_validate(result.structured_content)
+    assert (read.title, read.page, read.t_start, read.t_end) == ("clip", None, 0.0, 3.0)
+    refused = await client.call_tool("read_page", {"doc_id": library["clip.mp4"], "page": 1})
+    assert refused.is_error and "is a video: give t in seconds" in text_of(refused)
 
 
 async def test_get_page_draws_the_region_of_a_hit_at_the_resolution_asked_for(client: Client, library: dict[str, str]):

@@ -201,6 +201,10 @@ class StandIn:
         await self.document_info(doc_id)
         return PageElements(doc_id=doc_id, page=page, width=600, height=800, elements=[ELEMENT])
 
+    async def frame_elements(self, doc_id: str, t: float) -> PageElements:
+        await self.document_info(doc_id)
+        return PageElements(doc_id=doc_id, page=None, t_start=t, t_end=t + 1, width=64, height=48, elements=[])
+
     async def frame_png(self, doc_id: str, t: float) -> bytes:
         await self.document_info(doc_id)
         self.drawn.append((doc_id, t))

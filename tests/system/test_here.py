@@ -10,13 +10,15 @@ from collections.abc import Iterator, Sequence
 import pytest
 
 from tests.support import material
+from tests.support.documents import picture_of, video
 from tests.support.openai_calls import data_url
 from tests.support.openai_stub import Body, images_of, openai_stub, texts_of
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.episode import SEARCHED_ONLY
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.schemas import RunRequest
+from vrag_ray.agent.support import Support
+from vrag_ray.client.schemas import PageElements, RunRequest
 from vrag_ray.config import EmbedderConfig, Settings, VllmConfig
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.extractive.wording import MODEL_NOT_ASKED
@@ -52,13 +54,15 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[str | Query]:
 
 @pytest.fixture(scope="module")
 def collection(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A report of three pages, a text, and a photo whose words only OCR knows. Lexical search."""
+    """A report of three pages, a text, and a photo and a film whose words only OCR knows. Lexical search."""
     from vrag_ray.ingest import ingest
 
     folder = tmp_path_factory.mktemp("files")
     (folder / "report.pdf").write_bytes(material.pdf())
     (folder / "notes.txt").write_text(material.TEXT, encoding="utf-8")
     (folder / "cranes.png").write_bytes(material.picture())
+    slides = [["Ferries of the bay"], ["Summer timetable", "The ferry to Oudeschild sails at 9:40"]]
+    video(folder / "ferries.mp4", 8, pictures=[picture_of(lines) for lines in slides])
     root = tmp_path_factory.mktemp("blind") / "collection"
     ingest([folder], Settings(collection=str(root), embedder=EmbedderConfig(name="none")))
     yield str(root)
@@ -123,6 +127,32 @@ def test_pages_are_drawn_here_as_a_service_draws_them(collection: str) -> None:
 
     whole, part = map(size_of, asyncio.run(run()))
     assert abs(whole.width - 2 * part.width) <= 2 and abs(whole.height - 2 * part.height) <= 2
+
+
+def test_what_is_written_in_a_film_is_an_element_with_its_times_and_is_cited_there(collection: str) -> None:
+    settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"))
+
+    async def run() -> tuple[RunRecord, PageElements]:
+        async with local_system(settings) as system:
+            record = await record_of(system, RunRequest(question="When does the ferry to Oudeschild sail?"))
+            with pytest.raises(NotFoundError, match="has no 60 s: it lasts 8 s"):
+                await system.frame_elements(record.citations[0].doc_id, 60.0)
+            return record, await system.frame_elements(record.citations[0].doc_id, 3.0)
+
+    record, clip = asyncio.run(run())
+    assert (clip.page, clip.t_start, clip.t_end) == (None, 0.0, 8.0)
+    assert [(part.kind, part.t_start, part.t_end, part.text) for part in clip.elements] == [
+        ("shot", 0.0, 4.0, ""),
+        ("paragraph", 0.0, 4.0, "Ferries of the bay"),
+        ("shot", 4.0, 8.0, ""),
+        ("paragraph", 4.0, 8.0, "Summer timetable"),
+        ("paragraph", 4.0, 8.0, "The ferry to Oudeschild sails at 9:40"),
+    ]
+    citation, said = record.citations[0], clip.elements[4]
+    assert "9:40" in record.answer and record.sentences[0].support is Support.CITED
+    assert (citation.t_start, citation.t_end, citation.moment) == (4.0, 8.0, 7.5)
+    assert citation.bbox is not None and citation.bbox == pytest.approx(said.bbox, abs=1e-4)
+    assert citation.element is not None and citation.element.number == said.number
 
 
 def _read(body: Body, pattern: str) -> str:

@@ -1,7 +1,7 @@
 """When the words of a quote are said."""
 
 from vrag_ray.types import Cue
-from vrag_ray.types.captions import quoted_range
+from vrag_ray.types.captions import quoted_cues
 
 CUES = [
     Cue(0.0, 2.0, "Good morning"),
@@ -12,12 +12,12 @@ CUES = [
 
 
 def test_a_quote_over_several_captions_lasts_from_the_first_to_the_last_that_holds_it() -> None:
-    assert quoted_range("the ferry sails at nine", CUES, None) == (2.0, 6.0)
-    assert quoted_range("sails", CUES, None) == (2.0, 4.0)
-    assert quoted_range("the ferry sails at ten", CUES, None) is None
-    assert quoted_range(" ", CUES, None) is None
+    assert quoted_cues("the ferry sails at nine", CUES, None) == range(1, 3)
+    assert quoted_cues("sails", CUES, None) == range(1, 2)
+    assert quoted_cues("the ferry sails at ten", CUES, None) is None
+    assert quoted_cues(" ", CUES, None) is None
 
 
 def test_what_is_said_twice_is_cited_where_it_was_remembered() -> None:
-    assert quoted_range("good morning", CUES, None) == (0.0, 2.0)
-    assert quoted_range("good morning", CUES, 9.5) == (9.0, 11.0)
+    assert quoted_cues("good morning", CUES, None) == range(0, 1)
+    assert quoted_cues("good morning", CUES, 9.5) == range(3, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import accumulate
 
@@ -16,19 +16,22 @@ from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Sighting
 from vrag_ray.agent.support import MARK
 from vrag_ray.imaging.coordinates import holds_centre
-from vrag_ray.types import Box, PageText, PassageKind, Word
-from vrag_ray.types.captions import captions, quoted_range
+from vrag_ray.types import FULL_PAGE, Box, Cue, PageText, PassageKind, Word
+from vrag_ray.types.captions import captions, quoted_cues
 from vrag_ray.types.elements import Element, ElementKind
 
 LEAST_SHARE = 0.5
 """Share of the smaller of a citation's box and an element's that lies in the other, from which on it is cited."""
+LAST_MOMENT_S = 0.5
+"""Before a picture goes."""
 _QUOTED = re.compile('\u201c[^\u201d]*\u201d|\u201e[^\u201c]*\u201c|«[^»]*»|"[^"]*"')
 
 
 class CitedElement(BaseModel):
-    """The element of its page in which a citation stands, or the run of elements from ``number`` to ``last``.
+    """The element of its page or clip in which a citation stands, or the run of elements from ``number`` to ``last``.
 
-    ``bbox`` is (x0, y0, x1, y1) around all of them, in fractions of the page; ``kind`` is that of the first.
+    ``bbox`` is (x0, y0, x1, y1) around all of them, in fractions of the page; ``kind`` is that of the first. In a clip
+    they last from ``t_start`` to ``t_end``, in seconds of the video.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,20 +40,22 @@ class CitedElement(BaseModel):
     last: int
     kind: ElementKind
     bbox: tuple[float, float, float, float]
+    t_start: float | None = None
+    t_end: float | None = None
 
 
 class Citation(BaseModel):
     """One numbered source of an answer.
 
     ``page`` is 1-based, and ``label`` is what the document calls it, of ``pages``, where that is another name;
-    ``t_start`` and ``t_end`` are seconds of a video: of the captions that say the quote, else from the moment that was
-    kept to the end of its clip; ``span_start`` and ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0,
-    x1, y1) in fractions of the page, None for the whole of it. With ``seen_by_search`` it is only where a vector leg of
-    the search saw its query: nobody looked closer there. ``element`` is the paragraph, table or other element of the
-    page around ``bbox``, None where the words of the page were not read. ``value_bbox`` is the box of the one figure in
-    ``bbox`` that the answer states, of its whole cell where it stands in a table; None for none, or several.
-    ``quote`` stands in the source word for word. ``score`` is the retrieval score, ``node_id`` the memory node,
-    ``collection`` that of several which the source is from.
+    ``t_start`` and ``t_end`` are seconds of a video: of the captions that say the quote, or of the picture in which it
+    is written, else of the shot of the moment that was kept, or from that to the end of its clip; ``span_start`` and
+    ``span_end`` are character offsets of a text. ``bbox`` is (x0, y0, x1, y1) in fractions of the page, None for the
+    whole of it. With ``seen_by_search`` it is only where a vector leg of the search saw its query: nobody looked closer
+    there. ``element`` is the paragraph, table or other element of the page around ``bbox``, None where the words of the
+    page were not read. ``value_bbox`` is the box of the one figure in ``bbox`` that the answer states, of its whole
+    cell where it stands in a table; None for none, or several. ``quote`` stands in the source word for word. ``score``
+    is the retrieval score, ``node_id`` the memory node, ``collection`` that of several which the source is from.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -75,6 +80,14 @@ class Citation(BaseModel):
     score: float = 0.0
     node_id: str
     collection: str = ""
+
+    @property
+    def moment(self) -> float | None:
+        """Of a video, the second whose frame shows what is cited: what is written, or stays, shortly before it goes,
+        when all of it has come; what is said, as it begins. None for what is no video."""
+        if self.t_start is None or self.t_end is None or self.element is None or self.element.kind is ElementKind.CUE:
+            return self.t_start
+        return max((self.t_start + self.t_end) / 2, self.t_end - LAST_MOMENT_S)
 
     @classmethod
     def of(cls, item: MemoryItem, *, number: int, node_id: str) -> Citation:
@@ -107,16 +120,16 @@ def located(
     by_passage: bool,
     elements: tuple[int, int] | None = None,
 ) -> Citation:
-    """In a video with the times of its quote. On a page around its quote, where that stands in the region that was
-    looked at; where none was, with a box if a place on its page is known; else the page is cited.
+    """In a video with the times of its quote, or of its shot. On a page around its quote, where that stands in the
+    region that was looked at; where none was, with a box if a place on its page is known; else the page is cited.
 
     ``found`` is what the search of its node found. ``by_quote``: for who was given words, around those of its quote,
     where they stand together. ``by_passage``: for who was given words alone, else around the lines of the passage that
     matched. Else, without a quote, where a vector leg of the search saw its query. ``elements`` are those
     that the item is about, first and last: then the box is theirs, or around the quote in them.
     """
-    if citation.kind is PassageKind.CLIP and citation.quote:
-        return _timed(citation, found)
+    if citation.kind is PassageKind.CLIP:
+        return _timed(citation, found, elements)
     place = (citation.doc_id, citation.page)
     sighting = next((one for one in found if (one.doc_id, one.locator.page) == place), None)
     if citation.page is None or sighting is None:
@@ -208,16 +221,84 @@ def _share(box: Box, element: Box) -> float:
     return box.shared(element) / min(box.area, element.area)
 
 
-def _timed(citation: Citation, found: Sequence[Sighting]) -> Citation:
-    """From the start to the end of the captions that say the quote; unchanged where none do."""
-    for sighting in found:
-        start, end = sighting.locator.t_start, sighting.locator.t_end
-        if sighting.doc_id != citation.doc_id or sighting.page is None or end is None or end != citation.t_end:
-            continue
-        span = quoted_range(citation.quote, captions(sighting.page.text, sighting.locator), citation.t_start)
-        if span is not None and start is not None:
-            return citation.model_copy(update={"t_start": span[0], "t_end": span[1]})
-    return citation
+def _timed(citation: Citation, found: Sequence[Sighting], numbers: tuple[int, int] | None) -> Citation:
+    """With the times, and in the picture the place, of the elements of its clip that have ``numbers``, else of its
+    quote, or without one of the shot of its moment; unchanged where none of these is known."""
+    clip = next(
+        (
+            one
+            for one in found
+            if one.page is not None and (one.doc_id, one.locator.t_end) == (citation.doc_id, citation.t_end)
+        ),
+        None,
+    )
+    if clip is None or clip.page is None:
+        return citation
+    parts = clip.page.elements
+    if numbers is not None:
+        return _over(citation, within(parts, numbers))
+    moment = citation.t_start
+    if not citation.quote:
+        if moment is None or moment == clip.locator.t_start:
+            # A clip as a whole is cited from its start: that is no moment.
+            return citation
+        return _over(citation, [one for one in parts if one.kind is ElementKind.SHOT and _lasts_at(one, moment)])
+    return _quoted(citation, clip.page)
+
+
+def _quoted(citation: Citation, clip: PageText) -> Citation:
+    """With the times, and the place, of what says or writes its quote in ``clip``."""
+    parts, moment = clip.elements, citation.t_start
+    for held in _spoken_and_written(parts):
+        places = quoted_cues(citation.quote, [_cue_of(part) for part in held], moment)
+        if places is not None:
+            return _over(citation, held[places.start : places.stop])
+    # The lines of a text with stamps of its own, or of an old collection.
+    cues = captions(clip.text, clip.locator)
+    places = quoted_cues(citation.quote, cues, moment)
+    if places is None:
+        return citation
+    return citation.model_copy(update={"t_start": cues[places[0]].start, "t_end": cues[places[-1]].end})
+
+
+def _spoken_and_written(parts: Sequence[Element]) -> tuple[list[Element], list[Element]]:
+    """The elements of a clip apart: between what is said one after the other, other things may be written."""
+    written = [part for part in parts if part.kind not in (ElementKind.CUE, ElementKind.SHOT)]
+    return [part for part in parts if part.kind is ElementKind.CUE], written
+
+
+def _over(citation: Citation, parts: Sequence[Element]) -> Citation:
+    """From the first to the last of ``parts`` of a clip, with a box around those that are written in one picture."""
+    if not parts:
+        return citation
+    starts, ends = [part.t_start or 0.0 for part in parts], [part.t_end or 0.0 for part in parts]
+    start, end = min(starts), max(ends)
+    bounds = reduce(Box.union, (part.box for part in parts))
+    cited = CitedElement(
+        number=parts[0].number,
+        last=parts[-1].number,
+        kind=parts[0].kind,
+        bbox=bounds.as_tuple(),
+        t_start=start,
+        t_end=end,
+    )
+    has_place = bounds != FULL_PAGE and len(set(starts)) == len(set(ends)) == 1
+    return citation.model_copy(
+        update={
+            "t_start": start,
+            "t_end": end,
+            "element": cited,
+            "bbox": bounds.as_tuple() if has_place and citation.bbox is None else citation.bbox,
+        }
+    )
+
+
+def _lasts_at(shot: Element, moment: float) -> bool:
+    return shot.t_start is not None and shot.t_end is not None and shot.t_start <= moment < shot.t_end
+
+
+def _cue_of(part: Element) -> Cue:
+    return Cue(part.t_start or 0.0, part.t_end or 0.0, part.text)
 
 
 def _lines_of(quote: str, words: Sequence[Word]) -> Box | None:
@@ -246,7 +327,16 @@ def stands_in(quote: str, sighting: Sighting) -> bool:
     sought = spelled(quote)
     if not sought:
         return bool(quote.strip()) and " ".join(quote.split()) in " ".join(sighting.text.split())
-    return sought in spelled(sighting.text) or (sighting.region is None and sought in spelled(sighting.passage_text))
+    texts = [sighting.text, *([sighting.passage_text] if sighting.region is None else []), *_untimed(sighting)]
+    return any(sought in spelled(text) for text in texts)
+
+
+def _untimed(sighting: Sighting) -> Iterator[str]:
+    """What is said and what is written in a clip without the times that stand between its lines."""
+    if sighting.kind is not PassageKind.CLIP or sighting.region is not None or sighting.page is None:
+        return
+    for held in (*_spoken_and_written(sighting.page.elements), captions(sighting.page.text, sighting.locator)):
+        yield " ".join(part.text for part in held)
 
 
 def spelled(text: str) -> str:

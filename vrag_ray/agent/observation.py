@@ -10,7 +10,7 @@ from vrag_ray.agent.memory.energy import Allotment
 from vrag_ray.agent.memory.graph import MemoryGraph, MemoryItem
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.types import Box, Hit, Locator, PageText, PassageKind, Word, joined
-from vrag_ray.types.elements import Element
+from vrag_ray.types.elements import Element, ElementKind
 
 LABELS = {
     PassageKind.PAGE: "Picture",
@@ -88,15 +88,16 @@ class Sighting:
     @property
     def elements(self) -> tuple[Element, ...]:
         """The elements that stand in the region, a table as one; none where they are not known. Those without words
-        are figures."""
+        are figures; shots of a clip have numbers nowhere, so they are none of them."""
         if self.page is None:
             return ()
         whole = [
             element
             for element in self.page.elements
-            if element.table is None and (element.text.strip() or self.with_figures)
+            if element.table is None
+            and (element.text.strip() or (self.with_figures and element.kind is not ElementKind.SHOT))
         ]
-        return tuple(one for one in whole if self.region is None or holds_centre(self.region, one.box))
+        return tuple(one for one in whole if self.region is None or self._shows(self.region, one))
 
     @property
     def text(self) -> str:
@@ -104,6 +105,14 @@ class Sighting:
         if self.region is not None and self.page is not None and self.page.words:
             return joined(self.words)
         return self.page.text if self.page is not None and self.page.text.strip() else self.passage_text
+
+    def _shows(self, region: Box, element: Element) -> bool:
+        """Whether ``element`` is seen in ``region``: a frame shows what is written in it at its time."""
+        if element.t_start is None or element.t_end is None:
+            return holds_centre(region, element.box)
+        is_written = element.kind not in (ElementKind.CUE, ElementKind.SHOT)
+        is_now = self.t_frame is not None and element.t_start <= self.t_frame <= element.t_end
+        return is_written and is_now and holds_centre(region, element.box)
 
     def same_place(self, other: Sighting) -> bool:
         """Whether both show the same region of the same page, or of the same moment."""

@@ -103,6 +103,9 @@ class BlockingSystem:
     def page_elements(self, doc_id: str, page: int) -> PageElements:
         return self._portal.call(self._system.page_elements, doc_id, page)
 
+    def frame_elements(self, doc_id: str, seconds: float) -> PageElements:
+        return self._portal.call(self._system.frame_elements, doc_id, seconds)
+
     def frame_png(self, doc_id: str, seconds: float) -> bytes:
         return self._portal.call(self._system.frame_png, doc_id, seconds)
 

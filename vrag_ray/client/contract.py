@@ -106,6 +106,11 @@ class System(Protocol):
         """What is on a page (from 1), in reading order. Raises NotFoundError (404) for texts and videos."""
         ...
 
+    async def frame_elements(self, doc_id: str, seconds: float) -> PageElements:
+        """What is said, written and shown, and when, in the clip of a video around a second. Raises NotFoundError (404)
+        for what is no video, and for a second that it has not."""
+        ...
+
     async def frame_png(self, doc_id: str, seconds: float) -> bytes:
         """The frame of a video."""
         ...

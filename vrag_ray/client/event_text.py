@@ -92,6 +92,9 @@ def unsupported_lines(answer: str, sentences: Iterable[CheckedSentence]) -> Iter
             said = ", ".join(f'"{fact}"' for fact in one.missing)
             where = "its source" if len(one.citations) == 1 else "its sources" if one.citations else "any source"
             yield f"not in {where}: {said} ({shortened(' '.join(answer[one.start : one.end].split()))})"
+        elif one.entailed is False:
+            sentence = shortened(" ".join(answer[one.start : one.end].split()))
+            yield f"the model finds that its sources do not say: {sentence}"
 
 
 def computed_lines(sentences: Iterable[CheckedSentence]) -> Iterator[str]:
@@ -133,8 +136,8 @@ def picture_path(citation: Citation) -> str | None:
     if citation.page is not None:
         path = f"/v1/documents/{citation.doc_id}/pages/{citation.page}.png"
         return path if citation.bbox is None else f"{path}?bbox=" + ",".join(f"{edge:.4f}" for edge in citation.bbox)
-    if citation.t_start is not None:
-        return f"/v1/documents/{citation.doc_id}/frames/{citation.t_start:.1f}.png"
+    if citation.moment is not None:
+        return f"/v1/documents/{citation.doc_id}/frames/{citation.moment:.1f}.png"
     return None
 
 

@@ -119,6 +119,9 @@ class AsyncClient:
     async def page_elements(self, doc_id: str, page: int) -> PageElements:
         return await self._get(f"/v1/documents/{doc_id}/pages/{page}/elements", PageElements)
 
+    async def frame_elements(self, doc_id: str, seconds: float) -> PageElements:
+        return await self._get(f"/v1/documents/{doc_id}/frames/{seconds:.3f}/elements", PageElements)
+
     async def frame_png(self, doc_id: str, seconds: float) -> bytes:
         return (await self._send("GET", f"/v1/documents/{doc_id}/frames/{seconds:.3f}.png")).content
 

@@ -252,7 +252,8 @@ class DocumentInfo(ResponseBody):
 
 
 class PageElement(ResponseBody):
-    """An element of a page, as ``vrag_ray.types.elements.Element``. ``bbox``: x0, y0, x1, y1 in page fractions."""
+    """An element of a page or a clip, as ``vrag_ray.types.elements.Element``. ``bbox``: x0, y0, x1, y1 in fractions of
+    the page or the picture."""
 
     number: int
     kind: ElementKind
@@ -260,16 +261,22 @@ class PageElement(ResponseBody):
     text: str
     section: str = ""
     table: int | None = None
+    t_start: float | None = None
+    t_end: float | None = None
 
 
 class PageElements(ResponseBody):
-    """``GET /v1/documents/{doc_id}/pages/{n}/elements``: in reading order; ``notes`` are those of a slide's author.
+    """``GET /v1/documents/{doc_id}/pages/{n}/elements``: in reading order; ``notes`` are those of a slide's author. And
+    ``GET /v1/documents/{doc_id}/frames/{t}/elements``: of the clip from ``t_start`` to ``t_end``, seconds, which has no
+    ``page``, in the order in which they begin.
 
-    ``width`` and ``height`` are those of the page, in points or pixels.
+    ``width`` and ``height`` are those of the page or the picture, in points or pixels.
     """
 
     doc_id: str
-    page: int
+    page: int | None
+    t_start: float | None = None
+    t_end: float | None = None
     width: float
     height: float
     elements: list[PageElement]

@@ -1,4 +1,4 @@
-"""The elements of a page, from the boxes of its words alone: for text layers and OCR alike.
+"""The elements of a page, from the boxes of its words alone: for text layers and OCR alike; and those of a clip.
 
 A page is divided into columns and tables (``reading_order``, ``tables``); what is left is divided into blocks of lines,
 each of which is a heading, a paragraph, an item of a list, a caption, a note, or a line in the margin.
@@ -15,7 +15,7 @@ from statistics import median
 
 from vrag_ray.corpus.ruled import Field, Grid
 from vrag_ray.corpus.tables import Cell, Table, pieces
-from vrag_ray.types import Box, Word, around, joined, upright
+from vrag_ray.types import FULL_PAGE, Box, Cue, Word, around, joined, upright
 from vrag_ray.types.elements import Element, ElementKind
 
 LINE_GAP, WIDE_GAP = 0.8, 2.0
@@ -110,6 +110,29 @@ def elements(
     for picture in pictures:
         found.insert(_place(picture, [box for _, box, _, _ in found]), (ElementKind.PICTURE, picture, "", None))
     return tuple(_numbered(found, _cell_boxes([block for block in blocks if isinstance(block, Table)], aspect, grids)))
+
+
+def elements_of_clip(cues: Sequence[Cue], shots: Sequence[tuple[float, float]]) -> tuple[Element, ...]:
+    """Shots, what is written in them, and what is said, in the order in which they begin."""
+    found = [
+        *((start, -end, ElementKind.SHOT, FULL_PAGE, "") for start, end in shots),
+        *(
+            (
+                cue.start,
+                -cue.end,
+                ElementKind.CUE if cue.box is None else ElementKind.PARAGRAPH,
+                cue.box or FULL_PAGE,
+                cue.text,
+            )
+            for cue in cues
+        ),
+    ]
+    # A shot comes before what is written in it: lines of a picture have its times, and keep their order.
+    ordered = sorted(found, key=lambda part: (part[0], part[1], part[2] is not ElementKind.SHOT))
+    return tuple(
+        Element(number, kind, box, text, t_start=start, t_end=-end)
+        for number, (start, end, kind, box, text) in enumerate(ordered, 1)
+    )
 
 
 def _cell_boxes(tables: Sequence[Table], aspect: float, grids: Sequence[Grid]) -> dict[int, Box]:

@@ -164,7 +164,8 @@ class DecodedUnit:
     """One page, picture, clip or text piece.
 
     ``lines`` is where the text stands, in its order; empty where that is not known. ``words`` is filled only where
-    OCR made them; a PDF's text layer is read again when single words are needed. ``cues`` are a clip's timed words.
+    OCR made them; a PDF's text layer is read again when single words are needed. ``cues`` are a clip's timed words,
+    ``shots`` the stretches of it in which one picture stays.
     ``error`` says what of the unit could not be read; ``text`` is what could, and may be empty. ``transient`` says
     that the machine is the reason, not the file: the next run decodes the unit again. ``notices`` say what of the unit
     was left out or guessed, in words for the document's owner.
@@ -177,6 +178,7 @@ class DecodedUnit:
     lines: tuple[TextLine, ...] = ()
     words: tuple[Word, ...] = ()
     cues: tuple[Cue, ...] = ()
+    shots: tuple[tuple[float, float], ...] = ()
     ocr: bool = False
     error: str = ""
     transient: bool = False

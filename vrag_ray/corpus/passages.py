@@ -68,7 +68,7 @@ def unit_notices(unit: DecodedUnit) -> list[str]:
 def passages_of(doc_id: str, unit: DecodedUnit, config: CorpusConfig, doc_meta: Meta) -> list[Passage]:
     """The windows of one unit, in order; at least one, with the text ``""`` where the unit has none. Dotted lines go.
 
-    OCR words and cues are of the whole unit and stand in its first window only, so that none is stored twice.
+    OCR words, cues and shots are of the whole unit and stand in its first window only, so that none is stored twice.
     The unit's own metadata wins over the document's; its error, if any, is the metadata ``error``, and its notices are
     the metadata ``notices``. A text that says nothing is ``""``, so that no vector is made of it.
     """
@@ -88,6 +88,7 @@ def passages_of(doc_id: str, unit: DecodedUnit, config: CorpusConfig, doc_meta: 
             box=box,
             words=unit.words if window == 0 else (),
             cues=unit.cues if window == 0 else (),
+            shots=unit.shots if window == 0 else (),
             meta=meta,
         )
         for window, ((start, stop), box) in enumerate(zip(spans, boxes_of(text, spans, unit.lines), strict=True))

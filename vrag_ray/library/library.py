@@ -118,6 +118,25 @@ class Library:
         except DecodeError as error:
             raise UndrawableError(f"{place} of document {document.doc_id} cannot be read: {error}") from error
 
+    async def clip(self, doc_id: str, t: float) -> PageText:
+        """What is said, written and shown in the clip of a video around a second. Raises as ``page_png``."""
+        from vrag_ray.corpus.model import DecodeError
+
+        collection, document = await self._found(doc_id)
+        if document.kind is not DocumentKind.VIDEO:
+            raise NotFoundError(f"document {doc_id} is no video: ask for pages/{{n}}/elements")
+        if document.status is DocumentStatus.ERROR:
+            raise UndrawableError(f"document {document.doc_id} could not be read: {document.error}")
+        clips = await asyncio.to_thread(collection.clips, document.doc_id)
+        # A second on the border of two belongs to the later.
+        clip = next((one for one in reversed(clips) if (one.t_start or 0.0) <= t <= (one.t_end or 0.0)), None)
+        if clip is None:
+            raise NotFoundError(f"document {doc_id} has no {t:g} s: it lasts {clips[-1].t_end if clips else 0:g} s")
+        try:
+            return await self._text(collection, document, clip)
+        except DecodeError as error:
+            raise UndrawableError(f"{clip} of document {document.doc_id} cannot be read: {error}") from error
+
     async def frame_png(self, doc_id: str, t: float) -> bytes:
         collection, document = await self._found(doc_id)
         if document.kind is not DocumentKind.VIDEO:
@@ -255,8 +274,9 @@ def _place_of(document: Document, page: int) -> Locator:
 
 def _stored(collection: Collection, doc_id: str, locator: Locator) -> Stored:
     """Blocking."""
-    words, cues = collection.words_of(doc_id, locator)
-    return Stored(collection.pages_path(doc_id), words, cues, collection.notes_path(doc_id))
+    first = collection.first_window(doc_id, locator)
+    words, cues, shots = (first.words, first.cues, first.shots) if first is not None else ((), (), ())
+    return Stored(collection.pages_path(doc_id), words, cues, shots, collection.notes_path(doc_id))
 
 
 def _delete(root: str, doc_id: str) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from vrag_ray.caching import SingleFlight, SizedLRU
 from vrag_ray.config import CorpusConfig, ServingConfig
-from vrag_ray.corpus.elements import elements
+from vrag_ray.corpus.elements import elements, elements_of_clip
 from vrag_ray.corpus.tables import text_with_tables
 from vrag_ray.types import Box, Cue, Document, Locator, PageText, Word
 from vrag_ray.types.elements import ElementKind
@@ -27,7 +27,7 @@ _KEPT_TEXTS = 512
 @dataclass(frozen=True, slots=True)
 class Stored:
     """What a collection keeps of a unit: the file that it is read from, the words that ingest read in its pixels, those
-    with times that it read in subtitles beside the file or heard, and a file with the notes of slides.
+    of a clip with their times, its shots, and a file with the notes of slides.
 
     Reading pixels again would take seconds, and so would hearing.
     """
@@ -35,6 +35,7 @@ class Stored:
     path: Path
     ocr: tuple[Word, ...]
     cues: tuple[Cue, ...] = ()
+    shots: tuple[tuple[float, float], ...] = ()
     notes: Path | None = None
 
 
@@ -99,8 +100,9 @@ class PageReader:
             pictures = [part.box for part in text.elements if part.kind is ElementKind.PICTURE]
             parts = elements(stored.ocr, text.aspect, pictures=pictures)
             text = replace(text, words=stored.ocr, text=content, elements=parts)
-        if stored.cues:
-            text = replace(text, text="\n".join(map(str, stored.cues)))
+        if stored.cues or stored.shots:
+            said = "\n".join(map(str, stored.cues)) or text.text
+            text = replace(text, text=said, elements=elements_of_clip(stored.cues, stored.shots))
         return text
 
     def close(self) -> None:

@@ -119,15 +119,23 @@ class Tools:
     async def read_page(
         self,
         doc_id: DocId,
-        page: Annotated[int, Field(ge=1, description="Page, from 1; 1 for a picture.")],
+        page: Annotated[int | None, Field(ge=1, description="Page, from 1; 1 for a picture.")] = None,
+        t: Annotated[float | None, Field(ge=0, description="Of a video: a second of the clip.")] = None,
     ) -> PageContent:
         """Read a page: its headings, paragraphs, tables (as Markdown), captions and pictures in reading order.
 
-        Each has a number and its box: hand the box to get_page to see it.
+        Or the clip of a video around a second: what is said, what is written in the picture, and its shots. Each has a
+        number and its box, in a video its times: hand the box, or a time, to get_page to see it.
         """
         document = await self._document(doc_id)
-        if document.kind in (DocumentKind.TEXT, DocumentKind.VIDEO):
+        if document.kind is DocumentKind.TEXT:
             raise VragError(f"document {doc_id} has no pages: search_documents returns its text")
+        if document.kind is DocumentKind.VIDEO:
+            if t is None or page is not None:
+                raise VragError(f"document {doc_id} is a video: give t in seconds, and no page")
+            return PageContent.of(document.title, await self._client.frame_elements(doc_id, t))
+        if page is None or t is not None:
+            raise VragError(f"document {doc_id} has pages and is no video: give page, and no t")
         return PageContent.of(document.title, await self._client.page_elements(doc_id, page))
 
     async def ask(

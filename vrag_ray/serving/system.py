@@ -148,6 +148,9 @@ class ServedSystem:
     async def page_elements(self, doc_id: str, page: int) -> PageElements:
         return await self.parts.documents.page_elements(doc_id, page)
 
+    async def frame_elements(self, doc_id: str, seconds: float) -> PageElements:
+        return await self.parts.documents.frame_elements(doc_id, seconds)
+
     async def frame_png(self, doc_id: str, seconds: float) -> bytes:
         return await self.parts.documents.frame_png(doc_id, seconds)
 

@@ -53,26 +53,28 @@ def _seconds(stamp: str) -> float:
     return total
 
 
-def quoted_range(quote: str, cues: Sequence[Cue], moment: float | None) -> tuple[float, float] | None:
-    """From when to when ``quote`` is said: the captions that hold it together, those nearest to ``moment``.
+def quoted_cues(quote: str, cues: Sequence[Cue], moment: float | None) -> range | None:
+    """The places of the captions that hold ``quote`` together, those nearest to ``moment``.
 
     None where no captions in a row hold it.
     """
     words = " ".join(quote.split()).casefold()
-    starts: dict[float, float] = {}
-    for first, cue in enumerate(cues if words else ()):
+    starts: dict[int, int] = {}
+    for first in range(len(cues) if words else 0):
         said = ""
-        for last in cues[first:]:
-            said = f"{said} {' '.join(last.text.split())}".strip().casefold()
+        for last in range(first, len(cues)):
+            said = f"{said} {' '.join(cues[last].text.split())}".strip().casefold()
             if words in said:
                 # A later start wins: captions before the first that holds a word of it are none of its.
-                starts[last.end] = cue.start
+                starts[last] = first
                 break
-            if len(said) > len(words) + len(cue.text):
+            if len(said) > len(words) + len(cues[first].text):
                 break
-    ranges = ((start, end) for end, start in starts.items())
-    return min(ranges, key=lambda span: (_apart(span, moment), span[0]), default=None)
+    places = (range(first, last + 1) for last, first in starts.items())
+    return min(places, key=lambda place: (_apart(cues, place, moment), place.start), default=None)
 
 
-def _apart(span: tuple[float, float], moment: float | None) -> float:
-    return 0.0 if moment is None else max(0.0, span[0] - moment, moment - span[1])
+def _apart(cues: Sequence[Cue], place: range, moment: float | None) -> float:
+    if moment is None:
+        return 0.0
+    return max(0.0, cues[place[0]].start - moment, moment - cues[place[-1]].end)

@@ -98,11 +98,15 @@ def passage_id(doc_id: str, locator: Locator, window: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What is said, or written as a caption, from a second to a second of a video's clock; its text is on one line."""
+    """What is said, or written as a caption, from a second to a second of a video's clock; its text is on one line.
+
+    ``box`` is where in the picture it is written, in fractions of it; None for what is said, and for captions.
+    """
 
     start: float
     end: float
     text: str
+    box: Box | None = None
 
     def __str__(self) -> str:
         return f"[{self.start:.1f}-{self.end:.1f}] {self.text}"
@@ -112,11 +116,10 @@ class Cue:
 class Passage:
     """One retrievable window of a document; one row of ``passages.lance``, at most one vector.
 
-    ``window`` counts the windows of one locator from 0. ``box`` is around the lines that hold the window's text,
-    None where its place is not known or there is none (plain text, clips). ``words`` is filled only where OCR made
-    them: words of a PDF's text layer are read from the blob again when they are needed. ``cues`` are the timed words
-    of a clip, all of them in its first window.
-    """
+    ``window`` counts the windows of one locator from 0. ``box`` is around the lines that hold the window's text, None
+    where its place is not known or there is none (plain text, clips). ``words`` is filled only where OCR made them:
+    words of a PDF's text layer are read from the blob again when they are needed. ``cues`` are the timed words of a
+    clip, and ``shots`` the stretches of it in which one picture stays, in seconds, all of them in its first window."""
 
     id: str
     doc_id: str
@@ -127,6 +130,7 @@ class Passage:
     box: Box | None = None
     words: tuple[Word, ...] = ()
     cues: tuple[Cue, ...] = ()
+    shots: tuple[tuple[float, float], ...] = ()
     meta: Meta = field(default_factory=dict)
 
 
@@ -194,10 +198,9 @@ class PageText:
     ``words`` are in reading order; ``text`` holds them line by line, tables as Markdown. ``width`` and ``height`` are
     the page's size in points (PDF) or pixels (image, video); 0 for plain text, which has no geometry and therefore no
     words. ``notes`` are what the author noted to a slide: they end ``text``, and are nowhere on the page. ``elements``
-    are those of a page that has words or pictures. Agents are given most cells of tables in ``cells`` in place of
-    elements: as (x0, y0, x1, y1) in fractions of the page, which cost little to send. Pages are compared without both,
-    for the words decide them.
-    """
+    are those of a page that has words or pictures, and of a clip that has words with times, or shots. Agents are given
+    most cells of tables in ``cells`` in place of elements: as (x0, y0, x1, y1) in fractions of the page, which cost
+    little to send. Pages are compared without both, for the words decide them."""
 
     doc_id: str
     locator: Locator

@@ -1,4 +1,4 @@
-"""The elements of a page: what a reader would point at, each with its number, its kind and its box."""
+"""The elements of a page or a clip: what a reader would point at, each with its number, its kind and its box."""
 
 from __future__ import annotations
 
@@ -23,6 +23,10 @@ class ElementKind(StrEnum):
     NOTE = "note"
     HEADER = "header"
     FOOTER = "footer"
+    CUE = "cue"
+    """What is said in a clip, or its caption."""
+    SHOT = "shot"
+    """A stretch of a clip in which one picture stays, such as a slide of a talk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,8 @@ class Element:
     to its neighbours; of any other element what its words fill. ``text`` holds the words line by line, of a table as
     Markdown, and "" for a picture.
     ``section`` is the heading on the page under which it stands, "" where there is none. ``table`` is the number of the
-    table of which this is a cell.
+    table of which this is a cell. ``t_start`` and ``t_end`` are seconds of a video: of a clip elements are in the order
+    in which they begin, and ``box`` is in fractions of the picture, the whole of it for cues and shots.
     """
 
     number: int
@@ -42,14 +47,27 @@ class Element:
     text: str
     section: str = ""
     table: int | None = None
+    t_start: float | None = None
+    t_end: float | None = None
 
-    def __reduce__(self) -> tuple[Callable[..., Element], tuple[int, str, _Corners, str, str, int | None]]:
+    def __reduce__(self) -> tuple[Callable[..., Element], _Values]:
         """Pickled by its values, as words are: a page of figures has hundreds of cells."""
-        return _element, (self.number, self.kind.value, self.box.as_tuple(), self.text, self.section, self.table)
+        corners, times = self.box.as_tuple(), (self.t_start, self.t_end)
+        return _element, (self.number, self.kind.value, corners, self.text, self.section, self.table, *times)
 
 
 _Corners = tuple[float, float, float, float]
+_Values = tuple[int, str, _Corners, str, str, int | None, float | None, float | None]
 
 
-def _element(number: int, kind: str, corners: _Corners, text: str, section: str, table: int | None) -> Element:
-    return Element(number, ElementKind(kind), Box(*corners), text, section, table)
+def _element(
+    number: int,
+    kind: str,
+    corners: _Corners,
+    text: str,
+    section: str,
+    table: int | None,
+    t_start: float | None,
+    t_end: float | None,
+) -> Element:
+    return Element(number, ElementKind(kind), Box(*corners), text, section, table, t_start, t_end)

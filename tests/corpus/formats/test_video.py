@@ -83,6 +83,27 @@ def test_without_captions_the_frames_are_read_and_each_line_is_kept_once(sandbox
     assert unit.text.splitlines() == ["slides", "Agenda", "Budget 2031", "Thank you"]
     assert unit.ocr
     assert unit.words == ()
+    assert unit.shots == ((0.0, 4.0), (4.0, 8.0))
+    assert [(cue.text, cue.start, cue.end) for cue in unit.cues] == [
+        ("Agenda", 0.0, 4.0),
+        ("Budget 2031", 0.0, 4.0),
+        ("Thank you", 4.0, 8.0),
+    ]
+    boxes = [cue.box for cue in unit.cues]
+    assert all(box is not None and 0.0 < box.x0 < box.x1 < 0.7 for box in boxes)
+    assert boxes[0].y1 < boxes[1].y0
+
+
+def test_words_stay_as_long_as_the_picture_and_are_known_of_a_moment_where_it_moves(sandbox, tmp_path, options):
+    same = [picture_of(["Tide table"], size=(640, 240))] * 2
+    (unit,) = decoded(sandbox, video(tmp_path / "still.mp4", 8, pictures=same), item(1, "still.mp4"), options)
+    assert [(cue.text, cue.start, cue.end) for cue in unit.cues] == [("Tide table", 0.0, 8.0)]
+    captions = [(1.0, 3.0, "Welcome")]
+    slides = [picture_of(["Agenda"], size=(640, 240)), picture_of(["Thank you"], size=(640, 240))]
+    path = video(tmp_path / "told.mp4", 8, captions=captions, pictures=slides)
+    (unit,) = decoded(sandbox, path, item(1, "told.mp4"), options)
+    assert [(cue.text, cue.box) for cue in unit.cues] == [("Welcome", None)]
+    assert [start for start, _ in unit.shots] == [0.0, 4.0]
 
 
 def test_the_reader_seeks_to_the_frame_that_is_shown(tmp_path):

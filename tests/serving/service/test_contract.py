@@ -70,6 +70,7 @@ async def test_what_is_read_is_the_same_within_and_over_http(service: RunningSer
             await system.page_png(report, 2, dpi=72.0),
             await system.page_png(report, 2, dpi=72.0, box=upper),
             await system.page_elements(report, 2),
+            await system.frame_elements(clip, 1.5),
             await system.frame_png(clip, 1.5),
             await system.original(text),
             await system.models(),
@@ -157,6 +158,8 @@ FAULTS: dict[str, tuple[Call, tuple[int, str, str | None]]] = {
     "page": (lambda system, ids: system.page_png(ids["harbour.pdf"], 99), (404, "not_found", None)),
     "page of a text": (lambda system, ids: system.page_elements(ids["notes.txt"], 1), (404, "not_found", None)),
     "frame": (lambda system, ids: system.frame_png(ids["harbour.pdf"], 1.0), (404, "not_found", None)),
+    "clip of a report": (lambda system, ids: system.frame_elements(ids["harbour.pdf"], 1.0), (404, "not_found", None)),
+    "late clip": (lambda system, ids: system.frame_elements(ids["clip.mp4"], 99.0), (404, "not_found", None)),
     "heat map": (lambda system, ids: system.heatmap_png(ids["harbour.pdf"], 1, "a ship"), (404, "not_found", None)),
     "mode": (
         lambda system, _: system.search(SearchRequest(query="x", mode="smell")),

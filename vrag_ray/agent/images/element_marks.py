@@ -7,7 +7,7 @@ from vrag_ray.agent.observation import Sighting
 from vrag_ray.config import Marks
 from vrag_ray.imaging.coordinates import Size, View
 from vrag_ray.imaging.marks import Mark, PictureMarks, marked
-from vrag_ray.types import FULL_PAGE, Box, VragError
+from vrag_ray.types import FULL_PAGE, Box, PassageKind, VragError
 
 NUMBERS_OF = {
     Marks.MARGIN: " In the margins of a page stand the numbers of its parts, each at a bracket as high as its part.",
@@ -17,9 +17,12 @@ NUMBERS_OF = {
 
 
 def picture_marks(sighting: Sighting, style: Marks) -> PictureMarks | None:
-    """The numbers of the elements that stand in ``sighting``; None where it has none, or is a remembered item, of which
-    no element can be named."""
+    """The numbers of the elements that stand in ``sighting``; None where it has none, is a clip, or is a remembered
+    item, of which no element can be named."""
     if sighting.is_remembered or sighting.page is None or not sighting.elements:
+        return None
+    if sighting.kind is PassageKind.CLIP:
+        # Its pictures are frames of many moments, and what is said is in none of them.
         return None
     region = sighting.region or FULL_PAGE
     unit = View(region, Size(1, 1))

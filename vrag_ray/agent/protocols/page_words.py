@@ -15,7 +15,8 @@ from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.wire_protocol import TextLimits
 from vrag_ray.config import Marks
-from vrag_ray.types import PassageKind
+from vrag_ray.types import Cue, PassageKind
+from vrag_ray.types.elements import Element
 
 FENCE = "evidence"
 """The tag around words that were read from documents."""
@@ -63,23 +64,28 @@ def told_words(given: str | None) -> str:
 def words_of(sighting: Sighting, marks: Marks = Marks.OFF) -> str:
     """All that is known to stand in a sighting: of a part of a page its own words, of a clip also what its frames say.
 
-    With ``marks`` element by element, each behind its number, where the page has any. "" for a part whose words have no
-    place on the page.
-    """
+    With ``marks`` element by element, each behind its number, and in a clip behind its times, where the page has any.
+    "" for a part whose words have no place on the page."""
     parts = [element for element in sighting.elements if element.text.strip()] if marks is not Marks.OFF else []
     if parts:
         assert sighting.page is not None
-        numbered = [f"[{element.number}] {element.text.strip()}" for element in parts]
+        numbered = [f"[{element.number}] {_timed(element)}" for element in parts]
         return "\n".join([*numbered, *([sighting.page.notes] if sighting.page.notes and not sighting.region else [])])
     if sighting.region is not None and (sighting.page is None or not sighting.page.words):
         return ""
     text = sighting.text.strip()
     if sighting.kind is PassageKind.CLIP and sighting.region is None:
-        # Captions are the clip's own text; what was read from its frames stands only in the passages of the index.
-        known = {line.strip() for line in text.splitlines()}
-        more = [line for line in sighting.passage_text.splitlines() if line.strip() and line.strip() not in known]
+        # Of a collection that was made before written words had times, those of its frames stand in its passages alone.
+        more = [line for line in sighting.passage_text.splitlines() if line.strip() and line.strip() not in text]
         text = "\n".join([text, *more]).strip()
     return text
+
+
+def _timed(element: Element) -> str:
+    text = element.text.strip()
+    if element.t_start is None or element.t_end is None:
+        return text
+    return str(Cue(element.t_start, element.t_end, text))
 
 
 def excerpt(text: str, room: int, about: str = "") -> str:

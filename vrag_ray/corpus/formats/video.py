@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.media.changes import moment_of, still_stretches
 from vrag_ray.corpus.formats.media.clock import PLAY_IT, audio_stream, duration_of, open_container, video_stream
 from vrag_ray.corpus.formats.media.frames import FrameReader
@@ -30,18 +31,33 @@ from vrag_ray.corpus.model import (
 from vrag_ray.corpus.png import NATIVE_DPI, crop_png
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import Box, Cue, DocumentKind, Locator, PageText, PassageKind
+from vrag_ray.types.elements import Element, ElementKind
 
 if TYPE_CHECKING:
     from av.container import InputContainer
     from PIL import Image
 
-    from vrag_ray.corpus.ocr import Picture
+    from vrag_ray.corpus.ocr import OcrText, Picture
 
 MOVING_FRAMES = 4
 """Frames of a clip that are read where the picture moves all the time, and looked at to see whether there are any."""
 MOST_READ = 12
 """Frames of a clip that are read at most, those that stay longest in view."""
+JUST_BEFORE_S = 0.05
+"""More than clocks of films are off by, and less than anyone sees."""
 UNREADABLE = f"has no readable video frame: it is damaged or cut short; {PLAY_IT}"
+
+
+@dataclass(slots=True)
+class _Shown:
+    """What the frames of a clip show: its shots, the lines that OCR read, with times and places in ``cues``, and the
+    times at which no frame could be read."""
+
+    shots: list[tuple[float, float]] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    cues: list[Cue] = field(default_factory=list)
+    unread: list[float] = field(default_factory=list)
+    is_read: bool = False
 
 
 class VideoSource:
@@ -110,23 +126,16 @@ class VideoSource:
             cues, language = self._speech(start, stop)
             meta |= {"language": language} if language else {}
         lines = [*([named] if named else []), *(cue.text for cue in cues)]
-        last: Picture | None = None
-        unread: list[float] = []
-        for t in self._moments(start, stop, captioned=captioned) if self._has_picture else []:
-            picture = self._frame(t)
-            if picture is None:
-                unread.append(t)
-            elif self._options.ocr and not captioned and not (last is not None and _looks_same(last, picture)):
-                lines += self._opening.read(picture).text.splitlines()
-                last = picture
+        shown = self._shown(start, stop, captioned=captioned) if self._has_picture else _Shown()
         return DecodedUnit(
             unit,
             PassageKind.CLIP,
             locator,
-            "\n".join(_unique(lines)),
-            cues=tuple(cues),
-            ocr=last is not None,
-            error=_no_picture(unread) if unread else "",
+            "\n".join(_unique([*lines, *shown.lines])),
+            cues=tuple(sorted([*cues, *shown.cues], key=lambda cue: cue.start)),
+            shots=tuple(shown.shots),
+            ocr=shown.is_read,
+            error=_no_picture(shown.unread) if shown.unread else "",
             meta={**meta, "captioned": captioned},
         )
 
@@ -213,20 +222,72 @@ class VideoSource:
         cues = [replace(cue, start=cue.start + begin, end=cue.end + begin) for cue in speech.cues]
         return [cue for cue in cues if cue.start < stop and cue.end > start], speech.language
 
-    def _moments(self, start: float, stop: float, *, captioned: bool) -> Sequence[float]:
-        """When to look at a clip: at what stays in view, or evenly where nothing stays or the words are known."""
+    def _shown(self, start: float, stop: float, *, captioned: bool) -> _Shown:
+        """What the frames of a clip show. They are read at what stays in view, or evenly where nothing stays; where the
+        words are known from captions they are looked at evenly, to see whether there are any."""
+        shown = _Shown(still_stretches(self._opening.path, start, stop))
         even = _spread(sample_times(start, stop, self._options.video_fps, self._options.max_frames), MOVING_FRAMES)
-        if captioned or not self._options.ocr:
-            return even
-        stretches = still_stretches(self._opening.path, start, stop)
-        longest = sorted(stretches, key=lambda stretch: stretch[0] - stretch[1])[:MOST_READ]
+        is_read = self._options.ocr and not captioned
+        longest = sorted(shown.shots, key=lambda shot: shot[0] - shot[1])[:MOST_READ] if is_read else []
         # The last of the even times too: it shows whether the file goes on so far.
-        return sorted({*map(moment_of, longest), even[-1]}) if stretches else even
+        last: Picture | None = None
+        in_view: list[Cue] = []
+        for t in sorted({*map(moment_of, longest), even[-1]}) if longest else even:
+            picture = self._frame(t)
+            if picture is None:
+                shown.unread.append(t)
+                continue
+            if not is_read:
+                continue
+            begin, end = self._lasting(shown.shots, t, picture)
+            if last is not None and _looks_same(last, picture):
+                in_view = [replace(cue, end=max(cue.end, end)) for cue in in_view]
+                continue
+            seen = self._opening.read(picture)
+            shown.lines += seen.text.splitlines()
+            shown.cues += in_view
+            in_view = _written(seen, picture.shape[1] / picture.shape[0], begin, end)
+            last = picture
+        shown.cues += in_view
+        shown.is_read = last is not None
+        return shown
+
+    def _lasting(self, shots: list[tuple[float, float]], t: float, picture: Picture) -> tuple[float, float]:
+        """From when to when the ``picture`` at ``t`` stays: as long as its shot, and until the next where it is still
+        there then, for an encoder may sharpen it long after it came. Without a shot it is known of ``t`` alone."""
+        place = next((place for place, (begin, end) in enumerate(shots) if begin <= t < end), None)
+        if place is None:
+            return t, t
+        begin, end = shots[place]
+        following = shots[place + 1][0] if place + 1 < len(shots) else end
+        if following > end:
+            before = self._frame(following - JUST_BEFORE_S)
+            if before is not None and _looks_same(picture, before):
+                shots[place] = begin, following
+        return shots[place]
 
     def _frame(self, t: float) -> Picture | None:
         assert self._reader is not None
         with damage(UNREADABLE):
             return self._reader.frame(t)
+
+
+def _written(seen: OcrText, aspect: float, start: float, end: float) -> list[Cue]:
+    """What is written in a picture that stays from ``start`` to ``end``: its headings, paragraphs and rows of
+    tables."""
+    return [
+        Cue(start, end, line, element.box)
+        for element in elements(seen.words, aspect)
+        if element.table is None
+        for line in _said(element)
+    ]
+
+
+def _said(element: Element) -> list[str]:
+    if element.kind is not ElementKind.TABLE:
+        return [" ".join(element.text.split())]
+    rows = (" ".join(row.replace("|", " ").split()) for row in element.text.splitlines())
+    return [row for row in rows if row.strip("- ")]
 
 
 def covering(times: Sequence[float], stretches: Sequence[tuple[float, float]]) -> list[float]:

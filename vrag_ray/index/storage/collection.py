@@ -29,7 +29,7 @@ from vrag_ray.index.storage.rows import (
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.index.storage.term_scores import TermScores
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, list_versions
-from vrag_ray.types import Cue, Document, Locator, NotFoundError, Passage, VragError, Word
+from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError
 
 if TYPE_CHECKING:
     import lance
@@ -189,6 +189,16 @@ class Collection:
             rows = self.table("passages").to_table(columns=HIT_COLUMNS, filter=where).to_pylist()
         return sorted((passage_from_row(row) for row in rows), key=lambda passage: passage.window)
 
+    def clips(self, doc_id: str) -> list[Locator]:
+        """The clips of a video in their order."""
+        if self.record is None:
+            return []
+        where = f"doc_id = {_quote(self.document(doc_id).doc_id)} AND window = 0"
+        with storage_faults(self.root, "reading passages"):
+            rows = self.table("passages").to_table(columns=["t_start", "t_end"], filter=where).to_pylist()
+        clips = (Locator(t_start=row["t_start"], t_end=row["t_end"]) for row in rows if row["t_start"] is not None)
+        return sorted(clips, key=lambda clip: clip.t_start or 0.0)
+
     def first_windows(self) -> list[Passage]:
         """One passage of each page, clip, picture or span: documents by first uri, their units in order."""
         if self.record is None:
@@ -198,11 +208,10 @@ class Collection:
         known = [row for row in rows if row["doc_id"] in place]
         return [passage_from_row(row) for row in sorted(known, key=lambda row: (place[row["doc_id"]], row["unit"]))]
 
-    def words_of(self, doc_id: str, locator: Locator) -> tuple[tuple[Word, ...], tuple[Cue, ...]]:
-        """The words OCR found at ingest, once for the whole unit, empty where the document has its own text; and the
-        timed words of a clip."""
-        windows = self.unit_passages(doc_id, locator)
-        return (windows[0].words, windows[0].cues) if windows else ((), ())
+    def first_window(self, doc_id: str, locator: Locator) -> Passage | None:
+        """The window that holds the words that OCR found at ingest in the whole unit, and the timed words and shots of
+        a clip."""
+        return next(iter(self.unit_passages(doc_id, locator)), None)
 
     def table(self, name: str) -> lance.LanceDataset:
         """The Lance table ``passages`` or ``documents`` at this version."""

@@ -200,6 +200,7 @@ def passage_from_row(row: Row) -> Passage:
             f"passage {row['id']} is damaged on disk: run `vrag verify`, then ingest its document again"
         )
     meta = meta_from_json(_str(row["meta"]))
+    words, cues, shots = _words_from_json(_str(row["words"]))
     return Passage(
         id=_str(row["id"]),
         doc_id=_str(row["doc_id"]),
@@ -216,8 +217,9 @@ def passage_from_row(row: Row) -> Passage:
         window=_int(row["window"]),
         text=_str(row["text"]),
         box=_box_from_json(row["box"]),
-        words=_words_from_json(_str(row["words"])),
-        cues=_cues_from_json(_str(row["words"])),
+        words=words,
+        cues=cues,
+        shots=shots,
         meta=meta,
     )
 
@@ -239,6 +241,7 @@ def passage_to_json(passage: Passage) -> dict[str, object]:
 def passage_from_json(value: Row, text: str) -> Passage:
     locator, meta = value["locator"], value["meta"]
     assert isinstance(locator, dict) and isinstance(meta, dict)
+    words, cues, shots = _words_from_json(_str(value["words"]))
     return Passage(
         id=_str(value["id"]),
         doc_id=_str(value["doc_id"]),
@@ -247,8 +250,9 @@ def passage_from_json(value: Row, text: str) -> Passage:
         window=_int(value["window"]),
         text=text,
         box=_box_from_json(value["box"]),
-        words=_words_from_json(_str(value["words"])),
-        cues=_cues_from_json(_str(value["words"])),
+        words=words,
+        cues=cues,
+        shots=shots,
         meta=meta,
     )
 
@@ -287,31 +291,44 @@ def _notices(meta: str) -> tuple[str, ...]:
     return tuple(map(str, value)) if isinstance(value, list) else ()
 
 
-_CUE_FIELDS = 3
-"""Rows of timed words; those of words with a place are longer."""
+_SHOT_FIELDS, _CUE_FIELDS, _WRITTEN_FIELDS = 2, 3, 7
+"""Of rows of shots, of timed words, and of timed words with a place; those of words with a place alone have 5 or 6."""
 
 
 def _words_to_json(passage: Passage) -> str:
-    """``[[text, x0, y0, x1, y1], …]`` for words, ``[text, start, end]`` for timed ones.
+    """``[[text, x0, y0, x1, y1], …]`` for words, ``[text, start, end]`` for timed ones, with x0, y0, x1, y1 behind that
+    for those that are written in the picture, and ``[start, end]`` for shots.
 
     The turn is the sixth value of a word that is not read from left to right.
     """
     words = [[w.text, *w.box.rounded().as_tuple(), *([w.turn] if w.turn else ())] for w in passage.words]
-    cues = [[cue.text, round(cue.start, 3), round(cue.end, 3)] for cue in passage.cues]
-    return json.dumps([*words, *cues], ensure_ascii=False, separators=(",", ":"))
+    cues = [
+        [cue.text, round(cue.start, 3), round(cue.end, 3), *(cue.box.rounded().as_tuple() if cue.box else ())]
+        for cue in passage.cues
+    ]
+    shots = [[round(start, 3), round(end, 3)] for start, end in passage.shots]
+    return json.dumps([*words, *cues, *shots], ensure_ascii=False, separators=(",", ":"))
 
 
-def _words_from_json(text: str) -> tuple[Word, ...]:
-    rows = (row for row in json.loads(text) if len(row) > _CUE_FIELDS)
-    return tuple(
-        Word(str(text), Box(float(x0), float(y0), float(x1), float(y1)), int(turn[0]) if turn else 0)
-        for text, x0, y0, x1, y1, *turn in rows
-    )
+_Shots = tuple[tuple[float, float], ...]
 
 
-def _cues_from_json(text: str) -> tuple[Cue, ...]:
-    rows = json.loads(text)
-    return tuple(Cue(float(cue[1]), float(cue[2]), str(cue[0])) for cue in rows if len(cue) == _CUE_FIELDS)
+def _words_from_json(text: str) -> tuple[tuple[Word, ...], tuple[Cue, ...], _Shots]:
+    """Words with a place, timed words, and shots."""
+    words: list[Word] = []
+    cues: list[Cue] = []
+    shots: list[tuple[float, float]] = []
+    for row in json.loads(text):
+        if len(row) == _SHOT_FIELDS:
+            shots.append((float(row[0]), float(row[1])))
+        elif len(row) in (_CUE_FIELDS, _WRITTEN_FIELDS):
+            said, start, end, *corners = row
+            cues.append(Cue(float(start), float(end), str(said), Box(*map(float, corners)) if corners else None))
+        else:
+            said, x0, y0, x1, y1, *turn = row
+            box = Box(float(x0), float(y0), float(x1), float(y1))
+            words.append(Word(str(said), box, int(turn[0]) if turn else 0))
+    return tuple(words), tuple(cues), tuple(shots)
 
 
 def _box_to_json(box: Box | None) -> str | None:

@@ -43,9 +43,9 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
     found = tables(page.words, page.aspect)
     spans = sentences(page, found)
     if timed:
-        # What is read from the frames is only in the passage, and has no time but the clip's.
-        heard = {caption.text for caption in timed}
-        others = "\n".join(line for line in passage_text.splitlines() if line.strip() not in heard)
+        # The name of the file, and in an old collection what is read from the frames, have no time but the clip's.
+        known = "\n".join(caption.text for caption in timed)
+        others = "\n".join(line for line in passage_text.splitlines() if line.strip() not in known)
         spans = [*(Span(caption.text) for caption in timed), *text_sentences(others)]
     held = stems(page.text) | stems(" ".join(word.text for word in page.words))
     lines = tuple(rows(page))

@@ -180,6 +180,9 @@ class HandleDocuments:
     async def page_elements(self, doc_id: str, page: int) -> PageElements:
         return await call_again(lambda: self._library.page_elements.remote(doc_id, page), "library")
 
+    async def frame_elements(self, doc_id: str, t: float) -> PageElements:
+        return await call_again(lambda: self._library.frame_elements.remote(doc_id, t), "library")
+
     async def frame_png(self, doc_id: str, t: float) -> bytes:
         return await call_again(lambda: self._library.frame_png.remote(doc_id, t), "library")
 

@@ -87,7 +87,10 @@ class Documents(Library):
         return DocumentDeleted(doc_id=document.doc_id, collection=name, collection_version=version)
 
     async def page_elements(self, doc_id: str, page: int) -> PageElements:
-        return elements_reply(await self.page(doc_id, page), page)
+        return elements_reply(await self.page(doc_id, page))
+
+    async def frame_elements(self, doc_id: str, t: float) -> PageElements:
+        return elements_reply(await self.clip(doc_id, t))
 
     async def original(self, doc_id: str) -> Original:
         document = await self.document(doc_id)
@@ -145,11 +148,13 @@ def media_type(kind: DocumentKind, name: str, format_: str = "") -> str:
     return guessed if safe else "application/octet-stream"
 
 
-def elements_reply(page: PageText, number: int) -> PageElements:
-    """The elements of a page as they are sent."""
+def elements_reply(page: PageText) -> PageElements:
+    """The elements of a page or a clip as they are sent."""
     return PageElements(
         doc_id=page.doc_id,
-        page=number,
+        page=page.locator.page,
+        t_start=page.locator.t_start,
+        t_end=page.locator.t_end,
         width=page.width,
         height=page.height,
         elements=[
@@ -160,6 +165,8 @@ def elements_reply(page: PageText, number: int) -> PageElements:
                 text=element.text,
                 section=element.section,
                 table=element.table,
+                t_start=element.t_start,
+                t_end=element.t_end,
             )
             for element in page.elements
         ],

@@ -160,6 +160,16 @@ async def frame_png(
     return _png(await gate.system.frame_png(doc_id, t), tag)
 
 
+@router.get("/documents/{doc_id}/frames/{t}/elements", response_model=PageElements)
+async def frame_elements(
+    doc_id: DocId,
+    t: Annotated[float, Path(ge=0, le=10**7, allow_inf_nan=False, description="Seconds from the start.")],
+    gate: GateDep,
+) -> PageElements:
+    """What is said, written and shown, and when, in the clip of a video around ``t``."""
+    return await gate.system.frame_elements(doc_id, t)
+
+
 @router.get("/documents/{doc_id}/original", response_class=StreamingResponse, responses={206: {}, 304: {}, 416: {}})
 async def original(
     doc_id: DocId,
