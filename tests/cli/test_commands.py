@@ -80,7 +80,7 @@ def test_documents_and_versions_are_listed(collection):
         "broken.pdf": "error",
     }
     assert listed["report.pdf"]["meta"]["year"] == 2024
-    versions = json.loads(vrag("versions", collection, "--json").stdout)
+    versions = json.loads(vrag("versions", "-c", collection, "--json").stdout)
     assert [record["number"] for record in versions] == sorted({record["number"] for record in versions})
     assert "3 documents" in vrag("documents", "-c", collection).stdout
 
@@ -101,7 +101,7 @@ def test_what_reads_a_local_collection_runs_in_its_own_process_without_ray(colle
     assert response["results"][0][0]["page"] == 2
     assert (response["shards_ok"], response["shards_total"], response["mode"]) == (1, 1, "hybrid")
     assert "3 documents" in vrag("documents", "-c", collection, **no_ray).stdout
-    assert "sound" in vrag("verify", collection, **no_ray).stdout
+    assert "sound" in vrag("verify", "-c", collection, **no_ray).stdout
     asked = vrag("ask", "How much did dredging the northern basin cost?", "-c", collection, **no_ray)
     assert "4.7 million euros" in asked.stdout
     assert "report.pdf" not in asked.stderr
@@ -121,19 +121,19 @@ def test_what_needs_a_service_says_so(collection, tmp_path):
 def test_create_makes_an_empty_collection_once(tmp_path):
     root = str(tmp_path / "new")
     for _ in range(2):
-        assert "0 documents" in vrag("create", root).stdout
+        assert "0 documents" in vrag("create", "-c", root).stdout
 
 
 def test_verify_names_the_flipped_byte_and_exits_1(collection, tmp_path):
     # A collection is complete in itself: a copy of its folder is one.
     root = str(shutil.copytree(collection, tmp_path / "copy"))
-    assert "sound" in vrag("verify", root).stdout
+    assert "sound" in vrag("verify", "-c", root).stdout
     blob = next(path for path in Path(root).rglob("*") if path.is_file() and path.parent.name == "blobs")
     data = bytearray(blob.read_bytes())
     data[3] ^= 1
     blob.chmod(0o644)
     blob.write_bytes(data)
-    done = vrag("verify", root, "--json", code=1)
+    done = vrag("verify", "-c", root, "--json", code=1)
     report = json.loads(done.stdout)
     assert not report["sound"]
     assert any(blob.name in name for name in report["damaged"])

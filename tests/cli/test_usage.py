@@ -45,7 +45,7 @@ def test_no_arguments_show_the_help_as_wrong_use(capsys):
         (["ingest", "no-such-file.pdf"], "no-such-file.pdf"),
         (["ingest", ".", "--meta", "=1"], "--meta"),
         (["serve", "no-such-config.yaml"], "no-such-config.yaml"),
-        (["verify"], "DIR"),
+        (["verify", "my-collection"], "my-collection"),
     ],
 )
 def test_wrong_use_is_one_line_that_names_it_and_exit_code_2(capsys, arguments: list[str], named: str):
@@ -58,8 +58,8 @@ def test_wrong_use_is_one_line_that_names_it_and_exit_code_2(capsys, arguments: 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["verify", "{folder}"],
-        ["versions", "{folder}"],
+        ["verify", "-c", "{folder}"],
+        ["versions", "-c", "{folder}"],
         ["documents", "-c", "{folder}"],
         ["delete", "0123456789ab", "-c", "{folder}"],
         ["search", "x", "-c", "{folder}"],

@@ -14,18 +14,18 @@ from vrag_ray.types.file_names import listed_names, names_of
 if TYPE_CHECKING:
     from vrag_ray.types import Document
 
-RootArgument = Annotated[str, typer.Argument(metavar="DIR", help="Folder of the collection.")]
 MOST_NAMES = 10
 """Of one document: rows of a data set may share a picture a thousand times."""
 VersionOption = Annotated[int | None, typer.Option("--version", min=1, help="As it was at this version.")]
 
 
-def create(root: RootArgument) -> None:
+def create(collection: CollectionOption = None, config: ConfigOption = None) -> None:
     """Make an empty collection, for a service that is filled by uploads. `vrag ingest` makes one by itself."""
     from vrag_ray.index.storage.collection import Collection
 
-    collection = Collection.open_or_create(root)
-    typer.echo(f"{root}: a collection at version {collection.version}, {len(collection.documents())} documents")
+    root = load(config, collection).collection
+    made = Collection.open_or_create(root)
+    typer.echo(f"{root}: a collection at version {made.version}, {len(made.documents())} documents")
 
 
 def documents(
@@ -54,11 +54,11 @@ def documents(
     typer.echo(f"{len(found)} documents")
 
 
-def versions(root: RootArgument, as_json: JsonFlag = False) -> None:
+def versions(collection: CollectionOption = None, config: ConfigOption = None, as_json: JsonFlag = False) -> None:
     """List the versions of a collection, oldest first."""
     from vrag_ray.index.storage.collection import Collection
 
-    records = Collection.open(root).versions()
+    records = Collection.open(load(config, collection).collection).versions()
     if as_json:
         typer.echo(json.dumps([asdict(record) for record in records]))
         return
@@ -70,10 +70,11 @@ def versions(root: RootArgument, as_json: JsonFlag = False) -> None:
     typer.echo(f"{len(records)} versions")
 
 
-def verify(root: RootArgument, as_json: JsonFlag = False) -> None:
+def verify(collection: CollectionOption = None, config: ConfigOption = None, as_json: JsonFlag = False) -> None:
     """Read every byte of a collection and name what is damaged. Exits 1 when anything is."""
     from vrag_ray.index.storage.verify import verify as run_verify
 
+    root = load(config, collection).collection
     report = run_verify(root)
     if as_json:
         typer.echo(json.dumps({"sound": report.is_sound, **asdict(report)}))

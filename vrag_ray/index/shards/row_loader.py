@@ -191,4 +191,4 @@ def _coded(arrays: list[pa.Array]) -> pa.DictionaryArray:
 
 
 def _damaged(row_id: object, collection: Collection) -> CorruptionError:
-    return CorruptionError(f"passage {row_id} is damaged on disk: run `vrag verify {collection.root}`")
+    return CorruptionError(f"passage {row_id} is damaged on disk: run `vrag verify -c {collection.root}`")
