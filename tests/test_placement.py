@@ -8,7 +8,7 @@ from vrag_ray.placement import Cards, Part, Placement, asked_share, device_of_pr
 from vrag_ray.types import VragError
 
 ONE, TWO, NONE = Cards((1.0,), 1), Cards((1.0, 1.0), 2), Cards()
-BUILT_FOR_CPU = Cards((1.0,), 1, unusable="torch 2.13.0+cpu is built for the CPU: pip install 'vrag-ray[gpu]'")
+BUILT_FOR_CPU = Cards((1.0,), 1, unusable="torch 2.13.0+cpu is built for the CPU: pip install '.[gpu]' in the checkout")
 
 
 def part(name: str = "visual", share: float | None = None, processes: int = 1, most: float = 1.0) -> Part:
@@ -156,7 +156,7 @@ def test_a_process_computes_on_the_gpu_that_it_has(
         ("tpu", True, None, "use auto, cpu or cuda"),
         ("cuda", False, None, "torch finds no GPU"),
         ("cuda", True, False, "Ray gave this process no GPU: set num_gpus"),
-        ("auto", False, True, r"Ray gave this process a GPU, and torch finds none: pip install 'vrag-ray\[gpu\]'"),
+        ("auto", False, True, r"Ray gave this process a GPU, and torch finds none: pip install '\.\[gpu\]'"),
     ],
 )
 def test_a_gpu_that_a_process_does_not_have_is_refused(

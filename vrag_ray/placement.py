@@ -148,8 +148,8 @@ def device_of_process(device: str, *, visible: bool, granted: bool | None) -> st
         raise VragError("device is cuda, but Ray gave this process no GPU: set num_gpus to its share, or use auto")
     if granted and not visible:
         raise VragError(
-            "Ray gave this process a GPU, and torch finds none: pip install 'vrag-ray[gpu]' on every node with a GPU, "
-            "or set gpus to 0"
+            "Ray gave this process a GPU, and torch finds none: pip install '.[gpu]' in the checkout on every node "
+            "with a GPU, or set gpus to 0"
         )
     return "cuda" if visible and granted is not False else "cpu"
 
@@ -194,13 +194,13 @@ def local_cards(most: int | None) -> Cards:
 def _why_unusable() -> str:
     """Why torch of this Python cannot use a GPU; "" where it can."""
     if importlib.util.find_spec("torch") is None:
-        return "torch is not installed: pip install 'vrag-ray[gpu]'"
+        return "torch is not installed: pip install '.[gpu]' in the checkout"
     import torch
 
     if torch.cuda.is_available():
         return ""
     if torch.version.cuda is None:
-        return f"torch {torch.__version__} is built for the CPU: pip install 'vrag-ray[gpu]'"
+        return f"torch {torch.__version__} is built for the CPU: pip install '.[gpu]' in the checkout"
     return f"torch {torch.__version__} finds no GPU: see that its driver works (nvidia-smi)"
 
 

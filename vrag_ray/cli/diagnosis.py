@@ -216,7 +216,7 @@ def _missing_for_visual(machine: Machine, have: dict[str, str | None]) -> tuple[
     if not machine.gpus:
         missing.append("an NVIDIA GPU with its driver")
     if not have["vllm"]:
-        missing.append("package vllm (pip install 'vrag-ray[gpu]')")
+        missing.append("package vllm (pip install '.[gpu]' in the checkout)")
     if machine.faiss_gpus == 0:
         missing.append("a GPU that FAISS can use (package faiss-gpu)")
     return tuple(missing)

@@ -12,7 +12,7 @@ from vrag_ray.types import VragError
 if TYPE_CHECKING:
     import torch
 
-EXTRA = "pip install 'vrag-ray[cpu]' (or [gpu])"
+EXTRA = "pip install '.[cpu]' (or '.[gpu]') in the checkout"
 DTYPES = ("float32", "bfloat16", "float16")
 
 

@@ -102,7 +102,7 @@ def tasks_named(names: Sequence[str]) -> list[AbsTask]:
     try:
         import mteb
     except ImportError as error:
-        raise VragError("mteb is not installed: pip install 'vrag-ray[evaluation]'") from error
+        raise VragError("mteb is not installed: pip install '.[evaluation]' in the checkout") from error
     found: list[AbsTask] = []
     for name in names:
         try:

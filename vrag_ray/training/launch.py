@@ -74,7 +74,7 @@ def train_retriever(config: RetrieverConfig, tell: Tell) -> str:
 def _require(*packages: str) -> None:
     missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        raise VragError(f"training needs {', '.join(missing)}: install vrag-ray[cpu] or vrag-ray[gpu]")
+        raise VragError(f"training needs {', '.join(missing)}: pip install '.[cpu]' or '.[gpu]' in the checkout")
 
 
 def _of_adapters(config: TrainConfig) -> Sequence[str]:

@@ -8,7 +8,7 @@ from types import ModuleType
 
 from vrag_ray.types import VragError
 
-INSTALL = "pip install 'vrag-ray[embedded]' (CPU), 'vrag-ray[cpu]' (with vLLM) or 'vrag-ray[gpu]' (NVIDIA)"
+INSTALL = "in the checkout, pip install '.[embedded]' (CPU), '.[cpu]' (with vLLM) or '.[gpu]' (NVIDIA)"
 
 
 _NAMES = ("faiss", "faiss-cpu", "faiss-gpu", "faiss-gpu-cu11", "faiss-gpu-cu12", "faiss-gpu-cu13")

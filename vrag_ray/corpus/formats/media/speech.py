@@ -70,7 +70,9 @@ def model_folder(name: str) -> str:
     try:
         from faster_whisper.utils import download_model
     except ImportError as error:
-        raise VragError("corpus.speech_model is set: install the extra `vrag-ray[speech]`, or set it to ''") from error
+        raise VragError(
+            "corpus.speech_model is set: pip install '.[speech]' in the checkout, or set it to ''"
+        ) from error
     if Path(name).is_dir():
         return str(Path(name).absolute())
     try:
