@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
-from vrag_ray.cli.options import CollectionOption, GpusOption, RayFlag, with_gpus
+from vrag_ray.cli.options import GpusOption, RayFlag, with_gpus
 from vrag_ray.types import VragError
 from vrag_ray.types.file_names import shown_name
 
@@ -36,7 +36,12 @@ WATCH_EVERY_S, SETTLED_S, AGAIN_AFTER_S = 2.0, 1.0, 30.0
 
 def up(
     paths: Annotated[list[Path], typer.Argument(exists=True, metavar="FOLDER", help="Folders and files to ingest.")],
-    collection: CollectionOption = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            "--collection", "-c", metavar="DIR", help="Folder of the collection.  [default: FOLDER-collection]"
+        ),
+    ] = None,
     openai: Annotated[
         str | None, typer.Option("--openai", metavar="URL", help="An OpenAI-compatible endpoint, up to /v1.")
     ] = None,
