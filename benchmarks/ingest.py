@@ -153,7 +153,7 @@ def main() -> None:
         rates[kind] = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
         print(f"{LABELS[kind].format(cpus):42} {rates[kind]:6.1f} pages/s", flush=True)
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
-    from vrag_ray.cluster import start_ray
+    from vrag_ray.cluster import start_ray, stop_ray
 
     start_ray()
     with tempfile.TemporaryDirectory() as name:
@@ -165,9 +165,7 @@ def main() -> None:
         for kind in Loop:
             print(f"  {rate / rates[kind]:.2f} x {LABELS[kind].format(cpus)}", flush=True)
         run_sizes(arguments.pdf, [int(part) for part in arguments.sizes.split(",")], folder)
-    import ray
-
-    ray.shutdown()
+    stop_ray()
 
 
 if __name__ == "__main__":

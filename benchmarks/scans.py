@@ -46,7 +46,7 @@ def main() -> None:
         folder = Path(name)
         # Every process of Ray is to use the cache of this run.
         os.environ["VRAG_CACHE_HOME"] = str(folder / "cache")
-        from vrag_ray.cluster import start_ray
+        from vrag_ray.cluster import start_ray, stop_ray
 
         scan = scan_of(arguments.pdf, arguments.pages, folder / "scan.pdf")
         start_ray()
@@ -60,9 +60,7 @@ def main() -> None:
                 f"{report.startup_s:.1f} s) = {rate:.2f} pages/s; {report.bottleneck}; peak {memory.stop():.0f} MB",
                 flush=True,
             )
-    import ray
-
-    ray.shutdown()
+    stop_ray()
 
 
 if __name__ == "__main__":
