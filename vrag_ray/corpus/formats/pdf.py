@@ -391,9 +391,14 @@ class PdfSource:
             page, min_chars=options.ocr_min_chars, ocr=ocr if options.ocr else None, believed=self._believed
         )
         meta: Meta = {OCR_CONFIDENCE: round(read.confidence, 2)} if read.ocr else {}
-        if len(read.text) <= self._limits.max_text_chars_per_page:
+        most = self._limits.max_text_chars_per_page
+        if len(read.text) <= most:
             return read, meta
-        return replace(read, text=read.text[: self._limits.max_text_chars_per_page]), {**meta, "text_cut": True}
+        cut = (
+            f"only the first {most:,} characters of its {len(read.text):,} are read: raise "
+            "corpus.limits.max_text_chars_per_page"
+        )
+        return replace(read, text=read.text[:most], notices=(*read.notices, cut)), meta
 
     def _title(self) -> str:
         stated = self._metadata("title")
