@@ -130,7 +130,7 @@ def test_a_folder_that_lacks_a_file_is_told(siglip2: Path, tmp_path: Path, missi
 
 def test_a_missing_package_is_told_with_what_installs_it(siglip2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(VragError, match=r"needs the package torch.*pip install '\.\[cpu\]'"):
+    with pytest.raises(VragError, match=r"needs the package torch.*pip install '\.\[embedded,visual\]'"):
         space(siglip2)
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
+import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vrag_ray.placement import device_of_process
@@ -12,7 +16,9 @@ from vrag_ray.types import VragError
 if TYPE_CHECKING:
     import torch
 
-EXTRA = "pip install '.[cpu]' (or '.[gpu]') in the checkout"
+EXTRA = "pip install '.[embedded,visual]' in the checkout (with vLLM: '.[cpu]' or '.[gpu]')"
+_REPORTED = re.compile(r"^(\S+) +\| (?:\x1b\[\d+m)?(?:UNEXPECTED|MISSING|MISMATCH|CONVERSION)", re.MULTILINE)
+"""The keys of a report on loaded weights."""
 DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -39,6 +45,23 @@ def chosen_dtype(dtype: str, device: str) -> torch.dtype:
         raise VragError(f"dtype is {dtype!r}: use auto, {', '.join(DTYPES)}")
     chosen: torch.dtype = getattr(torch, dtype)
     return chosen
+
+
+@contextmanager
+def head_unreported() -> Iterator[None]:
+    """While a model without a head of language is loaded: transformers reports that published weights have one, as a
+    warning at each load. A report of anything else stays."""
+    reports = logging.getLogger("transformers.modeling_utils")
+    reports.addFilter(_says_more_than_head)
+    try:
+        yield
+    finally:
+        reports.removeFilter(_says_more_than_head)
+
+
+def _says_more_than_head(record: logging.LogRecord) -> bool:
+    keys = _REPORTED.findall(record.getMessage())
+    return keys != ["lm_head.weight"]
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -10,6 +10,7 @@ from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Modality
 from vrag_ray.embedding.models.architecture import VllmPlan
 from vrag_ray.embedding.models.qwen_vl import Message, Part, QwenLimits, QwenVlEmbedding
+from vrag_ray.embedding.runtime import head_unreported
 from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ class Gve(QwenVlEmbedding):
     def load(self, dtype: torch.dtype) -> PreTrainedModel:
         from transformers import Qwen2_5_VLModel
 
-        return Qwen2_5_VLModel.from_pretrained(self.source.folder, dtype=dtype)
+        with head_unreported():
+            return Qwen2_5_VLModel.from_pretrained(self.source.folder, dtype=dtype)
 
     def vllm_plan(self) -> VllmPlan:
         # vLLM 0.32 takes no rate for clips of this model, and so places their frames differently.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.models.qwen_vl import Message, Part, QwenLimits, QwenVlEmbedding
+from vrag_ray.embedding.runtime import head_unreported
 from vrag_ray.embedding.source import ModelSource
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class Qwen3VlEmbedding(QwenVlEmbedding):
     def load(self, dtype: torch.dtype) -> PreTrainedModel:
         from transformers import Qwen3VLModel
 
-        return Qwen3VLModel.from_pretrained(self.source.folder, dtype=dtype)
+        with head_unreported():
+            return Qwen3VLModel.from_pretrained(self.source.folder, dtype=dtype)
 
     def clip_size(self) -> dict[str, int]:
         # This processor's limits count the pixels of all frames together.
