@@ -103,22 +103,30 @@ class AgentConfig(Section):
     prompt_chars: int = Field(default=24_000, ge=300)
     """Of all words of pages in one prompt, those of the memory included."""
     max_steps: int = Field(default=12, ge=2)
+    """Replies of one run; at the last one only an answer is accepted."""
     search_top_k: int = Field(default=3, ge=1, le=50)
+    """Results of one search of an agent."""
     deadline_s: float = 600.0
-    """A model on a CPU takes up to a minute a reply."""
+    """Of one run. A model on a CPU takes up to a minute a reply."""
     memory_top_k: int = 5
+    """Remembered pictures that a prompt shows, those of the highest energy."""
     memory_pixels: int = 5 * 256 * 32 * 32
+    """Of all remembered pictures of a prompt together."""
     token_budget: int | None = None
     """Tokens read and written in one run; once they are spent, only an answer is accepted."""
     energy_decay: float = 0.1
+    """How fast the energy of a remembered item decays with its age in nodes: by ``exp(-energy_decay)`` each."""
     energy_feedback: float = 0.3
+    """Share of the mean energy of its children that a node of the memory graph gains."""
     family: FamilyName | None = None
     """Of the model that is asked: its patches, and how it writes boxes. None: as the configuration of a served model
     says; of an endpoint's, Qwen3-VL for ``vimrag`` and Qwen2.5-VL for ``vrag``."""
     picture_pixels: int = 1280 * 28 * 28
+    """Most pixels of a found picture."""
     frame_pixels: int = 128 * 32 * 32
-    """Most pixels of a found picture, and of a frame of a found video."""
+    """Most pixels of a frame of a found video."""
     max_reply_tokens: int = Field(default=2048, ge=16)
+    """Of one reply of the model, thoughts and all."""
     constrained: bool = True
     """Hold the model to replies that are possible at each step, where its server can: vLLM, llama.cpp, and endpoints
     that take a JSON schema."""

@@ -31,12 +31,17 @@ class DecodeLimits(Section):
     office_wall_seconds: float | None = Field(default=None, gt=0)
     """None: five times ``office_seconds``."""
     max_pixels: int = 50_000_000
+    """Of a picture, and of a frame of a video: a larger one is refused."""
     max_pages: int = 20_000
+    """Of a document, and clips of a video: a longer one is refused."""
     max_frames: int = 32
+    """Of a clip that a model is shown, at most."""
     max_file_mb: int = 2048
+    """A larger file is refused."""
     max_text_mb: int = Field(default=200, ge=1)
     """Of a text file, which is read whole; its words take about 0.07 s of CPU a megabyte."""
     max_text_chars_per_page: int = 200_000
+    """The text of a page is cut there, with a notice."""
 
     @property
     def wall_limit_s(self) -> float:
@@ -71,12 +76,19 @@ class CorpusConfig(Section):
     """``auto``: by LibreOffice where it is installed. ``off``: DOCX, PPTX and XLSX are laid out anew, and older office
     files and those of OpenDocument are refused, as where it is not installed."""
     window_words: int = Field(default=150, ge=20)
+    """Words of one passage, which has one vector."""
     window_overlap: int = Field(default=0, ge=0)
+    """Words that a passage shares with the one before."""
     pages_per_item: int = Field(default=16, ge=1)
+    """Pages that one task of ingest decodes."""
     clip_seconds: float = Field(default=60.0, gt=0)
+    """Length of the clips that a video or a recording is cut into."""
     video_fps: float = Field(default=1.0, gt=0)
+    """Frames of a second of a clip that a model is shown, up to `limits.max_frames`."""
     ocr: bool = True
+    """Read the words of scans, pictures and films."""
     ocr_dpi: int = 150
+    """Resolution at which a page is drawn for OCR."""
     ocr_min_chars: int = 8
     """A page or image whose own text is shorter than this is read by OCR."""
     ocr_cache_mb: int = Field(default=512, ge=0)
@@ -95,9 +107,11 @@ class IngestConfig(Section):
     num_gpus: float | None = Field(default=None, ge=0.0)
     """GPU share of one actor that embeds texts. None: a free GPU, for an embedder that can use it; 0: the CPU."""
     commit_pages: int = Field(default=128, ge=1)
+    """Pages after which ingest commits what it has: a killed ingest goes on from there."""
     retry_errors: bool = False
     """Decode documents again that an earlier run could not read, or not wholly."""
     strict: bool = False
+    """End with exit code 1 where a document could not be read."""
     prune: bool = False
     """Remove the documents whose files are no longer in the folders that are ingested."""
     content_column: str | None = None

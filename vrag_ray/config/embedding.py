@@ -17,6 +17,7 @@ class EmbedderConfig(Section):
     name: str = "minilm"
     """``minilm``, ``none`` (lexical only), or a dotted path ``package.module:factory``."""
     weights_dir: str | None = None
+    """The folder with the weights of ``minilm``. None: its package, or the cache of the hub."""
     device: str = "auto"
     """Of a hub id or folder: ``auto`` (a GPU where this process has one), ``cpu`` or ``cuda``. ``minilm`` has no GPU
     code."""
@@ -42,6 +43,7 @@ class SpaceConfig(Section):
     revision: str | None = None
     """Of the hub: a tag or commit. None: the newest."""
     engine: Engine = Engine.TRANSFORMERS
+    """``transformers``, or ``vllm`` for throughput on GPUs."""
     device: str = "auto"
     """``auto`` (a GPU where this process has one), ``cpu`` or ``cuda``."""
     dtype: str = "auto"
@@ -69,6 +71,7 @@ class SpaceConfig(Section):
     """Late interaction: a shard with at most so many pages scores all of them; a larger one those whose mean vector is
     best, ``candidates`` of them."""
     candidates: int = Field(default=1_000, ge=1)
+    """Late interaction: pages of a larger shard that are scored."""
     weight: float = Field(default=1.0, ge=0.0)
     """In hybrid search, of this leg's say among the vector legs."""
 
@@ -104,9 +107,14 @@ class RerankerConfig(Section):
     model: str
     """A hub id or a folder: Qwen3-VL-Reranker."""
     revision: str | None = None
+    """Of the hub: a tag or commit. None: the newest."""
     device: str = "auto"
+    """``auto`` (a GPU where this process has one), ``cpu`` or ``cuda``."""
     dtype: str = "auto"
+    """``auto`` (float32 on a CPU, bfloat16 on a GPU), ``float32``, ``bfloat16`` or ``float16``."""
     top_n: int = Field(default=10, ge=1, le=100)
     """Results of each query that are read again."""
     max_pixels: int | None = Field(default=None, ge=1)
+    """Of one picture. None: as the model's authors have it."""
     batch: int = Field(default=4, ge=1)
+    """Results that the model reads in one call."""

@@ -24,6 +24,7 @@ class IndexConfig(Section):
     """How a collection is served from memory."""
 
     kind: IndexKind = IndexKind.FLAT
+    """How single vectors are searched: `flat` (exact), `ivf_sq` or `ivf_pq` (inverted files)."""
     nprobe: int = Field(default=16, ge=1)
     """Lists that a search of an inverted file scans; it has about as many lists as the square root of its vectors."""
     recall_floor: float = Field(default=0.95, ge=0.0, le=1.0)
@@ -32,7 +33,9 @@ class IndexConfig(Section):
     """Temporary GPU memory of one shard's index, beside its vectors."""
 
     shards: int = Field(default=1, ge=1)
+    """Parts of the collection, each in an actor of its own."""
     replicas: int = Field(default=1, ge=1)
+    """Actors of each shard, on different nodes where there are several."""
     num_gpus: float | None = Field(default=None, ge=0.0)
     """GPU share of one shard actor, in which all vectors are searched on the GPU. None: late interaction alone, on a
     free GPU that its vectors fit; 0: the CPU."""

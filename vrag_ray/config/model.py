@@ -27,7 +27,9 @@ class OpenAiConfig(Section):
     """A model behind an OpenAI-compatible endpoint."""
 
     base_url: str
+    """Address of the endpoint, up to `/v1`."""
     model: str
+    """The name that the endpoint has for the model."""
     api_key: str = Field(default="", repr=False)
     """For callers in Python. In a file it would lie open: set the environment variable instead."""
     api_key_env: str = "OPENAI_API_KEY"
@@ -37,8 +39,11 @@ class OpenAiConfig(Section):
     native_tools: bool = False
     """Offer the graph protocol's actions as functions, where the endpoint calls functions."""
     constraint: ReplyConstraint = ReplyConstraint.AUTO
+    """The field of a request that holds a reply to its form."""
     temperature: float | None = None
+    """None: as the endpoint has it."""
     top_p: float | None = None
+    """None: as the endpoint has it."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Without a word from the endpoint."""
     retries: int = Field(default=4, ge=0)
@@ -54,20 +59,25 @@ class VllmConfig(Section):
     model: str
     """A folder that every node can read, or a hub id."""
     served_name: str = "policy"
+    """The name under which OpenAI's clients ask for the model."""
     dtype: str = "auto"
+    """``auto`` (as the model has it), ``bfloat16``, ``float16`` or ``float32``."""
     max_model_len: int = Field(default=32_768, ge=16)
     """Tokens of prompt and reply together; the pictures count with their visual tokens."""
     tensor_parallel: int = Field(default=1, ge=1)
     """GPUs that share one replica."""
     replicas: int = Field(default=1, ge=1)
+    """Copies of the model."""
     max_num_seqs: int = Field(default=64, ge=1)
     """Replies that one replica generates at once; more wait."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
+    """Share of a card that vLLM takes."""
     max_images: int = Field(default=32, ge=0)
     """Pictures in one prompt; results, memory and crops share them. 0 for a model without eyes."""
     adapters: dict[str, str] = Field(default={})
     """LoRA adapters: the name that a request gives, and the folder on every node."""
     enforce_eager: bool = False
+    """Start without CUDA graphs: sooner, and slower."""
     num_cpus: float = Field(default=1.0, gt=0)
     """Logical CPUs of one replica."""
     num_gpus: float = Field(default=1.0, ge=0)

@@ -28,7 +28,9 @@ class ServingConfig(Section):
     """What the gateway allows."""
 
     host: str = "127.0.0.1"
+    """Address that the service listens on."""
     port: int = 8000
+    """Port that it listens on."""
     agent: AgentName | None = None
     """Who answers where a request names no agent. None: ``vimrag`` where there is a language model, else
     ``extractive``."""
@@ -36,11 +38,15 @@ class ServingConfig(Section):
     """GPU share of one replica of the retriever, which embeds queries and runs the reranker. None: up to half of a GPU,
     where a model of pages or a reranker is served and a GPU is left; 0: the CPU."""
     max_upload_mb: int = 512
+    """Of one upload, all its files together."""
     max_concurrent_runs: int = 64
+    """Runs of agents at once: more are answered 429."""
     max_concurrent_requests: int = Field(default=256, ge=1)
     """Of one gateway replica, runs and chats apart: more are answered 429 at once."""
     kept_runs: int = 1000
+    """Finished runs that are stored, the newest."""
     heartbeat_s: float = 15.0
+    """After so long without an event a stream says that it is alive."""
     refresh_s: float = 2.0
     """How often the retriever looks for a newer collection version made by another process."""
     auth: Auth | None = None
@@ -58,11 +64,15 @@ class ServingConfig(Section):
     uploads_dir: str | None = None
     """Where uploads wait for ingest, and the states of ingest jobs are kept; by default ``<collection>.uploads``."""
     max_waiting_jobs: int = Field(default=32, ge=1)
+    """Uploads that wait for ingest: more are answered 429."""
     kept_jobs: int = Field(default=1000, ge=1)
+    """States of finished ingest jobs that are stored, the newest."""
     render_threads: int = Field(default=2, ge=1)
     """Each has one decoding child process of its own."""
     render_cache_mb: int = Field(default=128, ge=0)
+    """Pictures of pages that are held in memory."""
     max_render_pixels: int = Field(default=16_000_000, ge=1)
+    """Of one picture of a page: a larger one is drawn at a lower resolution."""
 
     @model_validator(mode="before")
     @classmethod

@@ -39,6 +39,7 @@ class Settings(BaseSettings):
     """Most GPUs that are taken where a part's own setting does not say so. None: those that are free; 0: no part uses a
     GPU, whatever its own setting is."""
     collection: str = "vrag-collection"
+    """Folder or URI of the collection."""
     collections: dict[CollectionName, str] = {}
     """More collections that are served beside ``collection``, by the names that requests call them. Where a request
     names none, ``collection`` is meant, whose own name is that of its folder."""
@@ -53,9 +54,9 @@ class Settings(BaseSettings):
     index: IndexConfig = IndexConfig()
     agent: AgentConfig = AgentConfig()
     openai: OpenAiConfig | None = None
-    """The language model, behind an endpoint. One of this and ``vllm`` at most."""
+    """One of this and ``vllm`` at most."""
     vllm: VllmConfig | None = None
-    """The language model, served on this cluster."""
+    """One of this and ``openai`` at most."""
     serving: ServingConfig = ServingConfig()
 
     @property
