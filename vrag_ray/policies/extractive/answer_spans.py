@@ -7,6 +7,7 @@ import re
 from vrag_ray.agent.facts import dates
 from vrag_ray.policies.extractive.lexicon import is_function_word, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
+from vrag_ray.types.months import MONTHS
 
 _NUMBER = re.compile(r"(?<![\w.])[€$£¥]?\d+(?:[.,:]\d+)*(?:\s?%)?")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d$")
@@ -14,6 +15,8 @@ _YEAR = re.compile(r"(?:1[89]|20)\d\d$")
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
 _CLOCK_OR_YEAR = re.compile(r"\b(?:\d{1,2}:\d\d|1[5-9]\d\d|20\d\d)\b")
 _NAME = re.compile(r"\b[A-Z][\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?[A-Z][\w'’.-]*)*")  # noqa: RUF001
+_OF_TIME = frozenset(MONTHS) | frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
+"""Written as names are, and of nobody."""
 _MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn", "percent"})
 
 
@@ -31,7 +34,8 @@ def shortest_answer(part: Part, quote: str) -> str:
         return _nearest(part, quote, _dates(quote))
     if part.kind is AnswerKind.NAME:
         names = [(one.start(), one.group().rstrip(".")) for one in _NAME.finditer(quote)]
-        return _nearest(part, quote, [(at, name) for at, name in names if at > 0 or " " in name])
+        named = [(at, name) for at, name in names if name.casefold() not in _OF_TIME]
+        return _nearest(part, quote, [(at, name) for at, name in named if at > 0 or " " in name])
     return ""
 
 
