@@ -27,7 +27,7 @@ sys.path[0] = str(Path(__file__).parents[1])
 from benchmarks.mosaic.exercises import COMPARISONS, NAMES, SEEING, WORDS, Reading, reading_exercise
 from benchmarks.mosaic.in_memory_rollout import Call as Practised
 from benchmarks.mosaic.model import ModelShape, save_mosaic_model
-from benchmarks.mosaic.practice import BOTH, BRANCHES, before_its_eyes, from_memory, practice
+from benchmarks.mosaic.practice import BOTH, BRANCHES, SIZE, before_its_eyes, from_memory, practice
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.client.http import AsyncClient
@@ -66,7 +66,6 @@ from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
-EXPERT_RUNS = 1120
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +84,17 @@ class Lessons:
     every: int = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Imitation:
+    """What imitation is made of: runs of a noisy expert over the collection, calls of practice runs over small worlds
+    of ``size``, and exercises in reading."""
+
+    expert_runs: int = 1120
+    practice: int = 14400
+    readings: int = 4800
+    size: MosaicSize = SIZE
+
+
 PREPARED = {
     "seeing": Lessons(SEEING, 9600, BRANCHES, 4800, 0, every=1),
     "comparing": Lessons(COMPARISONS, 14400, BOTH, 0, 0),
@@ -92,8 +102,6 @@ PREPARED = {
     "talking": Lessons(NAMES, 800, BOTH, 7200, 1600),
 }
 """From naming on, each keeps up what came before."""
-PRACTICE, READ = 14400, 4800
-"""Calls of practice runs and reading exercises in imitation."""
 EPOCHS = 3
 """Of imitation."""
 MOST_SAID = 28
@@ -101,6 +109,8 @@ MOST_SAID = 28
 CORPUS = CorpusConfig(ocr=False)
 HTTP_AT_ONCE = 16
 VALIDATION_SAMPLES = 2
+ANSWERS = RewardConfig(answer=0.9, retrieval=0.0, format=0.1)
+"""What is rewarded: the answer, and a tenth for form."""
 
 Asked = tuple[tuple[Message, ...], str]
 """What a model reads, and what it is to reply."""
@@ -109,7 +119,9 @@ Asked = tuple[tuple[Message, ...], str]
 class Course:
     """Everything lies in ``out``: the world, its collection, the lessons, and a training run a stage."""
 
-    def __init__(self, out: Path, seed: int) -> None:
+    def __init__(self, out: Path, seed: int, size: MosaicSize = BENCHMARK, imitation: Imitation | None = None) -> None:
+        self.size = size
+        self.imitation = imitation or Imitation()
         self.out = out
         self.seed = seed
         self.seconds: dict[str, float] = {}
@@ -131,7 +143,7 @@ class Course:
     def make_world(self) -> None:
         from vrag_ray.ingest import ingest
 
-        Mosaic.generate(BENCHMARK, seed=self.seed).write(self.out / "world")
+        Mosaic.generate(self.size, seed=self.seed).write(self.out / "world")
         ingest([self.out / "world" / "pages"], Settings(collection=self.environment_config.collection, corpus=CORPUS))
         save_mosaic_model(self.out / "model", seed=self.seed, shape=ModelShape(initializer_range=0.04))
 
@@ -140,9 +152,10 @@ class Course:
         form = ChatFormat(str(self.out / "model"))
         pixels = Pixels(form.processor)
         asyncio.run(self._write_expert_runs(form, pixels))
-        practised = _practised(practice(seed=self.seed, noise=NOISE))
-        self._write("imitating/practice", islice(practised, PRACTICE), form, pixels)
-        self._write("imitating/reading", islice(self._readings(WORDS, self.seed), READ), form, pixels)
+        imitation = self.imitation
+        practised = _practised(practice(seed=self.seed, noise=NOISE, size=imitation.size))
+        self._write("imitating/practice", islice(practised, imitation.practice), form, pixels)
+        self._write("imitating/reading", islice(self._readings(WORDS, self.seed), imitation.readings), form, pixels)
 
     def _write(self, name: str, asked: Iterable[Asked], form: ChatFormat, pixels: Pixels) -> None:
         write_calls(self.out / f"{name}.parquet", _as_calls(asked, form, pixels))
@@ -161,7 +174,7 @@ class Course:
                 lambda _, sample: MosaicExpert(truth, environment.context.protocol, noise=NOISE, sample=sample),
                 form,
                 pixels.expand_image_tokens,
-                environment.tasks(str(self.out / "world" / "train.jsonl"))[:EXPERT_RUNS],
+                environment.tasks(str(self.out / "world" / "train.jsonl"))[: self.imitation.expert_runs],
             )
         finally:
             await environment.close()
@@ -208,7 +221,14 @@ class Course:
         )
         train_sft(config, lambda line: print(f"  {line}", flush=True))
 
-    def reinforce(self, name: str, algorithm: Algorithm, steps: int, lr: float) -> None:
+    def reinforce(
+        self,
+        name: str,
+        algorithm: Algorithm,
+        steps: int,
+        lr: float,
+        reward: RewardConfig = ANSWERS,
+    ) -> None:
         rollout = RolloutConfig(
             questions=16,
             group=8,
@@ -232,15 +252,15 @@ class Course:
             steps=steps,
             algorithm=algorithm,
             rollout=rollout,
-            reward=RewardConfig(answer=0.9, retrieval=0.0, format=0.1),
+            reward=reward,
             environment=self.environment_config,
             checkpoint_every=20,
         )
         train_rl(config, lambda line: print(f"  {line}", flush=True))
 
-    def success(self, name: str) -> list[tuple[int, float]]:
-        """Validation success by step of a reinforcement run."""
-        validation = "validation/reward/success"
+    def curve(self, name: str, measure: str = "success") -> list[tuple[int, float]]:
+        """A part of the reward of validation by step of a reinforcement run."""
+        validation = f"validation/reward/{measure}"
         found = [(int(row["step"]), row[validation]) for row in self._metrics(name) if validation in row]
         return list(dict(found).items())
 
@@ -336,7 +356,7 @@ def main() -> None:
         out / run / "final",
         lambda: course.reinforce(run, algorithm, chosen.steps, chosen.lr),
     )
-    curve = course.success(run)
+    curve = course.curve(run)
     print(f"all stages: {sum(course.seconds.values()) / 60:.1f} minutes")
     print(f"validation success (T=1): {curve[0][1]:.3f} after imitation, {curve[-1][1]:.3f} after reinforcement")
     print("curve: " + ", ".join(f"{step}: {value:.3f}" for step, value in curve))

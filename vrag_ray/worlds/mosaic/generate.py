@@ -7,9 +7,11 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from vrag_ray.imaging.coordinates import with_margin
 from vrag_ray.training.data.examples import Example, GoldPage
 from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.colours import COLOURS, Colour, page_name
+from vrag_ray.worlds.mosaic.drawing import print_box
 from vrag_ray.worlds.mosaic.page import BODY, CELLS, MARK, Page
 from vrag_ray.worlds.mosaic.questions import Kind, Task, asked
 
@@ -116,11 +118,18 @@ def make_examples(pages: Sequence[Page], size: MosaicSize, split: str, chance: r
             uid=f"{split}-{number:05d}",
             question=asked(task),
             answers=(gold[-1].colour(task.cell).value,),
-            gold=tuple(GoldPage(file_name=page.file_name) for page in gold),
+            gold=tuple(_gold_page(task, page, is_last=page is gold[-1]) for page in gold),
             kind=task.kind.value,
         )
         for number, (task, gold) in enumerate(chosen)
     )
+
+
+def _gold_page(task: Task, page: Page, *, is_last: bool) -> GoldPage:
+    """Where the answer is fine print, with the part of the page that is to be looked at."""
+    if task.kind is not Kind.FINE_PRINT or not is_last:
+        return GoldPage(file_name=page.file_name)
+    return GoldPage(file_name=page.file_name, box=with_margin(print_box(task.cell)).as_tuple())
 
 
 def _tasks(kind: Kind, pages: dict[str, Page], hops: int) -> Iterator[tuple[Task, Gold]]:
