@@ -8,20 +8,38 @@ from collections.abc import Sequence
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.client.contract import System
 from vrag_ray.client.hits import hit_of
-from vrag_ray.client.schemas import SearchRequest, data_url
+from vrag_ray.client.schemas import PageElements, SearchRequest, data_url
 from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.imaging.fitting import REFERENCE_DPI, fitted, size_of
-from vrag_ray.types import FULL_PAGE, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types import FULL_PAGE, Box, Cue, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types.elements import Element
 from vrag_ray.types.filters import SearchFilter
 
 MAX_DPI = 1200.0
 """More the gateway refuses."""
 
 
+def page_of(sent: PageElements, locator: Locator) -> PageText:
+    """A page or clip as its elements tell it, without the places of single words."""
+    parts = tuple(
+        Element(part.number, part.kind, Box(*part.bbox), part.text, part.section, part.table, part.t_start, part.t_end)
+        for part in sent.elements
+    )
+    lines = (_line(part) for part in parts if part.table is None and part.text.strip())
+    text = "\n".join([*lines, *([sent.notes] if sent.notes else [])])
+    return PageText(sent.doc_id, locator, text, (), sent.width, sent.height, notes=sent.notes, elements=parts)
+
+
+def _line(part: Element) -> str:
+    if part.t_start is None or part.t_end is None:
+        return part.text
+    return str(Cue(part.t_start, part.t_end, part.text))
+
+
 class SystemEvidence:
     """``EvidenceSource`` over a system, whose errors it lets through.
 
-    A page is known by the window that matched: the gateway gives pictures of whole pages, not their words.
+    A page is known by its elements: the places of single words stay in the service.
     """
 
     def __init__(self, system: System) -> None:
@@ -38,11 +56,22 @@ class SystemEvidence:
         )
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
-        """Never asked for by a policy that looks at pictures."""
-        return [VragError(f"a gateway does not give the words of {locator} of {doc_id}") for doc_id, locator in pages]
+        return await asyncio.gather(*(self._text(doc_id, locator) for doc_id, locator in pages))
 
     async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
         return await asyncio.gather(*map(self._drawn, requests))
+
+    async def _text(self, doc_id: str, locator: Locator) -> PageText | VragError:
+        try:
+            if locator.page is not None:
+                return page_of(await self._system.page_elements(doc_id, locator.page), locator)
+            if locator.t_start is not None and locator.t_end is not None:
+                middle = (locator.t_start + locator.t_end) / 2
+                return page_of(await self._system.frame_elements(doc_id, middle), locator)
+        except VragError as error:
+            return error
+        # A plain text has no elements: it is known by the window that matched.
+        return PageText(doc_id, locator, "", words=(), width=0.0, height=0.0)
 
     async def _drawn(self, request: PictureRequest) -> Picture | VragError:
         try:

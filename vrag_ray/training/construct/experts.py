@@ -46,7 +46,6 @@ class TwoExperts:
     what the protocol tells any policy at that point: the extra order to the grounding expert is not part of it.
     """
 
-    reads_pages = False
     sees_pictures = True
 
     def __init__(self, planner: Policy, grounder: Policy, protocol: WireProtocol, frame: ModelFamily) -> None:
@@ -56,6 +55,11 @@ class TwoExperts:
         self._grounder = grounder
         self._protocol = protocol
         self._frame = frame
+
+    @property
+    def reads_pages(self) -> bool:
+        """Where the experts are given words."""
+        return self._protocol.evidence.has_text
 
     async def complete(self, prompt: Prompt, say: Say) -> Completion:  # noqa: ARG002  nobody watches a construction
         """Raises ``VragError`` when the expert whose turn it is cannot reply."""
