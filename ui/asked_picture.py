@@ -47,7 +47,7 @@ def picker() -> AskedPicture | None:
             type=TYPES,
             key=_key(),
             max_upload_size=MAX_PICTURE_BYTES >> 20,
-            help="The first search looks for what looks like it, too; a model that sees is shown it.",
+            help="The first search uses it too, and a vision-language model sees it.",
         )
     return chosen(file.name, file.getvalue()) if file is not None else None
 

@@ -123,7 +123,7 @@ def _documents(collections: tuple[str, ...]) -> tuple[str, ...]:
         format_func=lambda doc_id: plain(names.get(doc_id, doc_id[:12])),
         key="documents",
         placeholder="All",
-        help="Nothing chosen: all of them.",
+        help="Empty: all of them.",
     )
     if total > len(listed):
         st.caption(f"The first {len(listed)} of {total} documents are listed.")

@@ -39,7 +39,7 @@ GpusOption = Annotated[
     typer.Option("--gpus", min=0, help="GPUs to use at most; 0 uses the CPU alone.  [default: those that are free]"),
 ]
 RayFlag = Annotated[
-    bool, typer.Option("--ray", help="Serve on Ray Serve also where this process alone could.  [default: if needed]")
+    bool, typer.Option("--ray", help="Serve on Ray Serve even where one process suffices.  [default: where needed]")
 ]
 UrlOption = Annotated[
     str | None,

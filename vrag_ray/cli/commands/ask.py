@@ -34,21 +34,26 @@ if TYPE_CHECKING:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="In quotes.")],
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="Question, in quotes.")],
     collection: CollectionsOption = None,
     url: UrlOption = None,
     agent: Annotated[
         str | None,
-        typer.Option(help="Who answers: extractive, or with a model vimrag or vrag.  [default: as the server is set]"),
+        typer.Option(help="Agent: extractive, or with a model vimrag or vrag.  [default: the server's]"),
     ] = None,
-    max_steps: Annotated[int | None, typer.Option("--max-steps", min=2, max=100, help="Steps at most.")] = None,
+    max_steps: Annotated[
+        int | None, typer.Option("--max-steps", min=2, max=100, help="Maximum number of steps.")
+    ] = None,
     top_k: Annotated[int | None, typer.Option("--top-k", min=1, max=50, help="Hits of one search.")] = None,
     thinking: Annotated[
         bool | None, typer.Option("--thinking/--no-thinking", help="The model's own thinking phase.")
     ] = None,
-    deadline: Annotated[float | None, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Time at most.")] = None,
+    deadline: Annotated[
+        float | None, typer.Option(min=0.1, max=3600, metavar="SECONDS", help="Deadline of the run.")
+    ] = None,
     picture: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, metavar="FILE", help="A picture the question is about.")
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, metavar="FILE", help="Picture that the question is about."),
     ] = None,
     evidence: Annotated[
         str | None, typer.Option(metavar="FORM", help="What a model is given of pages: picture, text or both.")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Where the corpus goes.")] = Path("demo-corpus"),
+    folder: Annotated[Path, typer.Option("--dir", metavar="DIR", help="Folder of the corpus.")] = Path("demo-corpus"),
     collection: Annotated[
         str | None,
         typer.Option("--collection", "-c", metavar="DIR", help="[default: demo-collection beside the corpus]"),
@@ -28,9 +28,7 @@ def demo(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="Port.  [default: 8000, or a free one if it is taken]")
     ] = None,
-    leave: Annotated[
-        bool, typer.Option("--exit", help="Stop after the answers. So it does without a terminal.")
-    ] = False,
+    leave: Annotated[bool, typer.Option("--exit", help="Stop after the answers, as without a terminal.")] = False,
     as_json: JsonFlag = False,
 ) -> None:
     """Make a small corpus, ingest it, serve it, ask three questions of it, and open the web interface."""

@@ -34,7 +34,7 @@ def doctor(
     embedder: EmbedderOption = None,
     engine_compare: CompareFlag = False,
 ) -> None:
-    """Tell what is installed, which profile would run and what is missing. Exits 1 when nothing would run.
+    """Show what is installed, which profile would run and what is missing. Exits 1 when nothing would run.
 
     With ``--embedder``, embed a text, a page and a clip made for it, and tell dimensions, norms, vectors, bytes a page,
     speed, memory and what it can read.

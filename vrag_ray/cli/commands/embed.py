@@ -31,7 +31,7 @@ def embed(
     gpus: GpusOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Add vectors of a model to what a collection holds. What is there already is skipped; nothing is read anew."""
+    """Fill a vector space of a collection with a model. Vectors that exist are skipped; no document is read again."""
     if (rebuild or drop) and not space:
         raise typer.BadParameter("--rebuild and --drop need --space: name the vector space")
     if model is not None and (space is None or len(space) != 1):

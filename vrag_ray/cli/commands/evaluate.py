@@ -44,7 +44,7 @@ def outline(
         typer.Option(
             exists=True,
             dir_okay=False,
-            help="JSON of questions and titles of sections, for the PDF of its place (repeatable).",
+            help="JSON of questions and section titles; the n-th file belongs to the n-th PDF (repeatable).",
         ),
     ] = None,
     out: OutOption = None,
@@ -54,7 +54,7 @@ def outline(
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Look for each title of a PDF's outline; right are the pages of its section. Any PDF with bookmarks is a test."""
+    """Search for each title of a PDF's outline; the pages of its section are relevant. Any PDF with bookmarks works."""
     if len(paraphrases or []) > len(pdfs):
         raise typer.BadParameter("there are more files of paraphrases than PDFs", param_hint="--paraphrases")
     from vrag_ray.evaluation.plan import Plan
@@ -78,14 +78,14 @@ def retrieval(
             help="A data set in the form of BEIR; or a file of questions with gold pages, about --collection or --url.",
         ),
     ] = None,
-    suite: Annotated[Suite | None, typer.Option(help="In place of FILE: what is made here.")] = None,
+    suite: Annotated[Suite | None, typer.Option(help="Generated questions instead of FILE.")] = None,
     seed: SeedOption = 0,
     harbours: HarboursOption = 6,
     collection: CollectionOption = None,
     url: UrlOption = None,
-    split: Annotated[str, typer.Option(help="Of the data set: its judgements in qrels/SPLIT.tsv.")] = "test",
+    split: Annotated[str, typer.Option(help="Split of the data set: its judgements are in qrels/SPLIT.tsv.")] = "test",
     run: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Score this TREC run instead, of any system.")
+        Path | None, typer.Option(exists=True, dir_okay=False, help="TREC run of any system, to score instead.")
     ] = None,
     qrels: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Judgements for --run.")] = None,
     out: OutOption = None,
@@ -182,27 +182,27 @@ def answers(
             "MMLongBench-Doc, SlideVQA, FinanceBench, CiteVQA and DocScope.",
         ),
     ] = None,
-    suite: Annotated[
-        Suite | None, typer.Option(help="In place of a FILE: documents and questions that are made here.")
-    ] = None,
+    suite: Annotated[Suite | None, typer.Option(help="Generated documents and questions instead of FILE.")] = None,
     seed: SeedOption = 0,
     harbours: HarboursOption = 6,
     collection: CollectionOption = None,
     url: UrlOption = None,
     agent: Annotated[
         list[str] | None,
-        typer.Option(help="extractive, or with a model vimrag or vrag (repeatable).  [default: as the server is set]"),
+        typer.Option(help="Agent: extractive, or with a model vimrag or vrag (repeatable).  [default: the server's]"),
     ] = None,
-    samples: Annotated[int, typer.Option(min=1, help="Ask each question so often; the spread is told.")] = 1,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Times that each question is asked; the report gives the spread.")
+    ] = 1,
     judge: Annotated[
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help="An OpenAI-compatible endpoint, up to /v1 (repeatable: the first decides, agreement is told).",
+            help="Endpoint of a judge, up to /v1 (repeatable; the first decides, the report gives their agreement).",
         ),
     ] = None,
     judge_model: Annotated[
-        list[str] | None, typer.Option(help="The name of the judging model, for the --judge of its place.")
+        list[str] | None, typer.Option(help="Name of the judge model; the n-th name belongs to the n-th --judge.")
     ] = None,
     out: OutOption = None,
     concurrency: AtOnceOption = 4,
@@ -210,7 +210,7 @@ def answers(
     config: ConfigOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Ask agents questions of known answers: exact match, F1, ANLS, a judge's verdict, abstentions, citations."""
+    """Ask agents questions with known answers: exact match, F1, ANLS, a judge's verdict, abstentions, citations."""
     if len(judge or []) != len(judge_model or []):
         raise typer.BadParameter("--judge and --judge-model go together")
     if (examples is None) == (suite is None):
@@ -240,16 +240,20 @@ def answers(
 
 @evaluate.command()
 def compare(
-    first: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The evaluation before.")],
-    second: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The one after.")],
-    measure: Annotated[list[str] | None, typer.Option(help="Repeatable.  [default: all that both have]")] = None,
-    system: Annotated[str, typer.Option(help="Of the first: a mode, or an agent.  [default: the only one]")] = "",
-    second_system: Annotated[str, typer.Option(help="Of the second.  [default: the same]")] = "",
+    first: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Evaluation before the change.")],
+    second: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Evaluation after the change.")],
+    measure: Annotated[
+        list[str] | None, typer.Option(help="Measure to compare (repeatable).  [default: all that both have]")
+    ] = None,
+    system: Annotated[str, typer.Option(help="Mode or agent of the first evaluation.  [default: the only one]")] = "",
+    second_system: Annotated[
+        str, typer.Option(help="Mode or agent of the second evaluation.  [default: that of the first]")
+    ] = "",
     not_worse_than: Annotated[
         float | None,
-        typer.Option(metavar="POINTS", min=0, help="Exit 1 where a mean has fallen by more than so many hundredths."),
+        typer.Option(metavar="POINTS", min=0, help="Exit 1 if a mean fell by more than this many hundredths."),
     ] = None,
-    listed: Annotated[int, typer.Option(min=0, help="So many questions won and lost are named.")] = 5,
+    listed: Annotated[int, typer.Option(min=0, help="Won and lost questions to list.")] = 5,
     as_json: JsonFlag = False,
 ) -> None:
     """Compare two evaluations of the same questions: paired differences with 95 % intervals, and who won where."""
@@ -276,7 +280,7 @@ def compare(
 
 @evaluate.command()
 def report(
-    evaluation: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="The folder of an evaluation.")],
+    evaluation: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of an evaluation.")],
     out: Annotated[
         Path | None, typer.Option("--out", dir_okay=False, help="[default: report.html in the folder]")
     ] = None,

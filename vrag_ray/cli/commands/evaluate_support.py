@@ -39,11 +39,11 @@ OutOption = Annotated[
 ModeOption = Annotated[
     list[str] | None, typer.Option("--mode", help="hybrid, or a leg (repeatable).  [default: all there are]")
 ]
-SeedOption = Annotated[int, typer.Option(min=0, help="Of --suite: another seed, other documents.")]
-HarboursOption = Annotated[int, typer.Option(min=2, max=20, help="Of --suite: twelve questions a harbour.")]
-AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Questions at once.")]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of --suite: another seed makes other documents.")]
+HarboursOption = Annotated[int, typer.Option(min=2, max=20, help="Harbours of --suite, each with twelve questions.")]
+AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Questions that are asked concurrently.")]
 WorkersOption = Annotated[
-    int, typer.Option(min=0, help="Spread the questions over so many Ray actors.  [default: this process asks]")
+    int, typer.Option(min=0, help="Ray actors that ask the questions.  [default: none, this process asks]")
 ]
 
 

@@ -39,7 +39,7 @@ def ingest(
         list[str] | None,
         typer.Argument(
             metavar="PATH",
-            help="Files, folders, patterns ('papers/**/*.pdf') and URIs (s3://bucket/folder); of Parquet the rows.",
+            help="Files, folders, patterns ('papers/**/*.pdf') and URIs (s3://bucket/folder); each row of Parquet.",
         ),
     ] = None,
     manifest: Annotated[
@@ -48,7 +48,7 @@ def ingest(
             "--manifest",
             exists=True,
             dir_okay=False,
-            help="Files with metadata each, by rows: .jsonl, .csv or .parquet with a column path.",
+            help="Table of files with their metadata: .jsonl, .csv or .parquet with a column path.",
         ),
     ] = None,
     content_column: Annotated[
@@ -56,7 +56,7 @@ def ingest(
         typer.Option(
             "--content-column",
             metavar="NAME",
-            help="Of Parquet files: the column that holds the documents.  [default: told by name and type]",
+            help="Column of Parquet files that holds the documents.  [default: detected by name and type]",
         ),
     ] = None,
     collection: CollectionOption = None,
@@ -75,7 +75,7 @@ def ingest(
     gpus: GpusOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Add files and folders to a collection. What is already in it is skipped; a broken file does not stop the rest."""
+    """Add files and folders to a collection. Documents it has are skipped; a broken file does not stop the rest."""
     values = parse_meta(meta, "--meta")
     settings = with_gpus(load(config, collection), gpus)
     typed = {

@@ -13,7 +13,7 @@ from vrag_ray.cli.options import JsonFlag
 
 
 def plan(
-    pages: Annotated[float, typer.Option(help="Pages in the collection; 1e8 is taken.")],
+    pages: Annotated[float, typer.Option(help="Pages in the collection, such as 1e8.")],
     space: Annotated[
         str, typer.Option(help="What a page becomes: text-384, bge-m3, qwen3-vl-2b, qwen3-vl-8b, gve-7b or colqwen2.")
     ] = "text-384",
@@ -24,12 +24,12 @@ def plan(
     node_cores: Annotated[int, typer.Option(help="Cores of a node.")] = 16,
     shard_cores: Annotated[int, typer.Option(help="Cores of a shard (`index.threads`).")] = 4,
     replicas: Annotated[int, typer.Option(help="Copies of each shard; 2 survive a lost node.")] = 1,
-    gpus: Annotated[int, typer.Option(help="GPUs that embed; 0: the nodes' cores do.")] = 0,
+    gpus: Annotated[int, typer.Option(help="GPUs that embed; 0: embed on the nodes' cores.")] = 0,
     batch: Annotated[int, typer.Option(help="Pages that a GPU embeds at once.")] = 8,
     rl_workers: Annotated[
         int, typer.Option(help="Workers of a `vrag train rl` that searches it; each has its own copy.")
     ] = 0,
-    stragglers: Annotated[float, typer.Option(help="Part of the scans that take ten times as long.")] = 0.01,
+    stragglers: Annotated[float, typer.Option(help="Fraction of scans that take ten times as long.")] = 0.01,
     units: Annotated[Path | None, typer.Option(help="JSON file of unit figures with their sources.")] = None,
     as_json: JsonFlag = False,
 ) -> None:

@@ -42,7 +42,7 @@ def search(
     ] = "hybrid",
     picture: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, metavar="FILE", help="Look for what looks like this picture."),
+        typer.Option(exists=True, dir_okay=False, metavar="FILE", help="Search by this picture."),
     ] = None,
     doc: DocOption = None,
     kind: KindOption = None,
@@ -51,7 +51,7 @@ def search(
     gpus: GpusOption = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Find the pages, pictures, clips and texts that fit best."""
+    """Search pages, pictures, clips and texts."""
     queries = queries or []
     if not all(query.strip() for query in queries):
         raise typer.BadParameter("a query is empty: say what to search for")

@@ -34,11 +34,13 @@ def serve(
             "--collection",
             "-c",
             metavar="DIR",
-            help="Folder (repeatable: the first is the main one).  [default: vrag-collection]",
+            help="Folder of a collection (repeatable; the first is the main collection).  [default: vrag-collection]",
         ),
     ] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.  [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="0 takes a free one.  [default: 8000]")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Port; 0 takes a free port.  [default: 8000]")
+    ] = None,
     gpus: GpusOption = None,
     on_ray: RayFlag = False,
     as_json: JsonFlag = False,

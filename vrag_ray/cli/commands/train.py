@@ -17,7 +17,7 @@ ConfigFile = Annotated[
 
 @train.command()
 def sft(config: ConfigFile) -> None:
-    """Learn to say what recorded runs, or what `construct` exported, say. A run of the same name goes on."""
+    """Supervised fine-tuning on recorded runs or on an export of `construct`. A run of the same name is resumed."""
     from vrag_ray.training.config import SFTConfig, load_training
     from vrag_ray.training.launch import train_sft
 
@@ -28,7 +28,7 @@ def sft(config: ConfigFile) -> None:
 
 @train.command()
 def retriever(config: ConfigFile) -> None:
-    """Learn to find passages from pairs of a query and what answers it. A run of the same name goes on.
+    """Train a retriever on pairs of a query and its relevant passage. A run of the same name is resumed.
 
     `model.path` is a retriever (ColQwen2, Qwen3-VL-Embedding) or a vision-language model to make one of.
     """
@@ -43,7 +43,7 @@ def retriever(config: ConfigFile) -> None:
 
 @train.command()
 def presets() -> None:
-    """List the configurations to start from: `preset: NAME` in a configuration takes what it does not set itself."""
+    """List the presets: `preset: NAME` in a configuration supplies what it does not set itself."""
     from vrag_ray.training.config import needs_of
     from vrag_ray.training.config import presets as names
     from vrag_ray.training.memory_plan import preset_plan
@@ -57,7 +57,7 @@ def presets() -> None:
 
 @train.command()
 def rl(config: ConfigFile) -> None:
-    """Learn from the rewards of sampled runs (GRPO, GSPO, GGPO, …). A run of the same name goes on where it stopped."""
+    """Reinforcement learning on sampled runs (GRPO, GSPO, GGPO, …). A run of the same name is resumed."""
     from vrag_ray.training.config import RLConfig, load_training
     from vrag_ray.training.launch import train_rl
 
@@ -73,7 +73,7 @@ def construct(
         Path, typer.Option("--export", file_okay=False, help="Folder for the balanced mix, which `sft` reads.")
     ],
 ) -> None:
-    """Let a planner and a grounding expert answer questions, and keep what is well-formed and judged right.
+    """Build training data: a planner and a grounding expert answer; well-formed runs that are judged right stay.
 
     Started again with the same configuration it goes on where it stopped.
     """

@@ -32,7 +32,7 @@ def ui(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="Port.")] = DEFAULT_PORT,
     allow_open: Annotated[
-        bool, typer.Option("--allow-open", help="Listen on an address that others reach, without any login.")
+        bool, typer.Option("--allow-open", help="Listen on an address that others can reach, without a login.")
     ] = False,
 ) -> None:
     """Open the web interface in front of a running server. Stop it with Ctrl-C."""

@@ -50,7 +50,7 @@ def up(
         str | None, typer.Option("--vllm", metavar="PATH_OR_ID", help="A model to load here: a folder or a hub id.")
     ] = None,
     agent: Annotated[
-        str | None, typer.Option(help="Who answers where nobody is named: extractive, or with a model vimrag or vrag.")
+        str | None, typer.Option(help="Default agent: extractive, or with a model vimrag or vrag.")
     ] = None,
     config: Annotated[
         Path | None,
@@ -69,8 +69,8 @@ def up(
         bool, typer.Option("--watch", help="Follow FOLDER: ingest what is added or changed while it is served.")
     ] = False,
 ) -> None:
-    """From a folder to a running system: ingest what is new, or had errors, serve it, open the web interface. Ctrl-C
-    stops it all.
+    """Ingest a folder, serve it and open the web interface. Files that are new or had errors are read; Ctrl-C stops
+    everything.
 
     The collection is FOLDER-collection beside the first folder, unless --collection names another. Without --watch,
     call it again for what came later.
