@@ -193,3 +193,24 @@ def test_labels_beside_the_first_figures_under_a_title_are_rows_of_its_table() -
     texts = [word.text for word in ordered]
     assert texts[-8:] == ["Cash", "and", "cash", "equivalents", "$", "5,794", "$", "4,225"]
     assert texts.index("CONSOLIDATED") < texts.index("Assets")
+
+
+def test_rows_of_a_table_above_columns_stay_rows_and_the_number_of_the_page_is_none_of_a_column() -> None:
+    """As a report of an inspection has them: its ratings stand over the columns of its summary, and above their gap."""
+    asked = ["Is the service safe and clean?", "Is the service effective?", "Is the service caring?", "Is it well-led?"]
+    rated = ["Inadequate", "Inadequate", "Requires improvement", "Good"]
+    ratings = [
+        [laid(question, 0.08, 0.2 + row * 2.5 * LINE), laid(mark, 0.7, 0.2 + row * 2.5 * LINE)]
+        for row, (question, mark) in enumerate(zip(asked, rated, strict=True))
+    ]
+    columns = [
+        [laid(text, x, 0.5 + row * LINE) for row, text in enumerate(prose(name, 12, 0.4))]
+        for name, x in (("l", 0.08), ("r", 0.52))
+    ]
+    number = laid("7 Report on a home, 5 October", 0.08, 0.95)
+    page = [*(word for row in ratings for cell in row for word in cell), *interleaved(columns), *number]
+    ordered, found = arranged(page, ASPECT)
+    left, right = ([word for line in column for word in line] for column in columns)
+    rows = [word for row in ratings for cell in row for word in cell]
+    assert texts(ordered) == texts([*rows, *left, *right, *number])
+    assert [len(region) for region in found] == [4, 12, 12, 1]

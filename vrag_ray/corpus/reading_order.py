@@ -37,6 +37,12 @@ LONGEST_NAME = 4
 """Words of a line of a wrapped name of a row, in the median, at most."""
 MOST_FIGURES = 0.5
 """Share of words that are figures, above which lines are those of a table."""
+PART_GAP = 0.4
+"""Heights of a line between the parts of a band of columns, at least: paragraphs, tables, a line at the edge."""
+UNEVEN = 0.3
+"""Share by which the distances of two rows of one table differ at most."""
+EDGE_OF_PAGE = 0.08
+"""Share of the page at its top and its bottom where the line with its number stands."""
 ALIGNED = 0.6
 """Share of rows of the shorter side that stand level with a row of the other, from which on it may be a table."""
 
@@ -209,8 +215,73 @@ def _best_gutter(segments: Sequence[_Segment]) -> _Gutter | None:
             if fewer < LEAST_ROWS or more < LEAST_ROWS + 1 or fewer <= most:
                 continue
             if _are_columns(rows_left, rows_right):
-                best, most = (top, bottom, left, right), fewer
+                first, last = _without_tables(band, strip, top, bottom, height)
+                left, right = ([s for s in side if first < s.middle < last] for side in (left, right))
+                fewer = min(len(_rows(left)), len(_rows(right)))
+                if fewer > most:
+                    best, most = (first, last, left, right), fewer
     return best
+
+
+def _without_tables(
+    band: Sequence[_Segment], strip: float, top: float, bottom: float, height: float
+) -> tuple[float, float]:
+    """The longest part of a band of columns between tables and the line with the number of the page: what stands level
+    on both sides, row by row, belongs together there, and such a line to neither column."""
+    parts = _parts(band, strip, PART_GAP * height)
+    runs: list[list[_Segment]] = [[]]
+    for number, (part, has_rows) in enumerate(parts):
+        is_outer = number in (0, len(parts) - 1)
+        if (is_outer and _is_page_number(part, strip)) or (has_rows and _is_table(part, strip)):
+            runs.append([])
+        else:
+            runs[-1] += part
+    run = max(runs, key=len)
+    if not run or len(run) == len(band):
+        return top, bottom
+    first, last = min(s.middle for s in run), max(s.middle for s in run)
+    above = max((s.middle for s in band if s.middle < first), default=top)
+    below = min((s.middle for s in band if s.middle > last), default=bottom)
+    return max(top, above), min(bottom, below)
+
+
+def _parts(band: Sequence[_Segment], strip: float, gap: float) -> list[tuple[list[_Segment], bool]]:
+    """``band`` from top to bottom, divided where nothing stands on either side of the strip for more than ``gap``. Rows
+    that follow each other at even distances, each with one line on both sides, are one part, and marked as rows."""
+    parts: list[list[_Segment]] = []
+    reached = float("-inf")
+    for segment in sorted(band, key=lambda segment: segment.v0):
+        if segment.v0 - reached > gap:
+            parts.append([])
+        parts[-1].append(segment)
+        reached = max(reached, segment.v1)
+    found: list[tuple[list[_Segment], bool]] = []
+    pitch = 0.0
+    for part in parts:
+        is_row = len(_rows(part)) == 1 and len({segment.u1 <= strip for segment in part}) == 2
+        apart = part[0].middle - found[-1][0][-1].middle if found else 0.0
+        if is_row and found and found[-1][1] and (not pitch or abs(apart - pitch) < UNEVEN * pitch):
+            found[-1][0].extend(part)
+            pitch = apart
+        else:
+            found.append((part, is_row))
+            pitch = 0.0
+    return found
+
+
+def _is_table(part: Sequence[_Segment], strip: float) -> bool:
+    """Whether the rows of a part of a band, on both sides of the strip, are read across."""
+    left, right = _rows([s for s in part if s.u1 <= strip]), _rows([s for s in part if s.u1 > strip])
+    return min(len(left), len(right)) > LEAST_ROWS and _are_level(left, right) and not _are_columns(left, right)
+
+
+def _is_page_number(part: Sequence[_Segment], strip: float) -> bool:
+    """Whether one line stands on one side of the strip at the top or at the bottom of the page, and begins or ends with
+    a figure."""
+    words = [word for segment in part for word in segment.words]
+    is_at_edge = part[0].v1 < EDGE_OF_PAGE or part[0].v0 > 1 - EDGE_OF_PAGE
+    is_alone = len(_rows(part)) == 1 and len({segment.u1 <= strip for segment in part}) == 1
+    return is_at_edge and is_alone and (words[0].isdigit() or words[-1].isdigit())
 
 
 def _edges(segments: Sequence[_Segment], slack: float) -> list[float]:
