@@ -49,8 +49,11 @@ def test_a_whole_vimrag_run_searches_crops_memorises_prunes_and_answers_exactly(
     assert (photo.title, photo.bbox) == ("photo ferry charging chart", None)
     # Of 32 pictures 2 are for memory and 2 for crops; the other result, the clip of the last 10 s, takes 10, and this
     # clip of 60 s 18.
-    assert video.t_start in sample_times(0.0, 60.0, 1.0, 18)
-    assert video.t_start == pytest.approx(34.0, abs=60 / 27 / 2)
+    [seen] = [item.t_frame for item in record.graph.node("blade").items]
+    assert seen in sample_times(0.0, 60.0, 1.0, 18)
+    assert seen == pytest.approx(34.0, abs=60 / 27 / 2)
+    # The caption that is read then.
+    assert (video.t_start, video.t_end) == (30.0, 39.5)
 
     graph = record.graph.model_copy(update={"nodes": record.graph.nodes[:-1]})
     kept = pixel_budgets(strongest(energies(graph, decay=0.1, feedback=0.3), TOP_K), MEMORY_PIXELS)

@@ -32,7 +32,7 @@ def without_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_vllm")
 def test_reinforcement_needs_vllm_and_says_what_to_install():
-    with pytest.raises(VragError, match=r"training needs vllm: install vrag-ray\[cpu\] or vrag-ray\[gpu\]"):
+    with pytest.raises(VragError, match=r"training needs vllm: pip install '\.\[cpu\]' or '\.\[gpu\]' in the checkout"):
         train_rl(RLConfig.model_validate(RL), pytest.fail)
 
 
