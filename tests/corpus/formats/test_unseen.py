@@ -66,6 +66,16 @@ def test_white_text_on_a_dark_cell_stays(tmp_path: Path) -> None:
     assert read(tmp_path / "a", white, Format.DOCX)[0] == f"{SEEN} {SECRET}"
 
 
+@pytest.mark.parametrize("tag", ["w:delText", "w:t"])
+def test_deleted_text_is_left_out_and_inserted_text_read(tmp_path: Path, tag: str) -> None:
+    tracked = (
+        f'<w:del w:id="1" w:author="a"><w:r><{tag}>{SECRET}</{tag}></w:r></w:del>'
+        '<w:ins w:id="2" w:author="a"><w:r><w:t>until eight</w:t></w:r></w:ins>'
+    )
+    data = changed(docx(SEEN, SECRET), document=lambda xml: xml.replace(f"<w:r><w:t>{SECRET}</w:t></w:r>", tracked))
+    assert read(tmp_path / "a", data, Format.DOCX) == (f"{SEEN} until eight", [])
+
+
 def test_text_that_was_moved_stands_where_it_is_now_and_a_text_box_once(tmp_path: Path) -> None:
     def moved(xml: str) -> str:
         paragraph = f"<w:r><w:t>{SECRET}</w:t></w:r>"

@@ -24,7 +24,8 @@ _STYLE = re.compile(r"<w:style\b[^>]*w:styleId=\"([^\"]*)\".*?</w:style>", re.DO
 _GROUND = re.compile(r"<w:shd\b[^>]*w:fill=\"(?!auto|[fF]{6})[^\"]|<w:background|<w:highlight|<(?:wps|v):")
 _RUN = re.compile(r"(<w:r(?:\s[^>]*)?>\s*<w:rPr>((?:(?!</w:rPr>).)*)</w:rPr>)((?:(?!</?w:r[ >]).)*)", re.DOTALL)
 _WORDS = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
-_MOVED = re.compile(r"<w:moveFrom\b[^>]*>.*?</w:moveFrom>", re.DOTALL)
+_GONE = re.compile(r"<w:(moveFrom|del)\b(?:[^>]*[^/>])?>.*?</w:\1>", re.DOTALL)
+"""Moved away, or deleted."""
 _FALLBACK = re.compile(r"<mc:Fallback>.*?</mc:Fallback>", re.DOTALL)
 _DRAWN_BY_NOBODY = ("word/media/", "word/embeddings/")
 """MuPDF draws no pictures of a DOCX."""
@@ -111,7 +112,7 @@ def seen_document(path: Path) -> tuple[bytes, list[str]]:
                 count += sum(len(words[1].split()) for words in _WORDS.finditer(found[3]))
                 return found[1] + _WORDS.sub("", found[3])
 
-            xml = _MOVED.sub(lambda found: _WORDS.sub("", found[0]), _FALLBACK.sub("", xml))
+            xml = _GONE.sub(lambda found: _WORDS.sub("", found[0]), _FALLBACK.sub("", xml))
             return _RUN.sub(run, xml)
 
         parts = r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml"
