@@ -118,6 +118,44 @@ def test_hidden_rows_and_columns_are_left_out_and_counted(tmp_path: Path, change
     assert (text, notices) == (f"Open {SEEN}", [f"of the sheet Open {notice}"])
 
 
+WHITE = '<color rgb="FFFFFFFF"/>'
+STYLED = (
+    '<styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><numFmts>'
+    '<numFmt numFmtId="170" formatCode="{code}"/></numFmts><fonts><font/><font>{colour}</font></fonts><fills><fill>'
+    '<patternFill patternType="none"/></fill><fill>{fill}</fill></fills><cellXfs><xf/><xf numFmtId="170" fontId="1" '
+    'fillId="1"/></cellXfs></styleSheet>'
+)
+DARK = '<patternFill patternType="solid"><fgColor rgb="FF102040"/></patternFill>'
+PLAIN = '<patternFill patternType="none"/>'
+
+
+@pytest.mark.parametrize(
+    ("code", "colour", "fill", "more", "is_seen"),
+    [
+        ("0", WHITE, PLAIN, "", False),
+        ("0", '<color theme="0"/>', '<patternFill patternType="solid"><fgColor theme="0"/></patternFill>', "", False),
+        (";;;", "", PLAIN, "", False),
+        ("0", WHITE, DARK, "", True),
+        ("0", '<color theme="1"/>', PLAIN, "", True),
+        ("0", WHITE, PLAIN, '<tableParts count="1"><tablePart/></tableParts>', True),
+    ],
+)
+def test_cells_that_show_nothing_are_left_out_and_counted(
+    tmp_path: Path, code: str, colour: str, fill: str, more: str, is_seen: bool
+) -> None:
+    book = changed(
+        xlsx(Open=[[SEEN], [SECRET]]),
+        sheet1=lambda xml: xml.replace('r="A2"', 'r="A2" s="1"').replace("</sheetData>", f"</sheetData>{more}"),
+    )
+    files = {
+        name: zipfile.ZipFile(io.BytesIO(book)).read(name) for name in zipfile.ZipFile(io.BytesIO(book)).namelist()
+    }
+    files["xl/styles.xml"] = STYLED.format(code=code, colour=colour, fill=fill).encode()
+    text, notices = read(tmp_path / "a", archive(files), Format.XLSX)
+    assert text == (f"Open {SEEN} {SECRET}" if is_seen else f"Open {SEEN}")
+    assert notices == ([] if is_seen else ["of the sheet Open 1 cells are left out: they are hidden"])
+
+
 @pytest.mark.parametrize("state", ["hidden", "veryHidden"])
 def test_a_hidden_sheet_is_left_out_and_named(tmp_path: Path, state: str) -> None:
     book = changed(

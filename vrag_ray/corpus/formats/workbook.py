@@ -19,6 +19,8 @@ _STYLE = "table{border-collapse:collapse} td{border:1px solid #bbb;padding:1px 1
 _DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 """Numbers of the formats for dates and times that every office program has built in."""
 _PERCENTS = {9: 0, 10: 2}
+_GROUNDS = (b"<tablePart", b"<conditionalFormatting", b"<picture")
+"""Of a sheet that may have grounds which the styles of its cells do not tell."""
 _QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 _REFERENCE = re.compile(r"([A-Z]+)\d+")
 
@@ -32,6 +34,8 @@ class Styles:
     epoch: datetime
     unseen: frozenset[int] = frozenset()
     """Of cells that show nothing, whatever is in them."""
+    white: frozenset[int] = frozenset()
+    """Of cells with white text on no ground of their own, or on white."""
 
 
 def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
@@ -40,7 +44,9 @@ def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
     dates: set[int] = set()
     percents: dict[int, int] = {}
     unseen: set[int] = set()
+    white: set[int] = set()
     if styles is not None:
+        fonts, fills = ([*next(_all(styles, tag), ())] for tag in ("fonts", "fills"))
         written = {
             int(one.get("numFmtId", "0")): _QUOTED.sub("", one.get("formatCode", "")) for one in _all(styles, "numFmt")
         }
@@ -50,12 +56,34 @@ def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
             code = written.get(format_, "")
             if code.replace(" ", "") in (";;;", ";;"):
                 unseen.add(number)
+            font, fill = _at(fonts, one.get("fontId", "0")), _at(fills, one.get("fillId", "0"))
+            if font is not None and _is_white(next(_all(font, "color"), None)) and _is_bare(fill):
+                white.add(number)
             if format_ in _DATES or re.search(r"[ymdhs]", code, re.IGNORECASE):
                 dates.add(number)
             elif format_ in _PERCENTS or "%" in code:
                 decimals = re.search(r"\.(0+)", code)
                 percents[number] = _PERCENTS.get(format_, len(decimals[1]) if decimals else 0)
-    return Styles(frozenset(dates), percents, epoch, frozenset(unseen))
+    return Styles(frozenset(dates), percents, epoch, frozenset(unseen), frozenset(white))
+
+
+def _at(elements: Sequence[ElementTree.Element], number: str) -> ElementTree.Element | None:
+    return elements[int(number)] if number.isdigit() and int(number) < len(elements) else None
+
+
+def _is_white(colour: ElementTree.Element | None) -> bool:
+    if colour is None or float(colour.get("tint", "0") or "0"):
+        return False
+    in_rgb = colour.get("rgb", "").upper().endswith("FFFFFF")
+    return in_rgb or colour.get("theme") == "0" or colour.get("indexed") in ("1", "9")
+
+
+def _is_bare(fill: ElementTree.Element | None) -> bool:
+    """Whether a cell has no ground, or a white one."""
+    pattern = next(_all(fill, "patternFill"), None) if fill is not None else None
+    if pattern is None:
+        return fill is None or next(_all(fill, "gradientFill"), None) is None
+    return pattern.get("patternType", "none") == "none" or _is_white(next(_all(pattern, "fgColor"), None))
 
 
 def strings_of(shared: ElementTree.Element | None) -> list[str]:
@@ -71,9 +99,16 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles) ->
     rows: list[dict[int, str]] = []
     cells, whole, unseen = 0, True, 0
     hidden = _hidden_columns(xml)
+    blank = styles.unseen if any(mark in xml for mark in _GROUNDS) else styles.unseen | styles.white
     for row in _rows(xml):
-        values = {column: text for column, cell in _cells(row) if (text := _shown(cell, strings, styles).strip())}
-        in_sight = {column: text for column, text in values.items() if not any(a <= column <= b for a, b in hidden)}
+        held = [(column, cell) for column, cell in _cells(row)]
+        values = {column: text for column, cell in held if (text := _shown(cell, strings, styles).strip())}
+        out_of_sight = {column for column, cell in held if int(cell.get("s", "0")) in blank}
+        in_sight = {
+            column: text
+            for column, text in values.items()
+            if column not in out_of_sight and not any(a <= column <= b for a, b in hidden)
+        }
         if row.get("hidden") in ("1", "true") or (row.get("ht") and not float(row.get("ht", "1"))):
             in_sight = {}
         unseen += len(values) - len(in_sight)
@@ -127,8 +162,6 @@ def _cells(row: ElementTree.Element) -> Iterator[tuple[int, ElementTree.Element]
 def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) -> str:
     """A cell as an office program shows it, but for colours, currencies and rounding."""
     kind, style = cell.get("t", "n"), int(cell.get("s", "0"))
-    if style in styles.unseen:
-        return ""
     if kind == "inlineStr":
         return _text(cell)
     value = next((one.text or "" for one in _all(cell, "v")), "")
