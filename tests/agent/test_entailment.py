@@ -1,4 +1,4 @@
-"""Of each sentence of an answer a judge is asked whether its sources say it."""
+"""A judge says of each sentence of an answer whether its sources say it."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ def test_a_sentence_that_its_sources_do_not_say_is_unsupported_and_others_are_co
     assert answer.notices == ()
 
 
-def test_without_the_setting_nobody_is_asked_and_without_a_model_a_notice_says_so() -> None:
+def test_without_the_setting_there_is_no_judgement_and_without_a_model_a_notice_says_so() -> None:
     judge = Judge()
     _, answer = answered(judge, AgentConfig())
     assert judge.claims == [] and [entailed for _, entailed in found(answer)] == [None] * 3
     _, answer = answered(None)
     assert [entailed for _, entailed in found(answer)] == [None] * 3
     assert answer.notices == (
-        "whether sources say what the answer says was not asked: no language model is loaded here",
+        "no model has judged whether the sources say what the answer says: no language model is loaded here",
     )
 
 
 def test_a_judge_that_fails_or_outlasts_the_run_leaves_the_answer_as_it_is_and_says_so() -> None:
     _, answer = answered(Judge(VragError("the server is down"), Verdict(None)))
     assert [entailed for _, entailed in found(answer)] == [None] * 3
-    assert answer.notices == ("whether sources say what the answer says was not asked: the server is down",)
+    assert answer.notices == ("no model has judged whether the sources say what the answer says: the server is down",)
     _, answer = answered(Judge(Verdict(True), None), AgentConfig(entailment=True, deadline_s=0.3))
     assert [entailed for _, entailed in found(answer)] == [None] * 3
     assert "the deadline of 0.3 s has passed" in answer.notices[0]

@@ -16,14 +16,13 @@ from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Sighting
 from vrag_ray.agent.support import MARK
 from vrag_ray.imaging.coordinates import holds_centre
+from vrag_ray.imaging.frame_times import late_moment
 from vrag_ray.types import FULL_PAGE, Box, Cue, PageText, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_cues
 from vrag_ray.types.elements import Element, ElementKind
 
 LEAST_SHARE = 0.5
 """Share of the smaller of a citation's box and an element's that lies in the other, from which on it is cited."""
-LAST_MOMENT_S = 0.5
-"""Before a picture goes."""
 _QUOTED = re.compile('\u201c[^\u201d]*\u201d|\u201e[^\u201c]*\u201c|«[^»]*»|"[^"]*"')
 
 
@@ -87,7 +86,7 @@ class Citation(BaseModel):
         when all of it has come; what is said, as it begins. None for what is no video."""
         if self.t_start is None or self.t_end is None or self.element is None or self.element.kind is ElementKind.CUE:
             return self.t_start
-        return max((self.t_start + self.t_end) / 2, self.t_end - LAST_MOMENT_S)
+        return late_moment(self.t_start, self.t_end)
 
     @classmethod
     def of(cls, item: MemoryItem, *, number: int, node_id: str) -> Citation:

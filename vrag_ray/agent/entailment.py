@@ -16,7 +16,7 @@ from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.agent.support import MARK, CheckedSentence, Source, Support
 
 MOST_CLAIMS = 24
-"""Sentences of one answer that are asked about, the first ones."""
+"""Sentences of one answer that are judged, the first ones."""
 INSTRUCTION = (
     f"You check answers against their sources. {FENCE_RULE} Reply with one word: yes, if the source says the statement "
     "or it follows from the source; no, if the source says something else, or nothing about it."
@@ -64,11 +64,11 @@ def claims(
 
 def messages(claim: Claim) -> tuple[Message, ...]:
     """The question about ``claim`` as a chat."""
-    asked = (
+    question = (
         f"Source:\n{fenced(claim.source)}\n\nQuestion: {claim.question}\nStatement: {claim.statement}\n\n"
         "Does the source say this? Reply with yes or no."
     )
-    return Message.of(Role.SYSTEM, INSTRUCTION), Message.of(Role.USER, asked)
+    return Message.of(Role.SYSTEM, INSTRUCTION), Message.of(Role.USER, question)
 
 
 def verdict_of(reply: str) -> bool | None:

@@ -58,7 +58,7 @@ NOTHING_LEARNT = "Nothing was found."
 NOTHING_FOUND = "Nothing was found for this query. Search for something else, or answer."
 ALL_SEEN = "Every page found for this query has been shown already. Search for something else, look closer, or answer."
 ALL_READ = "Every page found for this query has been given already. Search for something else, or answer."
-NOT_ASKED = "whether sources say what the answer says was not asked: {why}"
+NOT_JUDGED = "no model has judged whether the sources say what the answer says: {why}"
 SEARCHED_ONLY = "the picture of the question was used for the first search only: this agent is shown no pictures"
 
 
@@ -69,8 +69,8 @@ class Episode:
     far as the protocol shows any; where it shows them with the numbers of their elements, pages are read in any case.
     ``picture`` came with the question. It is part of every prompt of a policy that sees, and of the first search,
     together with its words. Later searches are made by words alone: they are for what the policy has not found yet, and
-    with the picture in them would find what looks like it again and again. ``has_judge``: of each sentence of the
-    answer it is asked whether its sources say it, if ``agent.entailment`` is on.
+    with the picture in them would find what looks like it again and again. ``has_judge``: each sentence of the
+    answer is judged by whether its sources say it, if ``agent.entailment`` is on.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Episode:
             raise VragError(f"the episode waits for {self._need}, not for {len(verdicts)} verdicts")
         for verdict in verdicts:
             if isinstance(verdict, VragError):
-                self._notices[NOT_ASKED.format(why=storable(str(verdict)))] = None
+                self._notices[NOT_JUDGED.format(why=storable(str(verdict)))] = None
             else:
                 self._count(verdict.usage)
         found = [None if isinstance(verdict, VragError) else verdict.entailed for verdict in verdicts]
@@ -231,7 +231,7 @@ class Episode:
     def expire(self, message: str) -> None:
         """End with what is remembered: the time is up. An answer that waits for its judge is given without."""
         if self._drafted is not None and isinstance(self._need, NeedVerdicts):
-            self._notices[NOT_ASKED.format(why=message)] = None
+            self._notices[NOT_JUDGED.format(why=message)] = None
             self._answer(self._drafted)
         elif not isinstance(self._need, Done):
             self._events.append(ErrorEvent(step=self.steps, message=message))
@@ -241,7 +241,7 @@ class Episode:
         """End with a terminal error: the run cannot go on. ``engine_limited``: its model takes no such prompt. An
         answer that waits for its judge is given without."""
         if self._drafted is not None and isinstance(self._need, NeedVerdicts):
-            self._notices[NOT_ASKED.format(why=storable(message))] = None
+            self._notices[NOT_JUDGED.format(why=storable(message))] = None
             self._answer(self._drafted)
         elif not isinstance(self._need, Done):
             self._events.append(ErrorEvent(step=self.steps, message=storable(message), terminal=True))
@@ -354,7 +354,7 @@ class Episode:
             if self._has_judge:
                 self._claims = claims(self.question, text, sentences, sources, self._config.result_chars)
             else:
-                self._notices[NOT_ASKED.format(why="no language model is loaded here")] = None
+                self._notices[NOT_JUDGED.format(why="no language model is loaded here")] = None
         self._end(text, RunStatus.ABSTAINED if action.abstain else RunStatus.ANSWERED, citations, sentences)
 
     # Memory ---------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Support(StrEnum):
     ALIGNED = "aligned"
     """It names none: they were found among the citations by its facts, or without facts by its words."""
     UNSUPPORTED = "unsupported"
-    """At least one of its facts stands in none of them, or the model that was asked finds that they do not say it."""
+    """At least one of its facts stands in none of them, or the judging model finds that they do not say it."""
     UNCHECKED = "unchecked"
     """It says nothing that can be looked up, or the words of its sources are not known."""
 
@@ -56,7 +56,7 @@ class CheckedSentence(BaseModel):
 
     ``citations`` are numbers of the answer's citations. ``missing`` are the facts that stand in none of them, and
     ``computed`` says how a figure follows from others, as "1,100 = 4,200 - 3,100". ``entailed`` is whether a language
-    model finds that its sources say it, None where none was asked (``agent.entailment``) or it said neither.
+    model finds that its sources say it, None where none has judged it (``agent.entailment``) or the reply was neither.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

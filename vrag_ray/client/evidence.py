@@ -11,7 +11,8 @@ from vrag_ray.client.hits import hit_of
 from vrag_ray.client.schemas import PageElements, SearchRequest, data_url
 from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.imaging.fitting import REFERENCE_DPI, fitted, size_of
-from vrag_ray.types import FULL_PAGE, Box, Cue, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types import FULL_PAGE, Box, Locator, PageText, SearchAnswer, VragError
+from vrag_ray.types.captions import stamped
 from vrag_ray.types.elements import Element
 from vrag_ray.types.filters import SearchFilter
 
@@ -25,15 +26,9 @@ def page_of(sent: PageElements, locator: Locator) -> PageText:
         Element(part.number, part.kind, Box(*part.bbox), part.text, part.section, part.table, part.t_start, part.t_end)
         for part in sent.elements
     )
-    lines = (_line(part) for part in parts if part.table is None and part.text.strip())
+    lines = (stamped(part) for part in parts if part.table is None and part.text.strip())
     text = "\n".join([*lines, *([sent.notes] if sent.notes else [])])
     return PageText(sent.doc_id, locator, text, (), sent.width, sent.height, notes=sent.notes, elements=parts)
-
-
-def _line(part: Element) -> str:
-    if part.t_start is None or part.t_end is None:
-        return part.text
-    return str(Cue(part.t_start, part.t_end, part.text))
 
 
 class SystemEvidence:

@@ -115,4 +115,4 @@ class IngestConfig(Section):
     prune: bool = False
     """Remove the documents whose files are no longer in the folders that are ingested."""
     content_column: str | None = None
-    """Of Parquet files whose rows are documents: the column that holds them. None: told by name and type."""
+    """Of Parquet files whose rows are documents: the column that holds them. None: detected by name and type."""

@@ -68,8 +68,8 @@ class SpaceConfig(Section):
     binary: bool = False
     """Late interaction: one bit a dimension of the passages; queries stay as they are."""
     exhaustive_below: int = Field(default=20_000, ge=0)
-    """Late interaction: a shard with at most so many pages scores all of them; a larger one those whose mean vector is
-    best, ``candidates`` of them."""
+    """Late interaction: a shard with at most this number of pages scores all of them; a larger one those whose mean
+    vector is best, ``candidates`` of them."""
     candidates: int = Field(default=1_000, ge=1)
     """Late interaction: pages of a larger shard that are scored."""
     weight: float = Field(default=1.0, ge=0.0)

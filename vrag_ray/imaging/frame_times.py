@@ -9,3 +9,9 @@ def sample_times(start: float, stop: float, fps: float, max_frames: int) -> tupl
     count = max(1, min(wanted, max_frames))
     step = (stop - start) / count
     return tuple(start + (i + 0.5) * step for i in range(count))
+
+
+def late_moment(start: float, stop: float) -> float:
+    """When to look at a picture that stays from ``start`` to ``stop``: shortly before it goes, when all that builds up
+    has come and nothing has gone."""
+    return max((start + stop) / 2, stop - 0.5)

@@ -13,9 +13,8 @@ from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.wire_protocol import PictureLimits, TextLimits, WireProtocol
 from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, EvidenceForm, Marks, Settings, VllmConfig
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
-from vrag_ray.policies.llm.chat_judge import ChatJudge
 from vrag_ray.policies.llm.chat_model import ChatModel, Sampling
-from vrag_ray.policies.llm.chat_policy import ChatPolicy
+from vrag_ray.policies.llm.chat_policy import ChatJudge, ChatPolicy
 from vrag_ray.policies.llm.model_family import model_facts, require_model, served_family
 from vrag_ray.policies.llm.prompt_limits import (
     ModelLimits,
@@ -52,7 +51,7 @@ class UnknownAgentError(VragError):
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
-    """What decides in a run, and who says whether its sources say the answer, if anyone is asked."""
+    """What decides in a run, and what judges its answer; None for no judge."""
 
     policy: Policy
     protocol: WireProtocol

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 
 from vrag_ray.types import Cue, Locator
+from vrag_ray.types.elements import Element
 
 BESIDE_S = 60.0
 """How far from its clip a caption may begin: it may have begun before."""
@@ -51,6 +52,14 @@ def _seconds(stamp: str) -> float:
     for piece in stamp.replace(",", ".").split(":"):
         total = total * 60 + float(piece)
     return total
+
+
+def stamped(element: Element) -> str:
+    """The words of an element, in a clip behind their times, as ``captions`` reads them."""
+    text = element.text.strip()
+    if element.t_start is None or element.t_end is None:
+        return text
+    return str(Cue(element.t_start, element.t_end, text))
 
 
 def quoted_cues(quote: str, cues: Sequence[Cue], moment: float | None) -> range | None:

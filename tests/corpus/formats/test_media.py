@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tests.support.documents import ASS_HEADER, picture_of, video
 from tests.support.films import film, number_in, remuxed, tone
 from vrag_ray.config import CorpusConfig, DecodeLimits
-from vrag_ray.corpus.formats.media.changes import moment_of, still_stretches
+from vrag_ray.corpus.formats.media.changes import still_stretches
 from vrag_ray.corpus.formats.media.clock import duration_of, open_container
 from vrag_ray.corpus.formats.media.frames import FrameReader
 from vrag_ray.corpus.formats.media.speech import RATE, Speech, sound_of, transcribed
@@ -25,6 +25,7 @@ from vrag_ray.corpus.formats.video import VideoSource, covering
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, Sidecar
 from vrag_ray.corpus.ocr import OcrText
 from vrag_ray.corpus.sniff import sniff
+from vrag_ray.imaging.frame_times import late_moment
 from vrag_ray.types import Cue, DocumentKind, Locator
 
 AS_IT_IS = {"avoid_negative_ts": "disabled"}
@@ -249,4 +250,4 @@ def test_a_slide_is_read_before_frames_that_come_from_the_next(tmp_path: Path) -
     for name in ("a.mp4", "a.mkv"):
         path = film(tmp_path / name, drawn=drawn, frames=60, rate=2, key_every=300)
         stretches = still_stretches(path, 0.0, 28.5)
-        assert [int(moment_of(stretch) * 2 // 19) for stretch in stretches] == [0, 1, 2]
+        assert [int(late_moment(*stretch) * 2 // 19) for stretch in stretches] == [0, 1, 2]

@@ -15,8 +15,8 @@ from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.wire_protocol import TextLimits
 from vrag_ray.config import Marks
-from vrag_ray.types import Cue, PassageKind
-from vrag_ray.types.elements import Element
+from vrag_ray.types import PassageKind
+from vrag_ray.types.captions import stamped
 
 FENCE = "evidence"
 """The tag around words that were read from documents."""
@@ -69,7 +69,7 @@ def words_of(sighting: Sighting, marks: Marks = Marks.OFF) -> str:
     parts = [element for element in sighting.elements if element.text.strip()] if marks is not Marks.OFF else []
     if parts:
         assert sighting.page is not None
-        numbered = [f"[{element.number}] {_timed(element)}" for element in parts]
+        numbered = [f"[{element.number}] {stamped(element)}" for element in parts]
         return "\n".join([*numbered, *([sighting.page.notes] if sighting.page.notes and not sighting.region else [])])
     if sighting.region is not None and (sighting.page is None or not sighting.page.words):
         return ""
@@ -79,13 +79,6 @@ def words_of(sighting: Sighting, marks: Marks = Marks.OFF) -> str:
         more = [line for line in sighting.passage_text.splitlines() if line.strip() and line.strip() not in text]
         text = "\n".join([text, *more]).strip()
     return text
-
-
-def _timed(element: Element) -> str:
-    text = element.text.strip()
-    if element.t_start is None or element.t_end is None:
-        return text
-    return str(Cue(element.t_start, element.t_end, text))
 
 
 def excerpt(text: str, room: int, about: str = "") -> str:

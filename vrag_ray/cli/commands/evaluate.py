@@ -191,9 +191,7 @@ def answers(
         list[str] | None,
         typer.Option(help="Agent: extractive, or with a model vimrag or vrag (repeatable).  [default: the server's]"),
     ] = None,
-    samples: Annotated[
-        int, typer.Option(min=1, help="Times that each question is asked; the report gives the spread.")
-    ] = 1,
+    samples: Annotated[int, typer.Option(min=1, help="Runs of each question; the report gives the spread.")] = 1,
     judge: Annotated[
         list[str] | None,
         typer.Option(

@@ -41,7 +41,7 @@ ModeOption = Annotated[
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of --suite: another seed makes other documents.")]
 HarboursOption = Annotated[int, typer.Option(min=2, max=20, help="Harbours of --suite, each with twelve questions.")]
-AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Questions that are asked concurrently.")]
+AtOnceOption = Annotated[int, typer.Option("--concurrency", min=1, help="Questions that run concurrently.")]
 WorkersOption = Annotated[
     int, typer.Option(min=0, help="Ray actors that ask the questions.  [default: none, this process asks]")
 ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import starmap
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vrag_ray.corpus.elements import elements
-from vrag_ray.corpus.formats.media.changes import moment_of, still_stretches
+from vrag_ray.corpus.formats.media.changes import still_stretches
 from vrag_ray.corpus.formats.media.clock import PLAY_IT, audio_stream, duration_of, open_container, video_stream
 from vrag_ray.corpus.formats.media.frames import FrameReader
 from vrag_ray.corpus.formats.media.speech import AROUND_SECONDS, sound_of
@@ -29,7 +30,7 @@ from vrag_ray.corpus.model import (
     words_from_name,
 )
 from vrag_ray.corpus.png import NATIVE_DPI, crop_png
-from vrag_ray.imaging.frame_times import sample_times
+from vrag_ray.imaging.frame_times import late_moment, sample_times
 from vrag_ray.types import Box, Cue, DocumentKind, Locator, PageText, PassageKind
 from vrag_ray.types.elements import Element, ElementKind
 
@@ -232,7 +233,7 @@ class VideoSource:
         # The last of the even times too: it shows whether the file goes on so far.
         last: Picture | None = None
         in_view: list[Cue] = []
-        for t in sorted({*map(moment_of, longest), even[-1]}) if longest else even:
+        for t in sorted({*starmap(late_moment, longest), even[-1]}) if longest else even:
             picture = self._frame(t)
             if picture is None:
                 shown.unread.append(t)
@@ -300,7 +301,7 @@ def covering(times: Sequence[float], stretches: Sequence[tuple[float, float]]) -
     for stretch in sorted(stretches, key=lambda stretch: stretch[0] - stretch[1]):
         richest = max(map(inside, stretches), key=len)
         if not inside(stretch) and len(richest) > 1:
-            chosen[chosen.index(richest[0])] = moment_of(stretch)
+            chosen[chosen.index(richest[0])] = late_moment(*stretch)
     return sorted(chosen)
 
 

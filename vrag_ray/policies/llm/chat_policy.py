@@ -1,4 +1,5 @@
-"""The policy that is a chat model: the protocol's messages out, one reply back."""
+"""A chat model as the policy of a run, the protocol's messages out and one reply back, and as the judge of its
+answer."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from vrag_ray.agent.chat import Delta
+from vrag_ray.agent.entailment import FORM, Claim, Verdict, messages, verdict_of
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.ports import Say
 from vrag_ray.agent.wire_protocol import WireProtocol
@@ -16,6 +18,8 @@ from vrag_ray.types import Completion, VragError
 
 logger = logging.getLogger(__name__)
 CUT_OUT = "content_filter"
+LONGEST_VERDICT = 512
+"""Tokens: a word, and the thoughts of a model that cannot do without."""
 WAITS_S = (0.2, 1.0, 3.0)
 """Before each further try at a reply that was lost on the way."""
 
@@ -72,3 +76,27 @@ class ChatPolicy:
         if done.finish == CUT_OUT:
             raise VragError("the reply of the model was cut off by its server's content filter")
         return done
+
+
+@dataclass(frozen=True, slots=True)
+class ChatJudge:
+    """Asks ``model`` greedily, held to yes or no where its server can; ``session`` is the run's id."""
+
+    model: ChatModel
+    session: str = ""
+    constrained: bool = True
+
+    async def judge(self, claim: Claim) -> Verdict:
+        """Raises ``VragError`` when the model cannot reply."""
+        request = ChatRequest(
+            messages=messages(claim),
+            sampling=Sampling(max_tokens=LONGEST_VERDICT, temperature=0.0),
+            thinking=False,
+            session=self.session,
+            form=FORM if self.constrained else None,
+        )
+        async with aclosing(self.model.chat(request)) as pieces:
+            async for piece in pieces:
+                if isinstance(piece, Completion):
+                    return Verdict(verdict_of(piece.text), piece.usage)
+        raise ModelLostError("the model broke off")

@@ -105,12 +105,6 @@ def _new_from(packets: Sequence[_Packet], place: int, least: float) -> Iterator[
         yield other.t
 
 
-def moment_of(stretch: tuple[float, float]) -> float:
-    """When to look at a stretch: shortly before its end, when all that builds up has come and nothing has gone."""
-    start, stop = stretch
-    return max((start + stop) / 2, stop - 0.5)
-
-
 def _scan(
     container: InputContainer, stream: VideoStream, start: float, stop: float
 ) -> tuple[list[_Packet], list[tuple[float, NDArray[np.int16]]]]:
