@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 _SPACES = {
@@ -26,6 +26,13 @@ _TYPES = '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-t
 _P = 'xmlns:p="http://schemas.openxmlformats.org/presentationml/2006/main" '
 _A = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main" '
 _R = f'xmlns:r="{_OFFICE}"'
+_CHART = "http://schemas.openxmlformats.org/drawingml/2006/chart"
+WORD_SPACES = (
+    'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+    'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" '
+    'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape" '
+    f'xmlns:c="{_CHART}" xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" {_A}{_R}'
+)
 
 
 def archive(files: dict[str, str | bytes]) -> bytes:
@@ -37,7 +44,17 @@ def archive(files: dict[str, str | bytes]) -> bytes:
 
 
 def relations(**targets: str) -> str:
-    kinds = {"r": "officeDocument", "s": "slide", "w": "worksheet", "n": "notesSlide"}
+    """The parts that a part refers to; the first letter of an id is that of the kind."""
+    kinds = {
+        "r": "officeDocument",
+        "s": "slide",
+        "w": "worksheet",
+        "n": "notesSlide",
+        "h": "header",
+        "f": "footer",
+        "c": "chart",
+        "d": "diagramData",
+    }
     rows = (
         f'<Relationship Id="{id_}" Type="{_OFFICE}/{kinds[id_[0]]}" Target="{target}"/>'
         for id_, target in targets.items()
@@ -45,23 +62,60 @@ def relations(**targets: str) -> str:
     return f'<Relationships xmlns="{_RELATIONS}">{"".join(rows)}</Relationships>'
 
 
+def paragraph(text: str, properties: str = "") -> str:
+    """A paragraph of a DOCX."""
+    return f"<w:p>{properties and f'<w:pPr>{properties}</w:pPr>'}<w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
 def docx(*paragraphs: str, **media: bytes) -> bytes:
-    body = "".join(f"<w:p><w:r><w:t>{text}</w:t></w:r></w:p>" for text in paragraphs)
-    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    body = "".join(map(paragraph, paragraphs))
+    return docx_of(body, {f"word/media/{name}.png": data for name, data in media.items()})
+
+
+def docx_of(body: str, parts: Mapping[str, str | bytes] | None = None, **related: str) -> bytes:
+    """A DOCX with the XML ``body`` and further ``parts``; ``related`` are those of the document's relations."""
     return archive(
         {
             "[Content_Types].xml": _TYPES,
             "_rels/.rels": relations(r1="word/document.xml"),
-            "word/_rels/document.xml.rels": relations(),
-            "word/document.xml": f"<w:document {word}><w:body>{body}</w:body></w:document>",
-            **{f"word/media/{name}.png": data for name, data in media.items()},
+            "word/_rels/document.xml.rels": relations(**related),
+            "word/document.xml": f"<w:document {WORD_SPACES}><w:body>{body}</w:body></w:document>",
+            **(parts or {}),
         }
     )
 
 
+def chart(title: str, axis: str, categories: Sequence[str], **series: Sequence[float]) -> str:
+    """The part of a chart with columns, as an office file keeps it."""
+
+    def cached(tag: str, values: Sequence[object]) -> str:
+        points = "".join(f'<c:pt idx="{n}"><c:v>{value}</c:v></c:pt>' for n, value in enumerate(values))
+        return f"<c:{tag}>{points}</c:{tag}>"
+
+    def titled(text: str) -> str:
+        return f"<c:title><c:tx><c:rich><a:p><a:r><a:t>{text}</a:t></a:r></a:p></c:rich></c:tx></c:title>"
+
+    drawn = "".join(
+        f"<c:ser><c:tx><c:strRef>{cached('strCache', [name])}</c:strRef></c:tx><c:cat><c:strRef>"
+        f"{cached('strCache', categories)}</c:strRef></c:cat><c:val><c:numRef>{cached('numCache', values)}</c:numRef>"
+        "</c:val></c:ser>"
+        for name, values in series.items()
+    )
+    plot = f"<c:plotArea><c:barChart>{drawn}</c:barChart><c:valAx>{titled(axis)}</c:valAx></c:plotArea>"
+    return f'<c:chartSpace xmlns:c="{_CHART}" {_A}><c:chart>{titled(title)}{plot}</c:chart></c:chartSpace>'
+
+
+def text_shape(text: str, place: str = "") -> str:
+    """A shape of a slide with words, at a place of its layout if that is named."""
+    held = f'<p:nvSpPr><p:nvPr><p:ph type="{place}"/></p:nvPr></p:nvSpPr>' if place else ""
+    return f"<p:sp>{held}<p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+
+
 def pptx(*slides: str, notes: str = "") -> bytes:
+    """A presentation; a slide is the words of its only shape, or the XML of its shapes."""
+
     def shapes(root: str, text: str) -> str:
-        shape = f"<p:sp><p:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></p:txBody></p:sp>"
+        shape = text if text.startswith("<") else text_shape(text)
         return f"<p:{root} {_P}{_A}{_R}><p:cSld><p:spTree>{shape}</p:spTree></p:cSld></p:{root}>"
 
     numbers = range(1, len(slides) + 1)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.documents import decoded, image_bytes, open_png, picture_of
 from tests.support.office import archive, compound, docx, pptx, xlsx
-from vrag_ray.corpus.formats.workbook import sheet_page, strings_of, styles_of
+from vrag_ray.corpus.formats.office.workbook import sheet_page, strings_of, styles_of
 from vrag_ray.corpus.model import DecodeError, WorkItem
 from vrag_ray.types import DocumentKind, Locator
 

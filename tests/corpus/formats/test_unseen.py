@@ -10,6 +10,7 @@ import pytest
 from tests.corpus.formats.test_laid_out import archive, docx, pptx, xlsx
 from vrag_ray.corpus.formats.laid_out import laid_out
 from vrag_ray.corpus.formats.unseen import hides
+from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import Format
 
 SEEN = "The tannery employs many people."
@@ -97,6 +98,12 @@ def test_a_hidden_slide_and_a_hidden_shape_are_left_out_and_named(tmp_path: Path
     head = '<p:sp><p:nvSpPr><p:cNvPr id="2" name="x" hidden="1"/></p:nvSpPr>'
     shape = changed(pptx(SEEN, SECRET), slide2=lambda xml: xml.replace("<p:sp>", head))
     assert read(tmp_path / "b", shape, Format.PPTX) == (SEEN, ["of slide 2 5 words are left out: they are hidden"])
+
+
+def test_a_presentation_of_which_every_slide_is_hidden_is_refused(tmp_path: Path) -> None:
+    hidden = changed(pptx(SECRET), slide1=lambda xml: xml.replace("<p:sld ", '<p:sld show="0" '))
+    with pytest.raises(DecodeError, match="every slide of it is hidden"):
+        read(tmp_path / "a", hidden, Format.PPTX)
 
 
 @pytest.mark.parametrize(

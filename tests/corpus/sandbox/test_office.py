@@ -17,8 +17,8 @@ import pytest
 
 from tests.support.office import compound, open_document, stand_in
 from vrag_ray.config import DecodeLimits
-from vrag_ray.corpus.formats.laid_out import shown_slides
-from vrag_ray.corpus.formats.workbook import strings_of
+from vrag_ray.corpus.formats.office.slides import shown_slides
+from vrag_ray.corpus.formats.office.workbook import strings_of
 from vrag_ray.corpus.model import DecodeError, KilledError, KillReason
 from vrag_ray.corpus.sandbox.office import OfficeConverter, installed_office
 from vrag_ray.corpus.sniff import Format, sniff_bytes

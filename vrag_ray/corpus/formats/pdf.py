@@ -22,7 +22,8 @@ import numpy as np
 import pymupdf
 
 from vrag_ray.corpus.elements import elements
-from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, Slide, laid_out, shown_pictures, shown_slides
+from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, laid_out, shown_pictures
+from vrag_ray.corpus.formats.office.slides import Slide, shown_slides
 from vrag_ray.corpus.formats.pdf_text import (
     LAYER_FLAGS,
     PageRead,

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from html import escape
 from xml.etree import ElementTree
 
+from vrag_ray.corpus.formats.office.parts import every, page_markup, table_markup
+
 MOST_CELLS = 60_000
 """Of one sheet: a table of more is not laid out within the limits of a decode."""
-_STYLE = "table{border-collapse:collapse} td{border:1px solid #bbb;padding:1px 12px;font-size:9pt;vertical-align:top}"
 _DATES = frozenset((*range(14, 23), *range(27, 37), *range(45, 48), *range(50, 59)))
 """Numbers of the formats for dates and times that every office program has built in."""
 _PERCENTS = {9: 0, 10: 2}
@@ -46,18 +47,18 @@ def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
     unseen: set[int] = set()
     white: set[int] = set()
     if styles is not None:
-        fonts, fills = ([*next(_all(styles, tag), ())] for tag in ("fonts", "fills"))
+        fonts, fills = ([*next(every(styles, tag), ())] for tag in ("fonts", "fills"))
         written = {
-            int(one.get("numFmtId", "0")): _QUOTED.sub("", one.get("formatCode", "")) for one in _all(styles, "numFmt")
+            int(one.get("numFmtId", "0")): _QUOTED.sub("", one.get("formatCode", "")) for one in every(styles, "numFmt")
         }
-        formats = next(_all(styles, "cellXfs"), ())
+        formats = next(every(styles, "cellXfs"), ())
         for number, one in enumerate(formats):
             format_ = int(one.get("numFmtId", "0"))
             code = written.get(format_, "")
             if code.replace(" ", "") in (";;;", ";;"):
                 unseen.add(number)
             font, fill = _at(fonts, one.get("fontId", "0")), _at(fills, one.get("fillId", "0"))
-            if font is not None and _is_white(next(_all(font, "color"), None)) and _is_bare(fill):
+            if font is not None and _is_white(next(every(font, "color"), None)) and _is_bare(fill):
                 white.add(number)
             if format_ in _DATES or re.search(r"[ymdhs]", code, re.IGNORECASE):
                 dates.add(number)
@@ -80,21 +81,21 @@ def _is_white(colour: ElementTree.Element | None) -> bool:
 
 def _is_bare(fill: ElementTree.Element | None) -> bool:
     """Whether a cell has no ground, or a white one."""
-    pattern = next(_all(fill, "patternFill"), None) if fill is not None else None
+    pattern = next(every(fill, "patternFill"), None) if fill is not None else None
     if pattern is None:
-        return fill is None or next(_all(fill, "gradientFill"), None) is None
-    return pattern.get("patternType", "none") == "none" or _is_white(next(_all(pattern, "fgColor"), None))
+        return fill is None or next(every(fill, "gradientFill"), None) is None
+    return pattern.get("patternType", "none") == "none" or _is_white(next(every(pattern, "fgColor"), None))
 
 
 def strings_of(shared: ElementTree.Element | None) -> list[str]:
     """The texts that cells refer to by number, without the reading aids above Japanese ones."""
-    return [] if shared is None else [_text(item) for item in _all(shared, "si")]
+    return [] if shared is None else [_text(item) for item in every(shared, "si")]
 
 
-def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles) -> tuple[str, bool, int]:
+def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles, below: str = "") -> tuple[str, bool, int]:
     """A web page with the sheet's name and its table, without empty rows and columns; whether that is all of it.
 
-    Third, how many cells are left out since they are hidden.
+    Third, how many cells are left out since they are hidden. ``below`` is HTML that stands under the table.
     """
     rows: list[dict[int, str]] = []
     cells, whole, unseen = 0, True, 0
@@ -120,10 +121,8 @@ def sheet_page(xml: bytes, name: str, strings: Sequence[str], styles: Styles) ->
         if values:
             rows.append(values)
     columns = sorted({column for row in rows for column in row})
-    lines = ("".join(f"<td>{escape(row.get(column, ''))}</td>" for column in columns) for row in rows)
-    table = "".join(f"<tr>{line}</tr>" for line in lines)
-    head = f'<head><meta charset="utf-8"/><style>{_STYLE}</style></head>'
-    return f"<html>{head}<body><h3>{escape(name)}</h3><table>{table}</table></body></html>", whole, unseen
+    table = table_markup([[row.get(column, "") for column in columns] for row in rows])
+    return page_markup(f"<h3>{escape(name)}</h3>{table}{below}"), whole, unseen
 
 
 def _hidden_columns(xml: bytes) -> list[tuple[int, int]]:
@@ -149,7 +148,7 @@ def _rows(xml: bytes) -> Iterator[ElementTree.Element]:
 def _cells(row: ElementTree.Element) -> Iterator[tuple[int, ElementTree.Element]]:
     """The cells of a row with their columns, from 1. A cell without a reference stands behind the one before."""
     column = 0
-    for cell in _all(row, "c"):
+    for cell in every(row, "c"):
         reference = _REFERENCE.fullmatch(cell.get("r", ""))
         column += 1
         if reference is not None:
@@ -164,7 +163,7 @@ def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) ->
     kind, style = cell.get("t", "n"), int(cell.get("s", "0"))
     if kind == "inlineStr":
         return _text(cell)
-    value = next((one.text or "" for one in _all(cell, "v")), "")
+    value = next((one.text or "" for one in every(cell, "v")), "")
     if kind == "s":
         return strings[int(value)] if value.isdigit() and int(value) < len(strings) else value
     if kind == "b":
@@ -189,9 +188,5 @@ def _number(value: str, style: int, styles: Styles) -> str:
 
 
 def _text(element: ElementTree.Element) -> str:
-    aids = {id(text) for aid in _all(element, "rPh") for text in _all(aid, "t")}
-    return "".join(text.text or "" for text in _all(element, "t") if id(text) not in aids)
-
-
-def _all(element: ElementTree.Element, tag: str) -> Iterator[ElementTree.Element]:
-    return (one for one in element.iter() if one.tag.rpartition("}")[2] == tag)
+    aids = {id(text) for aid in every(element, "rPh") for text in every(aid, "t")}
+    return "".join(text.text or "" for text in every(element, "t") if id(text) not in aids)

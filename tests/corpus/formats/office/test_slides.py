@@ -1,0 +1,112 @@
+"""Slides as web pages: titles first, lists with their levels and numbers, tables, charts and diagrams."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from pathlib import Path
+
+from tests.support.office import archive, chart, pptx, relations, text_shape
+from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
+from vrag_ray.types import DocumentKind, Locator
+
+
+def cell(text: str, attributes: str = "") -> str:
+    return f"<a:tc{attributes}><a:txBody><a:p><a:r><a:t>{text}</a:t></a:r></a:p></a:txBody></a:tc>"
+
+
+def page_of(tmp_path: Path, shapes: str, parts: dict[str, str] | None = None, related: str = "") -> str:
+    with zipfile.ZipFile(io.BytesIO(pptx(shapes))) as whole:
+        files: dict[str, str | bytes] = {name: whole.read(name) for name in whole.namelist()}
+    path = tmp_path / "talk.pptx"
+    path.write_bytes(archive({**files, **(parts or {}), "ppt/slides/_rels/slide1.xml.rels": related or relations()}))
+    ([slide], notices) = shown_slides(path)
+    assert notices == []
+    return slide_page(path, slide)[0].partition("<body>")[2].partition("</body>")[0]
+
+
+def test_the_rows_of_a_table_are_read_as_rows_with_their_heads(sandbox, put, no_ocr):
+    rows = [["crane", "tonnes", "lifts"], ["Odin", "73", "12"], ["Alma", "70", "14"]]
+    table = "".join(f"<a:tr>{''.join(map(cell, row))}</a:tr>" for row in rows)
+    frame = (
+        f"<p:graphicFrame><a:graphic><a:graphicData><a:tbl>{table}</a:tbl></a:graphicData></a:graphic></p:graphicFrame>"
+    )
+    path = put("talk.pptx", pptx(text_shape("Cranes", "title") + frame))
+    page = sandbox.page_text(path, DocumentKind.PDF, Locator(page=1), no_ocr)
+    assert [line for line in page.text.splitlines() if line.startswith("|")] == [
+        "| crane | tonnes | lifts |",
+        "| --- | --- | --- |",
+        "| Odin | 73 | 12 |",
+        "| Alma | 70 | 14 |",
+    ]
+
+
+def test_merged_cells_span_their_columns_and_rows(tmp_path):
+    rows = [
+        cell("both", ' gridSpan="2"') + cell("", ' hMerge="1"'),
+        cell("tall", ' rowSpan="2"') + cell("x"),
+        cell("", ' vMerge="1"') + cell("y"),
+    ]
+    frame = f"<p:graphicFrame><a:tbl>{''.join(f'<a:tr>{row}</a:tr>' for row in rows)}</a:tbl></p:graphicFrame>"
+    assert page_of(tmp_path, frame) == (
+        '<table><tr><td colspan="2">both</td></tr><tr><td rowspan="2">tall</td><td>x</td></tr>'
+        "<tr><td>y</td></tr></table>"
+    )
+
+
+def test_the_title_stands_first_the_footer_last_and_the_slides_number_nowhere(tmp_path):
+    shapes = (
+        text_shape("Harbour office", "ftr")
+        + text_shape("7", "sldNum")
+        + f"<p:grpSp><p:grpSp>{text_shape('in a group')}</p:grpSp></p:grpSp>"
+        + text_shape("Cranes &amp; barges", "title")
+    )
+    assert page_of(tmp_path, shapes) == "<h2>Cranes &amp; barges</h2><p>in a group</p><p>Harbour office</p>"
+
+
+def test_paragraphs_keep_their_level_and_their_number(tmp_path):
+    number = '<a:buAutoNum type="arabicPeriod"/>'
+    steps = ((0, number, "dredge"), (1, "", "slowly"), (0, number, "pave"), (1, number, "the quay"))
+    paragraphs = "".join(
+        f'<a:p><a:pPr lvl="{level}">{mark}</a:pPr><a:r><a:t>{text}</a:t></a:r></a:p>' for level, mark, text in steps
+    )
+    html = page_of(tmp_path, f"<p:sp><p:txBody>{paragraphs}</p:txBody></p:sp>")
+    assert re.findall(r"<p([^>]*)>(.*?)</p>", html) == [
+        ("", "1. dredge"),
+        (' style="margin-left:24px"', "slowly"),
+        ("", "2. pave"),
+        (' style="margin-left:24px"', "1. the quay"),
+    ]
+
+
+def test_charts_and_diagrams_are_read_from_their_parts(tmp_path):
+    space = "http://schemas.openxmlformats.org/drawingml/2006"
+    frames = (
+        f'<p:graphicFrame><c:chart xmlns:c="{space}/chart" r:id="c8"/></p:graphicFrame>'
+        f'<p:graphicFrame><d:relIds xmlns:d="{space}/diagram" r:dm="d9"/></p:graphicFrame>'
+    )
+    points = "".join(
+        f'<d:pt{kind}><d:t xmlns:a="{space}/main"><a:p><a:r><a:t>{text}</a:t></a:r></a:p></d:t></d:pt>'
+        for kind, text in (("", "Dredge"), (' type="parTrans"', "no"), ("", "Pave"))
+    )
+    parts = {
+        "ppt/charts/chart1.xml": chart("Lifts", "tonnes", ["Odin", "Alma"], lifts=[12, 14]),
+        "ppt/diagrams/data1.xml": f'<d:dataModel xmlns:d="{space}/diagram"><d:ptLst>{points}</d:ptLst></d:dataModel>',
+    }
+    html = page_of(tmp_path, frames, parts, relations(c8="../charts/chart1.xml", d9="../diagrams/data1.xml"))
+    assert html.endswith(
+        "<tr><td>Odin</td><td>12</td></tr><tr><td>Alma</td><td>14</td></tr></table><p>Dredge</p><p>Pave</p>"
+    )
+
+
+def test_a_slide_that_the_file_does_not_hold_is_named(tmp_path):
+    with zipfile.ZipFile(io.BytesIO(pptx("Cranes lift", "Barges float"))) as whole:
+        files: dict[str, str | bytes] = {
+            name: whole.read(name) for name in whole.namelist() if "slide1.xml" not in name
+        }
+    path = tmp_path / "talk.pptx"
+    path.write_bytes(archive(files))
+    slides, notices = shown_slides(path)
+    assert [slide.number for slide in slides] == [2]
+    assert notices == ["slide 1 is left out: the file does not hold it"]

@@ -1,0 +1,117 @@
+"""A DOCX as a web page: what mammoth would pass over is in it, and its tables keep their rows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.office import WORD_SPACES, chart, docx, docx_of, paragraph
+from vrag_ray.corpus.formats.office.word import document_page
+from vrag_ray.corpus.model import DecodeError
+from vrag_ray.types import DocumentKind, Locator
+
+BREAK = "<hr"
+
+
+def body_of(docx: bytes) -> str:
+    return document_page(docx).partition("<body>")[2].partition("</body>")[0]
+
+
+def words_of(docx: bytes) -> str:
+    return " ".join(re.sub(r"<[^>]*>", " ", body_of(docx)).split())
+
+
+def cell(text: str, properties: str = "") -> str:
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{paragraph(text)}</w:tc>"
+
+
+def row(*cells: str) -> str:
+    return f"<w:tr>{''.join(text if text.startswith('<') else cell(text) for text in cells)}</w:tr>"
+
+
+def test_the_rows_of_a_table_are_read_as_rows_with_their_heads(sandbox, put, no_ocr):
+    wide = cell("tonnes lifted", '<w:gridSpan w:val="2"/>')
+    table = f"<w:tbl>{row('crane', wide)}{row('Odin', '73', '12')}{row('Alma of the mole', '70', '14')}</w:tbl>"
+    path = put("report.docx", docx_of(paragraph("Before.") + table + paragraph("After.")))
+    page = sandbox.page_text(path, DocumentKind.PDF, Locator(page=1), no_ocr)
+    rows = [line for line in page.text.splitlines() if line.startswith("|")]
+    assert rows[0] == "| crane | tonnes lifted | tonnes lifted |"
+    assert rows[2:] == ["| Odin | 73 | 12 |", "| Alma of the mole | 70 | 14 |"]
+    assert page.text.startswith("Before.")
+    assert page.text.endswith("After.")
+
+
+def test_titles_headings_and_breaks_of_pages_are_those_of_the_document():
+    styles = "".join(
+        f'<w:style w:type="paragraph" w:styleId="{id_}"><w:name w:val="{name}"/></w:style>'
+        for id_, name in (("a", "Title"), ("b", "heading 1"))
+    )
+    body = (
+        paragraph("Harbour", '<w:pStyle w:val="a"/>')
+        + paragraph("Cranes", '<w:pStyle w:val="b"/>')
+        + paragraph("first", "<w:sectPr/>")
+        + paragraph("second", '<w:sectPr><w:type w:val="continuous"/></w:sectPr>')
+        + paragraph("third", "<w:pageBreakBefore/>")
+    )
+    html = body_of(docx_of(body, {"word/styles.xml": f"<w:styles {WORD_SPACES}>{styles}</w:styles>"}))
+    assert '<h1 class="title">Harbour</h1><h1>Cranes</h1>' in html
+    assert [len(part.split(BREAK)) - 1 for part in re.split("second|third", html)] == [1, 1, 0]
+
+
+def test_headers_and_footers_stand_once_around_the_text():
+    sections = '<w:sectPr><w:headerReference r:id="h1"/><w:footerReference r:id="f1"/></w:sectPr>'
+    parts = {
+        "word/header1.xml": f"<w:hdr {WORD_SPACES}>{paragraph('Harbour office')}"
+        f'<w:p><w:hyperlink r:id="x9"><w:r><w:t>a link</w:t></w:r></w:hyperlink></w:p></w:hdr>',
+        "word/footer1.xml": f"<w:ftr {WORD_SPACES}>{paragraph('Confidential')}</w:ftr>",
+    }
+    body = paragraph("The pier is wide.", sections) + sections
+    made = docx_of(body, parts, h1="header1.xml", f1="footer1.xml")
+    assert words_of(made) == "Harbour office a link The pier is wide. Confidential"
+
+
+BOX = f"<wps:txbx><w:txbxContent>{paragraph('in the box')}</w:txbxContent></wps:txbx>"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (f"<w:r><mc:AlternateContent><mc:Choice><w:drawing>{BOX}</w:drawing></mc:Choice><mc:Fallback><w:pict/>"
+         "</mc:Fallback></mc:AlternateContent></w:r>", "in the box"),
+        (f"<w:r><w:drawing>{BOX.replace('</w:p>', f'<w:r><w:drawing>{BOX}</w:drawing></w:r></w:p>')}</w:drawing></w:r>",
+         "in the box in the box"),
+        ("<w:r><w:t>Table </w:t></w:r><w:fldSimple><w:r><w:t>7</w:t></w:r></w:fldSimple>", "Table 7"),
+        ("<w:bdo><w:r><w:t>turned</w:t></w:r></w:bdo>", "turned"),
+        ("<w:r><w:t>a</w:t><w:cr/><w:t>b</w:t></w:r>", "a b"),
+        ("<w:r><w:ruby><w:rt><w:r><w:t>aid</w:t></w:r></w:rt><w:rubyBase><w:r><w:t>base</w:t></w:r></w:rubyBase></w:ruby>"
+         "</w:r>", "base"),
+        ("<m:oMath><m:r><m:t>E=m</m:t></m:r><m:sSup><m:e><m:r><m:t>c</m:t></m:r></m:e><m:sup><m:r><m:t>2</m:t></m:r>"
+         "</m:sup></m:sSup></m:oMath>", "E=mc^2"),
+        ("<m:oMath><m:f><m:num><m:r><m:t>a+b</m:t></m:r></m:num><m:den><m:r><m:t>2</m:t></m:r></m:den></m:f></m:oMath>",
+         "(a+b)/2"),
+    ],
+)  # fmt: skip
+def test_words_in_elements_that_mammoth_passes_over_are_read(written, read):
+    assert words_of(docx_of(f"<w:p>{written}</w:p>")) == read
+
+
+def test_a_chart_becomes_a_table_of_its_values_where_it_stands():
+    drawing = '<w:p><w:r><w:t>Above.</w:t><w:drawing><c:chart r:id="c1"/></w:drawing></w:r></w:p>'
+    part = chart("Cranes by quay", "tonnes", ["North quay", "Mole"], **{"2023": [12.5, 7], "2024": [14, 9.5]})
+    html = body_of(docx_of(drawing + paragraph("Below."), {"word/charts/chart1.xml": part}, c1="charts/chart1.xml"))
+    words = " ".join(re.sub(r"<[^>]*>", " ", html).split())
+    assert words == "Above. Cranes by quay tonnes 2023 2024 North quay 12.5 14 Mole 7 9.5 Below."
+    assert "<tr><td>North quay</td><td>12.5</td><td>14</td></tr>" in html
+
+
+def test_a_definition_in_any_part_that_mammoth_reads_is_refused():
+    entity = '<!DOCTYPE x [<!ENTITY a "aaaa">]><x/>'
+    with pytest.raises(DecodeError, match=r"a definition of its own in word/styles\.xml"):
+        document_page(docx_of(paragraph("x"), {"word/styles.xml": entity}))
+
+
+def test_pictures_are_not_drawn_because_they_are_documents_of_their_own():
+    blip = '<w:r><w:drawing><a:blip r:embed="i1"/></w:drawing></w:r>'
+    assert words_of(docx_of(f"<w:p>{blip}</w:p>" + paragraph("words"), {"word/media/a.png": b"x"})) == "words"
+    assert "img" not in body_of(docx("words", image1=b"x"))

@@ -1,0 +1,187 @@
+"""What the three kinds of Office Open XML files have in common: parts, relations, charts, diagrams and formulas."""
+
+from __future__ import annotations
+
+import posixpath
+import zipfile
+from collections.abc import Iterator, Sequence
+from html import escape
+from xml.etree import ElementTree
+
+from vrag_ray.corpus.model import DecodeError
+
+MOST_PART_BYTES = 64 * 2**20
+"""Of XML that is read here, unpacked."""
+_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
+_STRICT_RELATION = "{http://purl.oclc.org/ooxml/officeDocument/relationships}"
+STYLE = """body{font-family:sans-serif} h1.title{font-size:2.5em}
+p{margin:4px 0} td p,th p{margin:0} hr{page-break-after:always;border:0}
+table{border-collapse:collapse;margin:6px 0}
+td,th{border:1px solid #bbb;padding:1px 12px;font-size:9pt;vertical-align:top;text-align:left}"""
+_BETWEEN = {"f": ("num", "/", "den"), "sSup": ("e", "^", "sup"), "sSub": ("e", "_", "sub")}
+"""Of formulas: the two parts of an element, and how they are written in a line."""
+
+
+def xml_of(archive: zipfile.ZipFile, name: str) -> bytes:
+    """A part of an office file. Raises DecodeError where it is too large or holds a definition of its own."""
+    if archive.getinfo(name).file_size > MOST_PART_BYTES:
+        raise DecodeError(f"holds {name} of more than {MOST_PART_BYTES >> 20} MB: export it as PDF")
+    data = archive.read(name)
+    if b"<!DOCTYPE" in data[:1000] or b"<!ENTITY" in data or b"\0" in data[:4]:
+        # No office program writes one, and an entity can grow without end.
+        raise DecodeError(f"holds a definition of its own in {name}: save it anew with an office program")
+    return data
+
+
+def tree_of(xml: bytes) -> ElementTree.Element:
+    return ElementTree.fromstring(xml)  # noqa: S314 - ``xml_of`` takes none with a definition; this process is limited.
+
+
+def relations_of(archive: zipfile.ZipFile, name: str, names: frozenset[str]) -> dict[str, str]:
+    """The parts that the part ``name`` refers to, by the id of the relation."""
+    folder, base = posixpath.split(name)
+    file = posixpath.join(folder, "_rels", f"{base}.rels")
+    if file not in names:
+        return {}
+    return {
+        relation.get("Id", ""): posixpath.normpath(posixpath.join("/", folder, relation.get("Target", "")))[1:]
+        for relation in tree_of(xml_of(archive, file))
+        if relation.get("TargetMode") != "External"
+    }
+
+
+def related(reference: ElementTree.Element, relations: dict[str, str], key: str = "id") -> str:
+    """The part that an element refers to, "" without."""
+    id_ = reference.get(f"{_RELATION}{key}") or reference.get(f"{_STRICT_RELATION}{key}") or ""
+    return relations.get(id_, "")
+
+
+def stated_title(archive: zipfile.ZipFile) -> str:
+    """The title among the properties of the document, "" without."""
+    name = "docProps/core.xml"
+    if name not in archive.namelist():
+        return ""
+    return " ".join(next((title.text or "" for title in every(tree_of(xml_of(archive, name)), "title")), "").split())
+
+
+def tag_of(element: ElementTree.Element) -> str:
+    """The name of an element without its namespace, of which strict files have others."""
+    return element.tag.rpartition("}")[2]
+
+
+def every(element: ElementTree.Element, *tags: str) -> Iterator[ElementTree.Element]:
+    """The element itself and all within it that have one of the ``tags``, in their order."""
+    return (inner for inner in element.iter() if tag_of(inner) in tags)
+
+
+def child(element: ElementTree.Element, *path: str) -> ElementTree.Element | None:
+    """The first element at the path of tags below ``element``."""
+    found: ElementTree.Element | None = element
+    for tag in path:
+        found = next((inner for inner in found if tag_of(inner) == tag), None) if found is not None else None
+    return found
+
+
+def words_of(element: ElementTree.Element | None) -> str:
+    """The words of the paragraphs in a shape or a title, in one line."""
+    if element is None:
+        return ""
+    paragraphs = ("".join(text.text or "" for text in every(paragraph, "t")) for paragraph in every(element, "p"))
+    return " ".join(" ".join(paragraphs).split())
+
+
+def table_markup(rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts as HTML."""
+    lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def page_markup(body: str, title: str = "") -> str:
+    """A web page with the ``body``, which is HTML."""
+    named = f"<title>{escape(title)}</title>" if title else ""
+    return f'<html><head><meta charset="utf-8"/>{named}<style>{STYLE}</style></head><body>{body}</body></html>'
+
+
+def formula_line(formula: ElementTree.Element) -> str:
+    """A formula of an office program in one line, as `a/b` and `x^2`."""
+    tag = tag_of(formula)
+    if tag == "t":
+        return formula.text or ""
+    if between := _BETWEEN.get(tag):
+        first, sign, second = between
+        parts = [child(formula, first), child(formula, second)]
+        written = ["".join(map(formula_line, part)) if part is not None else "" for part in parts]
+        return sign.join(f"({part})" if len(part) > 1 and sign == "/" else part for part in written)
+    inner = "".join(map(formula_line, formula))
+    return f"√({inner})" if tag == "rad" else inner
+
+
+def graphic_markup(
+    archive: zipfile.ZipFile, graphic: ElementTree.Element, relations: dict[str, str], names: frozenset[str]
+) -> str:
+    """The chart or the diagram in a drawing as HTML, "" where it is neither.
+
+    A chart becomes a table of the values that the file keeps of it, a diagram its texts, one below the other.
+    """
+    for inner in graphic.iter():
+        tag = tag_of(inner)
+        if tag not in ("chart", "relIds"):
+            continue
+        target = related(inner, relations, "id" if tag == "chart" else "dm")
+        if target in names:
+            part = tree_of(xml_of(archive, target))
+            return _chart_markup(part) if tag == "chart" else _diagram_markup(part)
+    return ""
+
+
+def _chart_markup(part: ElementTree.Element) -> str:
+    chart = child(part, "chart")
+    plot = child(part, "chart", "plotArea")
+    if chart is None or plot is None:
+        return ""
+    heads = [
+        words_of(child(chart, "title")),
+        *(words_of(child(axis, "title")) for axis in plot if tag_of(axis)[-2:] == "Ax"),
+    ]
+    tables: list[tuple[list[str], list[list[str]]]] = []
+    for series in every(plot, "ser"):
+        name = next(iter(_cached(child(series, "tx"))), "")
+        labels, values = (_cached(next(every(series, *tags), None)) for tags in (("cat", "xVal"), ("val", "yVal")))
+        labels = [*labels, *([""] * (len(values) - len(labels)))]
+        if not tables or tables[-1][0] != labels:
+            tables.append((labels, [["", *labels]]))
+        tables[-1][1].append([name, *values, *([""] * (len(labels) - len(values)))])
+    # A row for each category: charts have more of these than series, and pages are higher than broad.
+    markup = "".join(table_markup(list(zip(*columns, strict=True))) for _, columns in tables)
+    return "".join(f"<p>{escape(head)}</p>" for head in heads if head) + markup
+
+
+def _cached(reference: ElementTree.Element | None) -> list[str]:
+    """The values that a chart keeps of cells; of categories in several levels those of one place together."""
+    if reference is None:
+        return []
+    levels = list(every(reference, "lvl")) or list(every(reference, "strCache", "numCache", "strLit", "numLit"))
+    if not levels:
+        return [text for value in every(reference, "v") if (text := (value.text or "").strip())]
+    code = next((format_.text or "" for format_ in every(reference, "formatCode")), "")
+    places: dict[int, str] = {}
+    for level in reversed(levels):
+        for point in every(level, "pt"):
+            value = child(point, "v")
+            text = _number((value.text or "").strip() if value is not None else "", code)
+            index = int(point.get("idx", "0"))
+            places[index] = f"{places[index]} {text}" if index in places else text
+    return [places.get(index, "") for index in range(min(max(places, default=-1) + 1, 10_000))]
+
+
+def _number(text: str, code: str) -> str:
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return f"{100 * number:.10g}%" if "%" in code else f"{number:.12g}"
+
+
+def _diagram_markup(part: ElementTree.Element) -> str:
+    points = (point for point in every(part, "pt") if point.get("type", "node") in ("node", "asst"))
+    return "".join(f"<p>{escape(words)}</p>" for point in points if (words := words_of(point)))

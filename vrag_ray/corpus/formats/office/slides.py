@@ -1,0 +1,168 @@
+"""The slides of a PPTX, each as a web page: its title, the texts, tables, charts and diagrams, and its notes.
+
+MuPDF's own reader of PPTX runs the slides together and puts the cells of a table one below the other.
+"""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from xml.etree import ElementTree
+
+from vrag_ray.corpus.formats.office.parts import (
+    child,
+    every,
+    formula_line,
+    graphic_markup,
+    page_markup,
+    related,
+    relations_of,
+    stated_title,
+    tag_of,
+    tree_of,
+    xml_of,
+)
+from vrag_ray.corpus.formats.unseen import seen_slide
+
+MOST_SLIDES = 2_000
+_MAIN = "ppt/presentation.xml"
+_HIDDEN = re.compile(rb"<(?:\w+:)?sld\b[^>]*\bshow=\"(?:0|false)\"")
+_INDENT = 24
+"""Points of a level of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """A slide that is shown: its number among all, from 1, the speaker's notes of it ("" without), and its part."""
+
+    number: int
+    notes: str
+    part: str
+
+
+def shown_slides(path: Path) -> tuple[list[Slide], list[str]]:
+    """The slides of the presentation at ``path`` but for the hidden ones, and a notice of each of those.
+
+    None where its parts are not where they belong.
+    """
+    slides: list[Slide] = []
+    notices: list[str] = []
+    with zipfile.ZipFile(path) as archive:
+        names = frozenset(archive.namelist())
+        if _MAIN not in names:
+            return slides, notices
+        relations = relations_of(archive, _MAIN, names)
+        parts = [related(entry, relations) for entry in every(tree_of(xml_of(archive, _MAIN)), "sldId")]
+        if len(parts) > MOST_SLIDES:
+            notices.append(f"only its first {MOST_SLIDES} slides are read")
+        for number, part in enumerate(parts[:MOST_SLIDES], 1):
+            if part in names and _HIDDEN.search(xml_of(archive, part)):
+                notices.append(f"slide {number} is left out: it is hidden")
+            elif part in names:
+                slides.append(Slide(number, _notes(archive, part, names), part))
+            else:
+                notices.append(f"slide {number} is left out: the file does not hold it")
+    return slides, notices
+
+
+def slide_page(path: Path, slide: Slide) -> tuple[str, int]:
+    """The slide as HTML without what is hidden on it, and how many words that is."""
+    with zipfile.ZipFile(path) as archive:
+        names = frozenset(archive.namelist())
+        xml, unseen = seen_slide(xml_of(archive, slide.part))
+        relations = relations_of(archive, slide.part, names)
+        shapes = [_markup(archive, shape, relations, names) for shape in _shapes(tree_of(xml))]
+        # The footer stands first in some files, and the title last.
+        body = "".join(markup for _, markup in sorted(shapes, key=lambda shape: shape[0]))
+        return page_markup(body, stated_title(archive)), unseen
+
+
+def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
+    """The speaker's notes of a slide, a line a paragraph; its own number, which stands in them too, is left out."""
+    for target in relations_of(archive, slide, names).values():
+        if "/notesSlides/" in f"/{target}" and target in names:
+            paragraphs = every(tree_of(xml_of(archive, target)), "p")
+            lines = ("".join(text.text or "" for text in every(paragraph, "t")) for paragraph in paragraphs)
+            return "\n".join(line for line in lines if line.strip() and not line.strip().isdigit())
+    return ""
+
+
+def _shapes(parent: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """The shapes of a slide as they are written, those of groups among them."""
+    for element in parent:
+        tag = tag_of(element)
+        if tag in ("sp", "graphicFrame", "cxnSp"):
+            yield element
+        elif tag != "Fallback":
+            yield from _shapes(element)
+
+
+def _markup(
+    archive: zipfile.ZipFile, shape: ElementTree.Element, relations: dict[str, str], names: frozenset[str]
+) -> tuple[int, str]:
+    """Whether the shape belongs at the top (0), below (1) or at the foot (2) of its slide, and its HTML."""
+    if (table := next(every(shape, "tbl"), None)) is not None:
+        return 1, _table(table)
+    if tag_of(shape) == "graphicFrame":
+        return 1, graphic_markup(archive, shape, relations, names)
+    place = next((holder.get("type", "") for holder in every(shape, "ph")), "")
+    text = child(shape, "txBody")
+    if text is None or place == "sldNum":
+        return 1, ""
+    if place in ("title", "ctrTitle"):
+        return 0, f"<h2>{'<br/>'.join(line for _, line in _paragraphs(text))}</h2>"
+    lines = (
+        f'<p style="margin-left:{_INDENT * level}px">{line}</p>' if level else f"<p>{line}</p>"
+        for level, line in _paragraphs(text)
+    )
+    return 2 if place in ("ftr", "dt") else 1, "".join(lines)
+
+
+def _paragraphs(text: ElementTree.Element) -> Iterator[tuple[int, str]]:
+    """The level of each paragraph with words, from 0, and its HTML with the number that the program counts."""
+    counts: dict[int, int] = {}
+    for paragraph in (element for element in text if tag_of(element) == "p"):
+        properties = child(paragraph, "pPr")
+        level = int(properties.get("lvl", "0")) if properties is not None else 0
+        numbered = child(properties, "buAutoNum") if properties is not None else None
+        line = "".join(_run(element) for element in paragraph)
+        if not line.strip():
+            continue
+        counts = {at: count for at, count in counts.items() if at <= level}
+        if numbered is not None and numbered.get("type", "").startswith("arabic"):
+            counts[level] = counts.get(level, int(numbered.get("startAt", "1")) - 1) + 1
+            line = f"{counts[level]}. {line}"
+        else:
+            counts.pop(level, None)
+        yield level, line
+
+
+def _run(element: ElementTree.Element) -> str:
+    tag = tag_of(element)
+    if tag == "br":
+        return "<br/>"
+    if tag in ("AlternateContent", "Choice"):
+        return "".join(_run(inner) for inner in element if tag_of(inner) != "Fallback")
+    if tag == "m":
+        return escape(formula_line(element))
+    return "".join(escape(text.text or "") for text in every(element, "t"))
+
+
+def _table(table: ElementTree.Element) -> str:
+    rows: list[str] = []
+    for row in every(table, "tr"):
+        cells = ""
+        for cell in (element for element in row if tag_of(element) == "tc"):
+            if "hMerge" in cell.attrib or "vMerge" in cell.attrib:
+                continue
+            spans = (("colspan", cell.get("gridSpan", "1")), ("rowspan", cell.get("rowSpan", "1")))
+            spanned = "".join(f' {name}="{n}"' for name, n in spans if n.isdigit() and n != "1")
+            text = child(cell, "txBody")
+            lines = "<br/>".join(line for _, line in _paragraphs(text)) if text is not None else ""
+            cells += f"<td{spanned}>{lines}</td>"
+        rows.append(f"<tr>{cells}</tr>")
+    return f"<table>{''.join(rows)}</table>"

@@ -1,0 +1,167 @@
+"""A DOCX as one web page: mammoth makes HTML of its text, headings, lists, tables and notes, which MuPDF lays out.
+
+MuPDF's own reader of DOCX puts the cells of a table one below the other. mammoth passes over text boxes, charts,
+diagrams, formulas, some fields, breaks of sections, and the lines at the head and foot of pages: they are rewritten
+before.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from xml.etree import ElementTree
+
+import mammoth
+
+from vrag_ray.corpus.formats.office.parts import (
+    child,
+    every,
+    formula_line,
+    graphic_markup,
+    page_markup,
+    related,
+    relations_of,
+    stated_title,
+    tag_of,
+    tree_of,
+    xml_of,
+)
+
+_STYLES = """
+p[style-name='Title'] => h1.title:fresh
+p[style-name='Subtitle'] => h2:fresh
+p[style-name='heading 7'] => h6:fresh
+p[style-name='heading 8'] => h6:fresh
+p[style-name='heading 9'] => h6:fresh
+br[type='page'] => hr
+"""
+_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_TEXT_BOX = "{urn:schemas-microsoft-com:vml}textbox"
+_UNWRAPPED = frozenset(("fldSimple", "dir", "bdo", "ruby", "rubyBase", "AlternateContent", "Choice"))
+"""Elements that mammoth passes over with the words in them."""
+_LEFT_OUT = frozenset(("rubyPr", "rt", "Fallback"))
+_SAME = {"cr": "br", "ptab": "tab"}
+_HEAD, _FOOT = "headerReference", "footerReference"
+_MARK = re.compile("\ue010(\\d+)\ue011")
+"""Where the HTML of a chart or a diagram belongs: mammoth carries it through as text."""
+
+
+def document_page(docx: bytes) -> str:
+    """A DOCX as HTML: each header of its pages once, the text with notes at its end, and each footer once.
+
+    Pictures are left out. Raises DecodeError for parts with definitions of their own, ParseError for broken XML.
+    """
+    with zipfile.ZipFile(io.BytesIO(docx)) as archive:
+        rewriting = _Rewriting(archive)
+        title, changed = stated_title(archive), rewriting.rewritten_parts()
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
+            for name in archive.namelist():
+                out.writestr(name, changed.get(name) or archive.read(name))
+    result = mammoth.convert_to_html(
+        buffer, style_map=_STYLES, include_embedded_style_map=False, convert_image=lambda _: []
+    )
+    body = _MARK.sub(lambda mark: f"</p>{rewriting.graphics[int(mark[1])]}<p>", str(result.value))
+    return page_markup(body, title)
+
+
+class _Rewriting:
+    """Makes what mammoth reads of what it passes over."""
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self.graphics: list[str] = []
+        self._archive = archive
+        self._names = frozenset(archive.namelist())
+        self._relations: dict[str, str] = {}
+        """Of the part that is rewritten."""
+
+    def rewritten_parts(self) -> dict[str, bytes]:
+        """The changed parts by their names. The other parts that mammoth parses are checked."""
+        changed: dict[str, bytes] = {}
+        for name in sorted(self._names):
+            if name.startswith(("word/", "_rels/")) and name.endswith((".xml", ".rels")):
+                xml = xml_of(self._archive, name)
+                if re.fullmatch(r"word/(?:document\d*|footnotes|endnotes)\.xml", name):
+                    root = self._rewritten(name, xml)
+                    if (body := child(root, "body")) is not None:
+                        self._add_headers_and_footers(name, body)
+                    changed[name] = ElementTree.tostring(root)
+        return changed
+
+    def _rewritten(self, name: str, xml: bytes) -> ElementTree.Element:
+        root = tree_of(xml)
+        self._relations = relations_of(self._archive, name, self._names)
+        self._rewrite(root)
+        return root
+
+    def _add_headers_and_footers(self, main: str, body: ElementTree.Element) -> None:
+        relations, seen = relations_of(self._archive, main, self._names), set[str]()
+        lines: dict[str, list[ElementTree.Element]] = {_HEAD: [], _FOOT: []}
+        for reference in every(body, _HEAD, _FOOT):
+            part = related(reference, relations)
+            if part in self._names and part not in seen:
+                seen.add(part)
+                root = self._rewritten(part, xml_of(self._archive, part))
+                for link in every(root, "hyperlink"):
+                    # Its id is one of this part's relations, and the document has others.
+                    link.attrib.clear()
+                lines[tag_of(reference)] += root
+        body[:] = [*lines[_HEAD], *body, *lines[_FOOT]]
+
+    def _rewrite(self, parent: ElementTree.Element) -> None:
+        parent[:] = [made for element in parent for made in self._made_of(element)]
+        if tag_of(parent) == "p" and (properties := child(parent, "pPr")) is not None:
+            if child(properties, "pageBreakBefore") is not None:
+                parent.insert(1, _page_break())
+            section = child(properties, "sectPr")
+            if section is not None and not any("continuous" in kind.attrib.values() for kind in every(section, "type")):
+                parent.append(_page_break())
+
+    def _made_of(self, element: ElementTree.Element) -> Iterator[ElementTree.Element]:
+        tag = tag_of(element)
+        if tag in _LEFT_OUT:
+            return
+        if tag == "drawing":
+            yield from self._drawn(element)
+        elif tag in ("oMath", "oMathPara"):
+            run = ElementTree.Element(f"{_WORD}r")
+            run.append(_text(formula_line(element)))
+            yield run
+        elif tag in _UNWRAPPED:
+            self._rewrite(element)
+            yield from element
+        else:
+            if tag in _SAME:
+                element.tag = f"{_WORD}{_SAME[tag]}"
+            self._rewrite(element)
+            yield element
+
+    def _drawn(self, drawing: ElementTree.Element) -> Iterator[ElementTree.Element]:
+        """Its text boxes as mammoth knows them, or the mark of its chart or diagram."""
+        boxes = list(every(drawing, "txbxContent"))
+        inner = {id(element) for box in boxes for element in box.iter() if element is not box}
+        for box in boxes:
+            if id(box) not in inner:
+                self._rewrite(box)
+                shape = ElementTree.Element(_TEXT_BOX)
+                shape.append(box)
+                picture = ElementTree.Element(f"{_WORD}pict")
+                picture.append(shape)
+                yield picture
+        if not boxes and (markup := graphic_markup(self._archive, drawing, self._relations, self._names)):
+            yield _text(f"\ue010{len(self.graphics)}\ue011")
+            self.graphics.append(markup)
+
+
+def _text(words: str) -> ElementTree.Element:
+    element = ElementTree.Element(f"{_WORD}t")
+    element.text = words
+    return element
+
+
+def _page_break() -> ElementTree.Element:
+    run = ElementTree.Element(f"{_WORD}r")
+    ElementTree.SubElement(run, f"{_WORD}br", {f"{_WORD}type": "page"})
+    return run
