@@ -278,3 +278,25 @@ def test_the_pages_that_ocr_is_going_to_read_are_counted_before(put, sandbox, op
     assert sandbox.probe(path, "mixed.pdf", no_ocr).scans == 0
     picture = put("photo.png", image_bytes(picture_of(["Harbour"]), "PNG"))
     assert sandbox.probe(picture, "photo.png", options).scans == 1
+
+
+def test_files_that_belong_to_the_document_or_to_a_page_are_attachments_once(sandbox, put):
+    document = pymupdf.open()
+    page = document.new_page()
+
+    def specification(name: str, data: bytes) -> int:
+        stream, file = document.get_new_xref(), document.get_new_xref()
+        document.update_object(stream, "<<>>")
+        document.update_stream(stream, data)
+        document.update_object(file, f"<</Type/Filespec/F({name})/EF<</F {stream} 0 R>>>>")
+        return file
+
+    of_document, of_page = specification("tariff.txt", b"Herring"), specification("sub/lamp.txt", b"Lamp")
+    document.xref_set_key(document.pdf_catalog(), "AF", f"[{of_document} 0 R]")
+    listed = document.get_new_xref()
+    document.update_object(listed, f"[{of_page} 0 R {of_document} 0 R]")
+    document.xref_set_key(page.xref, "AF", f"{listed} 0 R")
+    document.embfile_add("tariff", b"Herring", filename="tariff.txt")
+    path = put("a.pdf", document.tobytes())
+    assert sandbox.probe(path, "a.pdf").meta["attachments"] == 2
+    assert list(sandbox.attachments(path, "a.pdf")) == [("tariff.txt", b"Herring"), ("lamp.txt", b"Lamp")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.corpus.formats.test_laid_out import archive, docx, pptx, xlsx
+from tests.support.office import WORD_SPACES, archive, docx, docx_of, paragraph, pptx, xlsx
 from vrag_ray.corpus.formats.laid_out import laid_out
 from vrag_ray.corpus.formats.unseen import hides
 from vrag_ray.corpus.model import DecodeError
@@ -65,6 +65,32 @@ def test_text_that_is_shown_stays(tmp_path: Path, properties: str) -> None:
 def test_white_text_on_a_dark_cell_stays(tmp_path: Path) -> None:
     white = run('<w:color w:val="FFFFFF"/><w:shd w:val="clear" w:fill="1F3864"/>')
     assert read(tmp_path / "a", white, Format.DOCX)[0] == f"{SEEN} {SECRET}"
+
+
+@pytest.mark.parametrize(
+    ("look", "own", "is_seen"),
+    [
+        ("<w:vanish/>", "", False),
+        ('<w:color w:val="FFFFFF"/>', "", False),
+        ('<w:sz w:val="2"/>', "", False),
+        ('<w:color w:val="333333"/>', "", True),
+        ('<w:color w:val="FFFFFF"/>', '<w:color w:val="333333"/>', True),
+    ],
+)
+@pytest.mark.parametrize("kind", ["paragraph", "character"])
+def test_text_that_its_style_hides_is_left_out(tmp_path: Path, kind: str, look: str, own: str, is_seen: bool) -> None:
+    """The style is based on the one that hides, and may show its text again."""
+    styles = "".join(
+        f'<w:style w:type="{kind}" w:styleId="{name}">{base}<w:rPr>{properties}</w:rPr></w:style>'
+        for name, base, properties in (("base", "", look), ("used", '<w:basedOn w:val="base"/>', own))
+    )
+    if kind == "paragraph":
+        body = paragraph(SEEN) + paragraph(SECRET, '<w:pStyle w:val="used"/>')
+    else:
+        body = f'{paragraph(SEEN)}<w:p><w:r><w:rPr><w:rStyle w:val="used"/></w:rPr><w:t>{SECRET}</w:t></w:r></w:p>'
+    data = docx_of(body, {"word/styles.xml": f"<w:styles {WORD_SPACES}>{styles}</w:styles>"})
+    seen, hidden = (f"{SEEN} {SECRET}", []), (SEEN, ["5 words that are hidden in it are left out"])
+    assert read(tmp_path / "a", data, Format.DOCX) == (seen if is_seen else hidden)
 
 
 @pytest.mark.parametrize("tag", ["w:delText", "w:t"])

@@ -9,11 +9,13 @@ the upright page.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
+import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -62,6 +64,7 @@ LONGEST_LABEL = 40
 SECTION_MARK = " > "
 _FILE_NOTE = 17
 """MuPDF's number for a note that holds a file."""
+_REFERENCE = re.compile(r"(\d+) \d+ R")
 MOST_PATHS = 4_000
 """Drawn paths of a page of which ruling lines are looked for."""
 HAIR = 0.2
@@ -173,37 +176,59 @@ class PdfSource:
         )
 
     def attachments(self) -> Iterator[Attachment]:
-        """Embedded files, then those that notes on the pages hold; of an office file, what its pages do not show."""
+        """Embedded files, those that notes on the pages hold, and those that belong to the document or to a page.
+
+        Of an office file, what its pages do not show.
+        """
         if self._made_of is not None or not self._document.is_pdf:
             original = self._opening.original or self._opening.path
             yield from OfficeArchive(original, self._made_of or self._format).attachments()
             return
-        for number in range(self._document.embfile_count()):
+        seen: set[tuple[str, bytes]] = set()
+        for number, read in enumerate(self._files()):
             try:
-                info = self._document.embfile_info(number)
-                name, data = info.get("ufilename") or info.get("filename") or "", self._document.embfile_get(number)
+                name, data = read()
             except Exception as error:
                 # A damaged attachment costs itself alone.
                 if is_memory_error(error):
                     raise
                 name, data = "", b""
-            yield Attachment(_file_name(name, number), data)
-        count = self._document.embfile_count()
-        for index in range(min(self._pages, MOST_PAGES_OF_NOTES)):
-            for xref, kind, _ in self._document.page_annot_xrefs(index):
-                if kind != _FILE_NOTE:
-                    continue
-                try:
-                    # A note is only as long there as the page is held.
-                    page = self._page(index)
-                    note = page.load_annot(xref)
-                    name, data = note.file_info.get("filename") or "", note.get_file()
-                except Exception as error:
-                    if is_memory_error(error):
-                        raise
-                    name, data = "", b""
-                yield Attachment(_file_name(name, count), data)
-                count += 1
+            name = _file_name(name, number)
+            # The files of the document are named by their pages too.
+            if (key := (name, hashlib.sha256(data).digest())) not in seen:
+                seen.add(key)
+                yield Attachment(name, data)
+
+    def _files(self) -> Iterator[Callable[[], tuple[str, bytes]]]:
+        """What reads the name and the bytes of each file in the PDF; one that two places name comes twice."""
+        document = self._document
+
+        def embedded(number: int) -> tuple[str, bytes]:
+            info = document.embfile_info(number)
+            return info.get("ufilename") or info.get("filename") or "", document.embfile_get(number)
+
+        def noted(index: int, xref: int) -> tuple[str, bytes]:
+            # A note is only as long there as the page is held.
+            page = self._page(index)
+            note = page.load_annot(xref)
+            return note.file_info.get("filename") or "", note.get_file()
+
+        def associated(specification: int) -> tuple[str, bytes]:
+            names = (document.xref_get_key(specification, key) for key in ("UF", "F"))
+            name = next((value for kind, value in names if kind == "string"), "")
+            stream = _REFERENCE.match(document.xref_get_key(specification, "EF/F")[1])
+            return name, document.xref_stream(int(stream[1])) if stream else b""
+
+        yield from (partial(embedded, number) for number in range(document.embfile_count()))
+        pages = range(min(self._pages, MOST_PAGES_OF_NOTES))
+        for index in pages:
+            annotations = document.page_annot_xrefs(index)
+            yield from (partial(noted, index, xref) for xref, kind, _ in annotations if kind == _FILE_NOTE)
+        for holder in (document.pdf_catalog(), *(document.page_xref(index) for index in pages)):
+            kind, value = document.xref_get_key(holder, "AF")
+            if kind == "xref":
+                value = document.xref_object(int(value.split()[0]))
+            yield from (partial(associated, int(found[1])) for found in _REFERENCE.finditer(value))
 
     def _scans(self) -> int:
         """How many pages OCR is going to read, estimated from what a sample of them is made of; none is drawn."""

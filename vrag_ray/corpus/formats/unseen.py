@@ -17,11 +17,16 @@ LEAST_POINTS = 2.0
 
 _OFF = r"(?:0|false|off|none)"
 _VANISH = re.compile(rf"<w:(?:vanish|webHidden|specVanish)(?:\s+w:val=\"(?!{_OFF}\")[^\"]*\")?\s*/>")
-_WHITE = re.compile(r"<w:color\b[^>]*w:val=\"[fF]{6}\"")
+_COLOUR = re.compile(r"<w:color\b[^>]*w:val=\"([^\"]*)\"")
 _SIZE = re.compile(r"<w:sz w:val=\"(\d+)\"")
-_STYLE_OF_RUN = re.compile(r"<w:rStyle w:val=\"([^\"]*)\"")
-_STYLE = re.compile(r"<w:style\b[^>]*w:styleId=\"([^\"]*)\".*?</w:style>", re.DOTALL)
-_GROUND = re.compile(r"<w:shd\b[^>]*w:fill=\"(?!auto|[fF]{6})[^\"]|<w:background|<w:highlight|<(?:wps|v):")
+_STYLE_OF = re.compile(r"<w:[rp]Style w:val=\"([^\"]*)\"")
+_STYLE = re.compile(r"<w:style\b[^>]*w:styleId=\"([^\"]*)\"(?:[^>]*[^/>])?>(.*?)</w:style>", re.DOTALL)
+_BASE = re.compile(r"<w:basedOn w:val=\"([^\"]*)\"")
+_PARAGRAPH = re.compile(r"<w:p(?:\s[^>]*)?>(?:(?!</?w:p[ >]).)*", re.DOTALL)
+_PROPERTIES = re.compile(r"<w:pPr>(?:(?!</w:pPr>).)*", re.DOTALL)
+_GROUND = re.compile(
+    r"<w:shd\b[^>]*w:fill=\"(?!auto|[fF]{6})[^\"]|<w:background|<w:highlight|<(?:wps|v):|behindDoc=\"1\""
+)
 _RUN = re.compile(r"(<w:r(?:\s[^>]*)?>\s*<w:rPr>((?:(?!</w:rPr>).)*)</w:rPr>)((?:(?!</?w:r[ >]).)*)", re.DOTALL)
 _WORDS = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
 _GONE = re.compile(r"<w:(moveFrom|del)\b(?:[^>]*[^/>])?>.*?</w:\1>", re.DOTALL)
@@ -91,33 +96,55 @@ def seen_document(path: Path) -> tuple[bytes, list[str]]:
     """
     with zipfile.ZipFile(path) as archive:
         styles = _read(archive, "word/styles.xml")
-        unseen = {style[1] for style in _STYLE.finditer(styles) if _VANISH.search(style[0])}
+        looks = {style[1]: style[2] for style in _STYLE.finditer(styles)}
+
+        def by_style(properties: str) -> str:
+            """The properties of the style that is named there, then those of the styles that it is based on."""
+            named = _STYLE_OF.search(properties)
+            found: dict[str, str] = {}
+            while named is not None and named[1] in looks and named[1] not in found:
+                found[named[1]] = looks[named[1]]
+                named = _BASE.search(looks[named[1]])
+            return "".join(found.values())
+
         count = 0
 
         def shown(xml: str) -> str:
-            nonlocal count
-            may_be_white = not _GROUND.search(xml)
+            grounds = xml + styles if "<w:tblStyle" in xml else xml
+            may_be_white = not _GROUND.search(grounds)
 
             def run(found: re.Match[str]) -> str:
+                of_style = "" if "<w:vanish" in found[2] else by_style(found[2])
+                is_hidden = _is_unseen(found[2] + of_style, may_be_white=may_be_white)
+                return found[1] + without_words(found[3]) if is_hidden else found[0]
+
+            def paragraph(found: re.Match[str]) -> str:
+                properties = _PROPERTIES.match(found[0], found[0].index(">") + 1)
+                of_style = by_style(properties[0]) if properties is not None else ""
+                is_hidden = _is_unseen(of_style, may_be_white=may_be_white)
+                return without_words(found[0]) if is_hidden else found[0]
+
+            def without_words(part: str) -> str:
                 nonlocal count
-                size, style = _SIZE.search(found[2]), _STYLE_OF_RUN.search(found[2])
-                is_hidden = (
-                    _VANISH.search(found[2])
-                    or (size and int(size[1]) < 2 * LEAST_POINTS)
-                    or (style and style[1] in unseen and "<w:vanish" not in found[2])
-                    or (may_be_white and _WHITE.search(found[2]))
-                )
-                if not is_hidden:
-                    return found[0]
-                count += sum(len(words[1].split()) for words in _WORDS.finditer(found[3]))
-                return found[1] + _WORDS.sub("", found[3])
+                count += sum(len(words[1].split()) for words in _WORDS.finditer(part))
+                return _WORDS.sub("", part)
 
             xml = _GONE.sub(lambda found: _WORDS.sub("", found[0]), _FALLBACK.sub("", xml))
-            return _RUN.sub(run, xml)
+            return _RUN.sub(run, _PARAGRAPH.sub(paragraph, xml) if looks else xml)
 
         parts = r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml"
         data = _rewritten(archive, parts, shown)
     return data, [_notice(count)] if count else []
+
+
+def _is_unseen(properties: str, *, may_be_white: bool) -> bool:
+    """Whether the properties of text leave nothing of it to be seen; the first of a kind counts."""
+    size, colour = _SIZE.search(properties), _COLOUR.search(properties)
+    return (
+        _VANISH.search(properties) is not None
+        or (size is not None and int(size[1]) < 2 * LEAST_POINTS)
+        or (may_be_white and colour is not None and colour[1].upper() == "FFFFFF")
+    )
 
 
 def seen_slide(xml: bytes) -> tuple[bytes, int]:
