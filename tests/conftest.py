@@ -16,6 +16,7 @@ from hypothesis import settings
 
 from tests.support.object_store import Bucket, served_bucket
 from vrag_ray.cluster import ENVIRONMENT, stop_ray
+from vrag_ray.ha_proxy import choose_ha_proxy
 
 if TYPE_CHECKING:
     from xdist.remote import Producer
@@ -153,6 +154,7 @@ def local_ray() -> Iterator[None]:
     folder = tempfile.mkdtemp(prefix="vrag-ray-")
     started = not ray.is_initialized()
     if started:
+        choose_ha_proxy()
         ray.init(
             num_cpus=16,
             include_dashboard=False,

@@ -12,6 +12,7 @@ from contextlib import chdir, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vrag_ray.ha_proxy import choose_ha_proxy, forget_ha_proxy
 from vrag_ray.signals import HeldSignals, signals_held
 from vrag_ray.types import VragError
 from vrag_ray.types.file_names import shown_name
@@ -42,7 +43,7 @@ ENVIRONMENT = {
     # The first of the waits of a start, for the port of Ray's head; 30 s by default.
     "RAY_gcs_server_port_wait_time_s": str(int(START_WITHIN_S)),
     # Calls between deployments go by gRPC, from the thread of the user's code: a fifth more searches a second. HTTP
-    # ports of the replicas themselves, which come with it, stay closed: only the proxy listens where it is told to.
+    # ports of the replicas themselves, which come with it, stay closed, but for those of the gateway behind HAProxy.
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
     "RAY_SERVE_ENABLE_DIRECT_INGRESS": "0",
     # 4 MB by default, and a picture of a question or of a page may be larger.
@@ -71,6 +72,7 @@ def start_ray(temp_dir: Path | None = None) -> None:
     """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
+    choose_ha_proxy()
     try:
         with signals_held("this step of Ray's start is done") as held:
             _start(temp_dir, held)
@@ -212,6 +214,7 @@ def stop_ray() -> None:
         own += [child for child in _children() if _is_worker(child) and child not in own]
         ray.shutdown()
         _kill(left_running(own, WORKERS_END_WITHIN_S))
+        forget_ha_proxy()
 
 
 def _children() -> list[psutil.Process]:

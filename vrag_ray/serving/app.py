@@ -3,6 +3,7 @@
 Without ``from __future__ import annotations``: Serve reads the type of ``build``'s argument to validate ``args``.
 """
 
+import os
 from typing import Any
 
 from fastapi import FastAPI
@@ -10,6 +11,7 @@ from ray import serve
 from ray.serve.handle import DeploymentHandle
 
 from vrag_ray.config import Settings
+from vrag_ray.ha_proxy import SWITCH
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.placement import Placement
 from vrag_ray.policies.registry import ready_settings
@@ -49,6 +51,8 @@ class Gateway:
         agent: DeploymentHandle,
         library: DeploymentHandle,
     ) -> None:
+        if os.environ.get(SWITCH) == "1":
+            security.check_proxy(_host_of_serve())
         self._settings = settings
         self._security = security
         uploads = ServingPaths.of(settings).uploads
@@ -58,9 +62,16 @@ class Gateway:
         return create_api(self._system, self._settings.serving, self._security)
 
 
+def _host_of_serve() -> str:
+    """The host on which the HTTP proxy of this cluster listens."""
+    from ray.serve.context import _get_global_client
+
+    return str(_get_global_client().http_config.host)
+
+
 def build(args: Settings) -> serve.Application:
     """What a Serve config names. On a running cluster this is called in a process of the cluster, where neither the
-    variables nor the working folder of whoever calls `serve run` are known: nothing is taken for granted here.
+    variables nor the working folder of the shell that calls `serve run` are known: nothing is taken for granted here.
 
     Raises VragError where no collection is named, where it is none, and where lost keys would open the service.
     """
@@ -87,7 +98,7 @@ def application(
     Raises NotFoundError where there is no collection, VragError where the settings cannot be served.
     """
     settings = ready_settings(with_endpoint_key(absolute_settings(settings)))
-    # Here, and not only in the replicas, so that whoever starts the service has the reason at once.
+    # Here, and not only in the replicas, so that the caller who starts the service gets the reason at once.
     for root in settings.served.values():
         Collection.open(root)
 

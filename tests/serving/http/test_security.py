@@ -51,6 +51,16 @@ def test_a_public_host_without_keys_is_refused_at_start():
         Security.from_environment(ServingConfig(host=host), {})
 
 
+def test_a_service_without_keys_is_refused_behind_a_haproxy_that_others_can_reach():
+    """HAProxy hands every request on from a loopback address, whatever it came from."""
+    keyless = Security.from_environment(ServingConfig(), {})
+    with pytest.raises(VragError, match=r"HAProxy listens on 0\.0\.0\.0.*VRAG_API_KEYS.*RAY_SERVE_ENABLE_HA_PROXY=0"):
+        keyless.check_proxy("0.0.0.0")
+    keyless.check_proxy("127.0.0.1")
+    Security.from_environment(ServingConfig(), {"VRAG_API_KEYS": "k"}).check_proxy("0.0.0.0")
+    Security.from_environment(ServingConfig(auth=Auth.OPEN), {}).check_proxy("0.0.0.0")
+
+
 def test_keys_that_may_have_been_lost_on_the_way_to_a_cluster_do_not_open_the_service():
     with pytest.raises(VragError, match=r"VRAG_API_KEYS is not set.*runtime_env: env_vars.*loopback"):
         Security.from_environment(ServingConfig(), {}, callers_own=False)

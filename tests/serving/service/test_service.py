@@ -6,11 +6,13 @@ import asyncio
 import io
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
-from tests.serving.service.conftest import ON_RAY
+from tests.serving.service.conftest import ON_RAY, RunningService
 from tests.support import material
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.processes import children_called
@@ -31,6 +33,31 @@ def test_an_empty_collection_is_served_and_uploads_fill_it(http: httpx.Client, l
     broken = http.get(f"/v1/documents/{library['broken.pdf']}").json()
     assert broken["status"] == "error"
     assert broken["error"]
+
+
+@ON_RAY
+def test_the_proxy_and_its_replicas_listen_on_this_machine_alone(service: RunningService, http: httpx.Client):
+    """HAProxy has no port beside the service's, and no replica answers HTTP on another address."""
+    import psutil
+
+    def ports(process: psutil.Process) -> set[tuple[str, int]]:
+        with suppress(psutil.Error):
+            return {tuple(at.laddr) for at in process.net_connections("tcp") if at.status == psutil.CONN_LISTEN}
+        return set()
+
+    assert http.get("/healthz").status_code == 200
+    children = psutil.Process().children(recursive=True)
+    proxies = [child for child in children if child.name() == "haproxy"]
+    assert set().union(*map(ports, proxies)) == {("127.0.0.1", urlsplit(service.base_url).port)}
+    of_replicas = set().union(*(ports(child) for child in children if child.name().startswith("ray::Serve")))
+    assert {host for host, port in of_replicas if 30_000 <= port <= 31_000 and answers_http(port)} == {"127.0.0.1"}
+
+
+def answers_http(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/healthz").status_code == 200
+    except httpx.HTTPError:
+        return False
 
 
 def test_search_finds_the_page_by_each_mode_and_filter(http: httpx.Client, library: dict[str, str]):

@@ -57,14 +57,24 @@ class Security:
     ) -> Security:
         """Read ``VRAG_API_KEYS`` (comma separated).
 
-        ``callers_own`` says whether the environment is that of whoever starts the service; where it may not be, having
-        no keys must be asked for. Raises VragError where nothing would protect the service.
+        ``callers_own`` says whether the environment is that of the shell that starts the service; where it may not be,
+        having no keys must be asked for. Raises VragError where nothing would protect the service.
         """
         text = (os.environ if environment is None else environment).get(KEYS_VARIABLE, "")
         keys = [key.strip() for key in text.split(",") if key.strip()]
         if not keys:
             _check_keyless(config, callers_own=callers_own)
         return cls(tuple(_digest(key) for key in keys), config.auth is Auth.OPEN, frozenset(config.cors_origins))
+
+    def check_proxy(self, host: str) -> None:
+        """Behind HAProxy every request arrives on a loopback address. Raises VragError where nothing would protect the
+        service, since HAProxy listens on ``host``, which other machines can reach."""
+        if not (self.key_digests or self.allow_open or is_loopback(host)):
+            raise VragError(
+                f"no key is set, and HAProxy listens on {host}, which other machines can reach: put one or more keys "
+                f"in {KEYS_VARIABLE}, set serving.auth to open to accept everyone, start Serve with the host 127.0.0.1, "
+                "or start Ray with RAY_SERVE_ENABLE_HA_PROXY=0"
+            )
 
     def refuse(
         self, method: str, path: str, headers: Mapping[str, str], server_host: str | None, query: str = ""

