@@ -132,11 +132,11 @@ def test_runs_are_shown_with_memory_citations_and_steps_and_nothing_of_them_is_m
         root = ElementTree.fromstring(drawn)
         assert {one.get("data-node") for one in root.iter() if one.get("data-node")} == {"root", "n1", "n2", "answer"}
     assert "[1] report, page 2, box 0.10 0.20 0.40 0.30: <q>a quote</q>" in page
-    assert "search    &quot;query 1&quot;" in page and "think     I should search." in page
+    assert "search    &#34;query 1&#34;" in page and "think     I should search." in page
     assert "<script" not in page and "&lt;script&gt;alert(1)" in page
-    assert "secret-folder" not in page and "cannot open &#x27;model.bin&#x27;" in page
+    assert "secret-folder" not in page and "cannot open &#39;model.bin&#39;" in page
     hrefs = re.findall(r'href="([^"]{,24})', page)
-    assert hrefs and all(one.startswith(("#", "data:image/jpeg;base64,")) for one in hrefs)
+    assert hrefs and all(href.startswith(("#", "data:image/jpeg;base64,")) for href in hrefs)
     assert not re.search(r"<link|<img|src=|url\(|@import", page)
 
 

@@ -1,24 +1,51 @@
-"""The page: what was evaluated, the tables, the curves, and every question."""
+"""The report: what was evaluated, the tables, the curves, and every question; `report.html.jinja` is its form."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from html import escape
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from vrag_ray.evaluation.folder import EvaluationFolder, Kind, Row
 from vrag_ray.evaluation.report.album import Album
 from vrag_ray.evaluation.report.charts import success_chart
-from vrag_ray.evaluation.report.published import benchmarks_of, published_section
-from vrag_ray.evaluation.report.runs import run_section
-from vrag_ray.evaluation.report.style import CSS
-from vrag_ray.evaluation.summary import Summary, shown, summaries, told_seconds
+from vrag_ray.evaluation.report.published import NOTE, Cell, TableRow, benchmarks_of, published_tables
+from vrag_ray.evaluation.report.runs import RunView, run_view
+from vrag_ray.evaluation.summary import Summary, seconds_text, shown, summaries
 from vrag_ray.types.redaction import scrub
 
-FOUND_SHOWN = 10
+RESULTS_SHOWN = 10
 NOT_BETTER = frozenset({"abstained", "steps", "tokens", "pixels"})
 """Measures of which more is not better."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowView:
+    """What one system made of a question. ``results`` with whether each is right; ``more`` counts the others."""
+
+    name: str
+    measures: str
+    seconds: str
+    answer: str
+    references: str
+    results: list[tuple[str, bool]]
+    more: int
+    notes: tuple[str, ...]
+    run: RunView | None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionView:
+    """A question with the rows of every system, in the texts of the report."""
+
+    text: str
+    uid: str
+    marks: str
+    groups: str
+    gold: str
+    rows: list[RowView]
 
 
 def report_page(folder: EvaluationFolder) -> str:
@@ -27,80 +54,68 @@ def report_page(folder: EvaluationFolder) -> str:
     by_system: dict[str, list[Row]] = {system: [] for system in header.systems}
     for row in rows:
         by_system[row.system].append(row)
-    found = list(summaries(rows))
-    names = list(dict.fromkeys(name for one in found for name in one.means))
-    whole, grouped = [one for one in found if not one.group], [one for one in found if one.group]
-    missing = (
-        ""
-        if folder.is_complete
-        else f"<p><strong>Incomplete: {len(rows)} of {header.asked} rows are here.</strong></p>"
-    )
-    has_gold = header.kind is Kind.RETRIEVAL and any(row.gold for row in rows)
-    title = f"Evaluation: {header.suite}"
+    means = list(summaries(rows))
+    names = list(dict.fromkeys(name for summary in means for name in summary.means))
     album = Album(folder.root)
-    run = partial(run_section, folder.root, album=album) if header.kind is Kind.ANSWERS else None
-    body = [
-        f"<h1>{escape(title)}</h1>",
-        f"<p>{header.questions:,} questions, asked of {escape(', '.join(header.systems))}.</p>",
-        missing,
-        "<h2>Results</h2>",
-        _table(whole, names, "Means over all questions"),
-        f"{success_chart(by_system)}<p>Share of questions with a right result among the first k.</p>"
-        if has_gold
-        else "",
-        *(["<h2>By group</h2>", _table(grouped, names, "Means by group")] if grouped else []),
-        *published_section(benchmarks_of(folder)),
-        "<h2>What was evaluated</h2>",
-        # Paths of the machine are nothing for those who are sent the report.
-        _facts({**header.subject, "suite hash": header.suite_hash, **_scrubbed(header.environment)}),
-        "<h2>Questions</h2>",
-        *_questions(rows, run),
-        # Last: only now is it known which are shown.
-        album.symbols(),
-    ]
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{CSS}</style></head><body><main>{''.join(body)}</main></body></html>"
+    has_chart = header.kind is Kind.RETRIEVAL and any(row.gold for row in rows)
+    environment = Environment(
+        loader=PackageLoader("vrag_ray.evaluation.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    questions = _questions(rows, folder if header.kind is Kind.ANSWERS else None, album)
+    return environment.get_template("report.html.jinja").render(
+        title=f"Evaluation: {header.suite}",
+        header=header,
+        row_count=len(rows),
+        missing_rows=not folder.is_complete,
+        result_heads=["system", "questions", *names, "p50", "p95"],
+        results=_table([summary for summary in means if not summary.group], names),
+        group_results=_table([summary for summary in means if summary.group], names),
+        chart=success_chart(by_system) if has_chart else None,
+        published=published_tables(benchmarks_of(folder)),
+        published_note=NOTE,
+        # Paths of the machine are nothing for the readers to whom the report is sent.
+        facts={
+            **header.subject,
+            "suite hash": header.suite_hash,
+            **{name: scrub(value) for name, value in header.environment.items()},
+        },
+        questions=questions,
+        album=album.pictures,
     )
 
 
-def _table(found: Sequence[Summary], names: Sequence[str], caption: str) -> str:
-    """Of systems, or of groups: the best of each column among those of one group is bold."""
+def _table(means: Sequence[Summary], names: Sequence[str]) -> list[TableRow]:
+    """Of systems, or of groups: the best of each column among those of one group is marked."""
     best: dict[tuple[str, str], float] = defaultdict(float)
-    if len({one.system for one in found}) > 1:
-        for one in found:
-            for name, value in one.means.items():
-                best[one.group, name] = max(best[one.group, name], value) if name not in NOT_BETTER else 0.0
-    lines = []
-    for one in found:
-        label = f"{one.system}, {one.group}" if one.group else one.system
-        cells = [_cell(one, name, best[one.group, name]) for name in names]
-        times = f"<td>{told_seconds(one.median_s)}</td><td>{told_seconds(one.p95_s)}</td>"
-        lines.append(f'<tr><th scope="row">{escape(label)}</th><td>{one.questions:,}</td>{"".join(cells)}{times}</tr>')
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("system", "questions", *names, "p50", "p95"))
-    return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
-    )
+    if len({summary.system for summary in means}) > 1:
+        for summary in means:
+            for name, value in summary.means.items():
+                best[summary.group, name] = max(best[summary.group, name], value) if name not in NOT_BETTER else 0.0
+
+    def cell(summary: Summary, name: str) -> Cell:
+        highest = best[summary.group, name]
+        return Cell(shown(summary, name), highest > 0 and summary.means.get(name) == highest)
+
+    return [
+        TableRow(
+            f"{summary.system}, {summary.group}" if summary.group else summary.system,
+            [
+                Cell(f"{summary.questions:,}"),
+                *(cell(summary, name) for name in names),
+                Cell(seconds_text(summary.median_s)),
+                Cell(seconds_text(summary.p95_s)),
+            ],
+        )
+        for summary in means
+    ]
 
 
-def _cell(one: Summary, name: str, best: float) -> str:
-    mark = ' class="best"' if one.means.get(name) == best and best > 0 else ""
-    return f"<td{mark}>{shown(one, name)}</td>"
-
-
-def _scrubbed(facts: Mapping[str, str]) -> dict[str, str]:
-    return {name: scrub(value) for name, value in facts.items()}
-
-
-def _facts(facts: Mapping[str, str]) -> str:
-    lines = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
-    return f"<dl>{lines}</dl>"
-
-
-def _questions(rows: Sequence[Row], run: Callable[[Row], str] | None) -> Iterator[str]:
-    """Every question once, with what each system found, and its ``run``; those that went worst first."""
+def _questions(rows: Sequence[Row], runs: EvaluationFolder | None, album: Album) -> list[QuestionView]:
+    """Every question once, with the results of each system, and with its runs in ``runs``; the worst first."""
     by_uid: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         by_uid[row.uid].append(row)
@@ -111,19 +126,35 @@ def _questions(rows: Sequence[Row], run: Callable[[Row], str] | None) -> Iterato
         values = [value for row in own for name, value in row.measures.items() if name not in NOT_BETTER]
         return sum(row.measures.get("right", 0.0) for row in own), sum(values) / max(1, len(values))
 
-    for uid in sorted(by_uid, key=worth):
-        own = by_uid[uid]
-        told = "".join(_found(row) + ("" if run is None else run(row)) for row in own)
-        groups = ", ".join(f"{name}: {', '.join(values)}" for name, values in own[0].groups.items())
-        marks = " · ".join(f"{_named(row)} {_mark(row)}" for row in own)
-        yield (
-            f'<details><summary>{escape(own[0].question)} <span class="tag">{escape(marks)}</span></summary>'
-            f'<p class="tag">{escape(uid)}{f" ({escape(groups)})" if groups else ""}; right: '
-            f"{escape(', '.join(own[0].gold) or 'nothing known')}</p>{told}</details>"
+    def view(row: Row) -> RowView:
+        gold = set(row.gold)
+        return RowView(
+            _name(row),
+            ", ".join(f"{name} {value:.3g}" for name, value in row.measures.items()),
+            seconds_text(row.seconds),
+            row.answer,
+            " / ".join(row.references),
+            [(item, item in gold) for item in row.found[:RESULTS_SHOWN]],
+            max(0, len(row.found) - RESULTS_SHOWN),
+            row.notes,
+            run_view(runs.root, row, album) if runs is not None else None,
         )
 
+    return [
+        QuestionView(
+            own[0].question,
+            uid,
+            " · ".join(f"{_name(row)} {_mark(row)}" for row in own),
+            ", ".join(f"{name}: {', '.join(values)}" for name, values in own[0].groups.items()),
+            ", ".join(own[0].gold) or "nothing known",
+            [view(row) for row in own],
+        )
+        for uid in sorted(by_uid, key=worth)
+        for own in (by_uid[uid],)
+    ]
 
-def _named(row: Row) -> str:
+
+def _name(row: Row) -> str:
     return f"{row.system}, sample {row.sample + 1}" if row.sample else row.system
 
 
@@ -135,26 +166,3 @@ def _mark(row: Row) -> str:
     gold = set(row.gold)
     rank = next((rank for rank, item in enumerate(row.found, start=1) if item in gold), None)
     return "not found" if rank is None else f"at {rank}"
-
-
-def _found(row: Row) -> str:
-    gold = set(row.gold)
-    answered = ""
-    if row.references:
-        answered = f"<p>Answer: {escape(row.answer)}</p><p>Right: {escape(' / '.join(row.references))}</p>"
-    items = (
-        ""
-        if answered
-        else "".join(
-            f'<li class="right">{escape(item)} (right)</li>' if item in gold else f"<li>{escape(item)}</li>"
-            for item in row.found[:FOUND_SHOWN]
-        )
-    )
-    more = 0 if answered else len(row.found) - FOUND_SHOWN
-    rest = f'<p class="tag">and {more} more</p>' if more > 0 else ""
-    notes = "".join(f'<p class="tag">{escape(note)}</p>' for note in row.notes)
-    measured = ", ".join(f"{name} {value:.3g}" for name, value in row.measures.items())
-    return (
-        f"<p><strong>{escape(_named(row))}</strong>: {escape(measured)}; {told_seconds(row.seconds)}</p>"
-        f"{answered or f'<ol>{items}</ol>'}{rest}{notes}"
-    )

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 
 from vrag_ray.evaluation.folder import EvaluationFolder, Kind
 
@@ -60,30 +59,47 @@ def benchmarks_of(folder: EvaluationFolder) -> tuple[str, ...]:
     if folder.header.kind is not Kind.ANSWERS:
         return ()
     names = {folder.header.suite, *(name for row in folder.rows for name in row.groups.get("source", ()))}
-    told = " ".join(names).casefold()
-    return tuple(one for one in (SLIDEVQA, VIDOSEEK, MMLONGBENCH) if one.casefold() in told)
+    text = " ".join(names).casefold()
+    return tuple(one for one in (SLIDEVQA, VIDOSEEK, MMLONGBENCH) if one.casefold() in text)
 
 
-def published_section(benchmarks: Sequence[str]) -> Iterator[str]:
-    """Nothing where no benchmark is known."""
-    if not benchmarks:
-        return
-    yield f"<h2>Published figures</h2><p>Accuracy in per cent; {escape(NOTE)}.</p>"
-    for benchmark in (*benchmarks, TOGETHER):
-        yield _table(benchmark, [one for one in FIGURES if one.benchmark == benchmark])
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """Of a table of the report. ``best``: of its column, among the rows of one group."""
+
+    text: str
+    best: bool = False
 
 
-def _table(benchmark: str, figures: Sequence[Figure]) -> str:
-    columns = [*dict.fromkeys(one.column for one in figures)]
-    values = {(one.system, one.column): str(one.value) for one in figures}
-    sources = {one.system: one.source for one in figures}
-    heads = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("system", *columns, "printed in"))
-    lines = []
-    for system, source in sources.items():
-        cells = "".join(f"<td>{values.get((system, column), '-')}</td>" for column in columns)
-        lines.append(f'<tr><th scope="row">{escape(system)}</th>{cells}<td>{escape(source)}</td></tr>')
-    return (
-        f'<h3>{escape(benchmark)}</h3><div class="wide" tabindex="0" role="region" '
-        f'aria-label="Published figures: {escape(benchmark)}"><table><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
-    )
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table of the report, after its head."""
+
+    head: str
+    cells: list[Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedTable:
+    """The figures of one benchmark, a row a system."""
+
+    name: str
+    heads: list[str]
+    rows: list[TableRow]
+
+
+def published_tables(benchmarks: Sequence[str]) -> list[PublishedTable]:
+    """None where no benchmark is known."""
+    return [_table(benchmark) for benchmark in (*benchmarks, TOGETHER)] if benchmarks else []
+
+
+def _table(benchmark: str) -> PublishedTable:
+    figures = [figure for figure in FIGURES if figure.benchmark == benchmark]
+    columns = [*dict.fromkeys(figure.column for figure in figures)]
+    values = {(figure.system, figure.column): str(figure.value) for figure in figures}
+    sources = {figure.system: figure.source for figure in figures}
+    rows = [
+        TableRow(system, [Cell(text) for text in (*(values.get((system, name), "-") for name in columns), source)])
+        for system, source in sources.items()
+    ]
+    return PublishedTable(benchmark, ["system", *columns, "printed in"], rows)
