@@ -64,14 +64,14 @@ class Run:
 
     @property
     def end(self) -> float:
-        return sum(one.success for one in self.measures[-LAST:]) / LAST
+        return sum(measure.success for measure in self.measures[-LAST:]) / LAST
 
     def mean_end(self, figure: Callable[[Measure], float]) -> float:
-        return sum(figure(one) for one in self.measures[-LAST:]) / LAST
+        return sum(figure(measure) for measure in self.measures[-LAST:]) / LAST
 
     def smooth(self) -> list[float]:
         """Success, each the mean of itself and its neighbours."""
-        success = [one.success for one in self.measures]
+        success = [measure.success for measure in self.measures]
         windows = (success[max(0, at - 1) : at + 2] for at in range(len(success)))
         return [sum(window) / len(window) for window in windows]
 
@@ -251,12 +251,12 @@ def _curve(axis: Axes, runs: Sequence[Run], variant: Variant, colour: str, cost:
 
     ends = min(cost(run.measures[-1]) for run in runs)
     grid = np.linspace(0, ends, 33)
-    curves = np.stack([np.interp(grid, [cost(one) for one in run.measures], run.smooth()) for run in runs])
+    curves = np.stack([np.interp(grid, [cost(measure) for measure in run.measures], run.smooth()) for run in runs])
     estimates = [Estimate.of(column.tolist()) for column in curves.T]
-    middle = np.array([one.mean for one in estimates])
+    middle = np.array([estimate.mean for estimate in estimates])
     axis.plot(grid, middle, color=colour, label=str(variant), linewidth=2 if variant in BANDED else 1.2)
     if variant in BANDED:
-        half = np.array([one.half for one in estimates])
+        half = np.array([estimate.half for estimate in estimates])
         axis.fill_between(grid, middle - half, middle + half, color=colour, alpha=0.15, linewidth=0)
 
 

@@ -317,7 +317,7 @@ async def _right_over_http(base_url: str, examples: Sequence[Example]) -> float:
                         return exact_match(event.answer, example.answers)
             return 0.0
 
-        scores = await asyncio.gather(*(right(one) for one in examples for _ in range(VALIDATION_SAMPLES)))
+        scores = await asyncio.gather(*(right(example) for example in examples for _ in range(VALIDATION_SAMPLES)))
     return sum(scores) / len(scores)
 
 

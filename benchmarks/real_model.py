@@ -188,7 +188,7 @@ async def measure(system: System, arguments: argparse.Namespace) -> list[Outcome
                 flush=True,
             )
             if arguments.out is not None:
-                counted = [asdict(one) for one in outcomes]
+                counted = [asdict(outcome) for outcome in outcomes]
                 arguments.out.write_text(json.dumps({"outcomes": counted, "records": records}, ensure_ascii=False))
     return outcomes
 

@@ -76,7 +76,7 @@ THREADS = 2
 
 def told(ratios: Sequence[float]) -> str:
     """The median, and all of them: one round says little on a machine that others use as well."""
-    return f"ratio {statistics.median(ratios):.2f} (of {', '.join(f'{one:.2f}' for one in sorted(ratios))})"
+    return f"ratio {statistics.median(ratios):.2f} (of {', '.join(f'{ratio:.2f}' for ratio in sorted(ratios))})"
 
 
 @contextmanager
@@ -279,7 +279,7 @@ def _alternating(completions: Sequence[object], **_: object) -> list[float | Non
 
 async def against_trl(bench: Bench, folder: Path) -> None:
     exercises = [reading_exercise(mosaic_protocol(), seed=1, index=index) for index in range(QUESTIONS)]
-    chats = [one.messages for one in exercises]
+    chats = [exercise.messages for exercise in exercises]
     ours = [(bench.form.tokens(ChatRequest(chat))[0], images(chat)) for chat in chats]
     theirs = [(chat[0].text, pictures(images(chat))[0]) for chat in chats]
     peer = TrlStep(bench.model, theirs, bench.form.picture_tokens, folder)

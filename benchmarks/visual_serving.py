@@ -165,8 +165,12 @@ class Reader:
         if prompt.observation is not None and prompt.observation.sightings:
             first = prompt.observation.sightings[0]
             entries = tuple(
-                MemorizeEntry(information_id=one.id, is_useful=one is first, priority_score=5 if one is first else 1)
-                for one in prompt.observation.sightings
+                MemorizeEntry(
+                    information_id=sighting.id,
+                    is_useful=sighting is first,
+                    priority_score=5 if sighting is first else 1,
+                )
+                for sighting in prompt.observation.sightings
             )
             png = next(picture.png for request, picture in prompt.pictures.items() if request.doc_id == first.doc_id)
             return SummarizeAndMemorize(summarize=_colour_of(png, self.cell).value, memorize=entries)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vrag_ray.placement import Cards, Part, Placement, asked_share, device_of_process, place
+from vrag_ray.placement import Cards, Part, Placement, configured_share, device_of_process, place
 from vrag_ray.types import VragError
 
 ONE, TWO, NONE = Cards((1.0,), 1), Cards((1.0, 1.0), 2), Cards()
@@ -167,9 +167,9 @@ def test_a_gpu_that_a_process_does_not_have_is_refused(
 
 
 def test_a_share_and_a_device_that_contradict_each_other_are_refused() -> None:
-    assert asked_share(None, "auto", "x") is None
-    assert asked_share(None, "cpu", "x") == 0.0
-    assert asked_share(0.5, "cuda", "x") == 0.5
+    assert configured_share(None, "auto", "x") is None
+    assert configured_share(None, "cpu", "x") == 0.0
+    assert configured_share(0.5, "cuda", "x") == 0.5
     for share, device in ((0.5, "cpu"), (0.0, "cuda")):
         with pytest.raises(VragError, match=r"x is .* and its device is"):
-            asked_share(share, device, "x")
+            configured_share(share, device, "x")

@@ -75,12 +75,12 @@ def sent() -> str | None:
     return url
 
 
-def shown(url: str | None, kept: PictureRef | None) -> None:
+def shown(url: str | None, stored: PictureRef | None) -> None:
     """Below a question that came with a picture: the picture, where this session sent it, else that there was one."""
     if url is not None:
         st.image(url, width=SHOWN_PX, alt="The picture that was asked with")
-    elif kept is not None:
-        st.caption(f":material/image: Asked with a picture ({size_in_words(kept.size)}), which is not kept.")
+    elif stored is not None:
+        st.caption(f":material/image: Asked with a picture ({size_in_words(stored.size)}), which is not kept.")
 
 
 def _looks_like_a_picture(data: bytes) -> bool:

@@ -17,7 +17,7 @@ _RUNNING = "running"
 
 def run_ids() -> list[str]:
     """Oldest first; the last one is open."""
-    return list(dict.fromkeys(one for one in st.query_params.get_all(PARAMETER) if one))[-LONGEST:]
+    return list(dict.fromkeys(value for value in st.query_params.get_all(PARAMETER) if value))[-LONGEST:]
 
 
 def set_run_ids(ids: list[str]) -> None:

@@ -80,8 +80,8 @@ def sources(run_id: str, citations: Sequence[Citation], queries: Mapping[str, st
     """One button a source; the chosen one's card below. ``queries`` is what each memory node asked, by its id."""
     if not citations:
         return
-    numbers = [one.number for one in citations]
-    by_number = {one.number: one for one in citations}
+    numbers = [citation.number for citation in citations]
+    by_number = {citation.number: citation for citation in citations}
     chosen = st.pills(
         "Sources",
         numbers,

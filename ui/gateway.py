@@ -74,7 +74,7 @@ def _state(base_url: str) -> GatewayState:
         waiting = [f"{name}: {part.why or 'not ready'}" for name, part in ready.parts.items() if not part.ready]
         # What one of several collections lacks does not keep the others from answering.
         is_partial = {name for name, part in ready.parts.items() if not part.ready} <= {"retriever", "library"} and any(
-            one.ready for one in ready.collections
+            collection.ready for collection in ready.collections
         )
         if waiting and all(part.ready or part.busy for part in ready.parts.values()) and _last_known(base_url):
             # A machine with much to do, as after an upload, must not take the page away from who is at work on it.
@@ -90,10 +90,10 @@ def _state(base_url: str) -> GatewayState:
         warning="; ".join(waiting),
         agents=tuple(name for name in AGENTS if name in models.names),
         default_agent=models.default_agent,
-        collections=tuple(one.name for one in ready.collections),
+        collections=tuple(collection.name for collection in ready.collections),
         # Versions only grow.
-        version=sum(one.version for one in ready.collections),
-        heatmaps=any(one.heatmaps for one in ready.collections),
+        version=sum(collection.version for collection in ready.collections),
+        heatmaps=any(collection.heatmaps for collection in ready.collections),
     )
     _last_known(base_url)[:] = [state]
     return state

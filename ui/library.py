@@ -59,13 +59,13 @@ def _collection(served: Sequence[str]) -> str:
 
 
 def _numbers(listed: Sequence[DocumentInfo], total: int, version: int) -> None:
-    kinds = Counter(one.kind.value for one in listed)
-    pages = sum(one.units for one in listed)
-    broken = sum(one.status is not DocumentStatus.READY for one in listed)
+    kinds = Counter(document.kind.value for document in listed)
+    pages = sum(document.units for document in listed)
+    broken = sum(document.status is not DocumentStatus.READY for document in listed)
     row = st.container(horizontal=True)
     row.metric("Documents", f"{total:,}")
     row.metric("Pages, pictures, clips", f"{pages:,}")
-    row.metric("Size", f"{sum(one.size_bytes for one in listed) / 1e6:,.1f} MB")
+    row.metric("Size", f"{sum(document.size_bytes for document in listed) / 1e6:,.1f} MB")
     row.metric("With problems", f"{broken:,}")
     said = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
     st.caption(f"{said or 'empty'} · collection version {version}")
@@ -141,8 +141,8 @@ def _job(job: IngestJob, names: Sequence[str]) -> None:
         # Most errors name their file already.
         said = problem.error if problem.name in problem.error else f"{problem.name}: {problem.error}"
         st.error(plain(said), icon=":material/error:")
-    for one in job.notices:
-        st.info(f"{plain(one.name)}: {plain(one.notice)}", icon=":material/info:")
+    for notice in job.notices:
+        st.info(f"{plain(notice.name)}: {plain(notice.notice)}", icon=":material/info:")
 
 
 def _pages(file: FileState) -> str:

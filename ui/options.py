@@ -83,9 +83,9 @@ def sidebar(agents: tuple[str, ...], first: str, collections: tuple[str, ...]) -
         max_steps = st.number_input("Steps at most", 2, 40, None, key="max_steps", placeholder=UNSET)
         top_k = st.number_input("Results of a search", 1, 10, None, key="top_k", placeholder=UNSET)
         st.subheader("Where to look")
-        asked = _collections(collections)
+        requested = _collections(collections)
         kinds = st.pills("Kinds", list(KINDS), selection_mode="multi", key="kinds")
-        chosen = _documents(asked)
+        chosen = _documents(requested)
     return Options(
         agent=agent,
         max_steps=max_steps,
@@ -93,7 +93,7 @@ def sidebar(agents: tuple[str, ...], first: str, collections: tuple[str, ...]) -
         thinking=THINKING[thinking],
         doc_ids=chosen,
         kinds=tuple(KINDS[kind] for kind in kinds),
-        collections=asked,
+        collections=requested,
     )
 
 
@@ -116,7 +116,7 @@ def _documents(collections: tuple[str, ...]) -> tuple[str, ...]:
     pages = [documents(name) for name in collections or ("",)]
     listed = [document for page, _, _ in pages for document in page]
     total = sum(count for _, count, _ in pages)
-    names = {one.doc_id: one.title for one in listed}
+    names = {document.doc_id: document.title for document in listed}
     chosen = st.multiselect(
         "Documents",
         list(names),

@@ -19,7 +19,7 @@ def page() -> None:
     past = client.runs(limit=SHOWN)
     rated = client.rated_runs()
     _export(rated)
-    by_run = {one.run_id: one for one in rated}
+    by_run = {run.run_id: run for run in rated}
     if not past.runs:
         st.info("Nobody has asked anything yet.")
     for run in past.runs:
@@ -29,8 +29,8 @@ def page() -> None:
 
 
 def _export(rated: list[RatedRun]) -> None:
-    usable = sum(bool(one.right_answer) for one in rated)
-    liked = sum(one.rating is Rating.UP for one in rated)
+    usable = sum(bool(run.right_answer) for run in rated)
+    liked = sum(run.rating is Rating.UP for run in rated)
     st.caption(
         f"{len(rated)} rated: {liked} liked, {len(rated) - liked} not. {usable} have a known right answer and can be "
         "exported for evaluation and training."

@@ -124,7 +124,7 @@ class _Block:
                 for note in event.notes:
                     self._status.caption(plain(note))
             case PruneEvent():
-                names = ", ".join(f"{one.node_id} picture {one.index + 1}" for one in event.dropped)
+                names = ", ".join(f"{picture.node_id} picture {picture.index + 1}" for picture in event.dropped)
                 self._status.caption(f"Dropped from the context: {plain(names)}")
             case BudgetEvent():
                 self._budget(event)

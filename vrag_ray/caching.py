@@ -18,7 +18,7 @@ V = TypeVar("V")
 
 
 class SizedLRU(Generic[K, V]):
-    """The values used last, at most ``room`` by the sum of their ``size`` (by default, so many values).
+    """The values used last, at most ``room`` by the sum of their ``size`` (by default, the number of values).
 
     A value larger than all the room is not kept, unless ``keep_newest``: then the value put last always is. Not
     thread-safe.

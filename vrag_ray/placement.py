@@ -81,14 +81,16 @@ class Placement:
 
     def share(self, setting: str) -> float:
         """GPU share of each process of the part that ``setting`` configures; 0 for one that was not placed."""
-        return next((one.share for one in self.placed if one.part.setting == setting), 0.0)
+        return next((placed_part.share for placed_part in self.placed if placed_part.part.setting == setting), 0.0)
 
     def report(self, on_line: Callable[[str], None] | None) -> None:
         """Call ``on_line`` with what runs where and with the notices; None: they are logged.
 
         Where there is no GPU, and nothing that could use one, there is nothing to report.
         """
-        lines = [self.line] if any(one.share or not one.part.cannot for one in self.placed) else []
+        lines = (
+            [self.line] if any(placed_part.share or not placed_part.part.cannot for placed_part in self.placed) else []
+        )
         for text in [*lines, *(f"notice: {notice}" for notice in self.notices)]:
             if on_line is not None:
                 on_line(text)
@@ -103,7 +105,7 @@ class Placement:
         for why, group in groups:
             members = list(group)
             if why:
-                texts.append(f"{_listed([one.part.name for one in members])} on the CPU ({why})")
+                texts.append(f"{_listed([member.part.name for member in members])} on the CPU ({why})")
             else:
                 texts += map(str, members)
         return "; ".join(texts)
@@ -125,9 +127,9 @@ def place(parts: Sequence[Part], cards: Cards) -> Placement:
     open_parts = [part for part in parts if part.share is None and not (part.cannot or part.unless_set)]
     share = 0.0 if cards.unusable else _even_share(free, open_parts)
     placed = tuple(_placed(part, share, cards, total) for part in parts)
-    for one in placed:
-        if one.part in open_parts:
-            free = _without(free, one.share, one.part.processes) or []
+    for placed_part in placed:
+        if placed_part.part in open_parts:
+            free = _without(free, placed_part.share, placed_part.part.processes) or []
     return Placement(placed, tuple(_notices(placed, cards, idle=sum(card >= 1 for card in free))))
 
 
@@ -219,7 +221,7 @@ def _refuse(parts: Sequence[Part], cards: Cards, total: int) -> None:
         if room is None and not cards.growing:
             processes = f" for each of {part.processes} processes" if part.processes > 1 else ""
             have = "no GPU" if total == 0 else "1 GPU" if total == 1 else f"{total} GPUs"
-            others = " for all parts together" if len([one for one in parts if one.share]) > 1 else ""
+            others = " for all parts together" if len([part for part in parts if part.share]) > 1 else ""
             raise VragError(
                 f"{setting}{processes}, and there is {have}{others}: set {part.setting} to less, or to 0 for the CPU"
             )
@@ -272,17 +274,22 @@ def _placed(part: Part, share: float, cards: Cards, total: int) -> Placed:
 def _notices(placed: Sequence[Placed], cards: Cards, *, idle: int) -> list[str]:
     """Of a GPU that nobody uses, though nobody asked for that; and of parts that found none free."""
     found: list[str] = []
-    waiting = [one for one in placed if one.why == "no GPU is free"]
+    waiting = [placed_part for placed_part in placed if placed_part.why == "no GPU is free"]
     if waiting:
-        settings = _listed([one.part.setting for one in waiting])
+        names = _listed([placed_part.part.name for placed_part in waiting])
+        settings = _listed([placed_part.part.setting for placed_part in waiting])
         found.append(
-            f"{_listed([one.part.name for one in waiting])} on the CPU, because no GPU is free: give every part its "
-            f"share ({settings}), or wait for what holds the GPU"
+            f"{names} on the CPU, because no GPU is free: give every part its share ({settings}), "
+            "or wait for what holds the GPU"
         )
-    reasons = [one for one in placed if not one.share and one.part.share is None and one not in waiting]
+    reasons = [
+        placed_part
+        for placed_part in placed
+        if not placed_part.share and placed_part.part.share is None and placed_part not in waiting
+    ]
     if cards.total and reasons and (idle or cards.unusable):
         count = cards.total if cards.unusable else idle
-        why = cards.unusable or "; ".join(f"{one.part.name}: {one.why}" for one in reasons)
+        why = cards.unusable or "; ".join(f"{reason.part.name}: {reason.why}" for reason in reasons)
         found.append(f"{count} GPU{' is' if count == 1 else 's are'} idle: {why}")
     return found
 
@@ -291,7 +298,7 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
 
 
-def asked_share(share: float | None, device: str, setting: str) -> float | None:
+def configured_share(share: float | None, device: str, setting: str) -> float | None:
     """The share that ``setting`` configures for a model whose ``device`` is configured too.
 
     Raises VragError where the two contradict each other.

@@ -100,7 +100,7 @@ def imitate(config: HuntConfig, imitation: Imitation, seed: int) -> HuntPolicy:
         for part in optimizer.param_groups:
             part["lr"] = imitation.lr * min(1.0, 2 * (1 - step / imitation.steps))
         shown = play(draw_questions(config, imitation.batch, generator), expert, generator)
-        logp = torch.cat([step_logp(policy, one) for one in shown.steps])
+        logp = torch.cat([step_logp(policy, step) for step in shown.steps])
         optimizer.zero_grad()
         torch.autograd.backward(-logp.sum() / shown.said().sum())
         optimizer.step()

@@ -78,7 +78,7 @@ def plan(variant: Variant, runs: Sequence[Run], group: int, turns: int, random: 
     advantages = group_advantages(rewards).flatten().unsqueeze(1).repeat(1, turns)
     if variant is Variant.GIGPO:
         advantages += _of_anchors(runs, group, turns)
-    keep = _table([torch.tensor(one) for one in _keeps(variant, runs, random)], turns).bool()
+    keep = _table([torch.tensor(keep) for keep in _keeps(variant, runs, random)], turns).bool()
     if variant is Variant.GGPO_SEARCH_TURN:
         # A turn is masked, not a segment: what is left of a segment keeps the weight that its tokens had in it.
         tokens[..., :SEARCH_TURN] &= keep.unsqueeze(2)

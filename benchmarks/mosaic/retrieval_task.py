@@ -87,8 +87,8 @@ def write_held_out(folder: Path, task: HeldOut) -> None:
     for page in task.pages:
         (folder / PAGES / file_name(page)).write_bytes(page_png(page))
     lines = (
-        json.dumps({"query": one.text, "cells": one.cells, "target": one.target, "fitting": one.fitting})
-        for one in task.queries
+        json.dumps({"query": query.text, "cells": query.cells, "target": query.target, "fitting": query.fitting})
+        for query in task.queries
     )
     (folder / QUERIES).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 

@@ -103,7 +103,7 @@ def test_what_is_only_drawn_is_cited_where_the_search_saw_the_query(form: Eviden
 def test_an_answer_straight_from_the_results_is_cited_there_too() -> None:
     policy = Watcher(SEARCH, ANSWER.model_copy(update={"citations": ("Picture 1",)}))
     run, _ = run_to_end(policy, drawn())
-    assert [box_and_origin(one) for one in run.record().citations] == [(SEEN.as_tuple(), True)]
+    assert [box_and_origin(citation) for citation in run.record().citations] == [(SEEN.as_tuple(), True)]
 
 
 def test_a_quote_names_the_element_in_which_it_stands() -> None:
@@ -187,7 +187,7 @@ def test_a_crop_is_cited_by_its_own_box_whatever_elements_say_its_facts(form: Ev
     policy = Watcher(SEARCH, crop, keep, ANSWER, protocol=GraphProtocol(evidence=form, marks=Marks.WORDS))
     run, events = run_to_end(policy, letter())
     [looked] = [event.place.bbox for event in events if isinstance(event, CropEvent)]
-    assert [one.bbox for one in run.record().citations] == [looked]
+    assert [citation.bbox for citation in run.record().citations] == [looked]
 
 
 def test_what_holds_most_of_what_was_learnt_is_remembered_first() -> None:
@@ -247,8 +247,8 @@ def test_a_number_that_is_not_on_the_page_is_corrected() -> None:
 def test_an_answer_straight_from_the_results_names_parts_too() -> None:
     policy = Watcher(SEARCH, ANSWER.model_copy(update={"citations": ("Text 1:2", "text 1: 1-2")}), protocol=NUMBERED)
     run, _ = run_to_end(policy, letter())
-    elements = [one.element for one in run.record().citations]
-    assert [(one.number, one.last) for one in elements if one is not None] == [(2, 2), (1, 2)]
+    elements = [citation.element for citation in run.record().citations]
+    assert [(element.number, element.last) for element in elements if element is not None] == [(2, 2), (1, 2)]
 
 
 def test_what_has_no_elements_is_quoted_as_before() -> None:
@@ -280,7 +280,7 @@ def test_a_crop_is_cited_by_its_own_box() -> None:
     policy = Watcher(SEARCH, crop, keep("Picture 2"), ANSWER)
     run, events = run_to_end(policy, shelf)
     [looked] = [event.place.bbox for event in events if isinstance(event, CropEvent)]
-    assert [box_and_origin(one) for one in run.record().citations] == [(looked, False)]
+    assert [box_and_origin(citation) for citation in run.record().citations] == [(looked, False)]
 
 
 @pytest.mark.parametrize("form", [EvidenceForm.TEXT, EvidenceForm.BOTH])
@@ -334,7 +334,7 @@ def test_a_clip_is_cited_by_its_time() -> None:
     shelf = Shelf()
     shelf.add("Film of a harbour", kind=PassageKind.CLIP, locator=Locator(t_start=0.0, t_end=9.0), region=SEEN)
     run, _ = run_to_end(Script(SEARCH, keep("Video 1"), ANSWER), shelf)
-    assert [box_and_origin(one) for one in run.record().citations] == [(None, False)]
+    assert [box_and_origin(citation) for citation in run.record().citations] == [(None, False)]
 
 
 def test_a_run_that_is_out_of_time_cites_what_it_remembers_in_the_same_way() -> None:
@@ -347,7 +347,7 @@ def test_a_run_that_is_out_of_time_cites_what_it_remembers_in_the_same_way() -> 
     episode.completed(Completion(render(keep("Picture 1"))))
     episode.expire("the time is up")
     assert episode.answer is not None
-    assert [box_and_origin(one) for one in episode.answer.citations] == [(SEEN.as_tuple(), True)]
+    assert [box_and_origin(citation) for citation in episode.answer.citations] == [(SEEN.as_tuple(), True)]
 
 
 def test_records_of_before_are_read_as_looked_at() -> None:

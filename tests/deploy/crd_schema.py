@@ -54,7 +54,7 @@ def problems(one: Object, schema: Object) -> Iterator[str]:
 
 def crds_in(folder: Path) -> dict[str, Object]:
     """The CRDs of ``ray.io`` in the YAML files of a folder, by the kind that they define."""
-    found = [one for path in sorted(folder.glob("*.yaml")) for one in documents(path)]
+    found = [document for path in sorted(folder.glob("*.yaml")) for document in documents(path)]
     return {
         one["spec"]["names"]["kind"]: one
         for one in found

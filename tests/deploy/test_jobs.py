@@ -42,7 +42,9 @@ def test_the_training_config_is_one_and_is_mounted_where_the_entrypoint_looks():
     _, given = entrypoint("train")
     wanted = PurePosixPath(given[given.index("--config") + 1])
     [head] = [pod for pod in pod_templates("train") if pod.role == "head"]
-    [mount] = [one for one in head.containers[0]["volumeMounts"] if one["mountPath"] == str(wanted.parent)]
+    [mount] = [
+        container for container in head.containers[0]["volumeMounts"] if container["mountPath"] == str(wanted.parent)
+    ]
     [volume] = [one for one in head.spec["volumes"] if one["name"] == mount["name"]]
     settings = only("train", "ConfigMap")
     assert volume["configMap"]["name"] == settings["metadata"]["name"]

@@ -24,7 +24,7 @@ def open_to(pod: PodTemplate, caller: PodTemplate | None) -> set[int] | None:
     ports: set[int] = set()
     for rule in (rule for policy in binding for rule in policy["ingress"]):
         sources = rule.get("from")
-        inside = [one for one in sources or [] if set(one) == {"podSelector"}]
+        inside = [source for source in sources or [] if set(source) == {"podSelector"}]
         if sources is None or (caller is not None and any(selects(one["podSelector"], caller) for one in inside)):
             if "ports" not in rule:
                 return None
@@ -89,4 +89,4 @@ def test_services_select_pods(folder: str):
 
 def test_every_cluster_asks_its_own_ports_for_a_token():
     clusters = [one for _, one in every_object() if one["apiVersion"] == "ray.io/v1"]
-    assert all(cluster_spec(one)["authOptions"] == {"mode": "token"} for one in clusters)
+    assert all(cluster_spec(cluster)["authOptions"] == {"mode": "token"} for cluster in clusters)

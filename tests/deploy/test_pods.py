@@ -140,7 +140,7 @@ def test_a_reference_to_nothing_is_found():
 
 @pytest.mark.parametrize("pod", PODS, ids=str)
 def test_every_mounted_volume_is_one_of_the_pod(pod: PodTemplate):
-    claims = [one["metadata"]["name"] for one in claim_templates(pod)]
+    claims = [claim_template["metadata"]["name"] for claim_template in claim_templates(pod)]
     volumes = [volume["name"] for volume in pod.spec.get("volumes", [])] + claims
     mounted = {mount["name"] for container in pod.containers for mount in container.get("volumeMounts", [])}
     assert mounted == set(volumes)

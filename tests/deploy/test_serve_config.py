@@ -99,7 +99,9 @@ def test_serve_is_set_up_as_in_what_was_measured():
 
 
 def without_reservations(deployments: list[Object]) -> list[Object]:
-    return [{key: value for key, value in one.items() if key != "ray_actor_options"} for one in deployments]
+    return [
+        {key: value for key, value in deployment.items() if key != "ray_actor_options"} for deployment in deployments
+    ]
 
 
 @pytest.mark.parametrize("folder", SERVICES)

@@ -50,7 +50,7 @@ def evaluated(collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     """The command on the questions, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     questions = [{name: value for name, value in one.items() if name != "gold"} for one in QUESTIONS]
-    Path("q.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in questions))
+    Path("q.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in questions))
 
     def run(*more: object, file: str = "q.jsonl", **settings: object) -> Result:
         Path("config.yaml").write_text(yaml.safe_dump({"embedder": PLANTED.model_dump(mode="json"), **settings}))

@@ -34,7 +34,7 @@ def test_rows_are_there_after_a_kill_in_the_middle_of_a_line(tmp_path: Path) -> 
     assert (again.has("hybrid", "a"), again.has("hybrid", "b"), again.is_complete) == (True, False, False)
     again.add(row("b", 0.5))
     again.add(row("c"))
-    assert [one.uid for one in EvaluationFolder.open(tmp_path / "e").rows] == ["a", "b", "c"]
+    assert [row.uid for row in EvaluationFolder.open(tmp_path / "e").rows] == ["a", "b", "c"]
     assert EvaluationFolder.open(tmp_path / "e").is_complete
 
 

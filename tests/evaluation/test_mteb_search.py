@@ -121,7 +121,9 @@ def test_pictures_are_items_too(tmp_path: Path) -> None:
         [{"id": f"like {colour}", "image": Image.new("RGB", (64, 48), colour)} for colour in colours]
     )
     found = model.search(asked, **where, top_k=3, encode_kwargs={})
-    assert {query: in_order(scores)[0] for query, scores in found.items()} == {f"like {one}": one for one in colours}
+    assert {query: in_order(scores)[0] for query, scores in found.items()} == {
+        f"like {colour}": colour for colour in colours
+    }
 
 
 def test_tasks_that_only_rerank_are_refused(tmp_path: Path) -> None:

@@ -63,7 +63,7 @@ def test_vrag_ingest_on_a_full_disk_says_what_is_committed_and_goes_on_when_ther
         disk.resize(30 * MEGABYTE)
         again = run()
         assert again.returncode == 0, again.stdout + again.stderr
-        assert {one.title for one in Collection.open(root).documents()} == {"a", "b"}
+        assert {document.title for document in Collection.open(root).documents()} == {"a", "b"}
         assert verify(root).is_sound
 
 

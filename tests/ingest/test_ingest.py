@@ -275,7 +275,7 @@ def test_a_retry_that_is_interrupted_loses_no_page(tmp_path: Path, monkeypatch: 
     # Without the option: what was dropped for the retry is missing, and comes again all the same.
     ingest([source], settings)
     collection = Collection.open(tmp_path / "c")
-    assert [one.status for one in collection.documents()] == [DocumentStatus.READY]
+    assert [document.status for document in collection.documents()] == [DocumentStatus.READY]
     assert len(lexical_search(collection, "whale", 10, None)) == WHALES
 
 
@@ -313,7 +313,7 @@ def test_a_text_that_the_embedder_refuses_is_found_by_its_words(tmp_path: Path) 
     assert [failed.uri.rsplit("/", 1)[-1] for failed in report.failed] == ["bad.txt"]
     assert "found by its words only: too long for this model" in report.failed[0].error
     collection = Collection.open(tmp_path / "c")
-    assert {one.title: one.status for one in collection.documents()} == {
+    assert {document.title: document.status for document in collection.documents()} == {
         "good": DocumentStatus.READY,
         "bad": DocumentStatus.PARTIAL,
     }

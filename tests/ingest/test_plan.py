@@ -35,7 +35,9 @@ def plan(name: str, units: int, kind: DocumentKind = DocumentKind.TEXT) -> Docum
 
 
 def ranges_of(*plans: DocumentPlan) -> list[PlannedRange]:
-    return [one for each in plans for one in planned_ranges(each, list(work_items(each, (), PAGES)))]
+    return [
+        planned_range for each in plans for planned_range in planned_ranges(each, list(work_items(each, (), PAGES)))
+    ]
 
 
 def sizes(tasks: list[list[PlannedRange]]) -> list[list[tuple[str, int, int]]]:
@@ -124,7 +126,9 @@ def test_files_with_nothing_to_decode_fill_no_task_without_end() -> None:
 @given(units=st.lists(st.integers(0, 70), max_size=30), pages=st.integers(1, 20))
 def test_tasks_hold_every_range_once_in_order_and_survive_their_journey(units: list[int], pages: int) -> None:
     plans = [plan(f"f{number}", count) for number, count in enumerate(units)]
-    ranges = [one for each in plans for one in planned_ranges(each, list(work_items(each, (), pages)))]
+    ranges = [
+        planned_range for each in plans for planned_range in planned_ranges(each, list(work_items(each, (), pages)))
+    ]
     tasks = list(decode_tasks(ranges, CorpusConfig(pages_per_item=pages)))
     assert [one for task in tasks for one in task] == ranges
     assert [task_from_json(task_to_json(task)) for task in tasks] == tasks

@@ -68,7 +68,7 @@ def test_files_with_nothing_to_read_are_named_and_no_search_finds_them(tmp_path:
         report
     )
     again = run(root)
-    assert all(one.known for one in again.file_notices)
+    assert all(file_notice.known for file_notice in again.file_notices)
     assert "5 unchanged files have notices from before" in said(again)
 
 
@@ -94,7 +94,7 @@ def test_what_is_said_of_pages_is_said_of_the_document_with_their_numbers(
     (tmp_path / "in").mkdir()
     make_pdf(tmp_path / "in" / "whales.pdf", 6, "whale")
     report = run(tmp_path / "in")
-    assert [one.notice for one in report.file_notices] == ["pages 2, 4, 6: hidden words"]
+    assert [file_notice.notice for file_notice in report.file_notices] == ["pages 2, 4, 6: hidden words"]
     [document] = Collection.open(tmp_path / "c").documents()
     assert (document.status, document.notices) == (DocumentStatus.READY, ("pages 2, 4, 6: hidden words",))
     assert "vrag.notices" not in document.meta
@@ -106,7 +106,7 @@ def test_a_file_that_is_the_same_as_another_is_named_with_it(folder: Path) -> No
         (folder / copy).write_text("the gauge reads seventeen")
     report = run(folder)
     assert (report.added, report.skipped, report.duplicates) == (2, 0, 2)
-    assert sorted(one.notice.split(";")[0] for one in report.file_notices) == [
+    assert sorted(file_notice.notice.split(";")[0] for file_notice in report.file_notices) == [
         "the same as copy.txt",
         "the same as copy.txt",
     ]

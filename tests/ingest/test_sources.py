@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_pattern_takes_what_it_matches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [one.name for one in list_sources([f"{folder}/**/*.md"]).sources][-2:] == ["a.md", "b.md"]
+    assert [source.name for source in list_sources([f"{folder}/**/*.md"]).sources][-2:] == ["a.md", "b.md"]
     monkeypatch.chdir(folder)
     [deep] = list_sources(["deep/*.md"]).sources
     assert deep.uri == (folder / "deep" / "b.md").as_uri()
@@ -87,7 +87,7 @@ def test_what_a_manifest_says_can_be_searched_for_and_wins_over_what_is_said_of_
     manifest.write_text('{"path": "a.md", "year": 1851}\n{"path": "deep/b.md"}\n')
     ingest(read_manifest(manifest), settings_for(tmp_path / "c"), meta={"year": 2000, "shelf": "north"})
     collection = Collection.open(tmp_path / "c")
-    said = {one.title: dict(one.meta) for one in collection.documents()}
+    said = {document.title: dict(document.meta) for document in collection.documents()}
     assert said == {"a": {"year": 1851, "shelf": "north"}, "b": {"year": 2000, "shelf": "north"}}
 
 
@@ -96,7 +96,7 @@ def test_a_folder_of_an_object_store_is_ingested_and_named_without_its_options(
 ) -> None:
     where = bucket.upload(folder, "papers")
     listing = list_sources([where])
-    assert [one.uri for one in listing.sources] == [
+    assert [source.uri for source in listing.sources] == [
         f"s3://{bucket.name}/papers/a.md",
         f"s3://{bucket.name}/papers/deep/b.md",
     ]
@@ -127,7 +127,7 @@ def latin(tmp_path: Path) -> Path:
 def test_a_name_that_is_not_utf8_is_percent_encoded(latin: Path) -> None:
     listing = list_sources([latin])
     sources = listing.sources
-    assert [one.name for one in sources] == ["caf%E9.txt", "two%0Alines.txt"]
+    assert [source.name for source in sources] == ["caf%E9.txt", "two%0Alines.txt"]
     assert sources[0].uri.endswith("/b%FCcher/caf%E9.txt")
     assert listing.left_out == [(LeftOut.KIND, "photo%E9.exe")]
     # The uri that is shown names the file.
@@ -149,7 +149,7 @@ def test_what_a_folder_holds_and_is_not_taken_is_named_with_the_reason(folder: P
     (folder / "nowhere.md").symlink_to(tmp_path / "nothing.md")
     os.mkfifo(folder / "pipe.md")
     listing = list_sources([folder])
-    assert [one.name for one in listing.sources] == ["a.md", "b.md"]
+    assert [source.name for source in listing.sources] == ["a.md", "b.md"]
     assert {name: reason for reason, name in listing.left_out} == {
         ".hidden": LeftOut.HIDDEN,
         "tool.exe": LeftOut.KIND,

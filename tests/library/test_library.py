@@ -95,7 +95,7 @@ async def test_what_was_added_or_deleted_a_moment_ago_is_seen_by_all_who_ask_now
     old = add(root, "a.pdf", material.pdf())
     library = library_of(root)
     try:
-        assert [one.doc_id for one in (await library.documents())[0]] == [old]
+        assert [document.doc_id for document in (await library.documents())[0]] == [old]
         new = add(root, "b.pdf", material.pdf() + b"%\n")
         opened = Counted(monkeypatch, Collection, "open")
         listings = await asyncio.gather(*(library.documents() for _ in range(ASKERS)))

@@ -46,7 +46,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root: Path = tmp_path_factory.mktemp("reranked") / "c"
     plant(root, {f"d{n}": [text] for n, text in enumerate(TEXTS)})
     with CollectionWriter(root) as writer:
-        writer.commit_documents([replace(one, kind=DocumentKind.TEXT) for one in list(writer.documents.values())])
+        writer.commit_documents(
+            [replace(document, kind=DocumentKind.TEXT) for document in list(writer.documents.values())]
+        )
         writer.publish("texts")
     return root
 
@@ -64,8 +66,8 @@ def search(root: Path, reranker: Last, top_n: int, top_k: int) -> SearchAnswer:
             async def search(self, *arguments: object, **named: object) -> SearchAnswer:
                 found = await retriever.search(*arguments, **named)  # type: ignore[arg-type]
                 hits = tuple(
-                    tuple(replace(hit, passage=replace(hit.passage, kind=PassageKind.TEXT)) for hit in one)
-                    for one in found.results
+                    tuple(replace(hit, passage=replace(hit.passage, kind=PassageKind.TEXT)) for hit in result)
+                    for result in found.results
                 )
                 return replace(found, results=hits)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from vrag_ray.serving.contract import Found, Queries, SearchScope
+from vrag_ray.serving.contract import ProfiledAnswer, Queries, SearchScope
 from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.joined_searches import CALLS_AT_ONCE, MOST_TOGETHER, JoinedSearches
 from vrag_ray.types import HYBRID, InvalidError, Query, SearchAnswer
@@ -16,9 +16,11 @@ from vrag_ray.types.filters import SearchFilter
 SCOPE = SearchScope(3, HYBRID, None)
 
 
-def found(queries: Queries) -> Found:
+def found(queries: Queries) -> ProfiledAnswer:
     """The queries themselves as notices, so that each can be told from the others."""
-    return Found(SearchAnswer((), 1, 1, HYBRID, 1, notices=tuple(Query.of(one).text for one in queries)), "lexical")
+    return ProfiledAnswer(
+        SearchAnswer((), 1, 1, HYBRID, 1, notices=tuple(Query.of(query).text for query in queries)), "lexical"
+    )
 
 
 class Retriever:
@@ -29,7 +31,7 @@ class Retriever:
         self.may_answer = asyncio.Event()
         self.fault: Exception | None = None
 
-    async def search(self, groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
+    async def search(self, groups: Sequence[Queries], scope: SearchScope) -> Sequence[ProfiledAnswer]:
         texts = [[Query.of(one).text for one in group] for group in groups]
         self.calls.append((texts, scope))
         await self.may_answer.wait()
@@ -46,7 +48,7 @@ async def settled() -> None:
         await asyncio.sleep(0)
 
 
-async def asked(joined: JoinedSearches, *texts: str, scope: SearchScope = SCOPE) -> list[asyncio.Task[Found]]:
+async def asked(joined: JoinedSearches, *texts: str, scope: SearchScope = SCOPE) -> list[asyncio.Task[ProfiledAnswer]]:
     tasks = []
     for text in texts:
         tasks.append(asyncio.create_task(joined.search([text], scope)))
@@ -62,7 +64,7 @@ def test_who_asks_alone_waits_for_nobody_and_who_comes_later_travels_together():
         assert [groups for groups, _ in retriever.calls] == [[[text]] for text in texts[:CALLS_AT_ONCE]]
         retriever.may_answer.set()
         answers = await asyncio.gather(*tasks)
-        assert [one.answer.notices for one in answers] == [(text,) for text in texts]
+        assert [answer.answer.notices for answer in answers] == [(text,) for text in texts]
         assert retriever.calls[CALLS_AT_ONCE][0] == [[text] for text in texts[CALLS_AT_ONCE:]]
         assert len(retriever.calls) == CALLS_AT_ONCE + 1
 
@@ -113,8 +115,8 @@ def test_a_fault_of_one_query_is_told_to_who_asked_it_alone():
         retriever.may_answer.set()
         *_, good, broken, fine = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(broken, ValueError)
-        assert isinstance(good, Found) and good.answer.notices == ("good",)
-        assert isinstance(fine, Found) and fine.answer.notices == ("fine",)
+        assert isinstance(good, ProfiledAnswer) and good.answer.notices == ("good",)
+        assert isinstance(fine, ProfiledAnswer) and fine.answer.notices == ("fine",)
 
     asyncio.run(check())
 

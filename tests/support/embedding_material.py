@@ -62,7 +62,7 @@ def assert_order_and_neighbours_do_not_matter(embedder: Embedder, contents: Sequ
     for embed in (embedder.embed_passages, embedder.embed_queries):
         results = embed(mixed)
         assert [place for place, one in enumerate(results) if isinstance(one, EmbedError)] == [1, len(mixed) - 1]
-        whole = [one for one in results if isinstance(one, Embedding)]
+        whole = [result for result in results if isinstance(result, Embedding)]
         for content, found in zip(contents, whole, strict=True):
             alone = embed([content])[0]
             assert isinstance(alone, Embedding)

@@ -56,6 +56,7 @@ def success(examples: Sequence[Example], *, noise: float, samples: int = 1, worl
     for sample in range(samples):
         expert = MosaicExpert(world, PROTOCOL, noise=noise, sample=sample)
         right += sum(
-            answer_of(play(one, expert.reply, world=world, max_steps=12)[0]) == one.answers[0] for one in examples
+            answer_of(play(example, expert.reply, world=world, max_steps=12)[0]) == example.answers[0]
+            for example in examples
         )
     return right / (samples * len(examples))

@@ -48,7 +48,10 @@ class ColourEmbedder:
         return [self._picture(content.picture) for content in contents]
 
     def embed_queries(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
-        return [self._picture(one.picture) if one.picture is not None else self._words(one.text) for one in contents]
+        return [
+            self._picture(content.picture) if content.picture is not None else self._words(content.text)
+            for content in contents
+        ]
 
     def _words(self, text: str) -> Embedding:
         known = [RGB[word] for word in text.split() if word in RGB] or [(128, 128, 128)]
@@ -136,7 +139,9 @@ class CountedEmbedder(ColourEmbedder):
                 found.append(self._words(content.text))
             elif content.modality is Modality.CLIP:
                 frames = [self._picture(frame) for frame in content.frames]
-                found.append(Embedding(np.concatenate([one.vectors for one in frames if isinstance(one, Embedding)])))
+                found.append(
+                    Embedding(np.concatenate([frame.vectors for frame in frames if isinstance(frame, Embedding)]))
+                )
             else:
                 one = self._picture(content.picture)
                 yellow = (

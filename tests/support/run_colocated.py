@@ -178,7 +178,7 @@ def _renderings(engine: ColocatedEngine, prompt: TokenRequest) -> dict[str, list
         times[0] = 0
         return [times[0] for request in requests if prompts.rendered(request)]
 
-    again = replace(prompt, images=tuple(bytes(bytearray(one)) for one in prompt.images), sampling=Sampling(seed=1))
+    again = replace(prompt, images=tuple(bytes(bytearray(image)) for image in prompt.images), sampling=Sampling(seed=1))
     words, swapped = TokenRequest((50, 51)), replace(prompt, images=prompt.images[::-1])
     whole = len(RenderedPrompts(renderer).rendered(prompt)["prompt_token_ids"])
     forgetful = RenderedPrompts(renderer)

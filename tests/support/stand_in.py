@@ -32,10 +32,10 @@ from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.serving.contract import (
     AgentState,
     FetchedRun,
-    Found,
     LoggedEvent,
     Original,
     Parts,
+    ProfiledAnswer,
     Queries,
     RetrieverState,
     SearchScope,
@@ -232,14 +232,14 @@ class StandInSearch:
     def __init__(self, of: StandIn) -> None:
         self._of = of
 
-    async def search(self, queries: Queries, scope: SearchScope) -> Found:
+    async def search(self, queries: Queries, scope: SearchScope) -> ProfiledAnswer:
         if self._of.fault is not None:
             raise self._of.fault
         self._of.searched += queries
         self._of.collections.append(scope.collections)
         hits = tuple(_hit(number) for number in range(min(scope.top_k, 3)))
         answer = SearchAnswer(tuple(hits for _ in queries), 1, 2, scope.mode, 7, ("one shard is down",))
-        return Found(answer, "embedded")
+        return ProfiledAnswer(answer, "embedded")
 
     async def states(self) -> tuple[RetrieverState, ...]:
         if self._of.retriever_is_busy:

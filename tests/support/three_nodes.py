@@ -53,7 +53,11 @@ def main() -> None:
                 status = serve.status().applications.get("vrag")
                 print(json.dumps(None if status is None else [status.status, status.message]), flush=True, file=answers)
             elif command in ("where", "replicas"):
-                print(json.dumps([one[command == "replicas"] for one in _replicas(part)]), flush=True, file=answers)
+                print(
+                    json.dumps([replica[command == "replicas"] for replica in _replicas(part)]),
+                    flush=True,
+                    file=answers,
+                )
             elif command == "kill":
                 [(node_id, _)] = Counter(
                     node for node, _ in _replicas(part) if any(worker.node_id == node for worker in workers)

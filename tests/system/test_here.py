@@ -22,7 +22,7 @@ from vrag_ray.client.schemas import PageElements, RunRequest
 from vrag_ray.config import EmbedderConfig, Settings, VllmConfig
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.extractive.wording import MODEL_NOT_ASKED
-from vrag_ray.serving.contract import Found, Queries, SearchScope
+from vrag_ray.serving.contract import ProfiledAnswer, Queries, SearchScope
 from vrag_ray.serving.parts.collections import ServedCollections
 from vrag_ray.serving.system import ServedSystem
 from vrag_ray.system.here import local_system
@@ -44,7 +44,7 @@ def queries(monkeypatch: pytest.MonkeyPatch) -> list[str | Query]:
     seen: list[str | Query] = []
     search_groups = ServedCollections.search_groups
 
-    async def watched(self: ServedCollections, groups: Sequence[Queries], scope: SearchScope) -> list[Found]:
+    async def watched(self: ServedCollections, groups: Sequence[Queries], scope: SearchScope) -> list[ProfiledAnswer]:
         seen.extend(query for group in groups for query in group)
         return await search_groups(self, groups, scope)
 

@@ -34,7 +34,9 @@ def trajectory(record: RunRecord) -> Trajectory:
 
 
 def segments(run: Trajectory) -> list[tuple[str | None, list[int]]]:
-    return [(one.node, [token for call in one.calls for token in call.completion_ids]) for one in run.segments]
+    return [
+        (segment.node, [token for call in segment.calls for token in call.completion_ids]) for segment in run.segments
+    ]
 
 
 def test_a_search_and_what_is_memorised_of_it_are_one_segment():
@@ -153,5 +155,5 @@ def test_in_the_tags_form_a_search_is_of_its_own_node_and_not_of_the_one_that_it
 
 def test_completion_tokens_are_those_of_all_calls_of_a_segment():
     run = trajectory(record_of(SALES, KEEP, ANSWER))
-    assert [one.completion_tokens for one in run.segments] == [2, 1]
+    assert [segment.completion_tokens for segment in run.segments] == [2, 1]
     assert Call((1, 2, 3), (), (4, 5)).tokens == 5

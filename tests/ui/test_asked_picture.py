@@ -82,7 +82,7 @@ def test_a_retry_asks_with_the_same_picture(told: Told):
     app = added()
     app.chat_input[0].set_value("Which ship is this?").run()
     app.button(key="retry").click().run()
-    assert [one.size for one in told.backend.pictures if one is not None] == [len(PNG), len(PNG)]
+    assert [picture.size for picture in told.backend.pictures if picture is not None] == [len(PNG), len(PNG)]
 
 
 def test_another_session_is_told_of_the_picture_and_asks_nothing_without_it(told: Told):

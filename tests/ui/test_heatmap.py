@@ -30,7 +30,7 @@ def citing(stage: Stage, **changes: object) -> None:
     *before, ending = stage.events
     assert isinstance(ending, AnswerEvent)
     events: list[Event] = [*before]
-    cited = tuple(one.model_copy(update=changes) for one in ending.citations)
+    cited = tuple(citation.model_copy(update=changes) for citation in ending.citations)
     stage.events = [*events, ending.model_copy(update={"citations": cited})]
 
 

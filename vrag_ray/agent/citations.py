@@ -130,7 +130,7 @@ def located(
     if citation.kind is PassageKind.CLIP:
         return _timed(citation, found, elements)
     place = (citation.doc_id, citation.page)
-    sighting = next((one for one in found if (one.doc_id, one.locator.page) == place), None)
+    sighting = next((sighting for sighting in found if (sighting.doc_id, sighting.locator.page) == place), None)
     if citation.page is None or sighting is None:
         return citation
     words = sighting.page.words if sighting.page is not None else ()
@@ -180,7 +180,7 @@ def elements_text(elements: Sequence[Element], numbers: tuple[int, int]) -> str:
 def _at_elements(citation: Citation, elements: Sequence[Element], words: Sequence[Word]) -> Citation:
     if not elements:
         return citation
-    bounds = reduce(Box.union, (one.box for one in elements))
+    bounds = reduce(Box.union, (element.box for element in elements))
     cited = CitedElement(
         number=elements[0].number, last=elements[-1].number, kind=elements[0].kind, bbox=bounds.as_tuple()
     )
@@ -208,10 +208,10 @@ def _boxed(
 
 def _element_around(box: Box, elements: Sequence[Element]) -> CitedElement | None:
     """The elements of a page, the cells of tables apart, in which ``box`` stands or which stand in it."""
-    held = [one for one in elements if one.table is None and _share(box, one.box) >= LEAST_SHARE]
+    held = [element for element in elements if element.table is None and _share(box, element.box) >= LEAST_SHARE]
     if not held:
         return None
-    bounds = reduce(Box.union, (one.box for one in held))
+    bounds = reduce(Box.union, (element.box for element in held))
     return CitedElement(number=held[0].number, last=held[-1].number, kind=held[0].kind, bbox=bounds.as_tuple())
 
 
@@ -225,9 +225,10 @@ def _timed(citation: Citation, found: Sequence[Sighting], numbers: tuple[int, in
     quote, or without one of the shot of its moment; unchanged where none of these is known."""
     clip = next(
         (
-            one
-            for one in found
-            if one.page is not None and (one.doc_id, one.locator.t_end) == (citation.doc_id, citation.t_end)
+            sighting
+            for sighting in found
+            if sighting.page is not None
+            and (sighting.doc_id, sighting.locator.t_end) == (citation.doc_id, citation.t_end)
         ),
         None,
     )
@@ -241,7 +242,7 @@ def _timed(citation: Citation, found: Sequence[Sighting], numbers: tuple[int, in
         if moment is None or moment == clip.locator.t_start:
             # A clip as a whole is cited from its start: that is no moment.
             return citation
-        return _over(citation, [one for one in parts if one.kind is ElementKind.SHOT and _lasts_at(one, moment)])
+        return _over(citation, [part for part in parts if part.kind is ElementKind.SHOT and _lasts_at(part, moment)])
     return _quoted(citation, clip.page)
 
 

@@ -38,7 +38,7 @@ class DeltaBuffer:
             await asyncio.wait({work}, timeout=GATHER_S)
 
     def over(self, _: asyncio.Task[None]) -> None:
-        """Nothing more will be said: whoever waits for a word waits no longer."""
+        """Nothing more will be said: wake the callers that wait for a word."""
         self._word.set()
 
     def take(self, step: int) -> list[Event]:

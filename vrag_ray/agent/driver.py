@@ -271,10 +271,10 @@ class Run:
             return VragError(f"it cannot be resized: {error}")
         return Picture(png, fitted)
 
-    async def _each(self, asked: Awaitable[Sequence[T | VragError]], count: int) -> Sequence[T | VragError]:
+    async def _each(self, replies: Awaitable[Sequence[T | VragError]], count: int) -> Sequence[T | VragError]:
         """What came of each of ``count`` things asked for; a source that fails as a whole fails for each."""
         try:
-            return await asked
+            return await replies
         except VragError as error:
             return [error] * count
 

@@ -431,7 +431,7 @@ class Episode:
         """Put the words of the pages that were read beside the hits, and ask the policy."""
         if self._pending is not None:
             self._pending = replace(self._pending, sightings=tuple(map(self._pages.beside, self._pending.sightings)))
-            for unreadable in (one for one in self._pending.sightings if one.read_error):
+            for unreadable in (sighting for sighting in self._pending.sightings if sighting.read_error):
                 where = f"{unreadable.locator} of {unreadable.title}"
                 effect = ", and its picture has no numbers" if self._marks_pictures else ""
                 self._notices[f"{where} could not be read{effect}: {unreadable.read_error}"] = None

@@ -190,7 +190,9 @@ def facts_of(text: str) -> tuple[Fact, ...]:
     codes = [Name(str(one[0]), one.start()) for one in (*_CLOCK.finditer(free), *_codes(free))]
     fiscal = list(fiscal_years(free))
     names = [
-        one for one in _names(free) if not any(one.start <= code.start < one.start + len(one.text) for code in codes)
+        name
+        for name in _names(free)
+        if not any(name.start <= code.start < name.start + len(name.text) for code in codes)
     ]
     found += [*codes, *names, *fiscal]
     found += figures(_without(free, found))
@@ -242,7 +244,9 @@ def dates(text: str) -> list[Date]:
             month = parts["month"].lower()
             number = int(month) if month.isdigit() else MONTHS[month]
             day, year = parts.get("day"), parts.get("year")
-            if not 1 <= number <= 12 or any(one.start <= match.start() < one.start + len(one.text) for one in found):
+            if not 1 <= number <= 12 or any(
+                name.start <= match.start() < name.start + len(name.text) for name in found
+            ):
                 continue
             found.append(Date(match[0], match.start(), int(year) if year else None, number, int(day) if day else None))
     return sorted(found, key=lambda date: date.start)

@@ -49,7 +49,7 @@ def remembered(
         if not entry.is_useful:
             continue
         others = [seen.find(other.information_id) for other in entries if other is not entry and other.is_useful]
-        free = [one for one in seen.sightings if one not in others]
+        free = [sighting for sighting in seen.sightings if sighting not in others]
         meant = _meant(entry, sighting, seen, free, learnt)
         notes += meant.notes
         for elements in _runs(meant.elements, meant.sighting) or (None,):
@@ -164,7 +164,9 @@ def _runs(numbers: Sequence[int], sighting: Sighting) -> tuple[tuple[int, int], 
         # Cells of tables have numbers of their own, which are not shown.
         follows = runs and known.index(number) == known.index(runs[-1][1]) + 1
         runs[-1:] = [(runs[-1][0], number)] if follows else [*runs[-1:], (number, number)]
-    return tuple(sorted(runs, key=lambda run: min(numbers.index(one) for one in numbers if run[0] <= one <= run[1])))
+    return tuple(
+        sorted(runs, key=lambda run: min(numbers.index(number) for number in numbers if run[0] <= number <= run[1]))
+    )
 
 
 def _quote_within(quote: str, elements: tuple[int, int] | None, sighting: Sighting) -> str:
@@ -174,7 +176,7 @@ def _quote_within(quote: str, elements: tuple[int, int] | None, sighting: Sighti
     words = elements_text(sighting.elements, elements)
     if quote.strip() and spelled(quote) in spelled(words):
         return quote
-    is_prose = all(one.kind is not ElementKind.TABLE for one in within(sighting.elements, elements))
+    is_prose = all(element.kind is not ElementKind.TABLE for element in within(sighting.elements, elements))
     return words if is_prose and len(words) <= MOST_OF_A_QUOTE else ""
 
 
@@ -200,7 +202,7 @@ def settled(graph: MemoryGraph, seen: Observation | None, action: AddAnswerNode)
     """
     if seen is None:
         return graph, action.citations
-    named = {one: part for one in action.citations if (part := _part_of(one, seen)) is not None}
+    named = {citation: part for citation in action.citations if (part := _part_of(citation, seen)) is not None}
     if not action.citations and not action.abstain:
         named = {sighting.id: (sighting, None) for sighting in seen.sightings}
     parts = list(dict.fromkeys(named.values()))
@@ -211,7 +213,7 @@ def settled(graph: MemoryGraph, seen: Observation | None, action: AddAnswerNode)
         for sighting, elements in parts
     )
     place = {one: f"{seen.node_id}#{parts.index(part) + 1}" for one, part in named.items()}
-    references = tuple(place.get(one, one) for one in action.citations)
+    references = tuple(place.get(citation, citation) for citation in action.citations)
     return graph.memorize(seen.node_id, "", items), references
 
 
@@ -300,13 +302,13 @@ def cited_places(
     named = elements_of(references, graph)
     return tuple(
         located(
-            one,
-            found.get(one.node_id, ()),
+            sighting,
+            found.get(sighting.node_id, ()),
             by_quote=form.has_text,
             by_passage=not form.has_pictures,
-            elements=named.get(one.number),
+            elements=named.get(sighting.number),
         )
-        for one in cited(references, graph)
+        for sighting in cited(references, graph)
     )
 
 
@@ -346,22 +348,26 @@ def sources_of(
     where the page was not read."""
     found = {each.node_id: each.sightings for each in seen}
     sources: dict[int, Source] = {}
-    for one in citations:
+    for citation in citations:
         known = [
             sighting.page
-            for sighting in found.get(one.node_id, ())
-            if sighting.page is not None and _is_at(sighting, one)
+            for sighting in found.get(citation.node_id, ())
+            if sighting.page is not None and _is_at(sighting, citation)
         ]
         said = "\n".join(dict.fromkeys(page.text for page in known if page.text))
-        times = f"{one.t_start:.1f} {one.t_end:.1f}" if one.t_start is not None and one.t_end is not None else ""
-        around = f"{one.title}\n{one.uri}\n{times}\n"
-        parts = within(known[0].elements, named[one.number]) if known and one.number in named else ()
+        times = (
+            f"{citation.t_start:.1f} {citation.t_end:.1f}"
+            if citation.t_start is not None and citation.t_end is not None
+            else ""
+        )
+        around = f"{citation.title}\n{citation.uri}\n{times}\n"
+        parts = within(known[0].elements, named[citation.number]) if known and citation.number in named else ()
         part = "\n".join(element.text for element in parts if element.text.strip())
         if any(not element.text.strip() for element in parts):
             # What a figure shows is not in words: none say anything against it.
             said = ""
-        sources[one.number] = Source(
-            f"{around}{said}" if said else "", one.quote, f"{around}{part}" if said and part else ""
+        sources[citation.number] = Source(
+            f"{around}{said}" if said else "", citation.quote, f"{around}{part}" if said and part else ""
         )
     return sources
 

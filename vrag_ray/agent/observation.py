@@ -97,7 +97,7 @@ class Sighting:
             if element.table is None
             and (element.text.strip() or (self.with_figures and element.kind is not ElementKind.SHOT))
         ]
-        return tuple(one for one in whole if self.region is None or self._shows(self.region, one))
+        return tuple(element for element in whole if self.region is None or self._shows(self.region, element))
 
     @property
     def text(self) -> str:
@@ -190,7 +190,9 @@ class Turn:
     @property
     def in_view(self) -> tuple[Sighting, ...]:
         """What may still be looked at."""
-        return tuple(one for one in self.shown if one.id not in self.left_out) if self.left_out else self.shown
+        return (
+            tuple(picture for picture in self.shown if picture.id not in self.left_out) if self.left_out else self.shown
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,13 @@ class SeenPages:
 
     def choose(self, hits: Sequence[Hit], rules: Rules) -> list[Hit]:
         """The hits that ``rules`` show, best first; they count as shown from now on."""
-        fresh = [one for one in hits if not rules.skips_seen or _place(one.passage) not in self._shown][: rules.shows]
-        self._shown.update(_place(one.passage) for one in fresh)
+        fresh = [hit for hit in hits if not rules.skips_seen or _place(hit.passage) not in self._shown][: rules.shows]
+        self._shown.update(_place(sighting.passage) for sighting in fresh)
         return fresh
 
     def unread(self, sightings: Sequence[Sighting]) -> tuple[PageRef, ...]:
         """The pages of ``sightings`` that are still to be read, once each."""
-        pages = {(one.doc_id, one.locator.key): (one.doc_id, one.locator) for one in sightings}
+        pages = {(sighting.doc_id, sighting.locator.key): (sighting.doc_id, sighting.locator) for sighting in sightings}
         return tuple(page for key, page in pages.items() if key not in self._read)
 
     def put(self, pages: Sequence[PageRef], results: Sequence[PageText | VragError]) -> None:

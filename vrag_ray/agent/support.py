@@ -239,7 +239,11 @@ def _computed(fact: Fact, operands: Sequence[Figure], scales: Collection[int]) -
 def _results(figures: Sequence[Figure]) -> Iterator[tuple[Decimal, str, bool]]:
     """What figures give: the sum of all, differences and sums of two, and ratios, shares and changes in percent."""
     if len(figures) > 2:
-        yield sum((one.value for one in figures), Decimal(0)), " + ".join(one.text for one in figures), False
+        yield (
+            sum((figure.value for figure in figures), Decimal(0)),
+            " + ".join(figure.text for figure in figures),
+            False,
+        )
     for first, second in permutations(figures, 2):
         a, b = first.value, second.value
         if a > b:

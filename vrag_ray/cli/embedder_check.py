@@ -71,7 +71,7 @@ def check_embedder(name: str, settings: Settings, *, compare: bool = False) -> E
     seconds = time.perf_counter() - started
     contents = tuple(_contents(embedder))
     tried = tuple(_tried(embedder, label, content) for label, content in contents)
-    page = next((one for one in tried if one.content == "page" and one.error is None), None)
+    page = next((trial for trial in tried if trial.content == "page" and trial.error is None), None)
     cosines, comparison = _compared(embedder, config, contents) if compare else (None, "")
     return EmbedderCheck(
         id=embedder.id,
@@ -97,13 +97,13 @@ def report_lines(check: EmbedderCheck) -> Iterator[str]:
     yield f"  {check.dim} dimensions, {kind}; passages: {', '.join(check.modalities)}"
     gpu = "" if check.gpu_memory_mib is None else f", {check.gpu_memory_mib:,} MiB of GPU memory"
     yield f"  engine {check.engine}: loaded in {check.load_seconds:.1f} s, {check.memory_mib:,} MiB memory{gpu}"
-    for one in check.tried:
-        if one.error is not None:
-            yield f"  {one.content:8} {one.error}"
+    for trial in check.tried:
+        if trial.error is not None:
+            yield f"  {trial.content:8} {trial.error}"
             continue
-        place = "" if one.grid is None else f", grid of {one.grid[0]} x {one.grid[1]}"
-        norms = f"norms {one.shortest:.4f} to {one.longest:.4f}"
-        yield f"  {one.content:8} {one.vectors:,} vectors, {norms}, {one.milliseconds:.1f} ms{place}"
+        place = "" if trial.grid is None else f", grid of {trial.grid[0]} x {trial.grid[1]}"
+        norms = f"norms {trial.shortest:.4f} to {trial.longest:.4f}"
+        yield f"  {trial.content:8} {trial.vectors:,} vectors, {norms}, {trial.milliseconds:.1f} ms{place}"
     if check.bytes_a_page is not None:
         yield f"  a page takes {check.bytes_a_page:,} bytes in float16"
     yield "  reads " + ", ".join(f"{text}: {share:.2f}" for text, share in check.readable.items())

@@ -99,8 +99,8 @@ def unsupported_lines(answer: str, sentences: Iterable[CheckedSentence]) -> Iter
 
 def computed_lines(sentences: Iterable[CheckedSentence]) -> Iterator[str]:
     """How figures of an answer follow from those of its sources."""
-    for one in sentences:
-        yield from (f"computed: {said}" for said in one.computed)
+    for sentence in sentences:
+        yield from (f"computed: {said}" for said in sentence.computed)
 
 
 def place(where: Place | Citation | SearchHit) -> str:
@@ -154,13 +154,13 @@ class Narrator:
         self._in_line = False
         self._step = 0
 
-    def told(self, event: Event) -> str:
+    def text(self, event: Event) -> str:
         """What to add to the reasoning; empty for an event without a word for the reader."""
         if isinstance(event, ThinkEvent):
             begin = "\n" if self._in_line and event.step != self._step else ""
             self._in_line, self._step = not event.content.endswith("\n"), event.step
             return begin + event.content
-        line = _told_line(event)
+        line = _event_line(event)
         if not line:
             return ""
         begin = "\n" if self._in_line else ""
@@ -168,7 +168,7 @@ class Narrator:
         return f"{begin}{line}\n"
 
 
-def _told_line(event: Event) -> str:
+def _event_line(event: Event) -> str:
     line = ""
     match event:
         case SearchEvent():
@@ -178,8 +178,8 @@ def _told_line(event: Event) -> str:
         case CropEvent():
             line = f"Look closer: {_titled(event.place)}"
         case MemorizeEvent():
-            kept = f"{len(event.items)} item{'' if len(event.items) == 1 else 's'}"
-            line = f"Memorise: {event.summary} ({kept})" if event.summary else f"Memorise: {kept}"
+            items = f"{len(event.items)} item{'' if len(event.items) == 1 else 's'}"
+            line = f"Memorise: {event.summary} ({items})" if event.summary else f"Memorise: {items}"
         case PruneEvent():
             line = f"Leave out of view: {len(event.dropped)} remembered"
         case CorrectionEvent():

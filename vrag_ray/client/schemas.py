@@ -35,7 +35,7 @@ def collection_names(choice: CollectionChoice) -> tuple[str, ...]:
 
 
 def data_url(picture: bytes) -> str:
-    """An image file as a request carries it: what it is, whoever decodes it finds out."""
+    """An image file as a request carries it; its format is detected when it is decoded."""
     return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
 
 

@@ -104,17 +104,17 @@ class HttpAgent(ABC):
 
         In a thread, so that callers inside an event loop (notebooks) can too.
         """
-        told: queue.SimpleQueue[Happening | BaseException] = queue.SimpleQueue()
+        happenings: queue.SimpleQueue[Happening | BaseException] = queue.SimpleQueue()
         loop = asyncio.new_event_loop()
-        work = loop.create_task(self._drive(question, self.config(), told))
+        work = loop.create_task(self._drive(question, self.config(), happenings))
 
         def run() -> None:
             try:
                 loop.run_until_complete(work)
             except asyncio.CancelledError:
-                told.put(VragError("the run was left"))
+                happenings.put(VragError("the run was left"))
             except BaseException as error:  # noqa: BLE001  it is raised on the caller's thread
-                told.put(error)
+                happenings.put(error)
             finally:
                 loop.close()
 
@@ -122,7 +122,7 @@ class HttpAgent(ABC):
         thread.start()
         try:
             while True:
-                happened = told.get()
+                happened = happenings.get()
                 if isinstance(happened, BaseException):
                     raise happened
                 yield happened
@@ -134,14 +134,14 @@ class HttpAgent(ABC):
             thread.join()
 
     async def _drive(
-        self, question: str, config: AgentConfig, told: queue.SimpleQueue[Happening | BaseException]
+        self, question: str, config: AgentConfig, happenings: queue.SimpleQueue[Happening | BaseException]
     ) -> None:
         run_id = uuid.uuid4().hex
         async with (
             aclosing(OpenAiModel(self._model, self._sent_fields)) as model,
             AsyncClient(self.gateway, api_key=self._endpoints.search_api_key) as client,
         ):
-            watched = WatchedModel(model, told.put)
+            watched = WatchedModel(model, happenings.put)
             spec = agent_spec(
                 self.agent, config, CorpusConfig(), watched, limits=self._limits, session=run_id, reads_pages=False
             )
@@ -150,7 +150,7 @@ class HttpAgent(ABC):
                 question,
                 policy=spec.policy,
                 protocol=spec.protocol,
-                source=WatchedEvidence(SystemEvidence(client), told.put),
+                source=WatchedEvidence(SystemEvidence(client), happenings.put),
                 config=config,
                 clock=time.monotonic,
                 agent=self.agent,
@@ -158,8 +158,8 @@ class HttpAgent(ABC):
             )
             async with aclosing(run.events()) as events:
                 async for event in events:
-                    told.put(event)
-        told.put(run.record())
+                    happenings.put(event)
+        happenings.put(run.record())
 
 
 def agent_config(values: Mapping[str, object], names: Mapping[str, str]) -> AgentConfig:

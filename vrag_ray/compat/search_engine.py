@@ -201,7 +201,7 @@ class SearchEngine:
         candidates = self._settings.index.candidates
         [answer] = self._loop.run(
             search_each(
-                snapshots, [queries], top_k=top_k, mode=self._space or HYBRID, wanted=None, candidates=candidates
+                snapshots, [queries], top_k=top_k, mode=self._space or HYBRID, filter=None, candidates=candidates
             )
         )
         for notice in answer.notices:
@@ -266,7 +266,7 @@ class SearchEngine:
                 "with the model that it was built with"
             )
         model = retriever.status().embedder_id
-        others = {one.embedder_id for one in retriever.collection.documents() if not one.error} - {model}
+        others = {document.embedder_id for document in retriever.collection.documents() if not document.error} - {model}
         if model and others:
             loop.run(retriever.close())
             raise VragError(

@@ -57,17 +57,17 @@ class VimragEvents:
             else:
                 if isinstance(happened, MemorizeEvent):
                     self._end_chat()
-                yield self._told(happened)
+                yield self._fields_of(happened)
 
-    def _told(self, event: Event) -> Json:
-        told = _as_dict(event)
+    def _fields_of(self, event: Event) -> Json:
+        fields = _as_dict(event)
         if isinstance(event, SearchDoneEvent):
-            told |= {"results": _json(self._found[-1]), "items": told["results"]}
+            fields |= {"results": _json(self._found[-1]), "items": fields["results"]}
         elif isinstance(event, ErrorEvent):
-            told["content"] = event.message
+            fields["content"] = event.message
         elif isinstance(event, MaxStepsEvent):
-            told["content"] = f"no answer within {event.max_steps} steps"
-        return told
+            fields["content"] = f"no answer within {event.max_steps} steps"
+        return fields
 
     def _end_chat(self) -> None:
         """The context is about to be built anew: what the model read and wrote so far is one part of the run."""
@@ -97,7 +97,7 @@ def graph_nodes(graph: MemoryGraph) -> list[Json]:
 
 
 def _graph_node(node: MemoryNode) -> Json:
-    told: Json = {
+    node_event: Json = {
         "id": node.id,
         "parent_ids": list(node.parents),
         "kind": str(node.kind),
@@ -106,8 +106,8 @@ def _graph_node(node: MemoryNode) -> Json:
         "items": [item.model_dump(mode="json") for item in node.items],
     }
     if node.kind is NodeKind.ROOT:
-        told |= {"name": "Question", "content": node.query}
-    return told
+        node_event |= {"name": "Question", "content": node.query}
+    return node_event
 
 
 def _as_dict(event: Event) -> Json:

@@ -51,8 +51,8 @@ class ServingConfig(Section):
     """How often the retriever looks for a newer collection version made by another process."""
     auth: Auth | None = None
     """Who may connect (see ``Auth``). By default: callers with a key where ``VRAG_API_KEYS`` is set, else this machine.
-    A Serve config must say it where no key is set: on a running cluster the variables of whoever calls `serve run` do
-    not arrive, and lost keys must not open the service."""
+    A Serve config must say it where no key is set: on a running cluster the variables of the shell that calls `serve
+    run` do not arrive, and lost keys must not open the service."""
     cors_origins: tuple[str, ...] = ()
     """Origins (``https://chat.example.org``) whose pages may send requests and read the replies."""
     footnotes: bool = False

@@ -406,7 +406,7 @@ def glyph_quads(text: str, found: object) -> tuple[Quad, ...]:
 
     Empty where they do not: RapidOCR can hand back raw columns, or the characters of another line.
     """
-    if not isinstance(found, list | tuple) or not all(isinstance(one, tuple) and len(one) == 3 for one in found):
+    if not isinstance(found, list | tuple) or not all(isinstance(line, tuple) and len(line) == 3 for line in found):
         return ()
     glyphs = [(letter, cast(Quad, quad)) for character, _, quad in found for letter in clean(str(character))]
     spelled = [(letter, quad) for letter, quad in glyphs if not letter.isspace()]

@@ -30,7 +30,7 @@ LEAST_ROWS = 2
 PROSE_WORDS, PROSE_FILL = 3, 0.5
 """Words of a line of text, and the share of its column that it fills: medians, at least."""
 NARROW_WORDS, NARROW_FILL, NARROW_GOES_ON = 2, 0.7, 0.4
-"""The same in a narrow column, of which so many lines begin with a small letter: cells of a table seldom do."""
+"""The same in a narrow column, of which this many lines begin with a small letter: cells of a table seldom do."""
 PROSE_LETTERS = 12
 """Of a line in a script without spaces."""
 LONGEST_NAME = 4

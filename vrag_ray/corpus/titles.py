@@ -39,7 +39,7 @@ _NO_TITLES = (
     r"(?:table of )?contents|(?:page|p\.|seite|sheet) ?\S{1,6}(?: (?:of|von|/) ?\S{1,6})?|\d+ (?:of|/) \d+",
     rf"{_DATE}|\d{{1,4}}[-./]\d{{1,2}}[-./]\d{{1,4}}|(?:as of|date:?) .{{0,4}}{_DATE}",
 )
-_NO_TITLE = re.compile("|".join(f"(?:{one})" for one in _NO_TITLES), re.IGNORECASE)
+_NO_TITLE = re.compile("|".join(f"(?:{pattern})" for pattern in _NO_TITLES), re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;][^\w\s]*(?:\s*[^\w\s]+)*$")
 _BOXES_TO_TICK = "☐☑☒□■✓✔✗✘"
 

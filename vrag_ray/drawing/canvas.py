@@ -208,8 +208,8 @@ def table_cells(x: float, y: float, widths: Sequence[float], rows: int, style: S
 
 def around(*areas: Area) -> Area:
     """The smallest that holds all."""
-    x, y = min(one.x for one in areas), min(one.y for one in areas)
-    return Area(x, y, max(one.right for one in areas) - x, max(one.bottom for one in areas) - y)
+    x, y = min(area.x for area in areas), min(area.y for area in areas)
+    return Area(x, y, max(area.right for area in areas) - x, max(area.bottom for area in areas) - y)
 
 
 def finished(document: pymupdf.Document, title: str) -> bytes:

@@ -115,12 +115,12 @@ def _perspective(corners: tuple[tuple[float, float], ...], size: tuple[int, int]
 def _coefficients(source: Sequence[Point], target: Sequence[Point]) -> list[float]:
     """Of the perspective that takes the four points of ``source`` to those of ``target``."""
     rows: list[list[float]] = []
-    wanted: list[float] = []
+    targets: list[float] = []
     for (x, y), (u, v) in zip(source, target, strict=True):
         rows.append([x, y, 1, 0, 0, 0, -u * x, -u * y])
         rows.append([0, 0, 0, x, y, 1, -v * x, -v * y])
-        wanted += [u, v]
-    return [float(value) for value in np.linalg.solve(np.array(rows), np.array(wanted))]
+        targets += [u, v]
+    return [float(value) for value in np.linalg.solve(np.array(rows), np.array(targets))]
 
 
 def _jpeg(picture: Image.Image, *, quality: int) -> bytes:

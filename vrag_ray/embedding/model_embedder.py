@@ -68,7 +68,9 @@ class ModelEmbedder:
 
     def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
         embedded = self._embed(contents, query=False)
-        return [pool_patches(one, self._pooling) if isinstance(one, Embedding) else one for one in embedded]
+        return [
+            pool_patches(vectors, self._pooling) if isinstance(vectors, Embedding) else vectors for vectors in embedded
+        ]
 
     def embed_queries(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
         return self._embed(contents, query=True)

@@ -1,4 +1,4 @@
-"""Ask agents every question of a set, so many times, and write down what they said and what it is worth."""
+"""Send every question of a set to agents, once a sample, and record and grade the answers."""
 
 from __future__ import annotations
 

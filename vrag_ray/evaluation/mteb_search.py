@@ -89,8 +89,8 @@ class MtebSearch:
         try:
             names = row_names(retriever.collection.documents())
             found: dict[str, dict[str, float]] = {}
-            for uids, asked in _batches(queries):
-                answer = await retriever.search(asked, top_k=top_k, mode=self._mode)
+            for uids, batch in _batches(queries):
+                answer = await retriever.search(batch, top_k=top_k, mode=self._mode)
                 found |= dict(zip(uids, _scores(answer, names), strict=True))
             return found
         finally:
@@ -127,7 +127,7 @@ def run_mteb(
     scores: dict[str, dict[str, float]] = {}
     for mode in modes:
         model = MtebSearch(settings, out / "corpora", ingest, mode)
-        told = mteb.evaluate(
+        result = mteb.evaluate(
             model,
             tasks,
             cache=ResultCache(out / "results"),
@@ -135,7 +135,7 @@ def run_mteb(
             co2_tracker=False,
             show_progress_bar=False,
         )
-        scores[mode] = {one.task_name: float(one.get_score()) for one in told.task_results}
+        scores[mode] = {one.task_name: float(one.get_score()) for one in result.task_results}
     return scores
 
 
@@ -151,17 +151,17 @@ def _scores(answer: SearchAnswer, names: Mapping[str, Sequence[str]]) -> Iterato
 
 def _batches(queries: Dataset) -> Iterator[tuple[list[str], list[str | Query]]]:
     uids: list[str] = []
-    asked: list[str | Query] = []
+    pending: list[str | Query] = []
     for row in queries:
         picture = row.get("image")
         text = str(row.get("text") or "")
         uids.append(str(row["id"]))
-        asked.append(Query(text, _png(picture)) if picture is not None else text)
-        if len(asked) == QUERIES_AT_ONCE:
-            yield uids, asked
-            uids, asked = [], []
-    if asked:
-        yield uids, asked
+        pending.append(Query(text, _png(picture)) if picture is not None else text)
+        if len(pending) == QUERIES_AT_ONCE:
+            yield uids, pending
+            uids, pending = [], []
+    if pending:
+        yield uids, pending
 
 
 def _write_table(corpus: Dataset, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""What an evaluation is told by whoever starts it, and what it notes of the machine."""
+"""The options of an evaluation, and what it records of the machine."""
 
 from __future__ import annotations
 

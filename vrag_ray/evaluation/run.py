@@ -105,7 +105,7 @@ def write_results(folder: EvaluationFolder, qrels: Mapping[str, Mapping[str, int
 
 def write_table(folder: EvaluationFolder, measures: Sequence[str]) -> None:
     """Of those of ``measures`` that were taken."""
-    there = {name for one in summaries(folder.rows) for name in one.means}
+    there = {name for summary in summaries(folder.rows) for name in summary.means}
     measures = [name for name in measures if name in there]
     text = "\n".join((f"# {folder.header.suite}", "", *table(folder.rows, measures), ""))
     (folder.root / "table.md").write_text(text, encoding="utf-8")

@@ -145,7 +145,7 @@ async def _answers(
 
 def judge_names(judges: Sequence[OpenAiConfig]) -> list[str]:
     """The model of each, with its number where two have one name."""
-    models = [one.model for one in judges]
+    models = [judge.model for judge in judges]
     return [
         model if models.count(model) == 1 else f"{model} ({number})" for number, model in enumerate(models, start=1)
     ]

@@ -71,9 +71,9 @@ async def evaluated_system(
     async with _opened(settings, service, workers) as system:
         ready = await system.ready()
         name = service.collection if service is not None else ""
-        served = next((one for one in ready.collections if name in ("", one.name)), None)
+        served = next((collection for collection in ready.collections if name in ("", collection.name)), None)
         if served is None:
-            names = ", ".join(one.name for one in ready.collections) or "none"
+            names = ", ".join(collection.name for collection in ready.collections) or "none"
             where = service.url if service is not None else settings.collection
             raise NotFoundError(f"{where} has no collection {name!r}: it has {names}")
         models = await system.models()

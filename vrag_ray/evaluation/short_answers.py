@@ -50,8 +50,8 @@ class ShortAnswers:
         """Raises JudgeError where the endpoint is not to be had, or gives none in ``ASKS`` replies."""
         case = {"question": question, "answer": answer, "form": _FORMS[form]}
         # Escaped, the answer cannot bring tags of its own.
-        told = storable(json.dumps(case, ensure_ascii=False)).replace("<", "\\u003c")
-        messages = [Message.of(Role.SYSTEM, _TASK), Message.of(Role.USER, told)]
+        case_json = storable(json.dumps(case, ensure_ascii=False)).replace("<", "\\u003c")
+        messages = [Message.of(Role.SYSTEM, _TASK), Message.of(Role.USER, case_json)]
         key = hashlib.sha256(json.dumps(self._replies.body(messages), sort_keys=True).encode()).hexdigest()
         path = self._cache / f"{key}.json"
         if path.is_file():
@@ -73,8 +73,8 @@ class ShortAnswers:
         )
 
 
-def _keep(path: Path, told: Mapping[str, str]) -> None:
+def _keep(path: Path, fields: Mapping[str, str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
-    part.write_text(storable(json.dumps(told, ensure_ascii=False)), encoding="utf-8")
+    part.write_text(storable(json.dumps(fields, ensure_ascii=False)), encoding="utf-8")
     part.rename(path)

@@ -1,4 +1,4 @@
-"""Questions put to systems side by side, so many at once, and written down as they are answered."""
+"""Questions put to systems side by side, several at a time, each recorded when it is answered."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from vrag_ray.evaluation.folder import EvaluationFolder, Row
 from vrag_ray.types import VragError
 
 
-class Asked(Protocol):
+class SuiteQuestion(Protocol):
     """A question of a suite."""
 
     @property
     def uid(self) -> str: ...
 
 
-Question = TypeVar("Question", bound=Asked)
+Question = TypeVar("Question", bound=SuiteQuestion)
 OnDone = Callable[[int, int], None]
-"""Told how many of how many are answered."""
+"""Called with the number of answered questions and of all."""
 
 
 async def ask_all(
@@ -40,11 +40,11 @@ async def ask_all(
     # One iterator for all: who is free takes the next.
     waiting = iter(
         [
-            (system, one, sample)
+            (system, question, sample)
             for system in folder.header.systems
             for sample in range(folder.header.samples)
-            for one in questions
-            if not folder.has(system, one.uid, sample)
+            for question in questions
+            if not folder.has(system, question.uid, sample)
         ]
     )
 

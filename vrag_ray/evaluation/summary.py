@@ -63,10 +63,11 @@ def table(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:
     """Markdown, a line a summary."""
     yield f"| | questions | {' | '.join(names)} | p50 | p95 |"
     yield "|---" * (len(names) + 4) + "|"
-    for one in summaries(rows):
-        label = f"{one.system}, {one.group}" if one.group else f"**{one.system}**"
-        means = " | ".join(shown(one, name) for name in names)
-        yield f"| {label} | {one.questions:,} | {means} | {told_seconds(one.median_s)} | {told_seconds(one.p95_s)} |"
+    for summary in summaries(rows):
+        label = f"{summary.system}, {summary.group}" if summary.group else f"**{summary.system}**"
+        means = " | ".join(shown(summary, name) for name in names)
+        seconds = f"{seconds_text(summary.median_s)} | {seconds_text(summary.p95_s)}"
+        yield f"| {label} | {summary.questions:,} | {means} | {seconds} |"
 
 
 def _summary(system: str, group: str, rows: Sequence[Row]) -> Summary:
@@ -100,5 +101,5 @@ def _means(rows: Sequence[Row]) -> dict[str, float]:
     return means
 
 
-def told_seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
     return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 def sample_times(start: float, stop: float, fps: float, max_frames: int) -> tuple[float, ...]:
     """Seconds: ``fps`` a second, at most ``max_frames``, evenly, off both ends."""
-    wanted = round((stop - start) * fps)
-    count = max(1, min(wanted, max_frames))
+    n = round((stop - start) * fps)
+    count = max(1, min(n, max_frames))
     step = (stop - start) / count
     return tuple(start + (i + 0.5) * step for i in range(count))
 

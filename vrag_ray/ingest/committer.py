@@ -142,7 +142,7 @@ class Committer:
 
     def flush(self) -> None:
         """Commit what is in hand: passages first, then the rows of documents that are complete by it."""
-        # Out of hand before it is written: whoever is interrupted in between must not write it again.
+        # Out of hand before it is written: a caller that is interrupted in between must not write it again.
         reopened, self._reopened = self._reopened, []
         whole, self._whole = self._whole, set()
         rows, self._rows = self._rows, []
@@ -262,9 +262,9 @@ class Committer:
         if plan.transient and known is not None:
             # What an earlier run has read of it stays, and so does what its row says.
             return None
-        told = [error for _, error in sorted([*errors.items(), *document.unembedded.items()])]
-        self.outcome.failed += [FileError(plan.uri, error) for error in told]
-        row = replace(self._document(plan, len(errors), told, known), notices=self._notices(document))
+        messages = [error for _, error in sorted([*errors.items(), *document.unembedded.items()])]
+        self.outcome.failed += [FileError(plan.uri, error) for error in messages]
+        row = replace(self._document(plan, len(errors), messages, known), notices=self._notices(document))
         self.outcome.notices += [FileNotice(plan.uri, notice) for notice in row.notices]
         if document.transient:
             row = replace(row, embedder_id=READ_AGAIN)

@@ -39,7 +39,7 @@ def gone_names(documents: Iterable[Document], listing: Listing, met: AbstractSet
             base, _, part = uri.partition("#")
             if uri in met or (base in files and not (part and base in rows)):
                 continue
-            folder = next((one for one in listing.folders if _holds(one, base)), None)
+            folder = next((folder for folder in listing.folders if _holds(folder, base)), None)
             if folder is not None and (base in files or _is_missing(base, folder)):
                 gone[uri] = folder
         if gone:

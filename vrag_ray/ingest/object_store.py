@@ -48,7 +48,7 @@ def listed(uri: str) -> tuple[list[RemoteFile], bool]:
         found = [info] if is_file else store.get_file_info(fs.FileSelector(root, recursive=True))
     except (OSError, ValueError) as error:
         raise VragError(f"{uri} cannot be listed: {error}") from error
-    names = sorted(one.path for one in found if one.type == fs.FileType.File)
+    names = sorted(info.path for info in found if info.type == fs.FileType.File)
     return [
         RemoteFile(
             location=f"{parts.scheme}://{name}{options}",

@@ -40,7 +40,7 @@ from vrag_ray.ingest.report import IngestReport, Progress, SpaceReport
 from vrag_ray.ingest.small_jobs import embedded_few, is_small
 from vrag_ray.ingest.sources import Listing, Source, list_sources, nothing_in
 from vrag_ray.ingest.spaces.embed import embed_into
-from vrag_ray.placement import Cards, Part, Placement, asked_share, place, ray_cards
+from vrag_ray.placement import Cards, Part, Placement, configured_share, place, ray_cards
 from vrag_ray.signals import word_for
 from vrag_ray.types import DocumentStatus, Meta, VragError
 
@@ -92,7 +92,7 @@ def ingest(
         def progress(counts: Counts, elapsed_s: float) -> Progress:
             return ingest_progress(counts, committer.outcome.pages, documents, elapsed_s)
 
-        with _refusals_told(sources, writer, committer), reporting(board.read, progress, on_progress):
+        with _report_refusals(sources, writer, committer), reporting(board.read, progress, on_progress):
             try:
                 for rows in (embedded_few if small else embedded_sources)(sources, meta or {}, job):
                     committer.add_block(rows)
@@ -132,7 +132,7 @@ def ingest(
         doc_ids=tuple(outcome.doc_ids),
         notices=tuple(_notices(settings, loaded, spaces, outcome, listing)),
         bottleneck=bottleneck,
-        spaces=tuple(one for one in spaces if not one.skipped),
+        spaces=tuple(space for space in spaces if not space.skipped),
         duplicates=outcome.duplicates,
         renamed=outcome.renamed,
         file_notices=tuple(outcome.notices),
@@ -153,7 +153,7 @@ def _notices(
             f"embedder.name is {settings.embedder.name}, a model that sees, and it embeds words alone there: name it "
             "under `spaces` to find pages by what they show"
         )
-    notices += [f"the vector space {one.name} was not filled: {one.skipped}" for one in spaces if one.skipped]
+    notices += [f"the vector space {space.name} was not filled: {space.skipped}" for space in spaces if space.skipped]
     if outcome.known_faulty:
         count = f"{outcome.known_faulty} {'file was' if outcome.known_faulty == 1 else 'files were'}"
         notices.append(
@@ -174,7 +174,7 @@ def placed_texts(settings: Settings, cards: Cards) -> tuple[Settings, Placement]
     setting = "ingest.num_gpus"
     share = config.num_gpus
     if settings.gpus != 0 and not on_cpu:
-        share = asked_share(share, embedder.device, setting)
+        share = configured_share(share, embedder.device, setting)
     part = Part(
         name="embedding of texts",
         setting=setting,
@@ -209,7 +209,7 @@ def _has_documents_of(listing: Listing, root: str) -> bool:
 
 
 @contextmanager
-def _refusals_told(sources: Sequence[Source], writer: CollectionWriter, committer: Committer) -> Iterator[None]:
+def _report_refusals(sources: Sequence[Source], writer: CollectionWriter, committer: Committer) -> Iterator[None]:
     """After a StorageError of the block: publish what is committed, then tell that, and the bytes still to come."""
     try:
         yield

@@ -181,13 +181,13 @@ def is_long(one: PlannedRange, config: CorpusConfig) -> bool:
 
 def waits(task: Sequence[PlannedRange], config: CorpusConfig) -> bool:
     """Whether the task is for the end, when everything that is read quickly can be searched already."""
-    return any(is_long(one, config) for one in task)
+    return any(is_long(part, config) for part in task)
 
 
 def task_to_json(task: Sequence[PlannedRange]) -> str:
     """A plan once, also where several ranges are of it."""
-    plans = {one.plan.uri: one.plan for one in task}
-    ranges = [[one.plan.uri, one.start, one.stop] for one in task]
+    plans = {part.plan.uri: part.plan for part in task}
+    ranges = [[part.plan.uri, part.start, part.stop] for part in task]
     return json.dumps({"plans": [asdict(plan) for plan in plans.values()], "ranges": ranges})
 
 

@@ -125,7 +125,7 @@ class Register:
             together = list(islice(planned, MOST_FILES_OF_A_GROUP))
             if not together:
                 return
-            ranges = [one for plan, items in together for one in planned_ranges(plan, items)]
+            ranges = [planned_range for plan, items in together for planned_range in planned_ranges(plan, items)]
             pages = {plan.uri: plan.pending for plan, _ in together}
             slow = sum(plan.pending for plan, _ in together if takes_long(plan, self._settings.corpus))
             busy_s = time.perf_counter() - began

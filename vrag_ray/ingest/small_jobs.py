@@ -52,11 +52,11 @@ def embedded_few(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Ro
 
 def _is_much(ranges: Sequence[PlannedRange], settings: Settings) -> bool:
     pending = [one for one in ranges if one.start < one.stop]
-    plans = {one.plan.doc_id: one.plan for one in pending}.values()
+    plans = {part.plan.doc_id: part.plan for part in pending}.values()
     return (
         any(plan.kind is DocumentKind.VIDEO for plan in plans)
         or sum(plan.size_bytes for plan in plans) > MOST_BYTES
-        or sum(cost_of(one, settings.corpus) for one in pending) > MOST_PAGES
+        or sum(cost_of(part, settings.corpus) for part in pending) > MOST_PAGES
     )
 
 

@@ -185,7 +185,7 @@ def grouped(sources: Sequence[Source], readers: int) -> list[Sequence[Source]]:
     group: list[Source] = []
     for source in sources:
         group.append(source)
-        if sum(one.documents for one in group) >= size:
+        if sum(part.documents for part in group) >= size:
             groups.append(group)
             group = []
     return [*groups, group] if group else groups
@@ -263,17 +263,17 @@ def _walked(root: Path, listing: Listing) -> list[Path]:
 def _remote(uri: str, listing: Listing) -> list[Source]:
     found, is_file = listed(uri)
     if is_file:
-        return [Source(one.location, one.uri, one.name) for one in found]
+        return [Source(source.location, source.uri, source.name) for source in found]
     taken: list[Source] = []
-    for one in found:
-        if _is_hidden(PurePosixPath(one.below)):
-            listing.left_out.append((LeftOut.HIDDEN, one.below))
-        elif not _is_known(one.name):
-            listing.left_out.append((LeftOut.KIND, one.below))
+    for source in found:
+        if _is_hidden(PurePosixPath(source.below)):
+            listing.left_out.append((LeftOut.HIDDEN, source.below))
+        elif not _is_known(source.name):
+            listing.left_out.append((LeftOut.KIND, source.below))
         else:
-            taken.append(Source(one.location, one.uri, one.name))
+            taken.append(Source(source.location, source.uri, source.name))
     folder = f"{uri.partition('?')[0].rstrip('/')}/"
-    listing.folders.append(Folder(folder, uri, not found, frozenset(one.uri for one in found)))
+    listing.folders.append(Folder(folder, uri, not found, frozenset(source.uri for source in found)))
     return taken
 
 

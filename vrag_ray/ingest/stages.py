@@ -69,13 +69,13 @@ class Decode:
         if is_slow and self._puts_off:
             yield _row(str(row["task"]), LATER)
             return
-        for one in task:
-            plan = one.plan
-            if one.start == one.stop:
+        for part in task:
+            plan = part.plan
+            if part.start == part.stop:
                 yield _row(plan.to_json(), NO_UNIT)
                 continue
             try:
-                units = self._units(one)
+                units = self._units(part)
             except StorageError as error:
                 yield _row(replace(plan, fault=error.failure.as_dict()).to_json(), NO_UNIT)
                 return
@@ -149,8 +149,8 @@ class Embed:
 
         began = time.perf_counter()
         texts: list[list[str]] = batch["texts"].to_pylist()
-        wanted = [text for unit in texts for text in unit if text.strip()]
-        found = self._vectors(wanted)
+        contents = [text for unit in texts for text in unit if text.strip()]
+        found = self._vectors(contents)
         column: list[list[bytes]] = []
         refusals: list[str] = []
         for unit in texts:

@@ -34,8 +34,8 @@ class LibraryEvidence:
     async def search(
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
     ) -> SearchAnswer:
-        asked = query if picture is None else Query(query, picture)
-        return await self._search.search([asked], top_k=top_k, filter=filter)
+        sent = query if picture is None else Query(query, picture)
+        return await self._search.search([sent], top_k=top_k, filter=filter)
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
         return await self._library.page_texts(pages)
@@ -137,22 +137,22 @@ class CachedEvidence:
 
 async def _through(
     cache: SizedLRU[K, V],
-    asked: Sequence[A],
+    requests: Sequence[A],
     key: Callable[[A], K],
     fetch: Callable[[Sequence[A]], Awaitable[Sequence[V | VragError]]],
 ) -> Sequence[V | VragError]:
-    """Each of ``asked`` from ``cache``, else fetched, each once; what failed is not kept."""
+    """Each of ``requests`` from ``cache``, else fetched, each once; failures are not cached."""
     known: dict[K, V | VragError] = {}
     missing: dict[K, A] = {}
-    for one in asked:
-        kept = cache.get(key(one))
-        if kept is None:
-            missing[key(one)] = one
+    for request in requests:
+        cached = cache.get(key(request))
+        if cached is None:
+            missing[key(request)] = request
         else:
-            known[key(one)] = kept
+            known[key(request)] = cached
     if missing:
         for name, value in zip(missing, await fetch(tuple(missing.values())), strict=True):
             known[name] = value
             if not isinstance(value, VragError):
                 cache.put(name, value)
-    return [known[key(one)] for one in asked]
+    return [known[key(request)] for request in requests]

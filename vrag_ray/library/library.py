@@ -129,7 +129,7 @@ class Library:
             raise UndrawableError(f"document {document.doc_id} could not be read: {document.error}")
         clips = await asyncio.to_thread(collection.clips, document.doc_id)
         # A second on the border of two belongs to the later.
-        clip = next((one for one in reversed(clips) if (one.t_start or 0.0) <= t <= (one.t_end or 0.0)), None)
+        clip = next((clip for clip in reversed(clips) if (clip.t_start or 0.0) <= t <= (clip.t_end or 0.0)), None)
         if clip is None:
             raise NotFoundError(f"document {doc_id} has no {t:g} s: it lasts {clips[-1].t_end if clips else 0:g} s")
         try:
@@ -242,14 +242,14 @@ class Library:
             return None
 
 
-async def _each(asked: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
+async def _each(reads: Sequence[Awaitable[T]]) -> Sequence[T | VragError]:
     async def one(call: Awaitable[T]) -> T | VragError:
         try:
             return await call
         except VragError as error:
             return error
 
-    return await asyncio.gather(*map(one, asked))
+    return await asyncio.gather(*map(one, reads))
 
 
 def _with_plain_cells(page: PageText) -> PageText:

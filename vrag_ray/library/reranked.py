@@ -59,10 +59,10 @@ class RerankedSearch:
         mode: str = HYBRID,
         filter: SearchFilter | None = None,
     ) -> SearchAnswer:
-        asked = [Query.of(query) for query in queries]
-        answer = await self._retriever.search(asked, top_k=max(top_k, self._top_n), mode=mode, filter=filter)
+        queries_ = [Query.of(query) for query in queries]
+        answer = await self._retriever.search(queries_, top_k=max(top_k, self._top_n), mode=mode, filter=filter)
         results, notices = [], list(answer.notices)
-        for query, hits in zip(asked, answer.results, strict=True):
+        for query, hits in zip(queries_, answer.results, strict=True):
             try:
                 ordered = await self._ordered(query, hits)
             except VragError as error:

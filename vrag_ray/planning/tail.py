@@ -2,7 +2,7 @@
 
 Searches arrive at random (Poisson). Each asks one replica of every shard, the replicas in turn, and is answered when
 the last has answered. A replica serves ``servers`` searches at once, others wait in line. A service time is exponential
-or constant around its mean; a straggler, one in so many, takes a multiple of it (Dean and Barroso, "The Tail at
+or constant around its mean; a straggler, one in n, takes a multiple of it (Dean and Barroso, "The Tail at
 Scale", CACM 2013).
 """
 
@@ -28,7 +28,7 @@ class FanOutModel:
     stragglers: float = 0.0
     straggler_factor: float = 10.0
     lost: int = 0
-    """Of so many shards one replica is gone, and the others have its searches."""
+    """One replica of one of n shards is gone, and the others have its searches."""
 
     @property
     def busy(self) -> float:
@@ -38,7 +38,7 @@ class FanOutModel:
 
 
 def simulate(model: FanOutModel, searches: int, seed: int) -> NDArray[np.float64]:
-    """Seconds until each of so many searches is answered, [searches]. The same seed gives the same."""
+    """Seconds until each of n searches is answered, [searches]. The same seed gives the same."""
     drawn = np.random.default_rng(seed)
     arrivals = np.cumsum(drawn.exponential(1 / model.qps, searches))
     answered = np.zeros(searches)
@@ -57,7 +57,7 @@ def simulate(model: FanOutModel, searches: int, seed: int) -> NDArray[np.float64
 
 
 def _queue(arrivals: NDArray[np.float64], times: NDArray[np.float64], servers: int) -> NDArray[np.float64]:
-    """When each is done that comes to a line before so many servers; first come, first served."""
+    """When each is done that comes to a line before n servers; first come, first served."""
     free = [0.0] * servers
     ends = np.empty(len(arrivals))
     for number, (arrival, time) in enumerate(zip(arrivals.tolist(), times.tolist(), strict=True)):

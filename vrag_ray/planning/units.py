@@ -20,7 +20,7 @@ class Figure(BaseModel):
 
 
 class SpaceSize(BaseModel):
-    """What a page becomes: so many vectors of so many dimensions, 2 bytes each (fp16)."""
+    """What a page becomes: n vectors of d dimensions, 2 bytes each (fp16)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

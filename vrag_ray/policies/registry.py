@@ -267,4 +267,4 @@ def offered(settings: Settings, *, has_model: bool) -> tuple[AgentName, ...]:
             return False
         return True
 
-    return tuple(one for one in agents(has_model=has_model) if one is AgentName.EXTRACTIVE or fits(one))
+    return tuple(agent for agent in agents(has_model=has_model) if agent is AgentName.EXTRACTIVE or fits(agent))

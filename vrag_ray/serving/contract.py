@@ -83,7 +83,7 @@ class SearchScope:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProfiledAnswer:
     """A search's answer, and ``profile``: in words, what made the evidence."""
 
     answer: SearchAnswer
@@ -138,7 +138,7 @@ class UploadedFile:
 class SearchPart(Protocol):
     """Searching the collections, and the embedder they are searched with."""
 
-    async def search(self, queries: Queries, scope: SearchScope) -> Found:
+    async def search(self, queries: Queries, scope: SearchScope) -> ProfiledAnswer:
         """Raises VragError for names and modes that there are not, and for collections that do not compare."""
         ...
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from vrag_ray.serving.contract import Found, Queries, SearchScope
+from vrag_ray.serving.contract import ProfiledAnswer, Queries, SearchScope
 from vrag_ray.serving.errors import NotReadyError, OverloadedError, ReplicaLostError
 from vrag_ray.types import Query
 
@@ -18,13 +18,13 @@ MOST_TOGETHER = 64
 """Who asks, in one call: the answer comes when all of it is there."""
 
 
-Search = Callable[[Sequence[Queries], SearchScope], Awaitable[Sequence[Found]]]
+Search = Callable[[Sequence[Queries], SearchScope], Awaitable[Sequence[ProfiledAnswer]]]
 
 
 @dataclass
 class _Waiting:
     queries: Queries
-    answer: asyncio.Future[Found]
+    answer: asyncio.Future[ProfiledAnswer]
 
 
 @dataclass
@@ -44,8 +44,8 @@ class JoinedSearches:
         self._lines: dict[tuple[object, ...], _Line] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def search(self, queries: Queries, scope: SearchScope) -> Found:
-        """Raises what the search of these queries raises, whoever else asked."""
+    async def search(self, queries: Queries, scope: SearchScope) -> ProfiledAnswer:
+        """Raises what the search of these queries raises, whatever the others raise."""
         if any(isinstance(query, Query) and query.picture is not None for query in queries):
             # Megabytes, and seconds to embed: nobody else should wait for them.
             return await self._alone(queries, scope)
@@ -59,7 +59,7 @@ class JoinedSearches:
         while line.waiting and line.calls < CALLS_AT_ONCE:
             together = [line.waiting.popleft() for _ in range(min(MOST_TOGETHER, len(line.waiting)))]
             # Who has gone away meanwhile is not searched for.
-            together = [one for one in together if not one.answer.done()]
+            together = [waiting for waiting in together if not waiting.answer.done()]
             if together:
                 line.calls += 1
                 task = asyncio.create_task(self._call(line, together))
@@ -77,21 +77,21 @@ class JoinedSearches:
 
     async def _answer(self, scope: SearchScope, together: Sequence[_Waiting]) -> None:
         try:
-            found = await self._search([one.queries for one in together], scope)
+            found = await self._search([waiting.queries for waiting in together], scope)
         except Exception as error:  # noqa: BLE001  (it is the askers')
             common = isinstance(error, NotReadyError | OverloadedError | ReplicaLostError)
             if common or len(together) == 1:
-                for one in together:
-                    _tell(one, error)
+                for waiting in together:
+                    _tell(waiting, error)
             else:
                 # What one of them asked may be at fault: the others must not hear of it.
-                await asyncio.gather(*(self._answer(scope, [one]) for one in together))
+                await asyncio.gather(*(self._answer(scope, [waiting]) for waiting in together))
             return
         for one, answer in zip(together, found, strict=True):
             if not one.answer.done():
                 one.answer.set_result(answer)
 
-    async def _alone(self, queries: Queries, scope: SearchScope) -> Found:
+    async def _alone(self, queries: Queries, scope: SearchScope) -> ProfiledAnswer:
         [found] = await self._search([queries], scope)
         return found
 

@@ -45,7 +45,11 @@ def ancestors(graph_parents: Mapping[str, Sequence[str]], node: str) -> frozense
         if current in found:
             continue
         found.add(current)
-        earlier = (one for one in graph_parents[current] if place.get(one, len(place)) < place[current])
+        earlier = (
+            graph_parent
+            for graph_parent in graph_parents[current]
+            if place.get(graph_parent, len(place)) < place[current]
+        )
         open_nodes.extend(earlier)
     return frozenset(found)
 

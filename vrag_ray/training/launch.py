@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from vrag_ray.training.config import ModelConfig, RLConfig, SFTConfig, TrainConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
-from vrag_ray.training.run.folder import FINAL, claim, told
+from vrag_ray.training.run.folder import FINAL, claim, follow_progress
 from vrag_ray.training.run.storage import RunStorage, is_uri
 from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
 from vrag_ray.types import VragError
 
-Tell = Callable[[str], None]
+OnLine = Callable[[str], None]
 SLOW_ON_A_GPU = (
     "notice: the model computes in float32, which a GPU does many times slower and with more memory than in bfloat16 "
     "(docs/results/gpu.md): `model.sharded: true` with `model.compute_dtype: bfloat16` does that with weights in "
@@ -21,11 +21,11 @@ SLOW_ON_A_GPU = (
 )
 
 
-def train_rl(config: RLConfig, tell: Tell) -> str:
+def train_rl(config: RLConfig, on_line: OnLine) -> str:
     """Run ``config`` to its end, or go on with it where it stopped; the absolute path or URI of the trained model.
 
-    ``tell`` is given the place of the run and then a line a step. Needs no Ray: one is started for this machine where
-    the process has none. Relative paths are those of this process (``submitted_paths``).
+    ``on_line`` is given the place of the run and then a line a step. Needs no Ray: one is started for this machine
+    where the process has none. Relative paths are those of this process (``submitted_paths``).
     """
     from vrag_ray.training.rl import train_loop
     from vrag_ray.training.rollout.environment import with_family
@@ -46,19 +46,19 @@ def train_rl(config: RLConfig, tell: Tell) -> str:
         "validation": input_place("validation", config.validation) if config.validation else "",
     }
     placed = config.model_copy(update={"environment": environment, "reward": reward, "model": model, **paths})
-    return _fit(with_family(placed), train_loop, tell, "reinforcement learning")
+    return _fit(with_family(placed), train_loop, on_line, "reinforcement learning")
 
 
-def train_sft(config: SFTConfig, tell: Tell) -> str:
+def train_sft(config: SFTConfig, on_line: OnLine) -> str:
     """The same for supervised fine-tuning, which needs no vLLM."""
     from vrag_ray.training.sft import train_loop
 
     _require("torch", "transformers", *_of_adapters(config))
     paths = {"trajectories": input_place("trajectories", config.trajectories), "model": _with_model(config)}
-    return _fit(config.model_copy(update=paths), train_loop, tell, "supervised fine-tuning")
+    return _fit(config.model_copy(update=paths), train_loop, on_line, "supervised fine-tuning")
 
 
-def train_retriever(config: RetrieverConfig, tell: Tell) -> str:
+def train_retriever(config: RetrieverConfig, on_line: OnLine) -> str:
     """The same for a retriever: contrastive training on pairs."""
     from vrag_ray.training.retriever.train import train_loop
 
@@ -68,7 +68,7 @@ def train_retriever(config: RetrieverConfig, tell: Tell) -> str:
         "model": _with_model(config),
         "collection": _collection(config.collection, "collection") if config.collection is not None else None,
     }
-    return _fit(config.model_copy(update=paths), train_loop, tell, "retriever training")
+    return _fit(config.model_copy(update=paths), train_loop, on_line, "retriever training")
 
 
 def _require(*packages: str) -> None:
@@ -95,7 +95,7 @@ def _collection(root: str, field: str = "environment.collection") -> str:
     return place
 
 
-def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell: Tell, kind: str) -> str:
+def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_line: OnLine, kind: str) -> str:
     import ray
     from ray import train
     from ray.train.torch import TorchTrainer
@@ -106,9 +106,9 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell
     storage = RunStorage(config.storage, config.name)
     storage.create()
     claim(storage, kind)
-    tell(f"everything of this run: {storage.uri()}")
+    on_line(f"everything of this run: {storage.uri()}")
     if config.model.gpu and config.model.computed_in == "float32":
-        tell(SLOW_ON_A_GPU)
+        on_line(SLOW_ON_A_GPU)
     if not ray.is_initialized():
         start_ray()
     workers = config.workers
@@ -128,7 +128,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], tell
         ),
     )
     over = threading.Event()
-    watcher = threading.Thread(target=told, args=(storage, tell, over), name="progress")
+    watcher = threading.Thread(target=follow_progress, args=(storage, on_line, over), name="progress")
     watcher.start()
     try:
         trainer.fit()

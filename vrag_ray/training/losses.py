@@ -64,16 +64,16 @@ def policy_loss(
     """
     import torch
 
-    kept = keep.bool()
-    mask = token_mask[kept].bool()
+    counted = keep.bool()
+    mask = token_mask[counted].bool()
     lengths = mask.sum(dim=1)
     # Chosen before anything is computed: a product with 0 would let NaN through.
     nothing = torch.zeros((), dtype=logp_new.dtype, device=logp_new.device)
-    delta = torch.where(mask, logp_new[kept], nothing) - torch.where(mask, logp_old[kept], nothing)
-    advantage = advantages[kept].to(delta.dtype).unsqueeze(1)
+    delta = torch.where(mask, logp_new[counted], nothing) - torch.where(mask, logp_old[counted], nothing)
+    advantage = advantages[counted].to(delta.dtype).unsqueeze(1)
     each = torch.where(mask, torch.ones_like(delta), nothing)
     if weights is not None:
-        each = torch.where(mask, weights[kept].to(delta.dtype), nothing)
+        each = torch.where(mask, weights[counted].to(delta.dtype), nothing)
     match Ratio(ratio):
         case Ratio.TOKEN:
             log_ratio = delta
@@ -87,7 +87,7 @@ def policy_loss(
     if count is None:
         counts = {
             Denominator.ALL: keep.numel(),
-            Denominator.KEPT: int(kept.sum()),
+            Denominator.KEPT: int(counted.sum()),
             Denominator.TOKENS: int(lengths.sum()),
         }
         count = float(counts[Denominator(denominator)])
@@ -135,9 +135,9 @@ def mean_over_kept(values: Tensor, token_mask: Tensor, keep: Tensor, *, count: f
     """
     import torch
 
-    kept = keep.bool()
-    mask = token_mask[kept].bool()
-    chosen = torch.where(mask, values[kept], torch.zeros((), dtype=values.dtype, device=values.device))
+    counted = keep.bool()
+    mask = token_mask[counted].bool()
+    chosen = torch.where(mask, values[counted], torch.zeros((), dtype=values.dtype, device=values.device))
     means = chosen.sum(dim=1) / mask.sum(dim=1).clamp(min=1)
     return means.sum() / max(float(keep.numel()) if count is None else count, 1.0)
 

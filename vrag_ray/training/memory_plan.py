@@ -20,7 +20,7 @@ from vrag_ray.types import VragError
 GIB = 1 << 30
 MIB = 1 << 20
 CARDS = {24: 23_034 * MIB, 80: 81_559 * MIB}
-"""What ``nvidia-smi`` reports as the total of the smallest card sold with so many GB: L4, H100."""
+"""What ``nvidia-smi`` reports as the total of the smallest card sold with this many GB: L4, H100."""
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
 OVERHEAD = 2 * GIB
 """Assumed, not measured: CUDA's context, buffers of cuBLAS and NCCL, and what allocators cannot use of their blocks."""
@@ -76,9 +76,9 @@ class MemoryPlan:
         return self.peak.total <= self.capacity
 
     def __str__(self) -> str:
-        told = ", ".join(f"{phase.name} {phase.total / GIB:.1f}" for phase in self.phases)
+        phases = ", ".join(f"{phase.name} {phase.total / GIB:.1f}" for phase in self.phases)
         return (
-            f"GiB of {self.capacity / GIB:.1f} a GPU (computed, not measured): {told}; the engine caches "
+            f"GiB of {self.capacity / GIB:.1f} a GPU (computed, not measured): {phases}; the engine caches "
             f"{self.kv_tokens:,} tokens, an update takes {self.sample_tokens:,} at once"
         )
 
@@ -285,12 +285,12 @@ class Trainer:
             seen = vision.depth * (each if self.model.gradient_checkpointing else kept_vision)
         scores = SCORED * min(CHUNK, self.sample_tokens) * self.shape.vocabulary
         working = max(WORKING * kept_text + self.attention, WORKING * kept_vision, scores)
-        kept = inputs if self.model.gradient_checkpointing else kept_text * self.shape.layers
+        activations = inputs if self.model.gradient_checkpointing else kept_text * self.shape.layers
         return {
             "gradients": self.gradients,
             "gathered": self.gathered,
             "pixels": float(vision.channels * SIZES["float32"] * self.patches),
-            "kept for the backward pass": SLACK * (kept + seen),
+            "kept for the backward pass": SLACK * (activations + seen),
             "the layer at work, or the scores": SLACK * working,
         }
 

@@ -145,7 +145,7 @@ class Session:
             self.worker.report({"step": step + 1, "reward": metrics.get("reward/mean", math.nan)}, checkpoint=saves)
         if self.log is not None:
             self.log.log(step + 1, metrics | _speeds(metrics, timer.elapsed()))
-            self.log.tell(step + 1, config.steps, _told(metrics))
+            self.log.report(step + 1, config.steps, _progress_line(metrics))
 
     async def validate(self, step: int) -> None:
         """Run the held-out questions with the weights as they are; every time with the same seeds."""
@@ -157,14 +157,14 @@ class Session:
             )
             probed = train_samples(groups[:PROBED], self.config.recipe, self.worker.ranks)
             slept = await self.backend.sleep()
-            gap_mean, gap_max = self.learner.gap([one for run in probed for one in run])
+            gap_mean, gap_max = self.learner.gap([sample for run in probed for sample in run])
             if slept:
                 await self._hand_over(step)
         metrics = rollout_metrics(groups, self.worker.ranks, self.config.recipe)
         metrics |= {"parity/gap_mean": gap_mean, "parity/gap_max": gap_max}
         if self.log is not None:
             self.log.log(step, {f"validation/{name}": value for name, value in metrics.items()})
-            self.log.tell(step, self.config.steps, f"validation {_graded(metrics)}{_limited(metrics)}")
+            self.log.report(step, self.config.steps, f"validation {_graded(metrics)}{_limited(metrics)}")
 
     async def _hand_over(self, version: int) -> None:
         """The trainer's weights to the engine, and the device with them."""
@@ -184,13 +184,13 @@ class Session:
         count = config.rollout.questions
         rounds = 1 + (config.rollout.refill if dynamic else 0)
         tasks = self.environment.tasks(config.examples)
-        wanted = len(ranks.share(range(count)))
+        share = len(ranks.share(range(count)))
         found: Groups = []
         for again in range(rounds):
             own = ranks.share(chosen(tasks, count, seed=config.seed, step=step * rounds + again))
-            groups = await self._run(own[: wanted - len(found)], config.rollout.group, f"{config.seed}/{step}")
+            groups = await self._run(own[: share - len(found)], config.rollout.group, f"{config.seed}/{step}")
             found += [group for group in groups if not dynamic or _teaches(group)]
-            if len(found) >= wanted:
+            if len(found) >= share:
                 break
         return found
 
@@ -232,18 +232,18 @@ def _update_metrics(updates: Sequence[Update]) -> dict[str, float]:
     """Means over the optimiser steps of one batch of rollouts; the gap is that of the weights that sampled."""
     count = len(updates)
     names = ("loss", "policy", "kl", "entropy", "clip_low", "clip_high", "grad_norm", "lr")
-    means = {f"update/{name}": sum(getattr(one, name) for one in updates) / count for name in names}
-    segments, kept = sum(one.segments for one in updates), sum(one.kept_segments for one in updates)
+    means = {f"update/{name}": sum(getattr(update, name) for update in updates) / count for name in names}
+    segments, counted = sum(update.segments for update in updates), sum(update.kept_segments for update in updates)
     return means | {
         "parity/gap_mean": updates[0].gap_mean,
         "parity/gap_max": updates[0].gap_max,
-        "update/tokens": float(sum(one.tokens for one in updates)),
-        "update/kept_tokens": float(sum(one.kept_tokens for one in updates)),
-        "update/kept_share": kept / max(segments, 1),
+        "update/tokens": float(sum(update.tokens for update in updates)),
+        "update/kept_tokens": float(sum(update.kept_tokens for update in updates)),
+        "update/kept_share": counted / max(segments, 1),
     }
 
 
-def _told(metrics: Mapping[str, float]) -> str:
+def _progress_line(metrics: Mapping[str, float]) -> str:
     reward = f"reward {metrics['reward/mean']:.3f}, " if "reward/mean" in metrics else ""
     return (
         f"{reward}{_graded(metrics)}, "

@@ -48,7 +48,7 @@ def _train(config: SFTConfig, source: str) -> None:
     log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
     if log is not None:
         log.rewind(worker.done)
-        log.tell(worker.done, steps, str(replies))
+        log.report(worker.done, steps, str(replies))
     timer = StepTimer()
     while worker.done < steps:
         batch = batch_of(calls, worker.done, config.batch, config.seed)
@@ -60,7 +60,9 @@ def _train(config: SFTConfig, source: str) -> None:
                 worker.report({"step": done, "loss": metrics["sft/loss"]}, checkpoint=True)
         if log is not None and (last or done % LOGGED_EVERY == 0):
             log.log(done, metrics | timer.elapsed())
-            log.tell(done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens would be said")
+            log.report(
+                done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens would be said"
+            )
     worker.export(storage)
     if log is not None:
         log.close()

@@ -65,15 +65,15 @@ def read_replies(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageT
 
 def within(calls: Iterable[Call], limit: int) -> Replies:
     """Those of at most ``limit`` tokens. A call is never cut: half a prompt is not what the agent is asked with."""
-    kept: list[Call] = []
+    taught: list[Call] = []
     left_out = longest = 0
     for call in calls:
         longest = max(longest, call.tokens)
         if call.tokens <= limit:
-            kept.append(call)
+            taught.append(call)
         else:
             left_out += 1
-    return Replies(tuple(kept), limit, left_out, longest)
+    return Replies(tuple(taught), limit, left_out, longest)
 
 
 def conversation_calls(

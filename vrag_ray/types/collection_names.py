@@ -55,4 +55,4 @@ def free_name(root: str, taken: Names[str]) -> str:
         above = whole.rstrip("/").rpartition("/")[0]
         name = f"{own_name(above)}-{name}"
     numbered = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
-    return next(one for one in numbered if one not in taken)
+    return next(name for name in numbered if name not in taken)

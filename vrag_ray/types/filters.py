@@ -19,7 +19,7 @@ class MetaRange(BaseModel):
     any_of: list[MetaValue] | None = None
 
     def matches(self, value: MetaValue) -> bool:
-        if self.any_of is not None and not any(_equal(value, wanted) for wanted in self.any_of):
+        if self.any_of is not None and not any(_equal(value, expected) for expected in self.any_of):
             return False
         for bound, sign, strict in (
             (self.gte, 1, False),
@@ -46,18 +46,18 @@ class SearchFilter(BaseModel):
 
     def matches_meta(self, meta: Meta) -> bool:
         """Whether ``meta`` fulfils the metadata conditions; an absent name never matches."""
-        for name, wanted in (self.meta or {}).items():
+        for name, expected in (self.meta or {}).items():
             value = meta.get(name)
             if value is None:
                 return False
-            if not (wanted.matches(value) if isinstance(wanted, MetaRange) else _equal(value, wanted)):
+            if not (expected.matches(value) if isinstance(expected, MetaRange) else _equal(value, expected)):
                 return False
         return True
 
 
-def _equal(value: MetaValue, wanted: MetaValue) -> bool:
+def _equal(value: MetaValue, expected: MetaValue) -> bool:
     # bool is an int in Python: without this, True would match 1.
-    return isinstance(value, bool) == isinstance(wanted, bool) and value == wanted
+    return isinstance(value, bool) == isinstance(expected, bool) and value == expected
 
 
 def _compare(value: MetaValue, bound: float | str) -> int | None:

@@ -25,7 +25,7 @@ def test_intrinsic_and_reinforced_energies_match_the_golden_vectors() -> None:
 )
 def test_pixel_budgets_match_the_golden_vectors(k: int, pixels: list[int]) -> None:
     best = strongest(energies(GOLDEN_GRAPH, decay=0.1, feedback=0.3), k)
-    assert [one.pixels for one in pixel_budgets(best, 1_310_720)] == pixels
+    assert [pixel_budget.pixels for pixel_budget in pixel_budgets(best, 1_310_720)] == pixels
 
 
 def test_energy_flows_through_a_node_without_pictures_where_the_original_stops() -> None:
@@ -82,4 +82,4 @@ def test_budgets_never_exceed_the_total_and_lose_less_than_a_pixel_an_item(
 
 @given(graphs())
 def test_without_feedback_only_the_intrinsic_energy_is_left(graph: MemoryGraph) -> None:
-    assert all(one.energy == one.intrinsic for one in energies(graph, decay=0.1, feedback=0.0))
+    assert all(energy.energy == energy.intrinsic for energy in energies(graph, decay=0.1, feedback=0.0))

@@ -20,7 +20,7 @@ from vrag_ray.agent.protocols.page_words import (
     given_words,
     harmless,
     remembered_words,
-    told_words,
+    words_for_model,
     words_of,
 )
 from vrag_ray.agent.wire_protocol import TextLimits
@@ -120,7 +120,7 @@ def test_the_newest_results_have_room_first_and_share_it_evenly() -> None:
     assert set(given) == {(1, 0), (1, 1)}
     assert [len(given[1, place]) > 650 for place in (0, 1)] == [True, True]
     assert sum(map(len, given.values())) <= 1500
-    assert told_words(given.get((0, 0))) == TEXT_LEFT_OUT
+    assert words_for_model(given.get((0, 0))) == TEXT_LEFT_OUT
     wide = given_words(prompt, TextLimits(result=1000, prompt=5000))
     assert set(wide) == {(0, 0), (1, 0), (1, 1)}
     assert all(900 < len(text) <= 1000 for text in wide.values())
@@ -128,7 +128,7 @@ def test_the_newest_results_have_room_first_and_share_it_evenly() -> None:
 
 def test_a_result_without_words_says_so() -> None:
     blank = replace(sighting("Care notes"), page=None, passage_text="")
-    assert told_words(given_words(prompt_of(Turn("", (blank,))), TextLimits())[0, 0]) == NO_WORDS
+    assert words_for_model(given_words(prompt_of(Turn("", (blank,))), TextLimits())[0, 0]) == NO_WORDS
 
 
 def test_remembered_items_have_the_words_around_their_quote_within_their_share() -> None:

@@ -46,7 +46,7 @@ def test_recorded_log_probs_are_those_of_the_policy(start: HuntPolicy) -> None:
 @pytest.mark.parametrize("variant", [Variant.GSPO_SEGMENTS, Variant.GRPO_TRAJECTORY, Variant.GGPO, Variant.PROGRESS])
 def test_reinforcement_improves_on_imitation(start: HuntPolicy, variant: Variant) -> None:
     _, measures = learnt(start, variant)
-    assert [one.rollouts for one in measures] == [0, 768, 1536]
+    assert [measure.rollouts for measure in measures] == [0, 768, 1536]
     assert measures[-1].success > measures[0].success + 0.1
     assert measures[-1].kept_tokens > measures[1].kept_tokens > 0
 
@@ -77,8 +77,8 @@ def test_masks_are_measured_by_verdict(start: HuntPolicy) -> None:
 def test_the_gradient_of_success_points_where_success_rises(start: HuntPolicy) -> None:
     variants = (Variant.GSPO_SEGMENTS, Variant.RANDOM_MASK)
     figures = measure_gradients(start, CONFIG, variants, batches=24, groups=8, size=8, seed=0)
-    by_name = {one.variant: one for one in figures}
+    by_name = {figure.variant: figure for figure in figures}
     assert list(by_name) == [TRUE, *variants]
     assert by_name[TRUE].cosine == pytest.approx(1.0, abs=1e-3)
     assert by_name[Variant.GSPO_SEGMENTS].cosine > 0.7
-    assert all(one.noise > 0 and one.batch_cosine < 1 for one in figures)
+    assert all(figure.noise > 0 and figure.batch_cosine < 1 for figure in figures)

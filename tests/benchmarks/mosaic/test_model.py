@@ -31,8 +31,8 @@ def load(folder: Path) -> torch.nn.Module:
 def test_a_model_of_one_to_two_million_float32_weights_with_one_table_of_tokens(folder: Path) -> None:
     model = load(folder)
     parameters = list(model.parameters())
-    assert 1_000_000 < sum(one.numel() for one in parameters) < 2_000_000
-    assert {one.dtype for one in parameters} == {torch.float32}
+    assert 1_000_000 < sum(parameter.numel() for parameter in parameters) < 2_000_000
+    assert {parameter.dtype for parameter in parameters} == {torch.float32}
     assert model.get_input_embeddings().weight is model.get_output_embeddings().weight  # type: ignore[operator]
 
 

@@ -61,7 +61,7 @@ def test_a_collection_lives_on_s3_from_its_first_document_to_the_deletion_of_one
     assert ingest([papers], settings).replaced == 1
     [first, *later] = Collection.open(root).versions()
     with CollectionWriter(root) as writer:
-        [note] = [one.doc_id for one in Collection.open(root).documents() if one.title == "notes"]
+        [note] = [document.doc_id for document in Collection.open(root).documents() if document.title == "notes"]
         writer.delete(note)
         writer.publish("delete")
     assert "notes" not in titles(settings, "lighthouse")
@@ -97,7 +97,7 @@ def test_of_two_writers_at_once_one_is_refused_and_nothing_of_either_is_lost(pap
         assert all(event.wait(HANGS_AFTER_S) for event in refused.values())
     for thread in threads:
         thread.join()
-    assert sorted(one.title for one in Collection.open(root).documents()) == ["harbour", "notes"]
+    assert sorted(document.title for document in Collection.open(root).documents()) == ["harbour", "notes"]
     assert verify(root).is_sound
 
 

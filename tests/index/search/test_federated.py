@@ -309,7 +309,7 @@ def test_embedders_are_loaded_once_for_all_collections(folder: Path) -> None:
     async def embedders() -> list[set[int]]:
         async with side_by_side(settings) as federated:
             retrievers = [await federated.member(name) for name in settings.served]
-            return [{id(leg.embedder) for leg in one.snapshot.legs.by_name.values()} for one in retrievers]
+            return [{id(leg.embedder) for leg in retriever.snapshot.legs.by_name.values()} for retriever in retrievers]
 
     first, second = asyncio.run(embedders())
     assert first == second

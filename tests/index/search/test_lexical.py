@@ -38,12 +38,12 @@ def test_names_in_memory_change_no_hit(root: Path, monkeypatch: pytest.MonkeyPat
         for limit in (1, 100)
         for chosen in filters
     ]
-    held = [lexical_search(small, *one) for one in queries]
+    held = [lexical_search(small, *query) for query in queries]
     assert small.passage_names() is not None
     monkeypatch.setattr(collection_module, "MOST_ROWS", 3)
     large = Collection.open(root)
     assert large.passage_names() is None
-    read = [lexical_search(large, *one) for one in queries]
+    read = [lexical_search(large, *query) for query in queries]
     assert [[hit.score for hit in hits] for hits in held] == [[hit.score for hit in hits] for hits in read]
     # Which of several with the same score are among the best is Lance's choice.
     whole = [number for number, (_, limit, _) in enumerate(queries) if limit == 100]

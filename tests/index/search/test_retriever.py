@@ -79,7 +79,7 @@ def test_a_local_retriever_finds_what_shard_actors_find(tmp_path: Path) -> None:
                     theirs = await sharded.search(queries, top_k=7, mode=mode, filter=wanted)
                     assert mine.results == theirs.results
             status = local.status()
-            assert (status.shards_ok, status.shards_total, [one.size for one in status.shards]) == (1, 1, [48])
+            assert (status.shards_ok, status.shards_total, [shard.size for shard in status.shards]) == (1, 1, [48])
             assert status.notices == ()
         await local.close()
 

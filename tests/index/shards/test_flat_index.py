@@ -54,7 +54,7 @@ def sharded(collection: Collection) -> dict[int, list[FlatIndex]]:
 
 def test_every_row_lives_in_exactly_one_shard(sharded: dict[int, list[FlatIndex]]) -> None:
     for shards in sharded.values():
-        ids = [row_id for one in shards for row_id in one.rows.ids.to_pylist()]
+        ids = [row_id for shard in shards for row_id in shard.rows.ids.to_pylist()]
         assert len(ids) == len(set(ids)) == 240
 
 
@@ -76,7 +76,7 @@ def test_sharded_result_equals_unsharded_exactly_ties_included(
     everything = base.search(query, base.size)[0]
     assert whole == everything[:k]
     for shards in sharded.values():
-        assert merge((one.search(query, k)[0] for one in shards), k) == whole
+        assert merge((shard.search(query, k)[0] for shard in shards), k) == whole
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_filter_is_applied_in_the_shard_and_finds_all_that_fit(
     query = np.ones((1, DIM), dtype=np.float32)
     expected = {doc_id_of(name)[:24] for name in expected_docs}
     for shards in sharded.values():
-        found = merge((one.search(query, 100, wanted)[0] for one in shards), 100)
+        found = merge((shard.search(query, 100, wanted)[0] for shard in shards), 100)
         assert {scored.id.split(":")[0] for scored in found} == expected
         assert len(found) == 4 * len(expected)
 

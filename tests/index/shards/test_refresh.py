@@ -51,7 +51,7 @@ def load(root: Path, version: int, earlier: ShardIndex | None = None, *, shard: 
 def answers(index: ShardIndex, wanted: SearchFilter | None = None) -> list[list[tuple[str, float]]]:
     queries = np.random.default_rng(7).standard_normal((6, 1, DIM)).astype(np.float32)
     found = index.search(TEXT, list(queries), 200, wanted)
-    return [[(one.id, one.score) for one in windows] for windows in found]
+    return [[(window.id, window.score) for window in windows] for windows in found]
 
 
 def shares_its_base(index: ShardIndex, earlier: ShardIndex) -> bool:

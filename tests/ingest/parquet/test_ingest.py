@@ -73,7 +73,7 @@ def test_rows_of_every_kind_become_documents_and_a_broken_one_does_not_stop_them
     assert sorted(failed) == ["d3", "d4"], failed
     assert report.added == 3
     collection = Collection.open(tmp_path / "c")
-    by_row = {one.uri.partition("#")[2]: one for one in collection.documents()}
+    by_row = {document.uri.partition("#")[2]: document for document in collection.documents()}
     kinds = {row: one.kind for row, one in by_row.items() if one.status is DocumentStatus.READY}
     assert kinds == {"d0": DocumentKind.PDF, "d1": DocumentKind.IMAGE, "d2": DocumentKind.TEXT}
     assert (by_row["d0"].units, dict(by_row["d2"].meta)) == (3, {"doc_id": "d2", "year": 2, "shelf": "north"})
@@ -159,7 +159,7 @@ def test_an_object_store_has_them_too(tmp_path: Path, bucket: Bucket) -> None:
     notes(folder, id=list(BIRDS))
     report = ingest([bucket.upload(folder, "tables")], settings_for(tmp_path / "c"))
     assert (report.added, report.failed) == (len(BIRDS), ())
-    uris = {one.uri for one in Collection.open(tmp_path / "c").documents()}
+    uris = {document.uri for document in Collection.open(tmp_path / "c").documents()}
     assert uris == {f"s3://{bucket.name}/tables/birds.parquet#{bird}" for bird in BIRDS}
 
 

@@ -91,7 +91,7 @@ def test_a_long_name_of_a_row_of_figures_is_a_name_and_no_paragraph() -> None:
 
 def test_no_sentence_goes_from_one_row_of_a_table_to_the_next() -> None:
     words = table(50, 100, (0, 250, 350), ("Goodwill", "9,764", "9,762"), ("Total assets", "19,845", "17,890"))
-    texts = [one.text for one in sentences(page(words), tables(words, WIDTH / HEIGHT))]
+    texts = [sentence.text for sentence in sentences(page(words), tables(words, WIDTH / HEIGHT))]
     assert not [text for text in texts if "9,762" in text and "Total" in text]
 
 
@@ -112,7 +112,7 @@ def test_two_columns_of_prose_are_two_cells_of_a_row() -> None:
 
 def test_sentences_follow_reading_order_and_keep_abbreviations_whole() -> None:
     words = [*put(50, 100, "See fig. 3 for the mast."), *put(50, 114, "It is tall, e.g. 9 m."), *put(50, 200, "Title")]
-    assert [one.text for one in sentences(page(words))] == [
+    assert [sentence.text for sentence in sentences(page(words))] == [
         "See fig. 3 for the mast.",
         "It is tall, e.g. 9 m.",
         "Title",
@@ -154,10 +154,10 @@ people: those on land and others."""
 def test_a_line_that_ends_before_it_must_ends_what_it_says() -> None:
     listed = ["Crew of fourteen", "Draught 3.4 metres", "Flag of Norway", "Built in the yard of Bergen in 1961"]
     words = [word for number, line in enumerate(listed) for word in put(50, 100 + 14 * number, line)]
-    assert [one.text for one in sentences(page(words))] == listed
+    assert [sentence.text for sentence in sentences(page(words))] == listed
     prose = ["The ferry of the north crosses the", "Sound of Alm every hour, and in", "April Kari Nordmann steers it"]
     words = [word for number, line in enumerate(prose) for word in put(50, 100 + 14 * number, line)]
-    assert [one.text for one in sentences(page(words))] == [" ".join(prose)]
+    assert [sentence.text for sentence in sentences(page(words))] == [" ".join(prose)]
     text = "\n".join(
         [*listed, "", *prose, "", "server:", "port: 8471", "host: quay", "2024-05-01 start", "2024-05-02 stop"]
     )
@@ -186,13 +186,16 @@ def test_a_script_from_the_right_is_not_judged_by_its_right_ends() -> None:
         for row, line in enumerate(lines)
         for place, text in enumerate(line)
     ]
-    assert [one.text for one in sentences(page(words))] == [" ".join(word for line in lines for word in line)]
+    assert [sentence.text for sentence in sentences(page(words))] == [" ".join(word for line in lines for word in line)]
 
 
 def test_what_is_set_farther_in_belongs_to_the_line_above_it() -> None:
     lines = ((50, "Draught"), (80, "3 metres"), (50, "Crew"), (80, "14 sailors of Bergen and Runde"))
     words = [word for number, (left, line) in enumerate(lines) for word in put(left, 100 + 14 * number, line)]
-    assert [one.text for one in sentences(page(words))] == ["Draught 3 metres", "Crew 14 sailors of Bergen and Runde"]
+    assert [sentence.text for sentence in sentences(page(words))] == [
+        "Draught 3 metres",
+        "Crew 14 sailors of Bergen and Runde",
+    ]
 
 
 def test_a_quote_from_a_cell_of_several_lines_stays_in_it() -> None:
@@ -201,7 +204,7 @@ def test_a_quote_from_a_cell_of_several_lines_stays_in_it() -> None:
     words = [*left[:2], *right[:3], *left[2:], *right[3:], *put(50, 160, "After the table.")]
     boxes = [around([word.box for word in cell]) for cell in (left, right)]
     cells = [Element(2 + n, ElementKind.TABLE_CELL, box, "", table=1) for n, box in enumerate(boxes) if box is not None]
-    assert sorted(one.text for one in sentences(replace(page(words), elements=tuple(cells)))) == [
+    assert sorted(sentence.text for sentence in sentences(replace(page(words), elements=tuple(cells)))) == [
         "A policy applies to all objects.",
         "After the table.",
         "Bucket owners may grant it.",
@@ -264,7 +267,7 @@ def test_any_scatter_of_words_can_be_laid_out(words: list[Word]) -> None:
     assert sorted(word.text for row in laid for cell in row.cells for word in cell.words) == sorted(
         w.text for w in words
     )
-    assert sum(len(one.words) for one in sentences(sheet)) == len(words)
+    assert sum(len(sentence.words) for sentence in sentences(sheet)) == len(words)
     crossings(laid, terms("North mast 2022"))
 
 

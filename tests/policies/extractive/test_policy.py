@@ -31,7 +31,7 @@ def ask(question: str, source: Shelf | None = None, **settings: float) -> RunRec
     assert record.corrections == 0
     assert record.answer.endswith(NO_MODEL)
     # What it quotes stands where it says.
-    assert [one.missing for one in record.sentences if one.missing] == []
+    assert [sentence.missing for sentence in record.sentences if sentence.missing] == []
     return record
 
 

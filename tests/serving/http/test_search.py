@@ -14,7 +14,7 @@ from tests.support.stand_in import DOC_ID, StandIn, StandInSearch
 from vrag_ray.client.schemas import data_url
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving import system
-from vrag_ray.serving.contract import Found, Queries, SearchScope
+from vrag_ray.serving.contract import ProfiledAnswer, Queries, SearchScope
 from vrag_ray.serving.errors import NotReadyError, OverloadedError
 from vrag_ray.types import Query, VragError
 
@@ -126,7 +126,7 @@ async def test_requests_beyond_the_limit_are_refused_at_the_door_and_room_comes_
     go, inside = asyncio.Event(), asyncio.Semaphore(0)
     answer = StandInSearch.search
 
-    async def waiting(self: StandInSearch, queries: Queries, scope: SearchScope) -> Found:
+    async def waiting(self: StandInSearch, queries: Queries, scope: SearchScope) -> ProfiledAnswer:
         inside.release()
         await go.wait()
         return await answer(self, queries, scope)

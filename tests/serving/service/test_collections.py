@@ -54,7 +54,7 @@ def test_collections_side_by_side_are_filled_searched_asked_and_emptied_by_name(
         alone = [*client.events(RunRequest(**question))][-1]
         asked = RunRequest(**question, collection=["collection", "side"], run_id="both-collections")
         together = [*client.events(asked)][-1]
-    assert isinstance(alone, AnswerEvent) and document_id(text) not in {one.doc_id for one in alone.citations}
+    assert isinstance(alone, AnswerEvent) and document_id(text) not in {citation.doc_id for citation in alone.citations}
     assert isinstance(together, AnswerEvent) and together.citations[0].doc_id == document_id(text)
     assert together.citations[0].collection == "side"
     record = RunRecord.from_json(http.get("/v1/runs/both-collections").text)

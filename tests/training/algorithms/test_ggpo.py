@@ -128,9 +128,11 @@ def test_other_weights_of_the_reward_leave_the_mask():
     graph = {"root": [], "a": ["root"], "b": ["root"], "answer": ["a"]}
     weights = [RewardWeights(), RewardWeights(0.1, 0.8, 0.1), RewardWeights(0.0, 0.0, 1.0)]
     for answer, expected in ((1.0, (True, False, True)), (0.0, (False, True, True))):
-        rewards = [mixed(answer, 0.4, well_formed, one) for one in weights for well_formed in (True, False)]
+        rewards = [mixed(answer, 0.4, well_formed, weight) for weight in weights for well_formed in (True, False)]
         assert len({reward.total for reward in rewards}) > 2
-        assert {tuple(ggpo_keep(graph, "answer", one.success, {"a"}, list(graph)[1:])) for one in rewards} == {expected}
+        assert {tuple(ggpo_keep(graph, "answer", reward.success, {"a"}, list(graph)[1:])) for reward in rewards} == {
+            expected
+        }
 
 
 # The mask is a pure function of what the log of the rollout holds, without a gradient.
@@ -313,7 +315,8 @@ def test_energy_rises_with_score_age_and_children():
 # One picture gets all pixels; no energy gives no budget.
 def test_one_picture_gets_all_pixels_and_no_energy_none():
     assert [
-        one.pixels for one in pixel_budgets(energies(graph_of(("a", ("root",), (1,))), decay=0.1, feedback=0.3), 999)
+        pixel_budget.pixels
+        for pixel_budget in pixel_budgets(energies(graph_of(("a", ("root",), (1,))), decay=0.1, feedback=0.3), 999)
     ] == [999]
     assert pixel_budgets((ItemEnergy("a", 0, 0.0, 0.0), ItemEnergy("a", 1, 0.0, 0.0)), 999) == ()
 

@@ -389,7 +389,10 @@ def test_refused_runs_are_kept_with_the_reason_and_not_learnt_from(tmp_path: Pat
     bad = constructed(TAGS, SALES, DONE, uid="bad", refused="judged wrong")
     store.put(bad)
     assert store.get("bad") == bad
-    assert [(one.shape.uid, one.refused) for one in store.summaries()] == [("bad", "judged wrong"), ("good", "")]
+    assert [(summary.shape.uid, summary.refused) for summary in store.summaries()] == [
+        ("bad", "judged wrong"),
+        ("good", ""),
+    ]
     assert store.chosen() == ("good",)
     exported = export_sharegpt(store, tmp_path / "sft")
     assert (exported.conversations, exported.images) == (1, 2)

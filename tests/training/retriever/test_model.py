@@ -60,8 +60,8 @@ def test_a_model_that_no_retriever_is_made_of_is_named_with_those_that_are(model
 def test_a_frozen_tower_and_a_head_that_says_words_are_not_trained(folder: Path, tmp_path: Path):
     frozen = ModelConfig(path=str(folder))
     model = load_retriever(config_of(folder, late=None, model=frozen), str(folder), given="it")
-    assert not any(one.requires_grad for one in model.model.visual.parameters())
-    assert all(one.requires_grad for one in model.model.language_model.parameters())
+    assert not any(parameter.requires_grad for parameter in model.model.visual.parameters())
+    assert all(parameter.requires_grad for parameter in model.model.language_model.parameters())
     assert model.lm_head.weight.requires_grad, "it is the embedding of words, too"
     save_mosaic_model(tmp_path, shape=replace(TINY, tied=False))
     model = load_retriever(config_of(tmp_path, late=None), str(tmp_path), given="it")

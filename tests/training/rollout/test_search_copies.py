@@ -23,7 +23,7 @@ def copy_of(root: Path, index: IndexConfig) -> tuple[SearchCopy, float]:
         settings = Settings(collection=str(root), embedder=PLANTED, index=index)
         retriever = await ShardedRetriever.start_local(settings)
         try:
-            held = sum(one.size * one.bytes_per_passage for one in retriever.status().shards)
+            held = sum(shard.size * shard.bytes_per_passage for shard in retriever.status().shards)
             return search_copy(retriever, index), held
         finally:
             await retriever.close()

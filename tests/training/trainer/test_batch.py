@@ -65,7 +65,7 @@ def test_a_prompt_has_as_many_image_tokens_as_its_pictures_have_visual_tokens(ca
 
 def test_a_picture_that_many_prompts_show_is_read_once(calls: list[Call], model: Path):
     pixels, batch = pixels_of(model), batch_of(calls, model)
-    shown = [one for call in calls for one in call.images]
+    shown = [image for call in calls for image in call.images]
     different = list(dict.fromkeys(shown))
     assert len(shown) > 2 * len(different)
     assert batch.grids is not None and batch.pixels is not None and batch.shown is not None

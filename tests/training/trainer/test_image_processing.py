@@ -47,7 +47,7 @@ def test_a_prompt_is_widened_as_the_models_own_processor_widens_it(folder: Path)
     picture = "<|vision_start|><|image_pad|><|vision_end|>"
     text = f"<|im_start|>user\nWhat {picture}{picture} and {picture}?<|im_end|>\n"
     pngs = tuple(noise_png(*size) for size in SIZES[2:5])
-    images = [Image.open(io.BytesIO(one)).convert("RGB") for one in pngs]
+    images = [Image.open(io.BytesIO(png)).convert("RGB") for png in pngs]
     wanted = processor(text=[text], images=images)["input_ids"][0]
     pixels = fresh(folder)
     wide = pixels.expand_image_tokens(tuple(processor.tokenizer(text)["input_ids"]), pngs)

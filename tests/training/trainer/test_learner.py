@@ -170,7 +170,7 @@ def test_equal_rewards_have_no_gradient_at_all(runs: Groups, model: Path, name: 
     for batch in (taught(equal, algorithm), []):
         [update], gradients = school.update([batch], algorithm)
         assert (update.loss, update.grad_norm, update.segments) == (0.0, 0.0, len(batch))
-        assert all(torch.count_nonzero(value) == 0 for one in gradients for value in one.values())
+        assert all(torch.count_nonzero(value) == 0 for gradient in gradients for value in gradient.values())
         assert all(torch.equal(value, before[weight]) for weight, value in school.scorer.model.state_dict().items())
     assert school.optimizer.done == 2
 

@@ -79,7 +79,7 @@ def test_what_is_frozen_stays_and_gradients_are_forgotten_after_a_step():
     line.lose(0)
     own.step()
     assert line.frozen.item() == 7.0
-    assert [one.grad for one in line.parameters()] == [None] * 3
+    assert [parameter.grad for parameter in line.parameters()] == [None] * 3
 
 
 def test_the_rate_of_a_step_is_that_of_its_number():

@@ -80,8 +80,10 @@ def test_a_chain_names_each_page_in_the_note_on_the_one_before() -> None:
     assert answer_of(episode) == example.answers[0]
     searches = [action for action in actions(calls) if isinstance(action, AddSearchNode)]
     notes = [action.summarize for action in actions(calls) if isinstance(action, SummarizeAndMemorize)]
-    assert notes[:-1] == ["a1 {} b1 {} or c1 nothingd1 nothing".format(*one.query.split()) for one in searches[1:]]
-    assert [one.parent_ids for one in searches] == [("root",), ("s1",), ("s2",), ("s3",)]
+    assert notes[:-1] == [
+        "a1 {} b1 {} or c1 nothingd1 nothing".format(*search.query.split()) for search in searches[1:]
+    ]
+    assert [search.parent_ids for search in searches] == [("root",), ("s1",), ("s2",), ("s3",)]
 
 
 def test_the_wrong_end_of_a_branch_is_a_dead_end_beside_the_way_to_the_answer() -> None:

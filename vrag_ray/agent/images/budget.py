@@ -18,13 +18,13 @@ from vrag_ray.types import Hit
 LEFT_OUT = "no longer shown: the model takes no more pictures"
 
 
-def even_shares(wanted: Sequence[int], room: int) -> tuple[int, ...]:
+def even_shares(demands: Sequence[int], room: int) -> tuple[int, ...]:
     """``room`` dealt out evenly, none above what it wants: one each first, in order; odd ones go to the first."""
-    given = [0] * len(wanted)
-    while room > 0 and (unmet := [place for place, want in enumerate(wanted) if given[place] < want]):
+    given = [0] * len(demands)
+    while room > 0 and (unmet := [place for place, want in enumerate(demands) if given[place] < want]):
         share = max(1, room // len(unmet))
         for place in unmet[:room]:
-            more = min(share, wanted[place] - given[place])
+            more = min(share, demands[place] - given[place])
             given[place] += more
             room -= more
     return tuple(given)
@@ -39,11 +39,11 @@ def results_of(pending: Observation, hits: Sequence[Hit], protocol: WireProtocol
     limits, found = protocol.limits, pending.sightings
     if limits is None:
         return found
-    wanted = [len(protocol.views(one)) for one in found]
-    shares = even_shares(wanted, limits.results)
+    demands = [len(protocol.views(picture)) for picture in found]
+    shares = even_shares(demands, limits.results)
     return tuple(
         one if share == want else replace(one, max_pictures=share)
-        for one, want, share in zip(found, wanted, shares, strict=True)
+        for one, want, share in zip(found, demands, shares, strict=True)
     )
 
 
@@ -61,7 +61,7 @@ def within_limits(prompt: Prompt, protocol: WireProtocol) -> Prompt:
 
 def _with_ever_fewer(prompt: Prompt, protocol: WireProtocol) -> Iterator[Prompt]:
     """``prompt`` again and again, each time with less to see; the last one shows no picture."""
-    shows = [place for place, turn in enumerate(prompt.turns) if any(protocol.views(one) for one in turn.shown)]
+    shows = [place for place, turn in enumerate(prompt.turns) if any(protocol.views(picture) for picture in turn.shown)]
     fewer = prompt
     for place in shows[:-1]:
         for fewer in _without_turn(fewer, place):  # noqa: B020  the next turn goes on from the last of these

@@ -82,7 +82,7 @@ def _remembered(
     _check_kind(seen)
     view = View(seen.region or FULL_PAGE, UNKNOWN_SIZE)
     if drawn is not None:
-        closer = next((one for turn in prompt.turns for one in turn.shown if one.id == name), None)
+        closer = next((picture for turn in prompt.turns for picture in turn.shown if picture.id == name), None)
         if closer is not None:
             view = _view(seen, protocol.views(closer)[0], protocol, drawn)
         else:
@@ -116,7 +116,7 @@ def _moment(item: MemoryItem, timestamp: float | None) -> float | None:
 def _nothing_meant(name: str, prompt: Prompt) -> str:
     if not name:
         return "there is no picture to look at: search first"
-    known = [one.id for one in prompt.observation.sightings] if prompt.observation is not None else []
+    known = [sighting.id for sighting in prompt.observation.sightings] if prompt.observation is not None else []
     return (
         f"there is no {name[:60]!r} to crop: name one of the last results ({', '.join(known) or 'none'}) "
         "or a remembered item as <node id>#<number>"

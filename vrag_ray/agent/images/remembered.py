@@ -27,7 +27,7 @@ def item_view(item: MemoryItem, pixels: int, family: ModelFamily) -> PictureRequ
 
 def kept_views(graph: MemoryGraph, kept: Sequence[Allotment], family: ModelFamily) -> dict[str, PictureRequest]:
     """The views of the kept items by reference (``<node id>#<number>``), in order of the graph."""
-    pixels = {(one.node_id, one.index): one.pixels for one in kept}
+    pixels = {(picture.node_id, picture.index): picture.pixels for picture in kept}
     views: dict[str, PictureRequest] = {}
     for node in graph.nodes:
         for index, item in enumerate(node.items):
@@ -60,7 +60,9 @@ class VisualMemory:
         self.kept = pixel_budgets(best, self._total_pixels)
         if self._protocol.evidence.has_text:
             self.kept = self._with_characters(strongest(self._energies(graph, texts=True), self._config.memory_top_k))
-        out = frozenset((one.node_id, one.index) for one in everything) - {(one.node_id, one.index) for one in best}
+        out = frozenset((picture.node_id, picture.index) for picture in everything) - {
+            (picture.node_id, picture.index) for picture in best
+        }
         # What was dropped before is not told again.
         dropped = tuple(ItemRef(node_id=node_id, index=index) for node_id, index in sorted(out - self._dropped))
         self._dropped = out
@@ -80,8 +82,8 @@ class VisualMemory:
             for one, share in zip(best, shares(best, self._config.memory_chars), strict=False)
         }
         kept = [
-            one.model_copy(update={"characters": characters.pop((one.node_id, one.index), (0.0, 0))[1]})
-            for one in self.kept
+            picture.model_copy(update={"characters": characters.pop((picture.node_id, picture.index), (0.0, 0))[1]})
+            for picture in self.kept
         ]
         more = (
             Allotment(node_id=node_id, index=index, energy=energy, pixels=0, characters=share)

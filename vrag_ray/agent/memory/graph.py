@@ -229,4 +229,4 @@ def _check_parents(node: MemoryNode, known: list[str], later: list[str]) -> None
 
 
 def _listed(ids: list[str]) -> str:
-    return ", ".join(repr(one) for one in ids)
+    return ", ".join(repr(node_id) for node_id in ids)

@@ -109,9 +109,9 @@ class GraphProtocol:
     def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
         if not self.evidence.has_pictures:
             return ()
-        asked = (self._question_view,) if prompt.with_picture else ()
+        question_views = (self._question_view,) if prompt.with_picture else ()
         shown = (view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
-        return (*asked, *kept_views(prompt.graph, prompt.kept, self.family).values(), *shown)
+        return (*question_views, *kept_views(prompt.graph, prompt.kept, self.family).values(), *shown)
 
     def reply_form(self, prompt: Prompt) -> ReplyForm:
         return graph_calls.reply_form(prompt, self.evidence, self.family, self.views, self._marks)

@@ -223,7 +223,7 @@ def _possible(
             yield "crop", _exact({"information_id": {"enum": frames}, "bbox": _BOX, "timestamp": _NUMBER})
     if prompt.must_answer or len(prompt.graph.nodes) > 1:
         parts = [f"{sighting.id}:{element.number}" for sighting in numbered for element in sighting.elements]
-        citations = _out_of([*(one.id for one in found), *parts, *items], most=MOST_CITATIONS)
+        citations = _out_of([*(sighting.id for sighting in found), *parts, *items], most=MOST_CITATIONS)
         answer = {"parent_ids": nodes, "answer": TEXT, "citations": citations, "abstain": _BOOLEAN}
         yield "add_answer_node", _exact(answer)
 
@@ -237,16 +237,19 @@ def _has_numbers(sighting: Sighting, prompt: Prompt, evidence: EvidenceForm, vie
 
 def _entries(found: Sequence[Sighting], numbered: Sequence[Sighting], evidence: EvidenceForm) -> Iterator[Schema]:
     """What can be said of one result. One of those that are ``numbered`` has a form with its own numbers."""
-    for sightings in ([one for one in found if one not in numbered], *([one] for one in numbered)):
+    for sightings in (
+        [sighting for sighting in found if sighting not in numbered],
+        *([sighting] for sighting in numbered),
+    ):
         if not sightings:
             continue
-        videos = evidence.has_pictures and any(one.kind is PassageKind.CLIP for one in sightings)
+        videos = evidence.has_pictures and any(sighting.kind is PassageKind.CLIP for sighting in sightings)
         stamps: Schema = {"type": "array", "items": _NUMBER, "maxItems": MOST_STAMPS}
         numbers = [element.number for element in sightings[0].elements] if sightings[0] in numbered else []
         elements: Schema = {"type": "array", "items": {"enum": numbers}, "minItems": 1, "maxItems": MOST_ELEMENTS}
         yield _exact(
             {
-                "information_id": {"enum": [one.id for one in sightings]},
+                "information_id": {"enum": [sighting.id for sighting in sightings]},
                 "is_useful": _BOOLEAN,
                 "priority_score": _PRIORITY,
                 **({"key_timestamp": stamps} if videos else {}),

@@ -23,7 +23,7 @@ from vrag_ray.agent.protocols.page_words import (
     given_words,
     one_line,
     remembered_words,
-    told_words,
+    words_for_model,
 )
 from vrag_ray.agent.protocols.question import question_parts
 from vrag_ray.agent.wire_protocol import TextLimits, Views
@@ -122,15 +122,15 @@ def graph_json(prompt: Prompt) -> str:
     for node in prompt.graph.nodes:
         if node.id == pending:
             continue
-        told: dict[str, object] = {"id": node.id, "kind": str(node.kind)}
+        row: dict[str, object] = {"id": node.id, "kind": str(node.kind)}
         if node.kind is not NodeKind.ROOT:
-            told["parent_ids"] = list(node.parents)
-            told["query"] = node.query
-            told["summary"] = node.summary
+            row["parent_ids"] = list(node.parents)
+            row["query"] = node.query
+            row["summary"] = node.summary
         items = {f"{node.id}#{number}": item_label(item) for number, item in enumerate(node.items, start=1)}
         if items:
-            told["items"] = items
-        nodes.append(told)
+            row["items"] = items
+        nodes.append(row)
     return _JSON.encode(nodes)
 
 
@@ -174,7 +174,7 @@ def _observed(turn: Turn, prompt: Prompt, form: ChatForm, words: Mapping[int, st
         elif words is None:
             yield f" {sighting.text}"
         if words is not None:
-            yield f"\n{told_words(words.get(place))}"
+            yield f"\n{words_for_model(words.get(place))}"
     yield f"\n{turn.note}\n</tool_response>" if turn.note else "\n</tool_response>"
     if turn.closes_node:
         yield f"\n{_GO_ON}"

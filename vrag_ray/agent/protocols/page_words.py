@@ -54,8 +54,8 @@ def fenced(text: str) -> str:
     return f"<{FENCE}>\n{text}\n</{FENCE}>"
 
 
-def told_words(given: str | None) -> str:
-    """An entry of ``given_words`` as a model is told it."""
+def words_for_model(given: str | None) -> str:
+    """An entry of ``given_words`` as the model reads it."""
     if given is None:
         return TEXT_LEFT_OUT
     return fenced(given) if given else NO_WORDS
@@ -124,7 +124,7 @@ def given_words(
 
 def remembered_words(prompt: Prompt, marks: Marks = Marks.OFF) -> Mapping[str, str]:
     """The words of remembered items by reference (``<node id>#<number>``), within their shares, in graph order."""
-    shares = {(one.node_id, one.index): one.characters for one in prompt.kept}
+    shares = {(picture.node_id, picture.index): picture.characters for picture in prompt.kept}
     found: dict[str, str] = {}
     for node in prompt.graph.nodes:
         for index, item in enumerate(node.items):

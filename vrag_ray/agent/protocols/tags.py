@@ -19,7 +19,7 @@ from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role, Tool
 from vrag_ray.agent.images.budget import LEFT_OUT
 from vrag_ray.agent.images.element_marks import NUMBERS_OF, picture_marks
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
-from vrag_ray.agent.protocols.page_words import FENCE_RULE, given_words, one_line, told_words
+from vrag_ray.agent.protocols.page_words import FENCE_RULE, given_words, one_line, words_for_model
 from vrag_ray.agent.protocols.question import question_parts, question_view
 from vrag_ray.agent.reply_form import NUMBER_RULE, ReplyForm
 from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
@@ -175,9 +175,9 @@ class TagsProtocol:
         return (request,)
 
     def pictures(self, prompt: Prompt) -> tuple[PictureRequest, ...]:
-        asked = (self._question_view,) if prompt.with_picture and self.evidence.has_pictures else ()
+        question_views = (self._question_view,) if prompt.with_picture and self.evidence.has_pictures else ()
         shown = (view for turn in prompt.turns for sighting in turn.in_view for view in self.views(sighting))
-        return (*asked, *shown)
+        return (*question_views, *shown)
 
     def reply_form(self, prompt: Prompt) -> ReplyForm:
         """One action in its tags; no answer before a search, only the answer in the last step."""
@@ -185,7 +185,10 @@ class TagsProtocol:
         if not prompt.must_answer:
             actions["search"] = r'"<search>" [^<\n]+ "</search>"'
             if any(
-                view in prompt.pictures for turn in prompt.turns for one in turn.in_view for view in self.views(one)
+                view in prompt.pictures
+                for turn in prompt.turns
+                for picture in turn.in_view
+                for view in self.views(picture)
             ):
                 actions["bbox"] = '"<bbox>[" number ( ", " number ){3} "]</bbox>"'
             if len(prompt.graph.nodes) == 1:
@@ -200,8 +203,8 @@ class TagsProtocol:
         return ReplyForm("\n".join(rules))
 
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
-        asked = question_parts(prompt, self._question_view, self.evidence)
-        messages = [Message.of(Role.USER, self._opening(prompt.question), *asked)]
+        question = question_parts(prompt, self._question_view, self.evidence)
+        messages = [Message.of(Role.USER, self._opening(prompt.question), *question)]
         marks = self.marks if self.marks_pictures else Marks.OFF
         words = given_words(prompt, self.texts, marks=marks) if self.evidence.has_text else None
         for number, turn in enumerate(prompt.turns):
@@ -209,7 +212,7 @@ class TagsProtocol:
             if words is None:
                 messages.append(Message.of(Role.USER, *self._seen(turn, prompt)))
             else:
-                own = [told_words(words.get((number, place))) for place in range(len(turn.shown))]
+                own = [words_for_model(words.get((number, place))) for place in range(len(turn.shown))]
                 messages.append(Message.of(Role.USER, *self._read(turn, prompt, own)))
         for line in self._last_lines(prompt):
             messages[-1] = Message.of(Role.USER, *messages[-1].parts, f"\n{line}")
@@ -255,10 +258,10 @@ class TagsProtocol:
     def _read(self, turn: Turn, prompt: Prompt, words: Sequence[str]) -> Iterator[ImagePart | str]:
         if turn.note or not turn.shown:
             yield turn.note
-        for place, (sighting, told) in enumerate(zip(turn.shown, words, strict=True)):
+        for place, (sighting, text) in enumerate(zip(turn.shown, words, strict=True)):
             if self.evidence.has_pictures and sighting.kind is not PassageKind.TEXT:
                 yield from self._pictures(sighting, turn, prompt)
-            yield f"{chr(10) if place else ''}{one_line(sighting.title)}, {sighting.locator}:\n{told}"
+            yield f"{chr(10) if place else ''}{one_line(sighting.title)}, {sighting.locator}:\n{text}"
 
     def _pictures(self, sighting: Sighting, turn: Turn, prompt: Prompt) -> Iterator[ImagePart | str]:
         if sighting.id in turn.left_out:

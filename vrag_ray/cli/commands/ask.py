@@ -129,9 +129,9 @@ async def follow(system: System, request: RunRequest, base_url: str | None, echo
             said = thought.content + event.content if thought is not None else event.content
             thought = event.model_copy(update={"content": said})
             continue
-        for told in (thought, event):
-            if told is not None and echo is not None:
-                for line in event_lines(told):
+        for shown in (thought, event):
+            if shown is not None and echo is not None:
+                for line in event_lines(shown):
                     echo(line)
         thought = None
     record = await system.run(run_id)

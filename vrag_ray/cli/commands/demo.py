@@ -73,26 +73,26 @@ async def _ask_all(base_url: str, echo: Echo | None) -> list[dict[str, object]]:
 
     outcomes: list[dict[str, object]] = []
     async with AsyncClient(base_url, api_key=api_key()) as client:
-        for number, asked in enumerate(QUESTIONS, start=1):
+        for number, question in enumerate(QUESTIONS, start=1):
             if echo is not None:
-                echo(f"\n{'=' * 78}\nQuestion {number}, {asked.label}: {asked.question}\n")
-            request = RunRequest(question=asked.question, agent=AgentName.EXTRACTIVE)
+                echo(f"\n{'=' * 78}\nQuestion {number}, {question.label}: {question.question}\n")
+            request = RunRequest(question=question.question, agent=AgentName.EXTRACTIVE)
             record = await follow(client, request, base_url, echo)
-            right = is_expected(record, asked)
+            right = is_expected(record, question)
             if echo is not None and not right:
-                echo(f"\n(expected: {asked.answer}, from {asked.source})")
-            outcomes.append({"as_expected": right, "expected": asked.answer, "run": json.loads(record.to_json())})
+                echo(f"\n(expected: {question.answer}, from {question.source})")
+            outcomes.append({"as_expected": right, "expected": question.answer, "run": json.loads(record.to_json())})
     return outcomes
 
 
-def is_expected(record: RunRecord, asked: DemoQuestion) -> bool:
+def is_expected(record: RunRecord, question: DemoQuestion) -> bool:
     """Whether the answer holds the expected text and its first source is the right place of the right file."""
-    if asked.answer not in record.answer or not record.citations:
+    if question.answer not in record.answer or not record.citations:
         return False
     cited = record.citations[0]
-    if not cited.uri.endswith(asked.source):
+    if not cited.uri.endswith(question.source):
         return False
-    if asked.seconds is not None:
-        start, end = asked.seconds
+    if question.seconds is not None:
+        start, end = question.seconds
         return cited.t_start is not None and cited.t_end is not None and cited.t_start < end and start < cited.t_end
-    return cited.page == asked.page
+    return cited.page == question.page

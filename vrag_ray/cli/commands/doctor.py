@@ -84,7 +84,7 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield f"    {model.state}"
     yield ""
     yield "licences"
-    yield "  vrag_ray is Apache-2.0. PyMuPDF, which reads PDF, is AGPL-3.0 or commercial (Artifex): whoever offers a"
+    yield "  vrag_ray is Apache-2.0. PyMuPDF, which reads PDF, is AGPL-3.0 or commercial (Artifex): who offers a"
     yield "  service with it to others must publish its source under the AGPL, or buy the commercial licence."
     for heading, items in (
         ("missing", diagnosis.missing),

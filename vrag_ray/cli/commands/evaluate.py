@@ -62,9 +62,9 @@ def outline(
 
     name = f"outline-{pdfs[0].stem}" if len(pdfs) == 1 else f"outline-{len(pdfs)}-pdfs"
     plan = Plan(out or Path(FOLDER) / name, load(config, None), tuple(mode or ()), concurrency, workers=workers)
-    asked = {pdf.name: file for pdf, file in zip(pdfs, paraphrases or [], strict=False)}
+    files = {pdf.name: file for pdf, file in zip(pdfs, paraphrases or [], strict=False)}
     with ingesting() as ingest, asking(workers), counting() as on_done:
-        folder = run_outline(plan, pdfs, asked, ingest, on_done)
+        folder = run_outline(plan, pdfs, files, ingest, on_done)
     show(folder, as_json)
 
 
@@ -164,9 +164,9 @@ def mteb_tasks(
     if as_json:
         typer.echo(json.dumps(scores))
         return
-    for asked, by_task in scores.items():
+    for queries, by_task in scores.items():
         for task, score in by_task.items():
-            typer.echo(f"{task:40} {asked:10} {score:.4f}")
+            typer.echo(f"{task:40} {queries:10} {score:.4f}")
     typer.echo(f"mteb's own results and predictions are in {target}")
 
 
@@ -264,7 +264,7 @@ def compare(
     old, new = rows_of(before, system), rows_of(after, second_system or system)
     names = measure or [name for name in measure_names(old) if name in measure_names(new)]
     found = [compared(old, new, name) for name in names]
-    changed = [one for one in after.header.differs_from(before.header) if not one.startswith("systems:")]
+    changed = [field for field in after.header.differs_from(before.header) if not field.startswith("systems:")]
     if as_json:
         typer.echo(json.dumps({"changed": changed, "differences": [asdict(one) for one in found]}))
     else:

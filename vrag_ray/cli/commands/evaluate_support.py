@@ -82,8 +82,8 @@ def show(folder: EvaluationFolder, as_json: bool) -> None:
     if as_json:
         from vrag_ray.evaluation.summary import summaries
 
-        told = {"folder": str(folder.root), "summaries": [asdict(one) for one in summaries(folder.rows)]}
-        typer.echo(json.dumps(told))
+        result = {"folder": str(folder.root), "summaries": [asdict(summary) for summary in summaries(folder.rows)]}
+        typer.echo(json.dumps(result))
         return
     typer.echo((folder.root / "table.md").read_text(encoding="utf-8"))
     typer.echo(f"in {folder.root}; `vrag evaluate report {folder.root}` makes one file of it")
@@ -119,12 +119,12 @@ def counting(what: str = "searches") -> Iterator[Callable[[int, int], None]]:
     """A line on standard error now and then."""
     import time
 
-    told = time.monotonic()
+    reported = time.monotonic()
 
     def on_done(done: int, total: int) -> None:
-        nonlocal told
-        if done == total or time.monotonic() - told > 5.0:
-            told = time.monotonic()
+        nonlocal reported
+        if done == total or time.monotonic() - reported > 5.0:
+            reported = time.monotonic()
             typer.echo(f"{done:,} of {total:,} {what}", err=True)
 
     yield on_done

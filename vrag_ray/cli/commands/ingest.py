@@ -146,7 +146,7 @@ def file_notice_lines(notices: Sequence[FileNotice]) -> list[str]:
     ]
     if len(lines) > MOST_NOTICE_LINES:
         lines[MOST_NOTICE_LINES:] = [f"and {len(lines) - MOST_NOTICE_LINES} more: `vrag documents` has them"]
-    if known := len({one.uri for one in notices if one.known}):
+    if known := len({notice.uri for notice in notices if notice.known}):
         count = "1 unchanged file has" if known == 1 else f"{known} unchanged files have"
         lines.append(f"{count} notices from before: `vrag documents` shows them")
     return lines
@@ -155,17 +155,17 @@ def file_notice_lines(notices: Sequence[FileNotice]) -> list[str]:
 def gone_lines(gone: Sequence[GoneFile], collection: str) -> list[str]:
     """Which files are not there any more, and what removes their documents."""
     lines: list[str] = []
-    if removed := [one.uri for one in gone if one.removed]:
+    if removed := [document.uri for document in gone if document.removed]:
         lines.append(f"removed: {listed_names(names_of(removed), MOST_GONE_NAMED)}, no longer in the folder")
-    left = [one for one in gone if not one.removed]
+    left = [document for document in gone if not document.removed]
     if not left:
         return lines
-    names = listed_names(names_of([one.uri for one in left]), MOST_GONE_NAMED)
+    names = listed_names(names_of([document.uri for document in left]), MOST_GONE_NAMED)
     are = "is gone from its folder and is still searched" if len(left) == 1 else "are gone and are still searched"
     lines.append(f"gone: {names} {are}")
-    ids = " ".join(one.doc_id[:12] for one in left[:MOST_GONE_NAMED])
+    ids = " ".join(document.doc_id[:12] for document in left[:MOST_GONE_NAMED])
     remedy = f"`vrag delete {ids} -c {shlex.quote(collection)}` removes {'it' if len(left) == 1 else 'them'}"
-    emptied = sorted({one.folder for one in left if one.folder})
+    emptied = sorted({document.folder for document in left if document.folder})
     if emptied:
         remedy += (
             f". Nothing at all is in {', '.join(emptied)}: is it mounted? --prune removes nothing of such a folder"

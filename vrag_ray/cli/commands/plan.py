@@ -64,7 +64,7 @@ def plan(
     made = planned(need, figures)
     median, slowest = _waits(made.shards, replicas, made.scan_s, qps, stragglers)
     if as_json:
-        told = {
+        result = {
             **asdict(made),
             "embedding_bytes": embedding_bytes,
             "rl_gpu_bytes": rl_gpu_bytes if rl_workers else 0.0,
@@ -72,7 +72,7 @@ def plan(
             "p99_s": slowest,
             "units": figures.model_dump(),
         }
-        typer.echo(json.dumps(told))
+        typer.echo(json.dumps(result))
         return
     unknown = "not known: nobody measured this embedder there; give --gpus, and pages_per_gpu_s in --units"
     ingest = unknown if made.ingest_s is None else _hours(made.ingest_s)

@@ -137,7 +137,11 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
         raise VragError(f"{path} is wrong at args.{where}: {first['msg']}") from error
     plain = {"name", "num_replicas"}
     deployments = ours[0].get("deployments") or []
-    return settings, [one["name"] for one in deployments if set(one) - plain or one.get("num_replicas", 1) != 1]
+    return settings, [
+        deployment["name"]
+        for deployment in deployments
+        if set(deployment) - plain or deployment.get("num_replicas", 1) != 1
+    ]
 
 
 def stop_event() -> threading.Event:

@@ -80,8 +80,8 @@ def described(view: RunView) -> str:
     nodes = [
         f"{node.id}, {HEADS[node.kind]} from {' and '.join(node.parents)}" for node in view.graph.nodes if node.parents
     ]
-    kept = f"{counted(len(view.kept), 'picture')} kept, {len(view.dropped)} dropped"
-    return f"Memory graph: the question, {'; '.join(nodes) or 'nothing yet'}; {kept}"
+    counts = f"{counted(len(view.kept), 'picture')} kept, {len(view.dropped)} dropped"
+    return f"Memory graph: the question, {'; '.join(nodes) or 'nothing yet'}; {counts}"
 
 
 def megapixels(pixels: int) -> str:
@@ -143,11 +143,11 @@ def _pictures(view: RunView, node: MemoryNode, x: float, y: float, palette: Pale
         return
     for place, index in enumerate(visual):
         left = x + place * (GLYPH + 5)
-        kept = (node.id, index) in view.kept
-        fill = palette.accent if kept else "none"
+        in_memory = (node.id, index) in view.kept
+        fill = palette.accent if in_memory else "none"
         yield (
             f'<rect x="{left:.1f}" y="{y:.1f}" width="{GLYPH:.0f}" height="{GLYPH:.0f}" rx="2" fill="{fill}" '
-            f'stroke="{palette.accent if kept else palette.quiet}"/>'
+            f'stroke="{palette.accent if in_memory else palette.quiet}"/>'
         )
         if (node.id, index) in view.dropped:
             yield (
@@ -171,4 +171,4 @@ def _attribute(text: str) -> str:
 
 def _printable(text: str) -> str:
     """Without the control characters that XML has no place for."""
-    return "".join(one if one.isprintable() else " " for one in text)
+    return "".join(character if character.isprintable() else " " for character in text)

@@ -114,10 +114,10 @@ class RunView:
             case MemorizeEvent():
                 view = replace(view, graph=view.graph.memorize(event.node_id, event.summary, event.items))
             case BudgetEvent():
-                kept = {(one.node_id, one.index): one for one in event.kept}
-                view = replace(view, kept=kept, dropped=view.dropped - kept.keys(), budget=event)
+                allotted = {(picture.node_id, picture.index): picture for picture in event.kept}
+                view = replace(view, kept=allotted, dropped=view.dropped - allotted.keys(), budget=event)
             case PruneEvent():
-                gone = {(one.node_id, one.index) for one in event.dropped}
+                gone = {(picture.node_id, picture.index) for picture in event.dropped}
                 view = replace(view, dropped=view.dropped | gone)
             case AnswerEvent():
                 view = replace(view, answer=event, graph=_answered(view.graph, event))
@@ -186,6 +186,6 @@ def _state(event: Event) -> StepState | None:
 def _answered(graph: MemoryGraph, event: AnswerEvent) -> MemoryGraph:
     """With the answer below the nodes that it cites; the run's record knows its true parents."""
     known = {node.id for node in graph.nodes}
-    parents = tuple(dict.fromkeys(one.node_id for one in event.citations if one.node_id in known))
+    parents = tuple(dict.fromkeys(citation.node_id for citation in event.citations if citation.node_id in known))
     node = MemoryNode(id=ANSWER_ID, kind=NodeKind.ANSWER, parents=parents or (ROOT_ID,), summary=event.answer)
     return MemoryGraph(nodes=(*graph.nodes, node))

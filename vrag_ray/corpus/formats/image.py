@@ -213,8 +213,8 @@ class ImageSource:
         image = self._pixels(page)
         if not self._opening.options.ocr:
             return None
-        wanted = 2.0 if max(image.size) < SMALL_SIDE else 1.0
-        scale = fitting_scale(image.width, image.height, wanted, OCR_PIXELS)
+        factor = 2.0 if max(image.size) < SMALL_SIDE else 1.0
+        scale = fitting_scale(image.width, image.height, factor, OCR_PIXELS)
         size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
         return self._opening.read(np.asarray(resized(image, size, (0, 0, *image.size))))
 

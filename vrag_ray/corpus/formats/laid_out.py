@@ -193,7 +193,9 @@ def _sheets(path: Path) -> tuple[list[Part], list[str]]:
         shared, styled = ("xl/sharedStrings.xml", "xl/styles.xml")
         strings = strings_of(tree_of(xml_of(archive, shared)) if shared in names else None)
         from_1904 = any(
-            one.get("date1904") in ("1", "true") for one in workbook.iter() if one.tag.endswith("}workbookPr")
+            element.get("date1904") in ("1", "true")
+            for element in workbook.iter()
+            if element.tag.endswith("}workbookPr")
         )
         styles = styles_of(tree_of(xml_of(archive, styled)) if styled in names else None, from_1904=from_1904)
         for entry in (element for element in workbook.iter() if element.tag.endswith("}sheet")):

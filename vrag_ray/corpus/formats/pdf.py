@@ -557,7 +557,7 @@ def sections(outline: Sequence[OutlineEntry], pages: int) -> dict[int, str]:
             path = [*(one for one in path if one.level < entry.level), entry]
             shown = path if goes_down else shown
         if shown:
-            found[page - 1] = SECTION_MARK.join(one.title for one in shown)[:LONGEST_TITLE]
+            found[page - 1] = SECTION_MARK.join(entry.title for entry in shown)[:LONGEST_TITLE]
     return found
 
 

@@ -208,27 +208,30 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
             notices.append("its text cannot be read as it stands in the file, and OCR is off")
     elif too_little or unreadable or doubtful or badly_read or _is_scan(page, lines):
         seen = ocr(None)
-        kept = [line for line in lines if line not in unreadable]
+        remaining = [line for line in lines if line not in unreadable]
         if badly_read and 2 * _noise([word.text for word in seen.words]) < _noise(texts):
-            kept = [line for line in kept if not _there(seen.words, line)]
+            remaining = [line for line in remaining if not _there(seen.words, line)]
         if doubtful:
-            kept = [line for line in kept if line not in doubtful or _bears_out(seen.words, line)]
-        if dropped := len(lines) - len(kept):
-            out_of_reach = [line for line in lines if line not in kept and not _is_read(_there(seen.words, line), line)]
+            remaining = [line for line in remaining if line not in doubtful or _bears_out(seen.words, line)]
+        if dropped := len(lines) - len(remaining):
+            out_of_reach = [
+                line for line in lines if line not in remaining and not _is_read(_there(seen.words, line), line)
+            ]
             if 2 * len(out_of_reach) > dropped:
                 notices.append(f"{dropped} lines cannot be read as they stand in the file, nor by OCR")
                 places = [word.box for line in out_of_reach for word in line.words]
                 seen = replace(seen, words=tuple(w for w in seen.words if not _is_at(w, places)))
             # Nothing better was read: what there is stays.
             elif not seen.words:
-                kept = lines
+                remaining = lines
                 notices.append("its text cannot be read as it stands in the file, and OCR read nothing")
             else:
                 notices.append(f"{dropped} lines cannot be read as they stand in the file: OCR read them")
         notices.extend(seen.notices)
-        added = _beside(seen.words, _words_of(kept))
+        added = _beside(seen.words, _words_of(remaining))
         return replace(
-            composed([*_words_of(kept), *added], aspect, ocr=bool(added), notices=notices), confidence=seen.confidence
+            composed([*_words_of(remaining), *added], aspect, ocr=bool(added), notices=notices),
+            confidence=seen.confidence,
         )
     return composed(_words_of(lines), aspect, notices=notices)
 
@@ -453,7 +456,7 @@ def _look(word: Word, spans: Sequence[dict[str, object]], x: float, y: float) ->
         return _Look(word, 0.0, False, 255, 12.0, x, y)
     span = spans[0]
     if len(spans) > 1:
-        span = next((one for one in spans if _holds(one["bbox"], x, y)), span)
+        span = next((span for span in spans if _holds(span["bbox"], x, y)), span)
     colour = int(str(span["color"]))
     red, green, blue = colour >> 16 & 255, colour >> 8 & 255, colour & 255
     grey = 0.299 * red + 0.587 * green + 0.114 * blue
@@ -729,7 +732,9 @@ def is_plausible(text: str) -> bool:
         if _is_of_signs(text):
             return False
         plain = [letter for word in text.split() if len(word) >= 4 for letter in _LATIN.findall(word.lower())]
-        return len(plain) < LEAST_OF_A_NAME or any(unicodedata.normalize("NFD", one)[0] in _VOWELS for one in plain)
+        return len(plain) < LEAST_OF_A_NAME or any(
+            unicodedata.normalize("NFD", letter)[0] in _VOWELS for letter in plain
+        )
     plain = [unicodedata.normalize("NFD", letter)[0].lower() for letter in letters]
     vowels = sum(letter in _VOWELS for letter in plain) / len(plain)
     words = [word for word in text.split() if _LATIN.search(word)]
@@ -799,9 +804,9 @@ def _is_at(word: Word, places: Sequence[Box]) -> bool:
     return any(_stand_together(word.box, place) for place in places)
 
 
-def _beside(seen: Sequence[Word], kept: Sequence[Word]) -> list[Word]:
+def _beside(seen: Sequence[Word], readable: Sequence[Word]) -> list[Word]:
     """The words that OCR saw where no word of the layer stands."""
-    boxes = list(map(attrgetter("box"), kept))
+    boxes = list(map(attrgetter("box"), readable))
     return [word for word in seen if not any(_stand_together(word.box, box) for box in boxes)]
 
 

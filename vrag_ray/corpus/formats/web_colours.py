@@ -76,7 +76,9 @@ def _declared(tag: str, attributes: str) -> list[str]:
 
 def _drawn_ground(found: re.Match[str]) -> str:
     value = found[1]
-    colours = [one for one in _COLOUR.findall(_ADDRESS.sub("", value)) if _is_colour(one) and not _FAINT.match(one)]
+    colours = [
+        colour for colour in _COLOUR.findall(_ADDRESS.sub("", value)) if _is_colour(colour) and not _FAINT.match(colour)
+    ]
     if colours:
         return f"background-color:{colours[0]}"
     fills = "cover" in value or "no-repeat" not in value

@@ -210,10 +210,10 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """End the child. The next call would start a new one."""
         self._discard()
 
-    def _one(self, path: Path, name: str, request: Request, wanted: type[T]) -> tuple[T, bytes]:
+    def _one(self, path: Path, name: str, request: Request, reply_type: type[T]) -> tuple[T, bytes]:
         with closing(self._exchange(path, name, request)) as replies:
             reply, body = next(replies, (DoneReply(), b""))
-            if not isinstance(reply, wanted):
+            if not isinstance(reply, reply_type):
                 self._discard()
                 raise DecodeError(f"{name}: the decoder answered out of turn")
             self._expect_end(replies, name)

@@ -29,7 +29,7 @@ class TextEmbedder:
     pictures = None
 
     def __init__(self, weights: MiniLmWeights, *, threads: int = 1) -> None:
-        """``threads`` is how many texts are embedded at once, each on one core, whoever calls."""
+        """``threads`` is how many texts are embedded at once, each on one core, for all callers together."""
         from tokenizers import Tokenizer
 
         if threads < 1:

@@ -107,8 +107,8 @@ class LateInteraction(Architecture):
         vectors = as_array(self.token_vectors(model, inputs))
         ids, mask = inputs["input_ids"].cpu().numpy(), inputs["attention_mask"].cpu().numpy().astype(bool)
         return [
-            TokenVectors(tuple(map(int, row[kept])), rows[kept])
-            for row, kept, rows in zip(ids, mask, vectors, strict=True)
+            TokenVectors(tuple(map(int, row[in_text])), rows[in_text])
+            for row, in_text, rows in zip(ids, mask, vectors, strict=True)
         ]
 
     def token_vectors(self, model: PreTrainedModel, inputs: Inputs) -> torch.Tensor:
@@ -132,5 +132,7 @@ class LateInteraction(Architecture):
         """The vectors of the query's own words; of an empty query all there are, so that it has one."""
         offsets = self.tokenizer(prompt.text, return_offsets_mapping=True)["offset_mapping"]
         start, stop = prompt.body
-        kept = [place for place, (first, last) in enumerate(offsets) if first < stop and last > start and first < last]
-        return output.vectors[kept] if kept else output.vectors
+        overlapping = [
+            place for place, (first, last) in enumerate(offsets) if first < stop and last > start and first < last
+        ]
+        return output.vectors[overlapping] if overlapping else output.vectors

@@ -91,13 +91,13 @@ class Qwen3VlReranker:
         return PictureSpec(processor.patch_size * processor.merge_size, self._min_pixels, self._max_pixels)
 
     def score(self, query: Content, passages: Sequence[Content]) -> list[float]:
-        asked = self._side(query, "the query")
+        query_side = self._side(query, "the query")
         found = [self._side(passage, f"passage {place}") for place, passage in enumerate(passages)]
         with self._lock:
             return [
                 score
                 for start in range(0, len(found), self._batch)
-                for score in self._scored(asked, found[start : start + self._batch])
+                for score in self._scored(query_side, found[start : start + self._batch])
             ]
 
     def _scored(self, query: _Side, passages: Sequence[_Side]) -> list[float]:

@@ -89,7 +89,7 @@ def _of_places(record: RunRecord, gold: Sequence[GoldPlace], abstained: bool) ->
         recalled = {EVIDENCE_RECALL: 0.0} if any(place.box is not None for place in gold) else {}
         return found | _page_recall(gold, []) | recalled
     cited = cited_places(record)
-    places = dict.fromkeys(replace(one, box=None, element=None, value=None) for one in cited)
+    places = dict.fromkeys(replace(citation, box=None, element=None, value=None) for citation in cited)
     right = [one for one in places if any(place.is_met_by(one) for place in gold)]
     return {
         **found,
@@ -113,7 +113,7 @@ def _took(record: RunRecord) -> dict[str, float]:
     budgets = [event for event in record.events if isinstance(event, BudgetEvent)]
     # A policy that is shown no pictures has a budget, and spends none of it.
     if budgets and budgets[-1].tokens_after:
-        took["pixels"] = float(sum(one.pixels for one in budgets[-1].kept))
+        took["pixels"] = float(sum(picture.pixels for picture in budgets[-1].kept))
     return took
 
 
@@ -126,7 +126,7 @@ async def _ruled(words: str, example: Example, shorten: Shorten | None) -> dict[
     refused = not short or normalised(short) in UNANSWERABLE
     if refused or is_unanswerable(example):
         return {MMLONGBENCH: float(refused and is_unanswerable(example))}
-    return {MMLONGBENCH: max(mmlongbench.score(short, one, form) for one in example.answers)}
+    return {MMLONGBENCH: max(mmlongbench.score(short, answer, form) for answer in example.answers)}
 
 
 def is_unanswerable(example: Example) -> bool:
@@ -158,9 +158,9 @@ def _by_words(words: str, example: Example) -> dict[str, float]:
 
 def _holds(answer: str, reference: str) -> bool:
     """Whether the words of the reference follow one another in the answer."""
-    words, wanted = _words(answer), _words(reference)
-    starts = range(len(words) - len(wanted) + 1)
-    return bool(wanted) and any(words[start : start + len(wanted)] == wanted for start in starts)
+    words, expected = _words(answer), _words(reference)
+    starts = range(len(words) - len(expected) + 1)
+    return bool(expected) and any(words[start : start + len(expected)] == expected for start in starts)
 
 
 def _words(text: str) -> list[str]:

@@ -33,8 +33,8 @@ def score(answer: str, reference: str, form: AnswerFormat) -> float:
     """From 0 to 1."""
     match form:
         case AnswerFormat.INTEGER:
-            mine, wanted = _number(answer), _number(reference)
-            return float(mine is not None and wanted is not None and int(mine) == int(wanted))
+            mine, expected = _number(answer), _number(reference)
+            return float(mine is not None and expected is not None and int(mine) == int(expected))
         case AnswerFormat.FLOAT:
             return float(_is_close(_number(cleaned(answer)), _number(cleaned(reference))))
         case AnswerFormat.LIST:
@@ -57,7 +57,7 @@ def f1_of(scores: Sequence[float], answerable: Sequence[bool], abstained: Sequen
     """The benchmark's F1: recall over the questions that have an answer, precision over those that were answered."""
     earned = math.fsum(one for one, has in zip(scores, answerable, strict=True) if has)
     recall = earned / max(1, sum(answerable))
-    precision = earned / max(1, sum(not one for one in abstained))
+    precision = earned / max(1, sum(not abstention for abstention in abstained))
     return 2 * precision * recall / (precision + recall) if earned else 0.0
 
 
@@ -73,12 +73,12 @@ def _list_score(answer: Sequence[str], reference: Sequence[str]) -> float:
     """The worst of the pairs in alphabetical order; none where there are more or fewer than there should be."""
     if len(answer) != len(reference):
         return 0.0
-    mine, wanted = sorted(map(cleaned, answer)), sorted(map(cleaned, reference))
-    if not wanted:
+    mine, expected = sorted(map(cleaned, answer)), sorted(map(cleaned, reference))
+    if not expected:
         return 1.0
-    if _number(wanted[0]) is not None or any(pattern.search(wanted[0]) for pattern in _EXACT):
-        return float(mine == wanted)
-    return min(_text_score(one, other) for one, other in zip(mine, wanted, strict=True))
+    if _number(expected[0]) is not None or any(pattern.search(expected[0]) for pattern in _EXACT):
+        return float(mine == expected)
+    return min(_text_score(one, other) for one, other in zip(mine, expected, strict=True))
 
 
 def _listed(text: str) -> list[str]:
@@ -89,7 +89,7 @@ def _listed(text: str) -> list[str]:
         except (ValueError, SyntaxError):
             return [text]
         if isinstance(found, list):
-            return [str(one) for one in found]
+            return [str(item) for item in found]
     return [text]
 
 
@@ -98,7 +98,7 @@ def _is_close(answer: float | None, reference: float | None) -> bool:
     if answer is None or reference is None:
         return False
     forms = (reference / 100, reference, reference * 100)
-    return any(math.isclose(one, answer, rel_tol=RELATIVE_TOLERANCE) for one in forms)
+    return any(math.isclose(form, answer, rel_tol=RELATIVE_TOLERANCE) for form in forms)
 
 
 def _number(text: str) -> float | None:

@@ -15,8 +15,8 @@ rank, and whether there is a relevant one among the first k (what others call hi
 def rank_measures(ranked: Sequence[str], grades: Grades, names: Sequence[str] = RANK_MEASURES) -> dict[str, float]:
     """Each measure of ``ranked``, the items found, best first, each once. All are 0 where nothing relevant is known."""
     found = [max(0, grades.get(item, 0)) for item in ranked]
-    wanted = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
-    return {name: _measure(name, found, wanted) for name in names}
+    relevant = sorted((grade for grade in grades.values() if grade > 0), reverse=True)
+    return {name: _measure(name, found, relevant) for name in names}
 
 
 def in_order(scores: Mapping[str, float]) -> list[str]:
@@ -24,15 +24,15 @@ def in_order(scores: Mapping[str, float]) -> list[str]:
     return [item for item, _ in sorted(scores.items(), key=lambda pair: (pair[1], pair[0]), reverse=True)]
 
 
-def _measure(name: str, found: Sequence[int], wanted: Sequence[int]) -> float:
+def _measure(name: str, grades: Sequence[int], relevant: Sequence[int]) -> float:
     kind, _, cut = name.partition("@")
-    first = found[: int(cut)] if cut else found
+    first = grades[: int(cut)] if cut else grades
     match kind:
         case "nDCG":
-            best = _gain(wanted[: int(cut)] if cut else wanted)
+            best = _gain(relevant[: int(cut)] if cut else relevant)
             return _gain(first) / best if best else 0.0
         case "R":
-            return sum(grade > 0 for grade in first) / len(wanted) if wanted else 0.0
+            return sum(grade > 0 for grade in first) / len(relevant) if relevant else 0.0
         case "Success":
             return float(any(first))
         case "RR":

@@ -30,11 +30,11 @@ def outline_suite(pdfs: Mapping[str, tuple[str, Probe]], paraphrases: Mapping[st
         if not sections:
             raise VragError(f"{name} has no outline (bookmarks), so nothing says what is on which page")
         bodies[doc_id], names[doc_id] = body, name
-        asked = [(section.title, [section], "title") for section in sections]
+        labelled = [(section.title, [section], "title") for section in sections]
         if name in paraphrases:
             found = read_paraphrases(paraphrases[name], sections)
-            asked += [(text, list(right), "paraphrase") for text, right in found.items()]
-        for number, (text, right, wording) in enumerate(asked):
+            labelled += [(text, list(right), "paraphrase") for text, right in found.items()]
+        for number, (text, right, wording) in enumerate(labelled):
             pages = (page for section in right for page in range(section.first_page, section.last_page + 1))
             groups = {"wording": (wording,)} | ({"document": (name,)} if len(pdfs) > 1 else {})
             grades = {_item(name, page): 1 for page in pages}
@@ -59,9 +59,9 @@ def read_paraphrases(path: Path, sections: Sequence[TocQuery]) -> Paraphrases:
         raise VragError(f"{path} cannot be read: {error}") from error
     if not isinstance(found, dict):
         raise VragError(f"{path} is no JSON object of questions, each with the title of the section that answers it")
-    wanted = {text: [titles] if isinstance(titles, str) else list(titles) for text, titles in found.items()}
+    titles_of = {text: [titles] if isinstance(titles, str) else list(titles) for text, titles in found.items()}
     return {
-        text: [one for title in titles for one in _titled(title, sections, path)] for text, titles in wanted.items()
+        text: [one for title in titles for one in _titled(title, sections, path)] for text, titles in titles_of.items()
     }
 
 

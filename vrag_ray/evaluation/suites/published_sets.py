@@ -262,7 +262,7 @@ def load_questions(path: Path) -> QuestionSet:
     if path.suffix.lower() == ".parquet" and (rows := _slidevqa_table(path)) is not None:
         return QuestionSet(_slidevqa(rows, path), SLIDEVQA_LICENCE)
     examples = load_examples(path)
-    seeks = any("vidoseek" in f"{path.name} {one.data_source}".lower() for one in examples)
+    seeks = any("vidoseek" in f"{path.name} {example.data_source}".lower() for example in examples)
     return QuestionSet(examples, VIDOSEEK_LICENCE if seeks else "")
 
 
@@ -311,7 +311,7 @@ def _slidevqa(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
         )
         for row in checked(rows, _SlideVqaRow, path)
     )
-    unique((one.uid for one in found), path)
+    unique((example.uid for example in found), path)
     return found
 
 
@@ -322,15 +322,15 @@ def _financebench(rows: Sequence[object], path: Path) -> tuple[Example, ...]:
             uid=row.financebench_id,
             question=row.question,
             answers=(row.answer,),
-            gold=tuple(one.place(row.doc_name) for one in row.evidence),
+            gold=tuple(element.place(row.doc_name) for element in row.evidence),
             kind=row.question_type,
             data_source="financebench",
-            groups=_divisions([one.evidence_page_num + 1 for one in row.evidence], ())
+            groups=_divisions([element.evidence_page_num + 1 for element in row.evidence], ())
             | ({"reasoning": (row.question_reasoning,)} if row.question_reasoning else {}),
         )
         for row in checked(rows, _FinanceBenchRow, path)
     )
-    unique((one.uid for one in found), path)
+    unique((example.uid for example in found), path)
     return found
 
 
@@ -416,7 +416,7 @@ def _slidevqa_table(path: Path) -> list[object] | None:
         file = pq.ParquetFile(io.BytesIO(read_bytes(path)))
         if not {"deck_name", "qa_id"} <= set(file.schema_arrow.names):
             return None
-        wanted = [name for name in _SLIDEVQA_COLUMNS if name in file.schema_arrow.names]
-        return list(file.read(columns=wanted).to_pylist())
+        columns = [name for name in _SLIDEVQA_COLUMNS if name in file.schema_arrow.names]
+        return list(file.read(columns=columns).to_pylist())
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{path} is not Parquet: {error}") from error

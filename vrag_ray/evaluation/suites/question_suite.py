@@ -12,7 +12,7 @@ from vrag_ray.training.data.named_pages import NamedDocument, file_name
 from vrag_ray.types import VragError
 
 REGIONS_AMONG = 10
-"""The boxes of so many first results are compared with the gold ones."""
+"""The boxes of this many first results are compared with the gold ones."""
 
 
 def question_suite(
@@ -22,8 +22,8 @@ def question_suite(
     documents: Iterable[NamedDocument],
 ) -> RetrievalSuite:
     """Of those questions that have gold places. Raises VragError where none has."""
-    asked = [one for one in examples if gold.get(one.uid)]
-    if not asked:
+    answerable = [example for example in examples if gold.get(example.uid)]
+    if not answerable:
         raise VragError(f"{name} has no question whose pages are known, so nothing says what is found right")
     names = {document.doc_id: file_name(document.uris[0]) for document in documents}
 
@@ -37,7 +37,9 @@ def question_suite(
     def regions(query: RetrievalQuery, hits: Sequence[SearchHit]) -> Mapping[str, float]:
         return region_measures(gold[query.uid], [_seen(hit) for hit in hits[:REGIONS_AMONG]])
 
-    return RetrievalSuite(name, [_query(one, gold[one.uid]) for one in asked], items_of, regions_of=regions)
+    return RetrievalSuite(
+        name, [_query(example, gold[example.uid]) for example in answerable], items_of, regions_of=regions
+    )
 
 
 def _query(example: Example, gold: Sequence[GoldPlace]) -> RetrievalQuery:

@@ -37,5 +37,5 @@ class RetrievalSuite:
     @property
     def digest(self) -> str:
         """Of questions and gold."""
-        told = [[one.uid, one.text, dict(one.grades), dict(one.groups)] for one in self.queries]
-        return hashlib.sha256(json.dumps([told, self.depth], sort_keys=True).encode()).hexdigest()
+        rows = [[query.uid, query.text, dict(query.grades), dict(query.groups)] for query in self.queries]
+        return hashlib.sha256(json.dumps([rows, self.depth], sort_keys=True).encode()).hexdigest()

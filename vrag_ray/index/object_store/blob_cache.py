@@ -1,4 +1,4 @@
-"""Originals of an object store on the local disk, named by their SHA-256, at most so many bytes of them."""
+"""Originals of an object store on the local disk, named by their SHA-256, up to a limit of bytes."""
 
 from __future__ import annotations
 

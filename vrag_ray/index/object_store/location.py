@@ -30,13 +30,13 @@ class Location:
     @property
     def lance_options(self) -> dict[str, str]:
         """``storage_options`` of Lance for the options that ``pyarrow.fs`` takes in an S3 URI."""
-        told: dict[str, str] = {}
+        options: dict[str, str] = {}
         if region := self.options.get("region"):
-            told["region"] = region
+            options["region"] = region
         if endpoint := self.options.get("endpoint_override"):
             scheme = self.options.get("scheme", "https")
-            told["endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
-            told["virtual_hosted_style_request"] = "false"
-            if told["endpoint"].startswith("http://"):
-                told["allow_http"] = "true"
-        return told
+            options["endpoint"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
+            options["virtual_hosted_style_request"] = "false"
+            if options["endpoint"].startswith("http://"):
+                options["allow_http"] = "true"
+        return options

@@ -51,10 +51,10 @@ class FederatedRetriever:
     async def check(self, names: Sequence[str], mode: str = HYBRID, filter: SearchFilter | None = None) -> None:
         """Raise what a search of these collections in this mode and with this filter would raise."""
         found = [await self._members[name].retriever() for name in chosen_names(self._members, names)]
-        having = [one.snapshot for one in found if not one.snapshot.is_empty]
-        if having:
-            common_mode(mode, having)
-            parts_of(having, filter)
+        non_empty = [opened.snapshot for opened in found if not opened.snapshot.is_empty]
+        if non_empty:
+            common_mode(mode, non_empty)
+            parts_of(non_empty, filter)
 
     async def embed(self, texts: Sequence[str], *, queries: bool) -> NDArray[np.float32]:
         """As ``ShardedRetriever.embed``: all collections share the embedder of texts."""
@@ -107,5 +107,5 @@ class ChosenCollections:
     ) -> list[SearchAnswer]:
         """The queries of several who ask, as one search: an answer for each of them."""
         retrievers = await asyncio.gather(*(member.retriever() for member in self._members))
-        snapshots = [one.snapshot for one in retrievers]
-        return await search_each(snapshots, groups, top_k=top_k, mode=mode, wanted=filter, candidates=self._candidates)
+        snapshots = [retriever.snapshot for retriever in retrievers]
+        return await search_each(snapshots, groups, top_k=top_k, mode=mode, filter=filter, candidates=self._candidates)

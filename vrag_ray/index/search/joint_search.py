@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from itertools import accumulate, pairwise
 
 from vrag_ray.index.search.fusion import Fused, Leg
-from vrag_ray.index.search.leg_search import AskedLeg, search_leg
+from vrag_ray.index.search.leg_search import LegReply, search_leg
 from vrag_ray.index.search.legs import LEAST_READABLE, lexical_leg, query_notices, rank
 from vrag_ray.index.search.modes import common_mode, refuse_unseen
 from vrag_ray.index.search.seen import seen
@@ -35,7 +35,7 @@ async def search_each(
     *,
     top_k: int,
     mode: str,
-    wanted: SearchFilter | None,
+    filter: SearchFilter | None,
     candidates: int,
 ) -> list[SearchAnswer]:
     """The queries of several callers, searched as one; the answer of each has the notices of its own queries only.
@@ -44,60 +44,60 @@ async def search_each(
     by name; ``hybrid`` without any vector leg says that it is lexical. Raises DisagreeingSpacesError where the
     collections have vectors that cannot be compared.
     """
-    asked = [Query.of(query) for group in groups for query in group]
+    queries = [Query.of(query) for group in groups for query in group]
     # An empty collection has no spaces, and nothing to say.
-    having = [one for one in snapshots if not one.is_empty] or list(snapshots[:1])
-    used = common_mode(mode, having)
-    refuse_unseen(asked, used, having[0].legs)
+    non_empty = [snapshot for snapshot in snapshots if not snapshot.is_empty] or list(snapshots[:1])
+    used = common_mode(mode, non_empty)
+    refuse_unseen(queries, used, non_empty[0].legs)
     with ExitStack() as until_found:
-        for one in having:
-            until_found.enter_context(one.in_use())
-        return await _search(snapshots, having, asked, _numbers(groups), top_k, used, wanted, candidates)
+        for snapshot in non_empty:
+            until_found.enter_context(snapshot.in_use())
+        return await _search(snapshots, non_empty, queries, _numbers(groups), top_k, used, filter, candidates)
 
 
 async def _search(
     named: Sequence[Snapshot],
-    having: Sequence[Snapshot],
+    snapshots: Sequence[Snapshot],
     queries: Sequence[Query],
     groups: Sequence[range],
     top_k: int,
     mode: str,
-    wanted: SearchFilter | None,
+    filter: SearchFilter | None,
     candidates: int,
 ) -> list[SearchAnswer]:
-    parts = parts_of(having, wanted)
-    legs = [leg for leg in having[0].legs.by_name.values() if mode in (HYBRID, leg.name)]
+    parts = parts_of(snapshots, filter)
+    legs = [leg for leg in snapshots[0].legs.by_name.values() if mode in (HYBRID, leg.name)]
     limits = {"top_k": top_k, "candidates": candidates}
-    asked, lexical = await asyncio.gather(
+    leg_replies, lexical = await asyncio.gather(
         asyncio.gather(*(search_leg(leg, parts, queries, **limits, mode=mode) for leg in legs)),
         _lexical(parts, queries, top_k, candidates, comparable=len(named) > 1)
         if mode in (HYBRID, LEXICAL)
         else _nothing(),
     )
     ranked = [
-        rank(mode, [one.found[n] for one in asked if n in one.found], lexical.get(n))[:top_k]
+        rank(mode, [leg.found[n] for leg in leg_replies if n in leg.found], lexical.get(n))[:top_k]
         for n in range(len(queries))
     ]
     passages, damaged = await asyncio.to_thread(_hydrate, parts, [item.id for items in ranked for item in items])
     hits = [[_hit(item, *passages[item.id]) for item in items if item.id in passages] for items in ranked]
-    results = await seen({part.snapshot.name: part.snapshot for part in parts}, hits, asked)
-    problems = tuple(dict.fromkeys(problem for one in asked for problem in one.problems))
-    of_all = (*_standing_notices(named), *(problems or _shard_problems(having)))
+    results = await seen({part.snapshot.name: part.snapshot for part in parts}, hits, leg_replies)
+    problems = tuple(dict.fromkeys(problem for leg in leg_replies for problem in leg.problems))
+    of_all = (*_standing_notices(named), *(problems or _shard_problems(snapshots)))
 
     def notices(numbers: range) -> tuple[str, ...]:
         ids = dict.fromkeys(item.id for n in numbers for item in ranked[n])
-        told = _query_notices(having, queries, numbers, mode, asked, lexical, filtered=wanted is not None)
-        return (*of_all, *(damaged[one] for one in ids if one in damaged), *told)
+        notices = _query_notices(snapshots, queries, numbers, mode, leg_replies, lexical, filtered=filter is not None)
+        return (*of_all, *(damaged[doc_id] for doc_id in ids if doc_id in damaged), *notices)
 
     return [
         SearchAnswer(
             results=tuple(results[n] for n in numbers),
-            shards_ok=_shards_ok(having, parts, asked),
-            shards_total=sum(one.shards.total for one in having),
+            shards_ok=_shards_ok(snapshots, parts, leg_replies),
+            shards_total=sum(snapshot.shards.total for snapshot in snapshots),
             mode=mode,
             collection_version=named[0].collection.version,
             notices=notices(numbers),
-            collections=tuple(one.name for one in named if one.name),
+            collections=tuple(snapshot.name for snapshot in named if snapshot.name),
         )
         for numbers in groups
     ]
@@ -112,7 +112,7 @@ def _numbers(groups: Sequence[Sequence[str | Query]]) -> list[range]:
 async def _lexical(
     parts: Sequence[Part], queries: Sequence[Query], top_k: int, candidates: int, *, comparable: bool
 ) -> dict[int, Leg]:
-    narrowed = [(part.collection, part.wanted) for part in parts]
+    narrowed = [(part.collection, part.filter) for part in parts]
     numbers = [n for n, query in enumerate(queries) if query.text.strip()]
     found = await asyncio.gather(
         *(
@@ -129,51 +129,53 @@ async def _nothing() -> dict[int, Leg]:
     return {}
 
 
-def _shards_ok(having: Sequence[Snapshot], parts: Sequence[Part], asked: Sequence[AskedLeg]) -> int:
+def _shards_ok(snapshots: Sequence[Snapshot], parts: Sequence[Part], legs: Sequence[LegReply]) -> int:
     """Of the leg that fewest shards answered; those of collections that the filter leaves out count as they stand."""
     searched = {part.snapshot.name for part in parts}
-    unasked = sum(one.shards.healthy for one in having if one.name not in searched)
+    unasked = sum(snapshot.shards.healthy for snapshot in snapshots if snapshot.name not in searched)
     healthy = sum(part.snapshot.shards.healthy for part in parts)
-    return unasked + min((one.shards_ok for one in asked if one.shards_ok is not None), default=healthy)
+    return unasked + min((leg.shards_ok for leg in legs if leg.shards_ok is not None), default=healthy)
 
 
-def _shard_problems(having: Sequence[Snapshot]) -> tuple[str, ...]:
-    if len(having) == 1:
-        return having[0].shards.problems()
-    return tuple(f"{one.name}: {problem}" for one in having for problem in one.shards.problems())
+def _shard_problems(snapshots: Sequence[Snapshot]) -> tuple[str, ...]:
+    if len(snapshots) == 1:
+        return snapshots[0].shards.problems()
+    return tuple(f"{snapshot.name}: {problem}" for snapshot in snapshots for problem in snapshot.shards.problems())
 
 
 def _standing_notices(named: Sequence[Snapshot]) -> list[str]:
     """Of each collection; of several, those that all have once, and the others with the collection's name."""
     if len(named) == 1:
         return list(named[0].legs.notices)
-    common = [text for text in named[0].legs.notices if all(text in one.legs.notices for one in named)]
-    return common + [f"{one.name}: {text}" for one in named for text in one.legs.notices if text not in common]
+    common = [text for text in named[0].legs.notices if all(text in snapshot.legs.notices for snapshot in named)]
+    return common + [
+        f"{snapshot.name}: {text}" for snapshot in named for text in snapshot.legs.notices if text not in common
+    ]
 
 
 def _query_notices(
-    having: Sequence[Snapshot],
+    snapshots: Sequence[Snapshot],
     queries: Sequence[Query],
     numbers: Sequence[int],
     mode: str,
-    asked: Sequence[AskedLeg],
+    legs: Sequence[LegReply],
     lexical: Mapping[int, Leg],
     *,
     filtered: bool,
 ) -> tuple[str, ...]:
     """What is to be said of those queries."""
-    if not any(one.collection.document_count for one in having):
+    if not any(snapshot.collection.document_count for snapshot in snapshots):
         return ()
     notices: dict[str, None] = {}
-    if any(queries[n].picture is not None for n in numbers) and not any(one.leg.sees for one in asked):
+    if any(queries[n].picture is not None for n in numbers) and not any(leg.leg.sees for leg in legs):
         notices[UNSEEN] = None
-    if not asked:
+    if not legs:
         return tuple(notices)
-    for one in asked:
-        for fault in (one.faults[n] for n in numbers if n in one.faults):
-            notices[f"the leg {one.leg.name} was left out: {fault}"] = None
+    for leg in legs:
+        for fault in (leg.faults[n] for n in numbers if n in leg.faults):
+            notices[f"the leg {leg.leg.name} was left out: {fault}"] = None
     for n in numbers:
-        shares = {one.leg.embedder.id: one.readable[n] for one in asked if n in one.readable}
+        shares = {leg.leg.embedder.id: leg.readable[n] for leg in legs if n in leg.readable}
         unread = {embedder: share for embedder, share in shares.items() if share < LEAST_READABLE}
         found = query_notices(
             queries[n], mode, unread=unread, embedders=len(shares), lexical=lexical.get(n), filtered=filtered
@@ -199,7 +201,7 @@ def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple
             name: (part.snapshot, passage)
             for name, passage in passages.items()
             if part.collection.has_document(passage.doc_id)
-            and (part.wanted is None or part.wanted.matches_meta(passage.meta))
+            and (part.filter is None or part.filter.matches_meta(passage.meta))
         }
         damaged |= problems
     return found, damaged
@@ -211,9 +213,9 @@ def _passages(collection: Collection, ids: Sequence[str]) -> tuple[dict[str, Pas
     except CorruptionError:
         found: dict[str, Passage] = {}
         damaged = {}
-        for one in ids:
+        for doc_id in ids:
             try:
-                found |= collection.passages([one])
+                found |= collection.passages([doc_id])
             except CorruptionError as error:
-                damaged[one] = str(error)
+                damaged[doc_id] = str(error)
         return found, damaged

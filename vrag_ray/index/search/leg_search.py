@@ -20,7 +20,7 @@ from vrag_ray.types import HYBRID, Query, VragError
 
 
 @dataclass
-class AskedLeg:
+class LegReply:
     """The queries that a leg was asked, by number: how much of each its embedder can read, their vectors, [n, dim], or
     why there are none, and what was found.
 
@@ -39,34 +39,34 @@ class AskedLeg:
 
 async def search_leg(
     leg: VectorLeg, parts: Sequence[Part], queries: Sequence[Query], *, top_k: int, candidates: int, mode: str
-) -> AskedLeg:
+) -> LegReply:
     """What the leg finds for those queries that it has something to say about, as if ``parts`` were one collection.
 
     ``leg`` embeds the queries for all of them. Raises VragError where a leg that was asked by name cannot embed one.
     """
-    asked = await _asked(leg, queries, mode)
+    searched = await _asked(leg, queries, mode)
     fetch_k = max(candidates, top_k)
-    while numbers := [number for number in asked.vectors if number not in asked.found]:
-        vectors = [asked.vectors[number] for number in numbers]
+    while numbers := [number for number in searched.vectors if number not in searched.found]:
+        vectors = [searched.vectors[number] for number in numbers]
         fans = await asyncio.gather(
             *(
-                part.snapshot.shards.search(part.collection.version, leg.name, vectors, fetch_k, part.wanted)
+                part.snapshot.shards.search(part.collection.version, leg.name, vectors, fetch_k, part.filter)
                 for part in parts
             )
         )
         fan = _joined(parts, fans, fetch_k)
-        asked.shards_ok = fan.shards_ok if asked.shards_ok is None else min(fan.shards_ok, asked.shards_ok)
-        asked.problems = tuple(dict.fromkeys((*asked.problems, *fan.problems)))
+        searched.shards_ok = fan.shards_ok if searched.shards_ok is None else min(fan.shards_ok, searched.shards_ok)
+        searched.problems = tuple(dict.fromkeys((*searched.problems, *fan.problems)))
         for number, windows in zip(numbers, fan.results, strict=True):
             found = Leg(leg.name, best_windows(windows), len(windows) < fetch_k, leg.weight)
             # Long pages have many windows: widen until there are enough pages or no more windows.
             if len(found.pages) >= top_k or found.complete:
-                asked.found[number] = found
+                searched.found[number] = found
         fetch_k *= 4
-    return asked
+    return searched
 
 
-async def _asked(leg: VectorLeg, queries: Sequence[Query], mode: str) -> AskedLeg:
+async def _asked(leg: VectorLeg, queries: Sequence[Query], mode: str) -> LegReply:
     """The leg with the vectors of those queries that it has something to say about."""
     parts = {n: part for n, query in enumerate(queries) if (part := leg.part_of(query)) is not None}
     readable = dict(zip(parts, await leg.readable(list(parts.values())), strict=True)) if parts else {}
@@ -77,7 +77,7 @@ async def _asked(leg: VectorLeg, queries: Sequence[Query], mode: str) -> AskedLe
     if faults and mode != HYBRID:
         raise VragError(f"the query cannot be searched by {leg.name}: {next(iter(faults.values()))}")
     vectors = {n: one for n, one in found.items() if not isinstance(one, EmbedError)}
-    return AskedLeg(leg, readable, vectors, faults)
+    return LegReply(leg, readable, vectors, faults)
 
 
 def _joined(parts: Sequence[Part], fans: Sequence[FanOut], k: int) -> FanOut:

@@ -27,7 +27,7 @@ def lexical_leg(
     candidates: int,
     comparable: bool = False,
 ) -> Leg:
-    """The pages that have words of ``query``: of at least ``candidates`` windows, and ``top_k`` if there are so many.
+    """The pages that have words of ``query``: of at least ``candidates`` windows, and ``top_k`` if there are as many.
 
     The leg's weight is how much of the query the best page covers, see ``term_scores``. BM25 weighs words by how rare
     they are in one collection, so scores of several collections do not compare: where they must, the score of a page is
@@ -39,8 +39,8 @@ def lexical_leg(
     while True:
         windows = merge_distinct(
             [
-                _in_units(lexical_search(collection, query, fetch_k, wanted), unit)
-                for (collection, wanted), unit in zip(parts, units, strict=True)
+                _in_units(lexical_search(collection, query, fetch_k, narrowed), unit)
+                for (collection, narrowed), unit in zip(parts, units, strict=True)
             ],
             fetch_k,
         )
@@ -67,8 +67,8 @@ def rank(mode: str, vectors: Sequence[Leg], lexical: Leg | None) -> list[Fused]:
     In hybrid search the vector legs have the weight that the lexical leg leaves, shared by their own weights.
     """
     if mode != HYBRID:
-        asked = [leg for leg in (lexical, *vectors) if leg is not None]
-        return unfused(asked[0]) if asked else []
+        legs = [leg for leg in (lexical, *vectors) if leg is not None]
+        return unfused(legs[0]) if legs else []
     spoken = [lexical] if lexical is not None and lexical.pages else []
     rest = 1.0 - sum(leg.weight for leg in spoken)
     total = sum(leg.weight for leg in vectors)

@@ -31,12 +31,12 @@ def common_mode(mode: str, snapshots: Sequence[Snapshot]) -> str:
     if len(snapshots) == 1:
         return used_mode(mode, snapshots[0].legs)
     used = {}
-    for one in snapshots:
+    for snapshot in snapshots:
         try:
-            used[one.name] = used_mode(mode, one.legs)
+            used[snapshot.name] = used_mode(mode, snapshot.legs)
         except NoSuchLegError as error:
-            raise NoSuchLegError(f"{one.name}: {error}") from error
-    spaces = {one.name: _spaces(one.legs, used[one.name]) for one in snapshots}
+            raise NoSuchLegError(f"{snapshot.name}: {error}") from error
+    spaces = {snapshot.name: _spaces(snapshot.legs, used[snapshot.name]) for snapshot in snapshots}
     if len(set(spaces.values())) > 1:
         raise DisagreeingSpacesError(_disagreement(mode, snapshots))
     return used[snapshots[0].name]
@@ -55,10 +55,11 @@ def _spaces(legs: ServedLegs, mode: str) -> frozenset[Space]:
 
 
 def _disagreement(mode: str, snapshots: Sequence[Snapshot]) -> str:
-    shared = frozenset.intersection(*(_spaces(one.legs, HYBRID) for one in snapshots))
+    shared = frozenset.intersection(*(_spaces(snapshot.legs, HYBRID) for snapshot in snapshots))
     common = [LEXICAL, *(name for name in snapshots[0].legs.by_name if any(space[0] == name for space in shared))]
     own = [
-        f"{one.name} has " + (", ".join(map(_named, sorted(_spaces(one.legs, HYBRID)))) or "none") for one in snapshots
+        f"{snapshot.name} has " + (", ".join(map(_named, sorted(_spaces(snapshot.legs, HYBRID)))) or "none")
+        for snapshot in snapshots
     ]
     return (
         f"the vectors of these collections cannot be compared in mode {mode}: {'; '.join(own)}. Search one at a time, "

@@ -167,7 +167,7 @@ class ShardedRetriever:
         """As ``Retriever.search``, see ``search_each``."""
         candidates = self._settings.index.candidates
         [answer] = await search_each(
-            [self._served], [queries], top_k=top_k, mode=mode, wanted=filter, candidates=candidates
+            [self._served], [queries], top_k=top_k, mode=mode, filter=filter, candidates=candidates
         )
         return answer
 
@@ -179,11 +179,11 @@ class ShardedRetriever:
         with self._served.in_use():
             return await self._heat(self._served, Query.of(query), doc_id, page)
 
-    async def _heat(self, served: Snapshot, asked: Query, doc_id: str, page: int) -> NDArray[np.float32]:
+    async def _heat(self, served: Snapshot, query: Query, doc_id: str, page: int) -> NDArray[np.float32]:
         document = served.collection.document(doc_id)
         look = Look(passage_id(document.doc_id, Locator(page=page), 0), document.doc_id, 0)
         for leg in served.legs.by_name.values():
-            part = leg.part_of(asked)
+            part = leg.part_of(query)
             if not leg.spec.multi_vector or part is None:
                 continue
             [vectors] = await leg.vectors([part])
@@ -206,7 +206,7 @@ class ShardedRetriever:
         if text is None:
             raise VragError(f"embeddings are not available: {self._served.legs.text_notice}")
         work = text.embedder.embed_queries if queries else text.embedder.embed_passages
-        return stacked(await asyncio.to_thread(work, [Content(one) for one in texts]))
+        return stacked(await asyncio.to_thread(work, [Content(text) for text in texts]))
 
 
 def _index_name(settings: Settings) -> str:

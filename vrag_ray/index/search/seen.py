@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from vrag_ray.index.search.leg_search import AskedLeg
+from vrag_ray.index.search.leg_search import LegReply
 from vrag_ray.index.search.snapshot import Snapshot
 from vrag_ray.index.shards.heat import hot_boxes
 from vrag_ray.index.shards.late_index import Sight
@@ -14,7 +14,7 @@ from vrag_ray.index.shards.shards import Look
 from vrag_ray.types import TEXT, Box, Hit
 
 ALIKE_BITS = 4
-"""Pictures whose perceptual hashes differ in at most so many of 64 bits look the same."""
+"""Pictures whose perceptual hashes differ in at most this many of 64 bits look the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,17 @@ class _Place:
 
 
 async def seen(
-    snapshots: Mapping[str, Snapshot], results: Sequence[Sequence[Hit]], legs: Sequence[AskedLeg]
+    snapshots: Mapping[str, Snapshot], results: Sequence[Sequence[Hit]], legs: Sequence[LegReply]
 ) -> list[tuple[Hit, ...]]:
     """The hits of each query with the region of the first leg that knows one, and the earlier hit that they look like.
 
     ``snapshots`` are the collections of the hits, by name.
     """
     places = [_Place.of(n, hit) for n, hits in enumerate(results) for hit in hits]
-    asked = [one for one in legs if one.leg.name != TEXT and places]
-    looked = await asyncio.gather(*(_looked(snapshot, one, places) for one in asked for snapshot in snapshots.values()))
+    seeing = [leg for leg in legs if leg.leg.name != TEXT and places]
+    looked = await asyncio.gather(
+        *(_looked(snapshot, question, places) for question in seeing for snapshot in snapshots.values())
+    )
     hashes: dict[str, int] = {}
     regions: dict[tuple[int, str], Box] = {}
     for sights in looked:
@@ -59,16 +61,14 @@ async def seen(
     ]
 
 
-async def _looked(snapshot: Snapshot, asked: AskedLeg, places: Sequence[_Place]) -> dict[_Place, Sight]:
+async def _looked(snapshot: Snapshot, leg: LegReply, places: Sequence[_Place]) -> dict[_Place, Sight]:
     """What the leg's space tells of the hits in one collection."""
     own = [place for place in places if place.collection == snapshot.name]
     if not own:
         return {}
-    numbers = {n: number for number, n in enumerate(asked.vectors)}
+    numbers = {n: number for number, n in enumerate(leg.vectors)}
     looks = [Look(place.first_window, place.doc_id, numbers.get(place.query)) for place in own]
-    sights = await snapshot.shards.sights(
-        snapshot.collection.version, asked.leg.name, looks, list(asked.vectors.values())
-    )
+    sights = await snapshot.shards.sights(snapshot.collection.version, leg.leg.name, looks, list(leg.vectors.values()))
     return {place: sight for place, sight in zip(own, sights, strict=True) if sight is not None}
 
 

@@ -79,8 +79,8 @@ def _state(collection: Collection, text: VectorLeg | None) -> list[str]:
         return ["the collection is empty: ingest documents to search them"]
     # Read here, and not on the event loop at the first search.
     documents = collection.documents()
-    wanted = text.embedder.id if text is not None else ""
-    others = sum(1 for d in documents if d.embedder_id != wanted and not d.error) if wanted else 0
+    text_embedder_id = text.embedder.id if text is not None else ""
+    others = sum(1 for d in documents if d.embedder_id != text_embedder_id and not d.error) if text_embedder_id else 0
     if not others:
         return []
     return [f"{others} documents were embedded by another model and are found by words only: ingest them again"]

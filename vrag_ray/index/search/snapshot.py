@@ -55,40 +55,40 @@ class Part:
     """A snapshot, and the filter as far as it concerns that collection."""
 
     snapshot: Snapshot
-    wanted: SearchFilter | None
+    filter: SearchFilter | None
 
     @property
     def collection(self) -> Collection:
         return self.snapshot.collection
 
 
-def parts_of(snapshots: Sequence[Snapshot], wanted: SearchFilter | None) -> list[Part]:
+def parts_of(snapshots: Sequence[Snapshot], filter: SearchFilter | None) -> list[Part]:
     """What is to be searched: each collection with those of the filter's documents that it has; left out with none.
 
     Document ids may be given as unique prefixes. Raises NotFoundError for one that no collection has.
     """
-    if wanted is None or wanted.doc_ids is None:
-        return [Part(one, wanted) for one in snapshots]
-    ids: dict[str, list[str]] = {one.name: [] for one in snapshots}
-    for doc_id in wanted.doc_ids:
+    if filter is None or filter.doc_ids is None:
+        return [Part(snapshot, filter) for snapshot in snapshots]
+    ids: dict[str, list[str]] = {snapshot.name: [] for snapshot in snapshots}
+    for doc_id in filter.doc_ids:
         for name, full in _holders(snapshots, doc_id).items():
             ids[name].append(full)
-    having = [one for one in snapshots if ids[one.name]] or snapshots[:1]
-    return [Part(one, wanted.model_copy(update={"doc_ids": ids[one.name]})) for one in having]
+    matching = [snapshot for snapshot in snapshots if ids[snapshot.name]] or snapshots[:1]
+    return [Part(snapshot, filter.model_copy(update={"doc_ids": ids[snapshot.name]})) for snapshot in matching]
 
 
 def _holders(snapshots: Sequence[Snapshot], doc_id: str) -> dict[str, str]:
     """The full id by the name of each collection that has the document."""
     found: dict[str, str] = {}
     problems: list[NotFoundError] = []
-    for one in snapshots:
+    for snapshot in snapshots:
         try:
-            found[one.name] = one.collection.document(doc_id).doc_id
+            found[snapshot.name] = snapshot.collection.document(doc_id).doc_id
         except NotFoundError as error:
             problems.append(error)
     if not found:
-        if all(one.name for one in snapshots):
-            searched = " and ".join(one.name for one in snapshots)
+        if all(snapshot.name for snapshot in snapshots):
+            searched = " and ".join(snapshot.name for snapshot in snapshots)
             raise NotFoundError(
                 f"document {doc_id} is not in {searched}: where another collection has it, name that one to search it"
             )

@@ -50,7 +50,7 @@ class VectorLeg:
     async def vectors(self, queries: Sequence[Query]) -> list[NDArray[np.float32] | EmbedError]:
         """The vectors of each query, [n, dim], or why it has none."""
         found = await asyncio.to_thread(self._embed, queries)
-        return [one.vectors if isinstance(one, Embedding) else one for one in found]
+        return [item.vectors if isinstance(item, Embedding) else item for item in found]
 
     def _embed(self, queries: Sequence[Query]) -> list[Embedding | EmbedError]:
         return self.embedder.embed_queries([_content(query, self.embedder.pictures) for query in queries])

@@ -80,7 +80,7 @@ class FlatIndex:
         self,
         queries: NDArray[np.float32],
         k: int,
-        wanted: SearchFilter | None = None,
+        filter: SearchFilter | None = None,
         alive: NDArray[np.bool_] | None = None,
     ) -> list[list[Scored]]:
         """The ``k`` best windows of each query, [queries, dim] float32, by (-score, id); fewer when fewer match.
@@ -91,7 +91,7 @@ class FlatIndex:
             return [[] for _ in queries]
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise VragError(f"queries have shape {queries.shape}, this shard holds vectors of {self.dim} dimensions")
-        mask = self.rows.mask(wanted, alive)
+        mask = self.rows.mask(filter, alive)
         available = self.size if mask is None else int(mask.sum())
         if available == 0:
             return [[] for _ in queries]

@@ -87,13 +87,13 @@ class IvfIndex:
         """``cpu`` or ``cuda``."""
         return "cuda" if self.size and self._gpu is not None else "cpu"
 
-    def search(self, queries: NDArray[np.float32], k: int, wanted: SearchFilter | None = None) -> list[list[Scored]]:
+    def search(self, queries: NDArray[np.float32], k: int, filter: SearchFilter | None = None) -> list[list[Scored]]:
         """About the ``k`` best windows of each query, [queries, dim] float32, by (-score, id)."""
         if self.size == 0 or k <= 0:
             return [[] for _ in queries]
         if queries.ndim != 2 or queries.shape[1] != self.dim:
             raise VragError(f"queries have shape {queries.shape}, this shard holds vectors of {self.dim} dimensions")
-        scores, numbers = self._scan(queries, min(k, self.size), self.rows.mask(wanted))
+        scores, numbers = self._scan(queries, min(k, self.size), self.rows.mask(filter))
         return [
             sorted(
                 (

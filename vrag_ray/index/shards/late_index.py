@@ -91,7 +91,7 @@ class LateIndex:
         self,
         queries: Sequence[Floats],
         k: int,
-        wanted: SearchFilter | None = None,
+        filter: SearchFilter | None = None,
         alive: NDArray[np.bool_] | None = None,
     ) -> list[list[Scored]]:
         """The ``k`` best pages of each query, [vectors, dim] float32 each, by (-score, id); fewer when fewer match.
@@ -103,13 +103,13 @@ class LateIndex:
         wrong = next((query for query in queries if query.ndim != 2 or query.shape[1] != self.dim), None)
         if wrong is not None:
             raise VragError(f"a query has shape {wrong.shape}, this shard holds vectors of {self.dim} dimensions")
-        mask = self.rows.mask(wanted, alive)
+        mask = self.rows.mask(filter, alive)
         allowed = np.arange(self.size) if mask is None else np.flatnonzero(mask)
         if mask is not None and len(allowed) <= max(k, self._candidates):
             # So few need neither a scan of all pages nor a choice of candidates.
             return [self._among(query, allowed, k) for query in queries]
         if self._first is not None:
-            nearest = self._nearest(self._first, queries, k, wanted, alive)
+            nearest = self._nearest(self._first, queries, k, filter, alive)
             return [self._among(query, numbers, k) for query, numbers in zip(queries, nearest, strict=True)]
         scores = self._scan(queries) if self._device_scan is None else self._device_scan.scores(queries)
         return [self._best(query, allowed, row[allowed], k) for query, row in zip(queries, scores, strict=True)]
@@ -128,13 +128,13 @@ class LateIndex:
         first: FlatIndex,
         queries: Sequence[Floats],
         k: int,
-        wanted: SearchFilter | None,
+        filter: SearchFilter | None,
         alive: NDArray[np.bool_] | None,
     ) -> list[NDArray[np.int64]]:
         """For each query the row numbers of the pages whose mean vectors are nearest to its own mean."""
         means = np.stack([query.mean(axis=0) for query in queries])
-        found = first.search(means, max(k, self._candidates), wanted, alive)
-        return [np.array(sorted(self._number_of[one.id] for one in windows), np.int64) for windows in found]
+        found = first.search(means, max(k, self._candidates), filter, alive)
+        return [np.array(sorted(self._number_of[window.id] for window in windows), np.int64) for windows in found]
 
     def _among(self, query: Floats, numbers: NDArray[np.int64], k: int) -> list[Scored]:
         """The ``k`` best of some pages."""

@@ -48,15 +48,15 @@ class LocalShard:
         self._indexes = {number: index for number, index in self._indexes.items() if number == version}
 
     async def search(
-        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
+        self, version: int, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None
     ) -> FanOut:
-        return FanOut(await asyncio.to_thread(self._index(version).search, space, queries, k, wanted), 1, ())
+        return FanOut(await asyncio.to_thread(self._index(version).search, space, queries, k, filter), 1, ())
 
     async def sights(
-        self, version: int, space: str, asked: Sequence[Look], queries: QueryVectors
+        self, version: int, space: str, looks: Sequence[Look], queries: QueryVectors
     ) -> list[Sight | None]:
-        wanted = [(look.passage_id, look.query) for look in asked]
-        return await asyncio.to_thread(self._index(version).sights, space, wanted, queries)
+        pairs = [(look.passage_id, look.query) for look in looks]
+        return await asyncio.to_thread(self._index(version).sights, space, pairs, queries)
 
     def close(self) -> None:
         self._indexes = {}

@@ -25,7 +25,7 @@ ROWS_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RowSelection:
     """Which rows of a table a shard reads: those of ``documents``, where they are its own.
 
     ``left_out`` collects the shard's documents that had rows and are not among ``documents``: half ingested ones.
@@ -37,7 +37,7 @@ class Wanted:
     left_out: set[str] = field(default_factory=set)
 
     def of(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The wanted rows of a batch: judged once a document."""
+        """The selected rows of a batch: judged once a document."""
         import pyarrow as pa
 
         coded = batch.column("doc_id").dictionary_encode()
@@ -53,9 +53,9 @@ class Wanted:
         return True
 
 
-def rows_of(collection: Collection, shard: int = 0, shards: int = 1) -> Wanted:
+def rows_of(collection: Collection, shard: int = 0, shards: int = 1) -> RowSelection:
     """The rows that count of a whole collection, or of one shard of it."""
-    return Wanted(collection.document_sums(), shard, shards)
+    return RowSelection(collection.document_sums(), shard, shards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ WHOLE = (Extent(),)
 
 
 def load_text_rows(
-    collection: Collection, embedder_id: str, wanted: Wanted | None = None, extents: Sequence[Extent] = WHOLE
+    collection: Collection, embedder_id: str, selection: RowSelection | None = None, extents: Sequence[Extent] = WHOLE
 ) -> tuple[ShardRows, NDArray[np.float16]]:
     """A shard's text windows and vectors [n, dim] of one embedder. CorruptionError for a damaged row."""
     import pyarrow.compute as pc
 
     parts: list[pa.RecordBatch] = []
     vectors: list[NDArray[np.float16]] = []
-    for batch in _text_batches(collection, embedder_id, wanted or rows_of(collection), extents):
+    for batch in _text_batches(collection, embedder_id, selection or rows_of(collection), extents):
         parts.append(batch.select(["id", "doc_id", "kind", "meta"]))
         vectors.append(_matrix(batch, collection))
     if not parts:
@@ -94,14 +94,14 @@ def load_text_rows(
 
 
 def load_space_rows(
-    collection: Collection, name: str, wanted: Wanted | None = None, extents: Sequence[Extent] = WHOLE
+    collection: Collection, name: str, selection: RowSelection | None = None, extents: Sequence[Extent] = WHOLE
 ) -> SpaceRows:
     """A shard's part of a vector space; passages without vectors are left out. CorruptionError for a damaged row."""
-    dim, wanted = collection.space(name).dim, wanted or rows_of(collection)
+    dim, selection = collection.space(name).dim, selection or rows_of(collection)
     found: list[dict[str, object]] = []
     with storage_faults(collection.root, f"loading the vectors of {name}"):
         for whole in _batches(collection.space_table(name), [*SPACE_COLUMNS, "checksum"], "count > 0", extents):
-            for row in wanted.of(whole).to_pylist():
+            for row in selection.of(whole).to_pylist():
                 if not space_row_is_sound(row):
                     raise _damaged(row["id"], collection)
                 found.append(row)
@@ -118,7 +118,7 @@ def load_space_rows(
 
 
 def _text_batches(
-    collection: Collection, embedder_id: str, wanted: Wanted, extents: Sequence[Extent]
+    collection: Collection, embedder_id: str, selection: RowSelection, extents: Sequence[Extent]
 ) -> Iterator[pa.RecordBatch]:
     if collection.record is None:
         return
@@ -126,7 +126,7 @@ def _text_batches(
     where = f"embedder_id = '{embedder_id}' AND vector IS NOT NULL"
     with storage_faults(collection.root, "loading vectors"):
         for whole in _batches(collection.table("passages"), columns, where, extents):
-            batch = wanted.of(whole)
+            batch = selection.of(whole)
             if not batch.num_rows:
                 continue
             for name in columns:

@@ -50,10 +50,10 @@ class Segment:
         alive = ~np.isin(self.index.rows.doc_of, numbers)
         return replace(self, alive=alive if self.alive is None else alive & self.alive)
 
-    def search(self, queries: QueryVectors, k: int, wanted: SearchFilter | None) -> list[list[Scored]]:
+    def search(self, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
         if isinstance(self.index, LateIndex):
-            return self.index.search(queries, k, wanted, self.alive)
-        return self.index.search(np.concatenate(queries), k, wanted, self.alive) if queries else []
+            return self.index.search(queries, k, filter, self.alive)
+        return self.index.search(np.concatenate(queries), k, filter, self.alive) if queries else []
 
     def sight(self, passage_id: str, query: NDArray[np.float32] | None) -> Sight | None:
         if isinstance(self.index, LateIndex):
@@ -71,7 +71,7 @@ class SegmentedIndex:
 
     @property
     def size(self) -> int:
-        return sum(one.size for one in self._segments)
+        return sum(segment.size for segment in self._segments)
 
     @property
     def device(self) -> str:
@@ -84,14 +84,14 @@ class SegmentedIndex:
 
     @property
     def bytes_per_passage(self) -> float:
-        return sum(one.nbytes for one in self._segments) / max(1, self.size)
+        return sum(segment.nbytes for segment in self._segments) / max(1, self.size)
 
-    def search(self, queries: QueryVectors, k: int, wanted: SearchFilter | None) -> list[list[Scored]]:
+    def search(self, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
         """The ``k`` best passages of each query by (-score, id)."""
-        found = [one.search(queries, k, wanted) for one in self._segments]
+        found = [segment.search(queries, k, filter) for segment in self._segments]
         return found[0] if len(found) == 1 else [merge(parts, k) for parts in zip(*found, strict=True)]
 
     def sight(self, passage_id: str, query: NDArray[np.float32] | None) -> Sight | None:
         """What is told of one passage: by the newer segment, where both have it."""
-        sights = (one.sight(passage_id, query) for one in self._segments)
+        sights = (segment.sight(passage_id, query) for segment in self._segments)
         return next((sight for sight in sights if sight is not None), None)

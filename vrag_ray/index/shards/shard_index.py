@@ -17,7 +17,7 @@ from vrag_ray.index.shards.changes import Taken, change_since, fragments_of
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.ivf_index import IvfIndex
 from vrag_ray.index.shards.late_index import LateIndex, Sight
-from vrag_ray.index.shards.row_loader import WHOLE, Extent, Wanted, load_space_rows, load_text_rows
+from vrag_ray.index.shards.row_loader import WHOLE, Extent, RowSelection, load_space_rows, load_text_rows
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.segments import QueryVectors, Segment, SegmentedIndex
 from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows
@@ -105,16 +105,16 @@ class ShardIndex:
             for name, one in self._spaces.items()
         )
 
-    def search(self, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None) -> list[list[Scored]]:
+    def search(self, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
         """The ``k`` best passages of each query by (-score, id)."""
         found = self._spaces.get(space)
         if found is None:
             raise VragError(f"this shard has not loaded the vector space {space}")
         if isinstance(found.index, IvfIndex):
-            return found.index.search(np.concatenate(queries), k, wanted) if queries else []
-        return found.index.search(queries, k, wanted)
+            return found.index.search(np.concatenate(queries), k, filter) if queries else []
+        return found.index.search(queries, k, filter)
 
-    def sights(self, space: str, asked: Sequence[tuple[str, int | None]], queries: QueryVectors) -> list[Sight | None]:
+    def sights(self, space: str, pairs: Sequence[tuple[str, int | None]], queries: QueryVectors) -> list[Sight | None]:
         """What a space tells of passages, each with the number of the query that looks at it; None where nothing.
 
         Heat maps are made here, because they are a thousandth of the vectors that they are made of.
@@ -122,8 +122,8 @@ class ShardIndex:
         found = self._spaces.get(space)
         if found is None or isinstance(found.index, IvfIndex):
             phashes = found.phashes if found is not None else {}
-            return [Sight(None, phashes[passage_id]) if passage_id in phashes else None for passage_id, _ in asked]
-        return [found.index.sight(passage_id, None if n is None else queries[n]) for passage_id, n in asked]
+            return [Sight(None, phashes[passage_id]) if passage_id in phashes else None for passage_id, _ in pairs]
+        return [found.index.sight(passage_id, None if n is None else queries[n]) for passage_id, n in pairs]
 
 
 def load_shard(
@@ -190,9 +190,9 @@ class _Part:
         # Counting the documents reads their rows, whose checksums are verified by that.
         if self._collection.document_count != len(self._sums):
             raise CorruptionError(f"{self._collection.root} has two rows of one document: run `vrag verify`")
-        wanted = Wanted(self._sums, self._shard, self._shards)
+        selection = RowSelection(self._sums, self._shard, self._shards)
         if self._config.kind is not IndexKind.FLAT and not spec.multi_vector:
-            rows, vectors, phashes = self._single(spec, wanted, WHOLE)
+            rows, vectors, phashes = self._single(spec, selection, WHOLE)
             config = self._config
             ivf = IvfIndex(
                 rows,
@@ -203,12 +203,12 @@ class _Part:
                 gpu_temp_mb=self._gpu_temp_mb,
             )
             return LoadedSpace(spec, ivf, phashes=phashes)
-        base = self._segment(spec, wanted, WHOLE)
+        base = self._segment(spec, selection, WHOLE)
         taken = None
         # Single vectors of which some do not count any more would be searched from a copy in main memory.
         if self._collection.record is not None and (spec.multi_vector or self._gpu_temp_mb is None):
             table = self._table(spec)
-            taken = Taken(table.uri, fragments_of(table), self._sums, frozenset(wanted.left_out))
+            taken = Taken(table.uri, fragments_of(table), self._sums, frozenset(selection.left_out))
         return LoadedSpace(spec, SegmentedIndex(base), base, taken, notice=self._notice if spec.multi_vector else "")
 
     def grown(self, known: LoadedSpace) -> LoadedSpace | None:
@@ -221,22 +221,22 @@ class _Part:
         if change is None:
             return None
         self._collection.check_documents(change.fresh)
-        kept = base.without(change.dropped)
-        added = self._segment(known.spec, Wanted(self._sums, self._shard, self._shards), change.extents)
+        remaining = base.without(change.dropped)
+        added = self._segment(known.spec, RowSelection(self._sums, self._shard, self._shards), change.extents)
         both = added.index.rows.documents.keys() & (base.index.rows.documents.keys() - change.dropped)
-        if (both and change.has_deletions) or added.size + base.size - kept.size > base.size * MOST_CHANGED:
+        if (both and change.has_deletions) or added.size + base.size - remaining.size > base.size * MOST_CHANGED:
             return None
-        grown = SegmentedIndex(kept, added if added.size else None)
+        grown = SegmentedIndex(remaining, added if added.size else None)
         return LoadedSpace(known.spec, grown, base, taken, notice=known.notice)
 
     def _table(self, spec: SpaceSpec) -> lance.LanceDataset:
         return self._collection.table("passages") if spec.name == TEXT else self._collection.space_table(spec.name)
 
-    def _segment(self, spec: SpaceSpec, wanted: Wanted, extents: Sequence[Extent]) -> Segment:
+    def _segment(self, spec: SpaceSpec, selection: RowSelection, extents: Sequence[Extent]) -> Segment:
         if spec.multi_vector:
-            found = load_space_rows(self._collection, spec.name, wanted, extents)
+            found = load_space_rows(self._collection, spec.name, selection, extents)
             return Segment(self._late(spec, found))
-        rows, vectors, phashes = self._single(spec, wanted, extents)
+        rows, vectors, phashes = self._single(spec, selection, extents)
         threads = self._config.threads or os.cpu_count() or 1
         return Segment(FlatIndex(rows, vectors, threads, gpu_temp_mb=self._gpu_temp_mb), phashes)
 
@@ -252,11 +252,11 @@ class _Part:
             return _late_index(spec, found, None)
 
     def _single(
-        self, spec: SpaceSpec, wanted: Wanted, extents: Sequence[Extent]
+        self, spec: SpaceSpec, selection: RowSelection, extents: Sequence[Extent]
     ) -> tuple[ShardRows, NDArray[np.float16], dict[str, int]]:
         """Rows, their single vectors and the perceptual hashes of those that were drawn."""
         if spec.name == TEXT:
-            return *load_text_rows(self._collection, spec.embedder_id, wanted, extents), {}
-        found = load_space_rows(self._collection, spec.name, wanted, extents)
+            return *load_text_rows(self._collection, spec.embedder_id, selection, extents), {}
+        found = load_space_rows(self._collection, spec.name, selection, extents)
         drawn = zip(found.rows.ids.to_pylist(), found.phashes, strict=True)
         return found.rows, found.vectors, {passage_id: phash for passage_id, phash in drawn if phash is not None}

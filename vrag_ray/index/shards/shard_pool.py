@@ -111,15 +111,15 @@ class IndexShard:
             self._free_unused()
 
     def search(
-        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
+        self, version: int, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None
     ) -> list[list[tuple[str, float]]]:
-        found = self._index(version).search(space, queries, k, wanted)
+        found = self._index(version).search(space, queries, k, filter)
         return [[(scored.id, scored.score) for scored in per_query] for per_query in found]
 
     def sights(
-        self, version: int, space: str, asked: Sequence[tuple[str, int | None]], queries: QueryVectors
+        self, version: int, space: str, pairs: Sequence[tuple[str, int | None]], queries: QueryVectors
     ) -> list[Sight | None]:
-        return self._index(version).sights(space, asked, queries)
+        return self._index(version).sights(space, pairs, queries)
 
     def keep_only(self, user: str, version: int) -> None:
         """A user searches no other version any more: those that no user searches are freed."""
@@ -254,14 +254,14 @@ class ShardPool:
         await asyncio.gather(*(r.actor.keep_only.remote(self._user, version) for r in healthy), return_exceptions=True)
 
     async def search(
-        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
+        self, version: int, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None
     ) -> FanOut:
         """The ``k`` best windows over all shards that answer in time; the others are counted and named."""
         self._turn += 1
 
         async def ask(number: int) -> list[list[Scored]] | str:
-            found = await self._ask(number, lambda actor: actor.search.remote(version, space, queries, k, wanted))
-            return found if isinstance(found, str) else [[Scored(*one) for one in per_query] for per_query in found]
+            found = await self._ask(number, lambda actor: actor.search.remote(version, space, queries, k, filter))
+            return found if isinstance(found, str) else [[Scored(*row) for row in per_query] for per_query in found]
 
         answers = await asyncio.gather(*map(ask, range(self.total)))
         good = [answer for answer in answers if not isinstance(answer, str)]
@@ -269,20 +269,20 @@ class ShardPool:
         return FanOut(results, len(good), tuple(answer for answer in answers if isinstance(answer, str)))
 
     async def sights(
-        self, version: int, space: str, asked: Sequence[Look], queries: QueryVectors
+        self, version: int, space: str, looks: Sequence[Look], queries: QueryVectors
     ) -> list[Sight | None]:
         """What a space tells of each passage that is looked at; None where it, or its shard, tells nothing."""
         by_shard: dict[int, list[int]] = {}
-        for place, look in enumerate(asked):
+        for place, look in enumerate(looks):
             by_shard.setdefault(shard_of(look.doc_id, self.total), []).append(place)
 
         async def ask(number: int, places: list[int]) -> list[Sight | None]:
-            wanted = [(asked[place].passage_id, asked[place].query) for place in places]
-            found = await self._ask(number, lambda actor: actor.sights.remote(version, space, wanted, queries))
+            pairs = [(looks[place].passage_id, looks[place].query) for place in places]
+            found = await self._ask(number, lambda actor: actor.sights.remote(version, space, pairs, queries))
             return [None] * len(places) if isinstance(found, str) else found
 
         answers = await asyncio.gather(*(ask(number, places) for number, places in by_shard.items()))
-        sights: list[Sight | None] = [None] * len(asked)
+        sights: list[Sight | None] = [None] * len(looks)
         for places, found in zip(by_shard.values(), answers, strict=True):
             for place, sight in zip(places, found, strict=True):
                 sights[place] = sight

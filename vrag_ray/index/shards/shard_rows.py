@@ -61,21 +61,21 @@ class ShardRows:
     def nbytes(self) -> int:
         return int(self.ids.nbytes) + self.doc_of.nbytes + self.kind_of.nbytes + self.meta_of.nbytes
 
-    def mask(self, wanted: SearchFilter | None, alive: NDArray[np.bool_] | None = None) -> NDArray[np.bool_] | None:
+    def mask(self, filter: SearchFilter | None, alive: NDArray[np.bool_] | None = None) -> NDArray[np.bool_] | None:
         """Which of the ``alive`` rows (None: all) a filter lets through, [n]; None where it is all rows. Conditions are
         evaluated once a document or metadata value, not a row."""
-        if wanted is None or (wanted.doc_ids is None and wanted.kinds is None and not wanted.meta):
+        if filter is None or (filter.doc_ids is None and filter.kinds is None and not filter.meta):
             return alive
         mask = np.ones(len(self.ids), dtype=np.bool_) if alive is None else alive.copy()
-        if wanted.doc_ids is not None:
+        if filter.doc_ids is not None:
             allowed = np.zeros(len(self.documents), dtype=np.bool_)
-            allowed[[self.documents[doc_id] for doc_id in wanted.doc_ids if doc_id in self.documents]] = True
+            allowed[[self.documents[doc_id] for doc_id in filter.doc_ids if doc_id in self.documents]] = True
             mask &= allowed[self.doc_of]
-        if wanted.kinds is not None:
-            kinds = {str(kind) for kind in wanted.kinds}
+        if filter.kinds is not None:
+            kinds = {str(kind) for kind in filter.kinds}
             mask &= np.array([kind in kinds for kind in self.kinds], dtype=np.bool_)[self.kind_of]
-        if wanted.meta:
-            fits = np.array([wanted.matches_meta(meta) for meta in self.metas], dtype=np.bool_)
+        if filter.meta:
+            fits = np.array([filter.matches_meta(meta) for meta in self.metas], dtype=np.bool_)
             mask &= fits[self.meta_of]
         return mask
 

@@ -43,13 +43,13 @@ class Shards(Protocol):
     async def load(self, version: int, spaces: Sequence[SpaceSpec]) -> None: ...
     async def keep_only(self, version: int) -> None: ...
     async def search(
-        self, version: int, space: str, queries: QueryVectors, k: int, wanted: SearchFilter | None
+        self, version: int, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None
     ) -> FanOut:
         """The ``k`` best windows of each query in a space, by (-score, id)."""
         ...
 
     async def sights(
-        self, version: int, space: str, asked: Sequence[Look], queries: QueryVectors
+        self, version: int, space: str, looks: Sequence[Look], queries: QueryVectors
     ) -> list[Sight | None]:
         """What a space tells of each passage that is looked at; None where it tells nothing."""
         ...

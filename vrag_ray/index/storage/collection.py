@@ -160,17 +160,19 @@ class Collection:
         if not passage_ids or self.record is None:
             return {}
         with self._keeping:
-            kept = {one: passage for one in passage_ids if (passage := self._kept.get(one)) is not None}
-        missing = [one for one in passage_ids if one not in kept]
+            stored = {
+                passage_id: passage for passage_id in passage_ids if (passage := self._kept.get(passage_id)) is not None
+            }
+        missing = [passage_id for passage_id in passage_ids if passage_id not in stored]
         if not missing:
-            return kept
+            return stored
         with storage_faults(self.root, "reading passages"):
             table = self.table("passages").to_table(columns=HIT_COLUMNS, filter=f"id IN ({quoted(missing)})")
         found = {str(row["id"]): passage_from_row(row) for row in table.to_pylist()}
         with self._keeping:
             for one, passage in found.items():
                 self._kept.put(one, passage)
-        return kept | found
+        return stored | found
 
     def passage(self, passage_id: str) -> Passage:
         found = self.passages([passage_id]).get(passage_id)

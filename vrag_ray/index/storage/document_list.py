@@ -53,6 +53,6 @@ def read_documents(table: lance.LanceDataset, where: str | None = None) -> Itera
 
 def read_rows(table: lance.LanceDataset, doc_ids: Iterable[str]) -> Iterator[tuple[str, Document]]:
     """The documents with these ids. Raises CorruptionError as above."""
-    wanted = sorted(doc_ids)
-    for start in range(0, len(wanted), ROWS_AT_ONCE):
-        yield from read_documents(table, f"doc_id IN ({quoted(wanted[start : start + ROWS_AT_ONCE])})")
+    sorted_ids = sorted(doc_ids)
+    for start in range(0, len(sorted_ids), ROWS_AT_ONCE):
+        yield from read_documents(table, f"doc_id IN ({quoted(sorted_ids[start : start + ROWS_AT_ONCE])})")

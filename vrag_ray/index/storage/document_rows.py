@@ -57,4 +57,4 @@ class DocumentRows:
             changed[document.doc_id] = document
             orphans.discard(document.doc_id)
             owners.update(dict.fromkeys(document.uris, document.doc_id))
-        return [one for one in changed.values() if one.doc_id not in orphans], sorted(orphans)
+        return [document for document in changed.values() if document.doc_id not in orphans], sorted(orphans)

@@ -83,10 +83,10 @@ class StorageFailure:
         if not self.fault.needs_space:
             return ""
         free = f"; {_size(self.free_bytes)} are free" if self.free_bytes is not None else ""
-        wanted = [f"about {_size(self.needed_bytes)} for this step"] if self.needed_bytes is not None else []
+        needs = [f"about {_size(self.needed_bytes)} for this step"] if self.needed_bytes is not None else []
         if self.waiting_bytes:
-            wanted.append(f"up to {_size(self.waiting_bytes)} for the originals of the files not yet done")
-        needed = f"Space needed (an estimate): {' and '.join(wanted)}" if wanted else "Space needed: not known"
+            needs.append(f"up to {_size(self.waiting_bytes)} for the originals of the files not yet done")
+        needed = f"Space needed (an estimate): {' and '.join(needs)}" if needs else "Space needed: not known"
         return f"{needed}{free}."
 
     def _remedy(self) -> str:

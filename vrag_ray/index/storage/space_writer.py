@@ -48,14 +48,15 @@ class SpaceWriter:
         # At their newest, which a killed run may have left later than the published version.
         options = files.lance_options
         self._open = {
-            one.name: _Open(one, lance.dataset(files.uri(one.table), storage_options=options)) for one in published
+            space.name: _Open(space, lance.dataset(files.uri(space.table), storage_options=options))
+            for space in published
         }
         self._check_unsealed()
 
     @property
     def records(self) -> tuple[SpaceRecord, ...]:
         """What a version record is to say now: each space at its newest table version, rows counted."""
-        return tuple(self._recorded(one) for one in self._open.values())
+        return tuple(self._recorded(space) for space in self._open.values())
 
     @property
     def versions(self) -> dict[str, tuple[str, int]]:

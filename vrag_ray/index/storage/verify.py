@@ -54,11 +54,11 @@ def verify(root: str | Path) -> VerifyReport:
             if not bad_rows:
                 names = {
                     name
-                    for one in collection.documents()
-                    for name in (one.doc_id, one.pages_blob, one.notes_blob or one.doc_id)
+                    for document in collection.documents()
+                    for name in (document.doc_id, document.pages_blob, document.notes_blob or document.doc_id)
                 }
-                wanted = {f"blobs/{name}" for name in names}
-                missing = sorted(wanted - set(blobs))
+                expected = {f"blobs/{name}" for name in names}
+                missing = sorted(expected - set(blobs))
     return VerifyReport(tuple(damaged), tuple(missing), tuple(bad_rows), seals.unsealed, len(blobs), rows)
 
 

@@ -101,7 +101,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
     def add_passages(self, stored: Sequence[StoredPassage]) -> None:
         """Append one batch. The caller has made sure, by ``unfinished_units``, that none of it is there yet."""
         table = passages_table(stored)
-        pages = len({(one.passage.doc_id, one.unit) for one in stored})
+        pages = len({(row.passage.doc_id, row.unit) for row in stored})
         with self._faults(f"writing {pages} {'page' if pages == 1 else 'pages'}", needed_bytes=lambda: table.nbytes):
             self._passages.insert(table, mode="append")
             self._pages_committed += pages
@@ -134,7 +134,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             return bool(self._documents.count_rows() or self._passages.count_rows())
         tables = (int(self._passages.version), int(self._documents.version))
         return tables != (published.passages_version, published.documents_version) or self.spaces.versions != {
-            one.name: (one.table, one.version) for one in published.spaces
+            space.name: (space.table, space.version) for space in published.spaces
         }
 
     def unfinished_units(self, embedder_id: str, again: AbstractSet[str] = frozenset()) -> dict[str, dict[int, str]]:
@@ -177,9 +177,9 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
 
         With ``keep_embedder`` the same passages stand beside the removed ones, so that their other vectors stay.
         """
-        kept = f" AND embedder_id != '{keep_embedder}'" if keep_embedder is not None else ""
+        other_spaces = f" AND embedder_id != '{keep_embedder}'" if keep_embedder is not None else ""
         with self._faults("removing documents' pages", needed_bytes=lambda: self._commit_bytes("passages")):
-            self._passages.delete(f"doc_id IN ({quoted(doc_ids)}){kept}")
+            self._passages.delete(f"doc_id IN ({quoted(doc_ids)}){other_spaces}")
             self._sealer.seal("passages.lance")
         if keep_embedder is None:
             self.spaces.forget_documents(doc_ids)

@@ -27,7 +27,7 @@ BYTES_COLUMNS = (
 """Where published data sets keep pictures, PDFs and videos; the first that a file has is taken."""
 ID_COLUMNS = ("id", "uid", "_id", "doc_id", "docid", "corpus-id", "page_id", "image_id")
 ROWS_TOGETHER = 64
-"""Row groups of fewer rows are registered together, up to so many. A larger one is not cut: its rows could only be
+"""Row groups of fewer rows are registered together, up to this many. A larger one is not cut: its rows could only be
 reached by reading all those before them."""
 _BUFFER = 1 << 20
 _REMEDY = "name the column of the documents with --content-column (ingest.content_column)"
@@ -100,10 +100,10 @@ def _is_struct_of_bytes(kind: pa.DataType) -> bool:
     """As the library ``datasets`` writes its pictures: a struct of ``bytes`` and ``path``."""
     from pyarrow import types
 
-    return bool(types.is_struct(kind)) and any(one.name == "bytes" and _is_binary(one.type) for one in kind)
+    return bool(types.is_struct(kind)) and any(field.name == "bytes" and _is_binary(field.type) for field in kind)
 
 
-def _content_column(name: str, schema: pa.Schema, wanted: str | None) -> str:
+def _content_column(name: str, schema: pa.Schema, chosen: str | None) -> str:
     kinds = dict(zip(schema.names, schema.types, strict=True))
     found = ", ".join(f"{column} ({kind})" for column, kind in kinds.items())
     if len(kinds) < len(schema.names):
@@ -111,11 +111,11 @@ def _content_column(name: str, schema: pa.Schema, wanted: str | None) -> str:
     structs = [column for column, kind in kinds.items() if _is_struct_of_bytes(kind)]
     binary = [column for column, kind in kinds.items() if _is_binary(kind)]
     texts = [column for column, kind in kinds.items() if is_text(kind)]
-    if wanted is not None:
-        if wanted in (*structs, *binary, *texts):
-            return wanted
-        reason = "is neither bytes nor text" if wanted in kinds else "is not there"
-        raise VragError(f"{name}: the column {wanted} {reason}; found are {found}")
+    if chosen is not None:
+        if chosen in (*structs, *binary, *texts):
+            return chosen
+        reason = "is neither bytes nor text" if chosen in kinds else "is not there"
+        raise VragError(f"{name}: the column {chosen} {reason}; found are {found}")
     if (named := _first(BYTES_COLUMNS, (*structs, *binary))) or (len(structs) == 1 and (named := structs[0])):
         return named
     if not structs and ((named := _first(TEXT_FIELDS, texts)) or (len(binary) == 1 and (named := binary[0]))):

@@ -61,7 +61,7 @@ def row_documents(location: str, uri: str, name: str, rows: RowRange) -> Iterato
 def row_names(documents: Iterable[Document]) -> dict[str, list[str]]:
     """By document id, the ids (or ``row=<number>``) of the rows that it was made of: rows of one content are one
     document."""
-    return {one.doc_id: [unquote(uri.rpartition("#")[2]) for uri in one.uris] for one in documents}
+    return {document.doc_id: [unquote(uri.rpartition("#")[2]) for uri in document.uris] for document in documents}
 
 
 def _rows_of_a_batch(rows: RowRange) -> int:

@@ -30,7 +30,7 @@ from vrag_ray.ingest.spaces.graph import Filling, GraphFill, SpaceToFill
 from vrag_ray.ingest.spaces.manifest import manifest_of
 from vrag_ray.ingest.spaces.material import EmbedderTraits
 from vrag_ray.ingest.spaces.stages import columns_of
-from vrag_ray.placement import Cards, Part, Placement, asked_share, place, ray_cards
+from vrag_ray.placement import Cards, Part, Placement, configured_share, place, ray_cards
 from vrag_ray.signals import word_for
 from vrag_ray.types import VragError
 
@@ -179,7 +179,7 @@ def _placed(
 def space_part(name: str, config: SpaceConfig, settings: Settings) -> Part:
     """What the actors that fill a space ask for. Raises VragError where its settings contradict each other."""
     setting = f"spaces.{name}.num_gpus"
-    share = config.num_gpus if settings.gpus == 0 else asked_share(config.num_gpus, config.device, setting)
+    share = config.num_gpus if settings.gpus == 0 else configured_share(config.num_gpus, config.device, setting)
     return Part(
         name=f"embedding of {name}",
         setting=setting,
@@ -245,8 +245,8 @@ def _fill(
     from ray.exceptions import RayError
 
     began = time.monotonic()
-    wanted = {space.name: space.traits.modalities for space in group}
-    manifest = manifest_of(writer, wanted)
+    modalities = {space.name: space.traits.modalities for space in group}
+    manifest = manifest_of(writer, modalities)
     committer = _Committer(writer, group, settings.ingest.commit_pages)
     stages = ([] if spec is None else ["draw"]) + [f"embed {space.name}" for space in group]
     bottleneck = ""
@@ -326,7 +326,7 @@ class _Committer:
             self.flush()
 
     def flush(self) -> None:
-        # Out of hand before it is written: whoever is interrupted in between must not write it again.
+        # Out of hand before it is written: a caller that is interrupted in between must not write it again.
         waiting, self._rows = self._rows, {name: [] for name in self._rows}
         for name, rows in waiting.items():
             if rows:

@@ -26,7 +26,7 @@ def is_small(filling: Filling) -> bool:
     """Whether so few passages may be embedded by one process. Whoever sets a number of actors, or vLLM, gets actors."""
     few = filling.manifest.num_rows <= MOST_PASSAGES and filling.settings.ingest.concurrency is None
     configs = [space.config for space in filling.spaces]
-    return few and all(one.actors == 1 and one.engine is Engine.TRANSFORMERS for one in configs)
+    return few and all(config.actors == 1 and config.engine is Engine.TRANSFORMERS for config in configs)
 
 
 class FewFill:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 NATIVE_DPI = 150.0
 """At this the sandbox gives pictures and frames their own pixels."""
 OVERSIZE = 2
-"""Drawn with up to so many times the pixels that are wanted, then resized once: finer than drawing at the size."""
+"""Drawn with up to this many times the requested pixels, then resized once: finer than drawing at the size."""
 
 
 UNDRAWN: dict[str, object] = {"pictures": [], "times": [], "error": "", "transient": False}
@@ -210,15 +210,15 @@ def _contents(row: dict[str, object], embedder: Embedder) -> list[Content]:
 def _joined(found: Sequence[Embedding | EmbedError], embedder: Embedder) -> Embedding | EmbedError:
     """The frames of a clip as one: all their vectors (late interaction), or the direction of their mean."""
     good: list[Embedding] = []
-    for one in found:
-        if isinstance(one, EmbedError):
-            return one
-        good.append(one)
+    for row in found:
+        if isinstance(row, EmbedError):
+            return row
+        good.append(row)
     if not good:
         return EmbedError("there is nothing to embed")
     if len(good) == 1:
         return good[0]
-    together = np.concatenate([one.vectors for one in good])
+    together = np.concatenate([row.vectors for row in good])
     if embedder.multi_vector:
         return Embedding(together)
     mean = together.mean(axis=0, keepdims=True)

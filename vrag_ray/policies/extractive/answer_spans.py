@@ -33,7 +33,7 @@ def shortest_answer(part: Part, quote: str) -> str:
     if part.kind is AnswerKind.DATE:
         return _nearest(part, quote, _dates(quote))
     if part.kind is AnswerKind.NAME:
-        names = [(one.start(), one.group().rstrip(".")) for one in _NAME.finditer(quote)]
+        names = [(match.start(), match.group().rstrip(".")) for match in _NAME.finditer(quote)]
         named = [(at, name) for at, name in names if name.casefold() not in _OF_TIME]
         return _nearest(part, quote, [(at, name) for at, name in named if at > 0 or " " in name])
     return ""
@@ -48,14 +48,16 @@ def _dates(quote: str) -> list[tuple[int, str]]:
 
 def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
     """The candidate closest to the question's words, one after them before one in front; none that was asked."""
-    asked = stems(part.text)
+    question_stems = stems(part.text)
     at = [
-        one.start()
-        for one in re.finditer(r"\w+", quote)
-        if any(term.found_in(stems(one.group())) for term in part.terms)
+        match.start()
+        for match in re.finditer(r"\w+", quote)
+        if any(term.found_in(stems(match.group())) for term in part.terms)
     ]
     fresh = [
-        (place, text) for place, text in candidates if not set(tokens(text)[:1]) <= asked and not stems(text) <= asked
+        (place, text)
+        for place, text in candidates
+        if not set(tokens(text)[:1]) <= question_stems and not stems(text) <= question_stems
     ]
     if not fresh:
         return ""

@@ -245,8 +245,8 @@ def _may_answer(span: Span, part: Part) -> bool:
 
 def _says_more(text: str, part: Part) -> bool:
     """Whether ``text`` holds content beyond the words of the question."""
-    asked = {term.stem for term in part.terms}
-    return any(stem(token) not in asked for token in tokens(text) if is_informative(token))
+    stems = {term.stem for term in part.terms}
+    return any(stem(token) not in stems for token in tokens(text) if is_informative(token))
 
 
 def _fitness(part: Part, span: Span, answer: str) -> float:

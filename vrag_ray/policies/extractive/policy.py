@@ -116,7 +116,11 @@ class ExtractivePolicy:
 
     def _names_a_row(self, name: str, seen: Observation) -> bool:
         words = f" {' '.join(tokens(name))} "
-        pages = (self._cut(page_of(one), one.kind, one.passage_text) for one in seen.sightings if not one.source)
+        pages = (
+            self._cut(page_of(sighting), sighting.kind, sighting.passage_text)
+            for sighting in seen.sightings
+            if not sighting.source
+        )
         return any(
             len(row.cells) > 1 and words in f" {' '.join(tokens(row.cells[0].text))} "
             for page in pages
@@ -125,18 +129,18 @@ class ExtractivePolicy:
 
     # Searching ------------------------------------------------------------------------------------------------
 
-    def _next_search(self, prompt: Prompt, asked: Sequence[Part]) -> AddSearchNode | None:
+    def _next_search(self, prompt: Prompt, parts: Sequence[Part]) -> AddSearchNode | None:
         """The first part not searched yet, else the first whose evidence is weak, in other words; None at the end."""
         if prompt.steps_left < 2:
             return None
         done = {node.id for node in prompt.graph.nodes}
-        for number, part in enumerate(asked, start=1):
+        for number, part in enumerate(parts, start=1):
             if f"q{number}" not in done:
                 return AddSearchNode(id=f"q{number}", parent_ids=(ROOT_ID,), query=part.query)
         if prompt.steps_left < STEPS_PER_SEARCH:
             return None
         queries = {" ".join(node.query.casefold().split()) for node in prompt.graph.nodes}
-        for number, part in enumerate(asked, start=1):
+        for number, part in enumerate(parts, start=1):
             evidence = self._best(prompt, part, number)
             strong = evidence is not None and evidence.match.coverage >= self._enough
             fresh = " ".join(part.other_query.casefold().split()) not in queries
@@ -183,7 +187,9 @@ class ExtractivePolicy:
         useful: dict[str, MemorizeEntry] = {}
         summary = nothing if seen.sightings else "The search brought nothing."
         if best is not None:
-            closer = next((one.id for one in seen.sightings if one.source == best.sighting_id), best.sighting_id)
+            closer = next(
+                (sighting.id for sighting in seen.sightings if sighting.source == best.sighting_id), best.sighting_id
+            )
             useful[closer] = MemorizeEntry(
                 information_id=closer,
                 is_useful=True,
@@ -199,7 +205,8 @@ class ExtractivePolicy:
             note = f"Found {_Found(seen.node_id, unread).where}, but no words could be read there."
             summary = note if best is None else f"{summary} {note}"
         entries = (
-            useful.get(one.id) or MemorizeEntry(information_id=one.id, is_useful=False) for one in seen.sightings
+            useful.get(sighting.id) or MemorizeEntry(information_id=sighting.id, is_useful=False)
+            for sighting in seen.sightings
         )
         return SummarizeAndMemorize(summarize=summary, memorize=tuple(entries))
 
@@ -210,15 +217,15 @@ class ExtractivePolicy:
 
     # Answering ------------------------------------------------------------------------------------------------
 
-    def _answer(self, prompt: Prompt, asked: Sequence[Part]) -> AddAnswerNode:
+    def _answer(self, prompt: Prompt, parts: Sequence[Part]) -> AddAnswerNode:
         """Quotes for the parts with sufficient evidence; what was searched, and what was not read, for the others."""
-        evidence = [self._best(prompt, part, number) for number, part in enumerate(asked, start=1)]
+        evidence = [self._best(prompt, part, number) for number, part in enumerate(parts, start=1)]
         answered = any(map(self._is_enough, evidence))
         numbers: dict[str, int] = {"": 0}
         parents: list[str] = []
         findings: list[Finding] = []
         unanswered: list[Finding] = []
-        for number, (part, one) in enumerate(zip(asked, evidence, strict=True), start=1):
+        for number, (part, one) in enumerate(zip(parts, evidence, strict=True), start=1):
             reference = _reference(prompt, one)
             sufficient = self._is_enough(one) and bool(reference)
             unread = None if sufficient else self._unread(prompt, part, number)
@@ -292,9 +299,9 @@ def _searches(prompt: Prompt, number: int) -> list[Observation]:
     return [seen for seen in made if seen.node_id in _node_ids(number)]
 
 
-def _number_of(asked: Sequence[Part], seen: Observation) -> int:
+def _number_of(parts: Sequence[Part], seen: Observation) -> int:
     """Which part, counted from 1, a search was made for."""
-    return next((number for number in range(1, len(asked) + 1) if seen.node_id in _node_ids(number)), 1)
+    return next((number for number in range(1, len(parts) + 1) if seen.node_id in _node_ids(number)), 1)
 
 
 def _reference(prompt: Prompt, evidence: _Found | None) -> str:
@@ -308,5 +315,5 @@ def _reference(prompt: Prompt, evidence: _Found | None) -> str:
     pending = prompt.observation
     if pending is None or pending.node_id != evidence.node_id:
         return ""
-    crops = (one.id for one in pending.sightings if one.source == evidence.sighting.id)
+    crops = (sighting.id for sighting in pending.sightings if sighting.source == evidence.sighting.id)
     return next(crops, evidence.sighting.id)

@@ -138,8 +138,8 @@ def _quotations(question: str) -> tuple[str, ...]:
 
 def _is_statement(question: str) -> bool:
     """Whether nothing is asked for: no question mark, question word or request."""
-    asked = any(mark in question for mark in "?\uff1f\u061f")
-    return not (asked or _QUESTION.search(question) or _REQUEST.search(question))
+    is_question = any(mark in question for mark in "?\uff1f\u061f")
+    return not (is_question or _QUESTION.search(question) or _REQUEST.search(question))
 
 
 def _wants_passage(question: str) -> bool:

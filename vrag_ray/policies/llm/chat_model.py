@@ -77,7 +77,7 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class TokenRequest:
-    """One continuation wanted of exactly these tokens, so that whoever trains on it never tokenises again.
+    """One continuation of exactly these tokens, so that the trainer never tokenises it again.
 
     ``prompt_ids`` has one image token where each of ``images`` (PNG) stands, in order; the engine widens it.
     """

@@ -31,12 +31,12 @@ _EFFORT: Thinking = {True: {"reasoning_effort": "medium"}, False: {"reasoning_ef
 class KnownServer:
     """What one kind of server takes and says.
 
-    ``addresses`` are hosts or, with a leading colon, ports at which it is known to be; a server without any is told
-    by its words alone. ``owner`` is what it names as the owner of its models. ``constraint`` is how it is told what
-    form a reply has to have. ``thinking`` switches the model's thinking phase on and off, ``limit`` is its name of the
-    limit of a reply. The other fields are words of its refusals, in lower case: of a prompt that is ``too_long``, of
-    pictures for a model that is ``blind``, of a thinking phase that the model lacks (``thoughtless``), of a field that
-    is refused (``refusing``), and of a server whose model is not in memory yet (``loading``).
+    ``addresses`` are hosts or, with a leading colon, ports at which it is known to be; a server without any is
+    recognised by its words alone. ``owner`` is what it names as the owner of its models. ``constraint`` is how it is
+    told what form a reply has to have. ``thinking`` switches the model's thinking phase on and off, ``limit`` is its
+    name of the limit of a reply. The other fields are words of its refusals, in lower case: of a prompt that is
+    ``too_long``, of pictures for a model that is ``blind``, of a thinking phase that the model lacks (``thoughtless``),
+    of a field that is refused (``refusing``), and of a server whose model is not in memory yet (``loading``).
     """
 
     name: str
@@ -116,7 +116,9 @@ def server_at(base_url: str) -> KnownServer:
     """The known server at an address; ``UNKNOWN_SERVER`` where the address does not say."""
     where = urlsplit(base_url)
     places = (where.hostname or "", f":{where.port}")
-    return next((server for server in KNOWN_SERVERS if any(one in server.addresses for one in places)), UNKNOWN_SERVER)
+    return next(
+        (server for server in KNOWN_SERVERS if any(place in server.addresses for place in places)), UNKNOWN_SERVER
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class Refusal:
 
     status: int
     words: str
-    told: str
+    body: str
     """All of the body, in lower case."""
     fields: tuple[str, ...] = ()
 
@@ -166,7 +168,7 @@ class Refusal:
         return tuple(name for name in sent if name not in NEEDED and (name in self.fields or self._names(name)))[:1]
 
     def _says(self, *signs: tuple[str, ...]) -> bool:
-        return any(sign in self.told for server in signs for sign in server)
+        return any(sign in self.body for server in signs for sign in server)
 
     def _names(self, name: str) -> bool:
         """A word that is no word of English stands for the field wherever it is, another one where it is called so."""
@@ -186,16 +188,16 @@ class SentFields:
     limit: str = ""
     """The name of the limit of a reply, where another one was refused."""
 
-    def fitted(self, wanted: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+    def fitted(self, fields: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
         """The fields to send, and a notice for each one that is left out."""
         sent = {
             (self.limit or name) if name in LIMITS else name: value
-            for name, value in wanted.items()
+            for name, value in fields.items()
             if name not in self.dropped
         }
         if "stream" not in sent:
             sent.pop("stream_options", None)
-        return sent, tuple(_notice(self.model, name, self.dropped[name]) for name in wanted if name in self.dropped)
+        return sent, tuple(_notice(self.model, name, self.dropped[name]) for name in fields if name in self.dropped)
 
     def learn(self, refusal: Refusal, sent: Collection[str]) -> tuple[str, ...] | None:
         """Remember what is refused of the fields that were ``sent``. None where no field is refused; else another try

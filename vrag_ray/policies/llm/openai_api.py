@@ -158,11 +158,11 @@ class OpenAiModel:
         from openai import APIStatusError, AsyncStream
         from openai.types.chat import ChatCompletionChunk
 
-        wanted = self._fields(request, await self._constraint_for(request))
+        fields = self._fields(request, await self._constraint_for(request))
         renamed: list[str] = []
         patient_until = time.monotonic() + self._config.timeout_s
         while True:
-            sent, dropped = self._sent_fields.fitted(wanted)
+            sent, dropped = self._sent_fields.fitted(fields)
             # Pictures make bodies of megabytes. Encoding one would hold every other run up: it is left to a thread.
             body = await asyncio.to_thread(_body, sent, request.messages)
             try:
@@ -190,7 +190,9 @@ class OpenAiModel:
     def _refused(self, error: APIStatusError, request: ChatRequest) -> VragError:
         """What a refusal means to the caller."""
         refusal = _refusal(error)
-        if refusal.is_blind and any(isinstance(part, ImagePart) for one in request.messages for part in one.parts):
+        if refusal.is_blind and any(
+            isinstance(part, ImagePart) for message in request.messages for part in message.parts
+        ):
             return PromptRefusedError(
                 f"{self._name} takes no pictures ({refusal.words}): set openai.max_images to 0 and agent.evidence to "
                 "text"

@@ -15,7 +15,7 @@ from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.types import VragError
 
 TEXT_SHARE = 4
-"""One token in so many of the context is left to words: rules, question, graph, and the policy's earlier replies."""
+"""One token in this many of the context is left to words: rules, question, graph, and the policy's earlier replies."""
 CHARS_PER_TOKEN = 3
 """Of the words of pages. English prose has more than four, tables of numbers about two."""
 
@@ -156,7 +156,7 @@ def check_texts(config: AgentConfig, limits: ModelLimits) -> None:
     reply, text = _reply_and_text(config, limits)
     words = _word_tokens(config)
     if words + reply + text > limits.tokens:
-        raise PromptBudgetError(_too_long(_told_words(words, limits), words, reply, text, limits))
+        raise PromptBudgetError(_too_long(_token_words(words, limits), words, reply, text, limits))
 
 
 def picture_limits(needs: PictureNeeds, config: AgentConfig, limits: ModelLimits) -> PictureLimits:
@@ -175,12 +175,12 @@ def picture_limits(needs: PictureNeeds, config: AgentConfig, limits: ModelLimits
     if limits.tokens is None:
         return shared
     reply, text = _reply_and_text(config, limits)
-    visual, told = _visual_tokens(needs, shared, agent)
+    visual, parts = _visual_tokens(needs, shared, agent)
     words = _word_tokens(config) if config.evidence.has_text else 0
     if words:
-        told += f" + {_told_words(words, limits)}"
+        parts += f" + {_token_words(words, limits)}"
     if visual + words + reply + text > limits.tokens:
-        raise PromptBudgetError(_too_long(told, visual + words, reply, text, limits))
+        raise PromptBudgetError(_too_long(parts, visual + words, reply, text, limits))
     return replace(shared, visual_tokens=limits.tokens - text - reply - words)
 
 
@@ -193,13 +193,13 @@ def _word_tokens(config: AgentConfig) -> int:
     return -(-config.prompt_chars // CHARS_PER_TOKEN)
 
 
-def _told_words(words: int, limits: ModelLimits) -> str:
+def _token_words(words: int, limits: ModelLimits) -> str:
     return f"words of pages {words} ({limits.agent}.prompt_chars / {CHARS_PER_TOKEN})"
 
 
-def _too_long(told: str, evidence: int, reply: int, text: int, limits: ModelLimits) -> str:
+def _too_long(parts: str, evidence: int, reply: int, text: int, limits: ModelLimits) -> str:
     return (
-        f"{told} + reply {reply} ({limits.reply_setting}) + text {text} (1/{TEXT_SHARE} of the context) = "
+        f"{parts} + reply {reply} ({limits.reply_setting}) + text {text} (1/{TEXT_SHARE} of the context) = "
         f"{evidence + reply + text} tokens > {limits.model}.max_model_len {limits.tokens}: raise "
         f"{limits.model}.max_model_len or lower the others"
     )
@@ -209,9 +209,9 @@ def _visual_tokens(needs: PictureNeeds, shared: PictureLimits, agent: str) -> tu
     """Of the largest pictures that a prompt always has room for: their sum, and how it comes about."""
     pages, frames = needs.worst_search(shared.results)
     crops = CROP_ROOM * needs.picture_tokens
-    asked = needs.question * needs.picture_tokens
-    tokens = asked + needs.memory_tokens + pages * needs.picture_tokens + frames * needs.frame_tokens + crops
-    terms = [f"question {asked}"] if asked else []
+    question_tokens = needs.question * needs.picture_tokens
+    tokens = question_tokens + needs.memory_tokens + pages * needs.picture_tokens + frames * needs.frame_tokens + crops
+    terms = [f"question {question_tokens}"] if question_tokens else []
     if needs.memory_tokens:
         terms.append(f"memory {needs.memory_tokens} ({agent}.memory_pixels)")
     if pages:

@@ -41,7 +41,7 @@ class TurnTokenizer:
 
 def _stands_alone(token: str, added: Iterable[AddedToken]) -> bool:
     """Whether ``token`` is found wherever it stands, and takes nothing of what is beside it."""
-    known = {one.content: one for one in added}
+    known = {token.content: token for token in added}
     one = known.pop(token, None)
     if one is None or one.lstrip or one.rstrip or one.single_word or one.normalized:
         return False

@@ -22,10 +22,10 @@ from vrag_ray.client.schemas import (
 from vrag_ray.serving.contract import (
     AgentState,
     FetchedRun,
-    Found,
     LoggedEvent,
     Original,
     Parts,
+    ProfiledAnswer,
     Queries,
     RetrieverState,
     SearchScope,
@@ -59,7 +59,7 @@ class HandleSearch(JoinedSearches):
         """``waits``: where no replica runs, as long as Serve does, as an agent's run can. Without it a search raises
         NotReadyError then."""
 
-        async def searched(groups: Sequence[Queries], scope: SearchScope) -> Sequence[Found]:
+        async def searched(groups: Sequence[Queries], scope: SearchScope) -> Sequence[ProfiledAnswer]:
             answers = call_again(lambda: retriever.search_groups.remote(groups, scope), "retriever")
             return await (answers if waits else while_running(retriever, answers, "retriever"))
 
@@ -202,7 +202,7 @@ class HandleDocuments:
 async def _everywhere(handle: DeploymentHandle, method: str) -> list[AgentState]:
     """What every replica that can answer says. Raises what one of them raised where none can."""
     results = await handle.broadcast(method).results_async(return_exceptions=True)
-    good = [one for one in results if not isinstance(one, Exception)]
+    good = [result for result in results if not isinstance(result, Exception)]
     if results and not good:
         raise results[0]
     if not good:

@@ -209,7 +209,8 @@ def policy_deployment(settings: Settings) -> Any:
 
 
 def with_absolute_folders(config: VllmConfig) -> VllmConfig:
-    """The same folders for every process: replicas need not share the working folder of whoever builds the app."""
+    """The same folders for every process: replicas need not share the working folder of the process that builds the
+    app."""
 
     def absolute(name: str) -> str:
         folder = Path(name).expanduser()
@@ -220,7 +221,7 @@ def with_absolute_folders(config: VllmConfig) -> VllmConfig:
 
 
 def gpu_shortage(config: VllmConfig, gpus_of_nodes: Sequence[float]) -> str:
-    """Why no replica fits on nodes with so many GPUs each, in words; "" where one does."""
+    """Why no replica fits on nodes with these numbers of GPUs, in words; "" where one does."""
     if config.num_gpus == 0:
         return ""
     ranks = sum(math.floor(gpus / config.num_gpus + 1e-6) for gpus in gpus_of_nodes)

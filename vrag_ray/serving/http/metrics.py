@@ -60,13 +60,15 @@ class _StateCollector:
 
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("vrag_up", "Whether a part answers and is ready.", labels=["part"])
-        up.add_metric(["retriever"], float(bool(self._retrievers) and all(one.ready for one in self._retrievers)))
+        up.add_metric(
+            ["retriever"], float(bool(self._retrievers) and all(retriever.ready for retriever in self._retrievers))
+        )
         up.add_metric(["agent"], float(self._agent is not None))
         yield up
         for name, text, value_of in _OF_COLLECTIONS:
             gauge = GaugeMetricFamily(name, text, labels=["collection"])
-            for one in self._retrievers:
-                gauge.add_metric([one.collection], value_of(one))
+            for retriever in self._retrievers:
+                gauge.add_metric([retriever.collection], value_of(retriever))
             yield gauge
         if self._agent is not None:
             yield GaugeMetricFamily("vrag_runs_active", "Runs under way.", value=self._agent.active)

@@ -126,7 +126,7 @@ class Guard:
 
 
 class LimitInFlight:
-    """429 for requests beyond so many at once, at the door: what is let in is answered in a time that one can wait for.
+    """429 for requests above a limit of simultaneous ones: those below it are answered in time.
 
     Paths below ``exempt`` are let in: event streams, which wait for long and cost little, have limits of their own.
     """

@@ -59,8 +59,8 @@ async def run_job(
                 for failed in outcome.failed
             ],
             "notices": [
-                FileNotice(name=names.get(one.uri, scrub(one.uri)), notice=scrub(one.notice))
-                for one in outcome.file_notices
+                FileNotice(name=names.get(file_notice.uri, scrub(file_notice.uri)), notice=scrub(file_notice.notice))
+                for file_notice in outcome.file_notices
             ],
             "collection_version": version,
         }
@@ -68,14 +68,16 @@ async def run_job(
 
 
 def _progressed(state: IngestJob, progress: Progress, sources: Sequence[Source]) -> IngestJob:
-    told = {one.uri: one for one in progress.by_file}
+    by_uri = {file.uri: file for file in progress.by_file}
     return state.model_copy(
         update={
             "files": [
                 FileState(
-                    name=source.name, done_pages=told[source.uri].done_pages, total_pages=told[source.uri].total_pages
+                    name=source.name,
+                    done_pages=by_uri[source.uri].done_pages,
+                    total_pages=by_uri[source.uri].total_pages,
                 )
-                if source.uri in told
+                if source.uri in by_uri
                 else FileState(name=source.name)
                 for source in sources
             ],

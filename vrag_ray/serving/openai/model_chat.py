@@ -46,8 +46,8 @@ async def chat_request(body: ChatCompletionRequest, pictures: Pictures) -> ChatR
 
 
 def _tools(body: ChatCompletionRequest) -> list[Tool]:
-    told = [tool.function for tool in body.tools]
-    return [Tool(one.name, one.description, json.dumps(one.parameters)) for one in told]
+    functions = [tool.function for tool in body.tools]
+    return [Tool(tool.name, tool.description, json.dumps(tool.parameters)) for tool in functions]
 
 
 async def _message(message: ChatMessage, number: int, pictures: Pictures) -> Message:
@@ -70,5 +70,5 @@ def _call(name: str, arguments: str) -> str:
         value: object = json.loads(arguments)
     except ValueError:
         value = arguments
-    told = json.dumps({"name": name, "arguments": value}, ensure_ascii=False)
-    return f"<tool_call>\n{told}\n</tool_call>"
+    call = json.dumps({"name": name, "arguments": value}, ensure_ascii=False)
+    return f"<tool_call>\n{call}\n</tool_call>"

@@ -91,14 +91,16 @@ def last_user_message(body: ChatCompletionRequest) -> int | None:
 
 def with_context(question: str, others: Sequence[ChatMessage]) -> str:
     """``question`` and, below it, what was said before, within ``MAX_CHARS``. Long messages are cut at a word."""
-    told = [(message.role, cut(_told(message), MAX_TURN_CHARS)) for message in others if _told(message).strip()]
-    rules = [f"\nsystem: {text}" for role, text in told if role in ("system", "developer")]
-    turns = [f"\n{role}: {text}" for role, text in told if role not in ("system", "developer")]
+    earlier = [
+        (message.role, cut(_text_of(message), MAX_TURN_CHARS)) for message in others if _text_of(message).strip()
+    ]
+    rules = [f"\nsystem: {text}" for role, text in earlier if role in ("system", "developer")]
+    turns = [f"\n{role}: {text}" for role, text in earlier if role not in ("system", "developer")]
     room = MAX_CHARS - len(question) - len(_HEADING)
     kept_rules, room = _fitting(rules, room)
     kept_turns, _ = _fitting(turns[::-1], room)
-    kept = [*kept_rules, *kept_turns[::-1]]
-    return question + _HEADING + "".join(kept) if kept else question
+    turns_kept = [*kept_rules, *kept_turns[::-1]]
+    return question + _HEADING + "".join(turns_kept) if turns_kept else question
 
 
 def cut(text: str, limit: int) -> str:
@@ -115,16 +117,16 @@ def end_of(text: str, limit: int) -> str:
 
 def _fitting(lines: Sequence[str], room: int) -> tuple[list[str], int]:
     """The first of ``lines`` that fit, and the room that is left."""
-    kept: list[str] = []
+    retained: list[str] = []
     for line in lines:
         if len(line) > room:
             break
-        kept.append(line)
+        retained.append(line)
         room -= len(line)
-    return kept, room
+    return retained, room
 
 
-def _told(message: ChatMessage) -> str:
+def _text_of(message: ChatMessage) -> str:
     return f"{_NOT_LOOKED_AT} {message.text}" if any(_sent(message, 0)) else message.text
 
 
@@ -149,5 +151,5 @@ def _documents(messages: Sequence[ChatMessage]) -> Iterator[str]:
 def _narrowed(given: SearchFilter | None, documents: list[str]) -> SearchFilter | None:
     if not documents:
         return given
-    wanted = given or SearchFilter()
-    return wanted.model_copy(update={"doc_ids": list(dict.fromkeys([*(wanted.doc_ids or []), *documents]))})
+    narrowed = given or SearchFilter()
+    return narrowed.model_copy(update={"doc_ids": list(dict.fromkeys([*(narrowed.doc_ids or []), *documents]))})

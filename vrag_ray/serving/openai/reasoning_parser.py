@@ -88,8 +88,8 @@ class ReasoningParser:
             self._mode = then
             self._breaks_dropped = tag == END_THINK
             return before
-        kept = next((size for size in range(len(tag) - 1, 0, -1) if self._held.endswith(tag[:size])), 0)
-        certain = len(self._held) - kept
+        pending = next((size for size in range(len(tag) - 1, 0, -1) if self._held.endswith(tag[:size])), 0)
+        certain = len(self._held) - pending
         before, self._held = self._held[:certain], self._held[certain:]
         return before
 
@@ -135,5 +135,5 @@ def _read_call(text: str) -> CalledFunction | None:
     if not isinstance(value, dict) or not isinstance(value.get("name"), str):
         return None
     arguments = value.get("arguments", {})
-    told = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return CalledFunction(name=value["name"], arguments=told)
+    written = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return CalledFunction(name=value["name"], arguments=written)

@@ -60,7 +60,7 @@ async def from_run(
     Raises RunFailedError where the run ends without an answer, and what ``RunPart.start`` raises.
     """
     run_id = request.run_id
-    assert run_id is not None, "whoever starts a run here names it, so that it can be cancelled at any moment"
+    assert run_id is not None, "the caller names the run, so that it can be cancelled at any moment"
     narrator = Narrator()
     usage: Counter[str] = Counter()
     over = False
@@ -78,8 +78,8 @@ async def from_run(
                 raise RunFailedError(scrub(event.message))
             elif isinstance(event, UsageEvent):
                 usage.update(event.usage)
-            elif told := narrator.told(event):
-                yield Piece(think=told)
+            elif line := narrator.text(event):
+                yield Piece(think=line)
         if not over:
             raise NotReadyError(f"the connection to the run was lost: fetch /v1/runs/{run_id}")
     finally:
@@ -87,7 +87,7 @@ async def from_run(
             detached(runs.cancel(run_id), f"run {run_id} cannot be cancelled")
 
 
-async def said_at_once(text: str) -> AsyncGenerator[Piece | Ending]:
+async def immediate_reply(text: str) -> AsyncGenerator[Piece | Ending]:
     """A reply that needs neither a run nor a model."""
     yield Piece()
     yield Ending(Said(content=text), "stop", Usage())

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from vrag_ray.config import Settings
-from vrag_ray.serving.contract import Found, Queries, RetrieverState, SearchScope
+from vrag_ray.serving.contract import ProfiledAnswer, Queries, RetrieverState, SearchScope
 from vrag_ray.serving.joined_searches import JoinedSearches
 from vrag_ray.serving.parts.fresh_retriever import FreshRetriever
 from vrag_ray.types import HYBRID
@@ -73,7 +73,7 @@ class ServedCollections(JoinedSearches):
             member.close()
         self._library.close()
 
-    async def search_groups(self, groups: Sequence[Queries], scope: SearchScope) -> list[Found]:
+    async def search_groups(self, groups: Sequence[Queries], scope: SearchScope) -> list[ProfiledAnswer]:
         """The queries of several callers; an answer for each of the callers."""
         from vrag_ray.library.reranked import reranked
 
@@ -87,7 +87,7 @@ class ServedCollections(JoinedSearches):
         # A notice may quote what a model's loader said of its folder.
         answers = [replace(answer, notices=tuple(map(scrub, answer.notices))) for answer in answers]
         first = await self._federated.member(answers[0].collections[0])
-        return [Found(answer, first.snapshot.legs.profile) for answer in answers]
+        return [ProfiledAnswer(answer, first.snapshot.legs.profile) for answer in answers]
 
     async def check(self, collections: Sequence[str], filter: SearchFilter | None) -> None:
         """As ``FederatedRetriever.check``, for a hybrid search."""

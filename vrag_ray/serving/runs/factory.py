@@ -26,7 +26,7 @@ def make_run(
     model: ChatModel | None,
     picture: QuestionPicture | None = None,
 ) -> Run:
-    """``picture`` is that of ``request``, decoded: whoever calls has done that in the sandbox.
+    """``picture`` is that of ``request``, decoded by the caller in the sandbox.
 
     Raises InvalidError for an agent that cannot be asked here, and for more than its model can be shown.
     """

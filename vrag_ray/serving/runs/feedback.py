@@ -21,7 +21,7 @@ _MARK = re.compile(r"\s*\[\d+\]")
 
 
 class FeedbackStore:
-    """Ids become file names: whoever calls has looked the run up first."""
+    """Ids become file names: the caller has looked the run up first."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,11 @@ class FeedbackStore:
 def rated_run(record: RunRecord, feedback: Feedback) -> RatedRun:
     """What is to be kept. A run's own answer and pages count as right only where a reader liked them."""
     liked = feedback.rating is Rating.UP
-    cited = [one for one in record.citations if one.page is not None and one.uri == record.citations[0].uri]
+    cited = [
+        citation
+        for citation in record.citations
+        if citation.page is not None and citation.uri == record.citations[0].uri
+    ]
     own = _MARK.sub("", without_note(record.answer)).strip()
     return RatedRun(
         run_id=record.run_id,
@@ -63,7 +67,7 @@ def rated_run(record: RunRecord, feedback: Feedback) -> RatedRun:
         comment=feedback.comment.strip(),
         right_answer=feedback.answer.strip() or (own if liked and not record.abstained else ""),
         file_name=cited[0].uri.rpartition("/")[2] if liked and cited else "",
-        pages=sorted({one.page for one in cited if one.page is not None}) if liked else [],
+        pages=sorted({citation.page for citation in cited if citation.page is not None}) if liked else [],
         rated_at=utc_now(),
     )
 

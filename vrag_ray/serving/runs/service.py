@@ -163,7 +163,7 @@ class RunService:
             await asyncio.wait(tasks)
 
     def close(self) -> None:
-        """Leave. What is under way is closed with an error event by whoever looks at it next."""
+        """Leave. The next reader of a run that is under way closes it with an error event."""
         self._store.close()
 
     def state(self) -> AgentState:
@@ -174,7 +174,7 @@ class RunService:
         cut_off: RunStatus | None = None
         message = ""
         last: Event | None = None
-        asked_to_end = asyncio.create_task(self._cancel_when_asked(live), name=f"end-{live.summary.run_id}")
+        end_requested = asyncio.create_task(self._cancel_on_request(live), name=f"end-{live.summary.run_id}")
         try:
             async with asyncio.timeout(live.deadline_s + GRACE_S), aclosing(live.run.events()) as events:
                 async for event in events:
@@ -190,11 +190,11 @@ class RunService:
             log.exception("run %s failed", live.summary.run_id)
             cut_off, message = RunStatus.ERROR, "the run failed inside the server; its log has the reason"
         finally:
-            asked_to_end.cancel()
+            end_requested.cancel()
         await self._finish(live, cut_off, last or final_error(live.log.events, message or "the run broke off"))
 
-    async def _cancel_when_asked(self, live: _Live) -> None:
-        await self._store.asked_to_end(live.summary.run_id)
+    async def _cancel_on_request(self, live: _Live) -> None:
+        await self._store.end_requested(live.summary.run_id)
         if live.task is not None:
             live.task.cancel()
 
@@ -202,8 +202,8 @@ class RunService:
         """Raises ConflictError where the run of this id has another question."""
         known = self.summary(run_id)
         sha256 = picture.sha256 if picture is not None else ""
-        asked = (request.question, request.agent, sha256, list(collection_names(request.collection)))
-        if (known.question, known.agent, known.picture_sha256, known.collections) != asked:
+        identity = (request.question, request.agent, sha256, list(collection_names(request.collection)))
+        if (known.question, known.agent, known.picture_sha256, known.collections) != identity:
             raise ConflictError(f"run {run_id} exists with another question: choose a new run_id", param="run_id")
         return run_id
 

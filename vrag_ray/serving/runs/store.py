@@ -144,17 +144,17 @@ class RunStore:
 
     async def end(self, run_id: str, within_s: float) -> None:
         """Ask the replica that runs it to end it, and wait for that; no longer than ``within_s``."""
-        asked = self._end_path(run_id)
+        end_path = self._end_path(run_id)
         with suppress(TimeoutError):
             try:
-                asked.touch()
+                end_path.touch()
                 async with asyncio.timeout(within_s):
                     while await asyncio.to_thread(self._live_log, run_id) is not None:  # noqa: ASYNC110
                         await asyncio.sleep(LOOK_S)
             finally:
-                asked.unlink(missing_ok=True)
+                end_path.unlink(missing_ok=True)
 
-    async def asked_to_end(self, run_id: str) -> None:
+    async def end_requested(self, run_id: str) -> None:
         """Returns once another replica asks for the end of this run, and not before."""
         while not self._end_path(run_id).exists():  # noqa: ASYNC110  the other replica shares a folder only
             await asyncio.sleep(LOOK_FOR_END_S)

@@ -33,7 +33,7 @@ class Credit(StrEnum):
 class Algorithm(BaseModel):
     """How rewards become a loss; ``losses`` explains ratio, clips and denominator, ``advantages`` the deviation.
 
-    ``budget`` (Dr.GRPO, with the denominator ``tokens``): divide by segments times so many tokens instead of those
+    ``budget`` (Dr.GRPO, with the denominator ``tokens``): divide by segments times this many tokens instead of those
     said. ``dynamic_sampling``: drop groups of equal reward and refill the batch. ``kl`` and ``entropy`` are
     coefficients. ``truncate`` caps the weights that correct for a sampler unlike the trainer; None corrects nothing.
     ``trace`` and ``recall_weight`` are those of progress credit. ``cited_elements``: for GGPO's masks, a search from

@@ -24,8 +24,8 @@ class Counts:
 
     @classmethod
     def of(cls, token_mask: Tensor, keep: Tensor) -> Counts:
-        kept = keep.bool()
-        return cls(kept.numel(), int(kept.sum()), int(token_mask[kept].bool().sum()))
+        counted = keep.bool()
+        return cls(counted.numel(), int(counted.sum()), int(token_mask[counted].bool().sum()))
 
     def divisor(self, algorithm: Algorithm) -> int:
         if algorithm.budget is not None:

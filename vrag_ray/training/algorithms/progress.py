@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 RIDGE = 3.0
 STALE = 3
-"""From so many segments without a new gold page on, a run's standstill counts the same."""
+"""From this many segments without a new gold page on, a run's standstill counts the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,8 +42,9 @@ class TwoExperts:
 
     ``frame`` is the family of the grounding expert: the numbers that it writes are turned into those of the protocol's
     own family, relative to the same picture. A reply is kept in the protocol's plain form, thoughts first, so that
-    what is learnt from it has one form whoever spoke; one that cannot be read stays as it was said. An exchange holds
-    what the protocol tells any policy at that point: the extra order to the grounding expert is not part of it.
+    what is learnt from it has one form, whichever model spoke; one that cannot be read stays as it was said. An
+    exchange holds what the protocol tells any policy at that point: the extra order to the grounding expert is not part
+    of it.
     """
 
     sees_pictures = True
@@ -120,7 +121,7 @@ def shown_by_search(prompt: Prompt) -> Sighting | None:
     last = prompt.turns[-1] if prompt.turns else None
     if last is None or any(sighting.source for sighting in last.shown):
         return None
-    return next((one for one in reversed(last.shown) if one.kind is not PassageKind.TEXT), None)
+    return next((picture for picture in reversed(last.shown) if picture.kind is not PassageKind.TEXT), None)
 
 
 def plain_form(protocol: WireProtocol, text: str, reasoning: str = "") -> str:

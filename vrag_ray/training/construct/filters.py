@@ -77,7 +77,7 @@ def _bad_crop(record: RunRecord, limits: StructureLimits) -> str:
             # nothing to crop, although older pictures stand further up in the chat.
             fresh = set()
         elif isinstance(event, BudgetEvent):
-            remembered = {f"{one.node_id}#{one.index + 1}" for one in event.kept}
+            remembered = {f"{picture.node_id}#{picture.index + 1}" for picture in event.kept}
         elif isinstance(event, CropEvent):
             if event.source_id not in fresh | remembered:
                 return "a crop of what was not in view"

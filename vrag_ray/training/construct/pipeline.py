@@ -85,7 +85,7 @@ def construct(
     waiting = [example for example in examples if example.uid not in finished]
     refused: Counter[str] = Counter()
     failed: dict[str, str] = {}
-    kept = 0
+    stored = 0
     if waiting:
         gold = _gold(examples, config) if config.limits.min_box_recall else {}
         for block in _graph(waiting, config, gold).iter_batches(
@@ -98,11 +98,11 @@ def construct(
                 elif outcome.refused:
                     refused[outcome.refused] += 1
                 else:
-                    kept += 1
+                    stored += 1
                 if on_outcome is not None:
                     on_outcome(outcome)
     store.write_failures(failed)
-    return ConstructReport(kept, len(finished), dict(refused.most_common()), failed)
+    return ConstructReport(stored, len(finished), dict(refused.most_common()), failed)
 
 
 def _gold(examples: Sequence[Example], config: ConstructConfig) -> dict[str, tuple[GoldPlace, ...]]:
@@ -171,9 +171,9 @@ class Experts:
         texts = [str(text) for text in batch["example"]]
         done = await asyncio.gather(*(self._outcome(Example.model_validate_json(text)) for text in texts))
         return {
-            "uid": [one.uid for one in done],
-            "refused": [one.refused for one in done],
-            "error": [one.error for one in done],
+            "uid": [question.uid for question in done],
+            "refused": [question.refused for question in done],
+            "error": [question.error for question in done],
         }
 
     async def _outcome(self, example: Example) -> Outcome:

@@ -44,7 +44,7 @@ class Constructed:
     experts: Mapping[str, str]
 
 
-class Kept(NamedTuple):
+class RunOutline(NamedTuple):
     """What can be said of a finished run without reading its pictures."""
 
     shape: Shape
@@ -73,7 +73,7 @@ class ConstructStore:
             raise VragError(f"{self._files.root} holds no run of example {uid!r}")
         return _decoded(self._files.read(name))
 
-    def summaries(self) -> list[Kept]:
+    def summaries(self) -> list[RunOutline]:
         """All runs, those refused too, by uid."""
         import pyarrow.parquet as pq
 
@@ -81,12 +81,12 @@ class ConstructStore:
         for name in self._files.list(RUNS):
             table = pq.read_table(io.BytesIO(self._files.read(name)), columns=["uid", "steps", "actions", "refused"])
             [row] = table.to_pylist()
-            found.append(Kept(Shape(row["uid"], row["steps"], tuple(row["actions"])), row["refused"]))
+            found.append(RunOutline(Shape(row["uid"], row["steps"], tuple(row["actions"])), row["refused"]))
         return sorted(found, key=lambda one: one.shape.uid)
 
     def chosen(self, total: int | None = None) -> tuple[str, ...]:
         """The uids of runs to learn from, in a balanced mix of at most ``total``."""
-        return balanced((one.shape for one in self.summaries() if not one.refused), total)
+        return balanced((summary.shape for summary in self.summaries() if not summary.refused), total)
 
     def write_failures(self, failures: Mapping[str, str]) -> None:
         """What could not be run, uid by error: an outage and not a verdict, so the next construction tries again."""
@@ -109,7 +109,7 @@ def _encoded(run: Constructed) -> bytes:
 
     chats = conversations(run.exchanges)
     pngs: dict[str, bytes] = {}
-    told = [[_told(message, pngs) for message in chat] for chat in chats]
+    stored = [[_stored(message, pngs) for message in chat] for chat in chats]
     shape = shape_of(run.example.uid, run.record)
     row = {
         "uid": run.example.uid,
@@ -121,7 +121,7 @@ def _encoded(run: Constructed) -> bytes:
         "reward": json.dumps(asdict(run.reward)) if run.reward is not None else None,
         "turns": json.dumps(asdict(run.turns)),
         "experts": json.dumps(dict(run.experts)),
-        "chats": json.dumps(told, ensure_ascii=False),
+        "chats": json.dumps(stored, ensure_ascii=False),
         "exchanges": json.dumps([_place(exchange, chats) for exchange in run.exchanges]),
         "images": [{"sha256": name, "png": png} for name, png in pngs.items()],
     }
@@ -167,7 +167,7 @@ def _place(exchange: Exchange, chats: Sequence[tuple[Message, ...]]) -> tuple[in
     return place, len(whole) - 1
 
 
-def _told(message: Message, pngs: dict[str, bytes]) -> dict[str, object]:
+def _stored(message: Message, pngs: dict[str, bytes]) -> dict[str, object]:
     parts: list[dict[str, str]] = []
     for part in message.parts:
         if isinstance(part, TextPart):
@@ -179,8 +179,8 @@ def _told(message: Message, pngs: dict[str, bytes]) -> dict[str, object]:
     return {"role": message.role.value, "parts": parts}
 
 
-def _message(told: Mapping[str, object], pngs: Mapping[str, bytes]) -> Message:
-    parts = told["parts"]
+def _message(stored: Mapping[str, object], pngs: Mapping[str, bytes]) -> Message:
+    parts = stored["parts"]
     assert isinstance(parts, list)
-    read: list[Part] = [ImagePart(pngs[one["image"]]) if "image" in one else TextPart(one["text"]) for one in parts]
-    return Message(Role(str(told["role"])), tuple(read))
+    read: list[Part] = [ImagePart(pngs[part["image"]]) if "image" in part else TextPart(part["text"]) for part in parts]
+    return Message(Role(str(stored["role"])), tuple(read))

@@ -93,7 +93,7 @@ def sharegpt_file(path: Path) -> Path | None:
     """
     if not path.is_dir():
         return path if path.suffix.lower() in SUFFIXES else None
-    named = {one.file_name for one in _described(path).values()}
+    named = {file.file_name for file in _described(path).values()}
     files = sorted(named) or sorted(
         file.name for file in path.iterdir() if file.suffix.lower() in SUFFIXES and file.name != INFO
     )
@@ -118,10 +118,10 @@ def _described(folder: Path) -> dict[str, DataSet]:
     if not path.exists():
         return {}
     try:
-        told = json.loads(read_text(path))
-        if not isinstance(told, dict):
+        rows = json.loads(read_text(path))
+        if not isinstance(rows, dict):
             raise DataError(f"{path} is not a description of data sets by their names")
-        return TypeAdapter(dict[str, DataSet]).validate_python(told)
+        return TypeAdapter(dict[str, DataSet]).validate_python(rows)
     except ValidationError as error:
         raise DataError(f"{path}: {_field(error, {})}") from error
     except ValueError as error:
@@ -196,8 +196,10 @@ def _renamed(row: Mapping[object, object], names: Mapping[str, str]) -> dict[str
     if isinstance(messages, list):
         inner = ("role", "content")
         own["messages"] = [
-            {ours: one[names[ours]] for ours in inner if names[ours] in one} if isinstance(one, dict) else one
-            for one in messages
+            {ours: message[names[ours]] for ours in inner if names[ours] in message}
+            if isinstance(message, dict)
+            else message
+            for message in messages
         ]
     return own
 

@@ -71,8 +71,8 @@ class Batches:
         passages = {passage: place for place, (passage, _) in enumerate(chosen)}
         pairs: list[Pair] = []
         targets: list[int] = []
-        for passage, asked in chosen:
-            for pair in _in_turn(asked, epoch, self._queries):
+        for passage, queries in chosen:
+            for pair in _in_turn(queries, epoch, self._queries):
                 pairs.append(pair)
                 targets.append(passages[passage])
         for pair in pairs:

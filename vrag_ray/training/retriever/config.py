@@ -56,7 +56,8 @@ class RetrieverConfig(TrainConfig):
     """Of one query in one step, at most, where its pair names some."""
     temperature: float = Field(default=0.02, gt=0)
     dims: tuple[int, ...] = ()
-    """Matryoshka: the mean of the losses at so many leading dimensions each. Empty: all dimensions alone."""
+    """Matryoshka: the mean of the losses at each of these numbers of leading dimensions. Empty: all dimensions
+    alone."""
     margin: float | None = Field(default=None, ge=0)
     """Leave a negative out of the loss where it scores above the query's own passage by more than this. None: never."""
     late_weight: float = Field(default=0.0, ge=0)

@@ -30,11 +30,11 @@ def cached_backward(parts: Sequence[Encode], loss: Loss) -> float:
 
     with torch.set_grad_enabled(len(parts) == 1):
         computed = [part() for part in parts]
-    vectors = [tuple(one.detach().requires_grad_() for one in part) for part in computed]
+    vectors = [tuple(tensor.detach().requires_grad_() for tensor in part) for part in computed]
     value = loss(vectors)
     torch.autograd.backward(value)
     for part, found, again in zip(computed, vectors, parts, strict=True):
         outputs = part if len(parts) == 1 else again()
-        gradients = [torch.zeros_like(one) if one.grad is None else one.grad for one in found]
+        gradients = [torch.zeros_like(tensor) if tensor.grad is None else tensor.grad for tensor in found]
         torch.autograd.backward(list(outputs), gradients)
     return float(value.detach())

@@ -107,7 +107,9 @@ class SingleForm:
 
     def inputs(self, contents: Sequence[Content], *, queries: bool) -> Inputs:
         shown = [opened(content) for content in contents if content.picture is not None]
-        wholes = [self._chat(one.text, picture=one.picture is not None, queries=queries) for one in contents]
+        wholes = [
+            self._chat(content.text, picture=content.picture is not None, queries=queries) for content in contents
+        ]
         tensors = dict(self._processor(text=wholes, images=shown or None, padding=True, return_tensors="pt"))
         if shown:
             return Inputs(tensors, tensors["input_ids"] == self._image_token_id)

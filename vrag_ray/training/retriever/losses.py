@@ -68,8 +68,8 @@ def without_likely_answers(scores: Tensor, targets: Tensor, allowed: Tensor, mar
 
     with torch.no_grad():
         own = scores.gather(1, targets[:, None])
-        kept = allowed & (scores <= own + margin)
-        return kept.scatter(1, targets[:, None], value=True)
+        allowed_scores = allowed & (scores <= own + margin)
+        return allowed_scores.scatter(1, targets[:, None], value=True)
 
 
 def truncated(vectors: Vectors, dims: int) -> Vectors:

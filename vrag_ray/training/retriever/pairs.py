@@ -137,7 +137,7 @@ def read_pairs(path: Path, *, collection: bool) -> Pairs:
 
 def _pair(row: _PairRow, folder: Path) -> Pair:
     def items(some: tuple[_ItemRow, ...]) -> tuple[Item, ...]:
-        return tuple(_item(one, folder) for one in some)
+        return tuple(_item(item, folder) for item in some)
 
     return Pair(_item(row.query, folder), items(row.positive), items(row.negatives))
 

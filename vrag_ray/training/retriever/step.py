@@ -47,7 +47,7 @@ def step(
     own = prepared(batch, read, form, ranks, config.model.tokens_per_batch)
     if not own:
         raise VragError(f"a batch of {len(batch.passages)} passages leaves worker {ranks.rank} nothing to do")
-    # A sharded model's passes are made together: whoever has fewer repeats one whose gradient is zero.
+    # A sharded model's passes are made together: a worker with fewer repeats one whose gradient is zero.
     passes = int(ranks.maxima((len(own),))[0]) if retriever.sharded else len(own)
     own += [Part((), own[0].inputs)] * (passes - len(own))
     on_device = [part.inputs.to(device) for part in own]
@@ -96,12 +96,12 @@ def prepared(batch: Batch, read: Read, form: Form, ranks: Collectives, budget: i
     Words and pictures do not meet in one pass: the forms take one kind at a time.
     """
     items = (*batch.queries, *batch.passages)
-    asked = len(batch.queries)
+    count = len(batch.queries)
     kinds: dict[tuple[bool, bool], list[int]] = {}
-    for kind in (range(asked), range(asked, len(items))):
+    for kind in (range(count), range(count, len(items))):
         for place in ranks.share(kind):
             item = items[place]
-            kinds.setdefault((place < asked, bool(item.picture or item.doc)), []).append(place)
+            kinds.setdefault((place < count, bool(item.picture or item.doc)), []).append(place)
     found = []
     for (queries, _), places in kinds.items():
         contents = read([items[place] for place in places])
@@ -139,8 +139,8 @@ def everywhere(
                         for place, (values, scored) in others.items()
                     }
         ordered = [rows[place] for place in sorted(rows)]
-        asked = len(batch.queries)
-        heads.append((padded(ordered[:asked]), padded(ordered[asked:])))
+        count = len(batch.queries)
+        heads.append((padded(ordered[:count]), padded(ordered[count:])))
     return heads
 
 

@@ -39,7 +39,7 @@ def train_loop(values: Mapping[str, object]) -> None:
             _train(worker, batches, steps, str(found), reader)
 
 
-def _train(worker: RetrieverWorker, batches: Batches, steps: int, told: str, reader: ContentReader) -> None:
+def _train(worker: RetrieverWorker, batches: Batches, steps: int, description: str, reader: ContentReader) -> None:
     from vrag_ray.training.run.folder import RunFolder
 
     config = worker.config
@@ -47,7 +47,7 @@ def _train(worker: RetrieverWorker, batches: Batches, steps: int, told: str, rea
     log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
     if log is not None:
         log.rewind(worker.optimizer.done)
-        log.tell(worker.optimizer.done, steps, told)
+        log.report(worker.optimizer.done, steps, description)
     timer, computed = StepTimer(), time.process_time()
     while worker.optimizer.done < steps:
         metrics = step(
@@ -69,7 +69,7 @@ def _train(worker: RetrieverWorker, batches: Batches, steps: int, told: str, rea
             spent = {"seconds/cpu": time.process_time() - computed}
             computed = time.process_time()
             log.log(done, metrics | timer.elapsed() | spent)
-            log.tell(
+            log.report(
                 done, steps, f"loss {metrics['retriever/loss']:.4f}, {metrics['retriever/first']:.3f} first in batch"
             )
     worker.export(storage)

@@ -92,7 +92,7 @@ class Judge:
             return False
         messages = _messages(question, references, answer)
         key = hashlib.sha256(json.dumps(self._replies.body(messages), sort_keys=True).encode()).hexdigest()
-        # The runs of one question often give one answer: whoever comes second waits for the first one's verdict.
+        # The runs of one question often give one answer: the second caller waits for the verdict of the first.
         async with self._under_way.setdefault(key, asyncio.Lock()):
             known = await asyncio.to_thread(self._verdicts.get, key)
             if known is not None:
@@ -131,8 +131,8 @@ def verdict_in(reply: str) -> bool | None:
 def _messages(question: str, references: Sequence[str], answer: str) -> tuple[Message, ...]:
     case = {"question": question, "references": list(references), "answer": answer}
     # Escaped, the answer cannot bring tags of its own for the judge to repeat.
-    told = storable(json.dumps(case, ensure_ascii=False)).replace("<", "\\u003c")
-    return (Message.of(Role.SYSTEM, _TASK), Message.of(Role.USER, told))
+    case_json = storable(json.dumps(case, ensure_ascii=False)).replace("<", "\\u003c")
+    return (Message.of(Role.SYSTEM, _TASK), Message.of(Role.USER, case_json))
 
 
 class _Verdicts:

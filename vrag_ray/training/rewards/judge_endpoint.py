@@ -1,4 +1,4 @@
-"""The endpoint of a model that judges: whole replies of any OpenAI-compatible server, so many at once."""
+"""The endpoint of a model that judges: whole replies of any OpenAI-compatible server, several at a time."""
 
 from __future__ import annotations
 
@@ -84,12 +84,12 @@ class JudgeEndpoint:
             return ""
         return "" if choice.finish_reason == "length" else choice.message.content or ""
 
-    async def _posted(self, wanted: Mapping[str, object]) -> object:
-        """The reply to ``wanted``, without the fields that the endpoint refuses by name."""
+    async def _posted(self, request: Mapping[str, object]) -> object:
+        """The reply to ``request``, without the fields that the endpoint refuses by name."""
         import openai
 
         while True:
-            body, _ = self._fields.fitted(wanted)
+            body, _ = self._fields.fitted(request)
             try:
                 return await self._client.post("/chat/completions", cast_to=object, body=body)
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:

@@ -89,11 +89,11 @@ def ndcg(found: Sequence[Page], gold: Sequence[Page]) -> float:
 
     Each page counts where it was found first: a page found twice would otherwise earn more than 1. No gold page: 0.
     """
-    wanted = set(gold)
+    gold_places = set(gold)
     ordered = list(dict.fromkeys(found))
-    gain = math.fsum(1 / math.log2(rank + 1) for rank, page in enumerate(ordered, start=1) if page in wanted)
-    best = math.fsum(1 / math.log2(rank + 1) for rank in range(1, len(wanted) + 1))
-    return gain / best if wanted else 0.0
+    gain = math.fsum(1 / math.log2(rank + 1) for rank, page in enumerate(ordered, start=1) if page in gold_places)
+    best = math.fsum(1 / math.log2(rank + 1) for rank in range(1, len(gold_places) + 1))
+    return gain / best if gold_places else 0.0
 
 
 def found_pages(record: RunRecord) -> tuple[Page, ...]:

@@ -223,7 +223,7 @@ class ColocatedEngine:
             self._pump = None
 
     def _receive(self, output: object) -> None:
-        """Add an output to its reply, and let whoever waits for it go on once it is whole."""
+        """Add an output to its reply, and wake the caller that waits for it once it is whole."""
         from vllm import RequestOutput
 
         assert isinstance(output, RequestOutput)

@@ -36,11 +36,11 @@ class RenderedPrompts:
     def rendered(self, request: TokenRequest) -> Rendered:
         """Raises ValueError or VLLMClientError if the prompt is too long, VragError if a picture is no PNG."""
         key = (request.prompt_ids, request.images)
-        kept = self._kept.get(key)
-        if kept is None:
-            kept = self._render(request)
-            self._kept.put(key, kept)
-        return copy(kept)
+        cached = self._kept.get(key)
+        if cached is None:
+            cached = self._render(request)
+            self._kept.put(key, cached)
+        return copy(cached)
 
     def forget(self) -> None:
         self._kept.clear()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 METRICS = "metrics.jsonl"
-TOLD = "progress.log"
+PROGRESS = "progress.log"
 FINAL = "final"
 KIND = "kind.txt"
 POLL_S, REMOTE_POLL_S = 0.5, 5.0
@@ -56,8 +56,8 @@ class RunFolder:
         """Forget the metrics of steps after ``step``: they are about to be measured again."""
         lines = self._storage.read(METRICS).decode().splitlines()
         if lines:
-            kept = [line for line in lines if _written_in(line) <= step]
-            self._storage.write(METRICS, "".join(f"{line}\n" for line in kept).encode())
+            remaining = [line for line in lines if _written_in(line) <= step]
+            self._storage.write(METRICS, "".join(f"{line}\n" for line in remaining).encode())
             self._board.close()
             self._board = self._begun(after=step)
 
@@ -69,13 +69,13 @@ class RunFolder:
         self._board.flush()
         self._points.publish()
 
-    def tell(self, step: int, steps: int, words: str) -> None:
-        """A line for who watches; ``told`` reads them."""
-        self._storage.append(TOLD, f"step {step}/{steps}: {words}\n".encode())
+    def report(self, step: int, steps: int, words: str) -> None:
+        """Append a line of progress, which ``follow_progress`` reads."""
+        self._storage.append(PROGRESS, f"step {step}/{steps}: {words}\n".encode())
 
     def note(self, words: str) -> None:
         """A line that belongs to no step."""
-        self._storage.append(TOLD, f"{words}\n".encode())
+        self._storage.append(PROGRESS, f"{words}\n".encode())
 
     def close(self) -> None:
         self._board.close()
@@ -111,17 +111,17 @@ def _written_in(line: str) -> float:
     return int(values["step"]) + any(name.startswith("validation/") for name in values)
 
 
-def told(storage: RunStorage, tell: Callable[[str], None], over: threading.Event) -> None:
-    """Give every line that the run in ``storage`` tells from now on to ``tell``, until it is ``over``. Blocking.
+def follow_progress(storage: RunStorage, on_line: Callable[[str], None], over: threading.Event) -> None:
+    """Call ``on_line`` with every line that the run in ``storage`` reports from now on, until it is ``over``. Blocking.
 
-    Training happens in other processes, maybe on other machines: the storage is what they share with who watches.
+    Training happens in other processes, maybe on other machines: the storage is what they share with this one.
     """
-    place = storage.size(TOLD)
+    place = storage.size(PROGRESS)
     last = False
     while not last:
         last = over.wait(POLL_S if storage.is_local else REMOTE_POLL_S)
         try:
-            written = storage.read(TOLD, place)
+            written = storage.read(PROGRESS, place)
         except OSError as error:
             # What cannot be read now comes next time; the run itself does not depend on it.
             logger.warning("cannot read the progress of %s: %s", storage.uri(), error)
@@ -130,4 +130,4 @@ def told(storage: RunStorage, tell: Callable[[str], None], over: threading.Event
         lines = written.rpartition(b"\n")[0]
         place += len(lines) + (1 if lines else 0)
         for line in lines.decode().splitlines():
-            tell(line)
+            on_line(line)

@@ -69,7 +69,7 @@ def _existing(place: str) -> str:
     """Where ``place`` is, absolute: in the working folder, or where an earlier job has left it; "" for nowhere."""
     path = Path(place).expanduser()
     candidates = (Path.cwd() / path, _outputs() / path)
-    return next((os.path.abspath(one) for one in candidates if one.exists()), "")  # noqa: PTH100
+    return next((os.path.abspath(candidate) for candidate in candidates if candidate.exists()), "")  # noqa: PTH100
 
 
 def _looked_for(place: str) -> str:

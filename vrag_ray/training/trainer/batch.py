@@ -77,10 +77,10 @@ def collate(calls: Sequence[Call], pixels: Pixels, pad_id: int) -> Batch:
         rows.extend([row] * len(call.completion_ids))
         columns.extend(range(start, call.tokens))
         labels.extend(call.completion_ids)
-        told = call.prompt_ids.count(pixels.image_token_id)
+        expected = call.prompt_ids.count(pixels.image_token_id)
         real = sum(pixels.visual_tokens(png) for png in call.images)
-        if told != real:
-            raise VragError(f"a prompt has {told} image tokens for pictures of {real} visual tokens")
+        if expected != real:
+            raise VragError(f"a prompt has {expected} image tokens for pictures of {real} visual tokens")
         if pixels.image_token_id in call.completion_ids:
             raise VragError("a reply holds a token that stands for a picture: the sampler must not say it")
     is_image = (input_ids == pixels.image_token_id).long()
@@ -89,8 +89,8 @@ def collate(calls: Sequence[Call], pixels: Pixels, pad_id: int) -> Batch:
         input_ids,
         attention_mask,
         is_image,
-        torch.cat([one.values for one in patches]) if patches else None,
-        torch.tensor([one.grid for one in patches]) if patches else None,
+        torch.cat([patch.values for patch in patches]) if patches else None,
+        torch.tensor([patch.grid for patch in patches]) if patches else None,
         torch.tensor(shown) if patches else None,
         torch.tensor(rows),
         torch.tensor(columns),

@@ -49,7 +49,7 @@ class Pixels:
     def patches(self, pngs: Sequence[bytes]) -> list[Patches]:
         """Of each picture. Those that are not kept are cut up together: one by one, most of the time is overhead."""
         names = [hashlib.sha256(png).hexdigest() for png in pngs]
-        known = {name: kept for name in names if (kept := self._kept.get(name)) is not None}
+        known = {name: cached for name in names if (cached := self._kept.get(name)) is not None}
         missing = {name: png for name, png in zip(names, pngs, strict=True) if name not in known}
         if missing:
             for name, patches in zip(missing, self._cut_up(list(missing.values())), strict=True):

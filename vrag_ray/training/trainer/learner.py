@@ -104,14 +104,14 @@ class Learner:
             chosen = [batch[number] for number in numbers]
             logp, entropy = self._matrices(chosen)
             mask = _mask(chosen, logp.shape[1]).to(logp.device)
-            sampler = _padded([_sampler_logps(one.calls) for one in chosen], logp.shape[1]).to(logp)
+            sampler = _padded([_sampler_logps(sample.calls) for sample in chosen], logp.shape[1]).to(logp)
             before = logp.detach() if old is None else _padded([old[number] for number in numbers], logp.shape[1])
             done = loss(
                 logp,
                 before.to(logp),
-                torch.tensor([one.advantage for one in chosen], dtype=logp.dtype, device=logp.device),
+                torch.tensor([sample.advantage for sample in chosen], dtype=logp.dtype, device=logp.device),
                 mask,
-                torch.tensor([one.keep for one in chosen], device=logp.device),
+                torch.tensor([sample.keep for sample in chosen], device=logp.device),
                 algorithm,
                 counts=counts,
                 logp_reference=self._reference_logps(chosen) if algorithm.kl else None,
@@ -146,17 +146,21 @@ class Learner:
         )
 
     def _counts(self, batch: Sequence[TrainSample]) -> Counts:
-        own = (len(batch), sum(one.keep for one in batch), sum(one.completion_tokens for one in batch if one.keep))
-        segments, kept, tokens = self._ranks.sums(own)
-        return Counts(int(segments), int(kept), int(tokens))
+        own = (
+            len(batch),
+            sum(sample.keep for sample in batch),
+            sum(sample.completion_tokens for sample in batch if sample.keep),
+        )
+        segments, counted, tokens = self._ranks.sums(own)
+        return Counts(int(segments), int(counted), int(tokens))
 
     def _parts(self, batch: Sequence[TrainSample]) -> list[list[int]]:
-        return list(parts([[call.tokens for call in one.calls] for one in batch], self._budget))
+        return list(parts([[call.tokens for call in sample.calls] for sample in batch], self._budget))
 
     def _matrices(self, chosen: Sequence[TrainSample]) -> tuple[Tensor, Tensor]:
         """Log-probs and entropies, [segments, tokens]: the completions of a segment's calls side by side."""
         scores = self._scorer(self._batch(chosen))
-        lengths = [one.completion_tokens for one in chosen]
+        lengths = [sample.completion_tokens for sample in chosen]
         return _split(scores.logp, lengths), _split(scores.entropy, lengths)
 
     def _scored(self, batch: Sequence[TrainSample]) -> list[Tensor]:
@@ -170,7 +174,9 @@ class Learner:
             for part in passes:
                 chosen = [batch[number] for number in part]
                 logp = self._scorer(self._batch(chosen)).logp
-                found.update(zip(part, torch.split(logp.cpu(), [one.completion_tokens for one in chosen]), strict=True))
+                found.update(
+                    zip(part, torch.split(logp.cpu(), [sample.completion_tokens for sample in chosen]), strict=True)
+                )
             dummy_forward(self._scorer, self._pixels, self._pad_id, behind)
         return [found[number] for number in range(len(batch))]
 
@@ -181,10 +187,10 @@ class Learner:
             raise ValueError("the algorithm has a KL term and the learner no reference model")
         with torch.no_grad():
             logp = self._reference(self._batch(chosen)).logp
-        return _split(logp, [one.completion_tokens for one in chosen])
+        return _split(logp, [sample.completion_tokens for sample in chosen])
 
     def _batch(self, chosen: Sequence[TrainSample]) -> Batch:
-        calls = [call for one in chosen for call in one.calls]
+        calls = [call for sample in chosen for call in sample.calls]
         return collate(calls, self._pixels, self._pad_id).to(self._scorer.device)
 
 
@@ -205,7 +211,7 @@ def _padded(rows: Sequence[Tensor], width: int) -> Tensor:
 def _mask(chosen: Sequence[TrainSample], width: int) -> Tensor:
     import torch
 
-    lengths = torch.tensor([one.completion_tokens for one in chosen])
+    lengths = torch.tensor([sample.completion_tokens for sample in chosen])
     return torch.arange(width).unsqueeze(0) < lengths.unsqueeze(1)
 
 

@@ -48,6 +48,8 @@ class Positions:
         """[3, tokens] of a prompt that ends with a picture, and where the token after it stands."""
         import torch
 
-        told = torch.tensor([list(kinds)])
-        found, _ = self._index(torch.zeros_like(told), mm_token_type_ids=told, image_grid_thw=torch.tensor(grids))
+        kinds_row = torch.tensor([list(kinds)])
+        found, _ = self._index(
+            torch.zeros_like(kinds_row), mm_token_type_ids=kinds_row, image_grid_thw=torch.tensor(grids)
+        )
         return found[:, 0], int(found.max()) + 1

@@ -173,4 +173,4 @@ def _joined(scores: list[Scores]) -> Scores:
 
     if len(scores) == 1:
         return scores[0]
-    return Scores(torch.cat([one.logp for one in scores]), torch.cat([one.entropy for one in scores]))
+    return Scores(torch.cat([score.logp for score in scores]), torch.cat([score.entropy for score in scores]))

@@ -75,9 +75,9 @@ def _lookups(harbour: Harbour, places: Places) -> Iterator[Example]:
     wording = WORDINGS[harbour.language]
     cells = ((Quantity.SHORE_POWER, YEARS[1]), (Quantity.PASSENGERS, YEARS[2]))
     for number, (quantity, year) in enumerate(cells):
-        asked = wording.lookup.format(quantity=wording.quantities[quantity], name=harbour.name, year=year)
+        text = wording.lookup.format(quantity=wording.quantities[quantity], name=harbour.name, year=year)
         answer = f"{harbour.value(quantity, year):,}"
-        yield _example(harbour, Difficulty.LOOKUP, number, asked, [answer], places.cell(quantity, year))
+        yield _example(harbour, Difficulty.LOOKUP, number, text, [answer], places.cell(quantity, year))
 
 
 def _pictures(harbour: Harbour, places: Places, number: int) -> Iterator[Example]:
@@ -85,7 +85,7 @@ def _pictures(harbour: Harbour, places: Places, number: int) -> Iterator[Example
     quarter = number % len(QUARTERS)
     scene, later = number % CALLS, (number + 1) % CALLS
     lock = harbour.calls[scene].lock
-    told = (
+    sentence = (
         (
             f"When was the crane of {harbour.name} inspected?",
             (harbour.inspected,),
@@ -117,24 +117,24 @@ def _pictures(harbour: Harbour, places: Places, number: int) -> Iterator[Example
             places.call(later),
         ),
     )
-    for place, (question, answers, gold) in enumerate(told):
+    for place, (question, answers, gold) in enumerate(sentence):
         yield _example(harbour, Difficulty.PICTURE, place, question, answers, gold)
 
 
 def _two_hops(harbour: Harbour, places: Places) -> Example:
     wording = WORDINGS[harbour.language]
-    asked = f"How much was the {wording.quantities[Quantity.WASTE_HEAT]} in {YEARS[0]} where the tug {harbour.tug} is?"
+    text = f"How much was the {wording.quantities[Quantity.WASTE_HEAT]} in {YEARS[0]} where the tug {harbour.tug} is?"
     answer = f"{harbour.value(Quantity.WASTE_HEAT, YEARS[0]):,}"
     gold = (places.tug(), places.cell(Quantity.WASTE_HEAT, YEARS[0]))
-    return _example(harbour, Difficulty.TWO_HOPS, 0, asked, [answer], *gold)
+    return _example(harbour, Difficulty.TWO_HOPS, 0, text, [answer], *gold)
 
 
 def _comparison(*both: tuple[Harbour, Places]) -> Example:
     harbour, other = (one for one, _ in both)
     more = max((harbour, other), key=lambda one: one.value(Quantity.FUEL, YEARS[2]))
-    asked = f"Which of the two sold more fuel in {YEARS[2]}, {harbour.name} or {other.name}?"
+    text = f"Which of the two sold more fuel in {YEARS[2]}, {harbour.name} or {other.name}?"
     gold = (places.cell(Quantity.FUEL, YEARS[2]) for _, places in both)
-    return _example(harbour, Difficulty.COMPARE, 0, asked, [more.name], *gold)
+    return _example(harbour, Difficulty.COMPARE, 0, text, [more.name], *gold)
 
 
 def _nowhere(harbour: Harbour) -> Iterator[Example]:
@@ -143,5 +143,5 @@ def _nowhere(harbour: Harbour) -> Iterator[Example]:
         harbour, Difficulty.NOWHERE, 0, wording.unknown.format(name=harbour.name, year=YEARS[1]), [UNANSWERABLE]
     )
     quantity = wording.quantities[Quantity.SHORE_POWER]
-    asked = wording.lookup.format(quantity=quantity, name=harbour.name, year=YEARS[-1] + 8)
-    yield _example(harbour, Difficulty.NOWHERE, 1, asked, [UNANSWERABLE])
+    text = wording.lookup.format(quantity=quantity, name=harbour.name, year=YEARS[-1] + 8)
+    yield _example(harbour, Difficulty.NOWHERE, 1, text, [UNANSWERABLE])

@@ -89,8 +89,8 @@ class MosaicExpert:
 
     def _other_page(self, graph: MemoryGraph, name: str, chance: random.Random) -> str:
         """A page that was not searched for yet, and that shares a word with ``name`` where there is such a one."""
-        asked = {node.query for node in graph.nodes}
-        pages = [page.name for page in self.world.pages if page.name not in asked and page.name != name]
+        queries = {node.query for node in graph.nodes}
+        pages = [page.name for page in self.world.pages if page.name not in queries and page.name != name]
         alike = [page for page in pages if set(page.split()) & set(name.split())]
         return chance.choice(alike or pages)
 
@@ -98,7 +98,10 @@ class MosaicExpert:
 
     def _look(self, task: Task, trail: Trail, seen: Observation, chance: random.Random, *, slips: bool) -> Action:
         page = self.world.page(trail.wanted)
-        whole = next((one for one in seen.sightings if one.title == trail.wanted and one.region is None), None)
+        whole = next(
+            (sighting for sighting in seen.sightings if sighting.title == trail.wanted and sighting.region is None),
+            None,
+        )
         if page is None or whole is None or trail.found is not None:
             return _memorise(NOTHING, seen)
         if task.kind is Kind.FINE_PRINT:
@@ -108,8 +111,8 @@ class MosaicExpert:
         if task.kind is Kind.BRANCH and trail.hop == 0:
             names = page.names
             wrong = chance.randrange(2)
-            told = tuple(_misread(name, chance, slips=slips and at == wrong) for at, name in enumerate(names))
-            return _memorise(str(Leads(told)), seen, whole)
+            read_names = tuple(_misread(name, chance, slips=slips and at == wrong) for at, name in enumerate(names))
+            return _memorise(str(Leads(read_names)), seen, whole)
         mark: Colour | None = None
         if task.mark is not None:
             misread = slips and chance.random() < 0.5
@@ -150,10 +153,10 @@ def _search(graph: MemoryGraph, parent: str, query: str) -> AddSearchNode:
 
 def _memorise(summary: str, seen: Observation, useful: Sighting | None = None) -> SummarizeAndMemorize:
     entries = (
-        MemorizeEntry(information_id=one.id, is_useful=True, priority_score=USEFUL)
-        if one is useful
-        else MemorizeEntry(information_id=one.id, is_useful=False)
-        for one in seen.sightings
+        MemorizeEntry(information_id=sighting.id, is_useful=True, priority_score=USEFUL)
+        if sighting is useful
+        else MemorizeEntry(information_id=sighting.id, is_useful=False)
+        for sighting in seen.sightings
     )
     return SummarizeAndMemorize(summarize=summary, memorize=tuple(entries))
 

@@ -99,19 +99,19 @@ def _part(names: Sequence[Name], prints: int, chance: random.Random) -> Iterator
 
 def make_examples(pages: Sequence[Page], size: MosaicSize, split: str, chance: random.Random) -> tuple[Example, ...]:
     """The split's number of different questions about ``pages``. Raises ``VragError`` where there are not enough."""
-    wanted = size.train if split == "train" else size.validation
+    count = size.train if split == "train" else size.validation
     by_name = {page.name: page for page in pages}
     stocks = {kind: list(_tasks(kind, by_name, size.hops)) for kind in dict.fromkeys(size.kinds)}
     for stock in stocks.values():
         chance.shuffle(stock)
     chosen: list[tuple[Task, Gold]] = []
-    while len(chosen) < wanted:
+    while len(chosen) < count:
         before = len(chosen)
         for stock in (stocks[kind] for kind in size.kinds):
-            if stock and len(chosen) < wanted:
+            if stock and len(chosen) < count:
                 chosen.append(stock.pop())
         if len(chosen) == before:
-            raise VragError(f"{len(pages)} pages give {before} different questions for {split}, not {wanted}")
+            raise VragError(f"{len(pages)} pages give {before} different questions for {split}, not {count}")
     chance.shuffle(chosen)
     return tuple(
         Example(

@@ -34,7 +34,7 @@ def trail_of(task: Task, graph: MemoryGraph) -> Trail:
         note = read_note(node.summary)
         if isinstance(note, Found):
             return Trail(task.page, 0, node.id, "", (node.id, note))
-    asked = {node.query for node in nodes}
+    queries = {node.query for node in nodes}
     # Pages on the way, each with the node that names it.
     way = [(task.page, ROOT_ID)]
     while len(way) < _pages_to_see(task):
@@ -42,15 +42,15 @@ def trail_of(task: Task, graph: MemoryGraph) -> Trail:
         if leading is None:
             break
         node_id, pages = leading
-        untried = [page for page in pages if page not in asked]
+        untried = [page for page in pages if page not in queries]
         way.append((untried[0] if untried else pages[-1], node_id))
     wanted, parent = way[-1]
-    if wanted not in asked:
+    if wanted not in queries:
         return Trail(wanted, len(way) - 1, parent, wanted)
     # In vain: its name was misread, or the search failed. Look again where it was read, then once more for it.
     for hop in (len(way) - 2, len(way) - 1):
         page, under = way[max(hop, 0)]
-        if page + AGAIN not in asked:
+        if page + AGAIN not in queries:
             return Trail(page, max(hop, 0), under, page + AGAIN)
     return Trail(wanted, len(way) - 1, parent, "")
 

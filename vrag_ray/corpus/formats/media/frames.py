@@ -39,7 +39,7 @@ FORWARD_SECONDS = 4
 STEPS_BACK = (0, 1, 4, 16, 64)
 """Seconds before a time at which decoding begins: a seek in a container without an index may land behind it."""
 STEPS_BACK_IN_PACKS = (8, 64)
-"""The same for MPEG program streams, which state a time only every so many frames; those up to it are guesses."""
+"""The same for MPEG program streams, which state a time only every few frames; those up to it are guesses."""
 MOST_REORDERED = 8
 """Frames of an AVI among which times are put in order."""
 ODDEST_PIXEL = 8

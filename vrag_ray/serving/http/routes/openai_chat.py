@@ -20,7 +20,7 @@ from vrag_ray.serving.openai.model_chat import chat_request
 from vrag_ray.serving.openai.models import POLICY, chat_models, check_chat_model
 from vrag_ray.serving.openai.question import ChatQuestion, chat_question
 from vrag_ray.serving.openai.reasoning_parser import Piece
-from vrag_ray.serving.openai.reply_sources import Ending, RunFailedError, from_model, from_run, said_at_once
+from vrag_ray.serving.openai.reply_sources import Ending, RunFailedError, from_model, from_run, immediate_reply
 from vrag_ray.serving.openai.requests import ChatCompletionRequest
 from vrag_ray.serving.openai.responses import ChatCompletion
 from vrag_ray.serving.openai.stream import CHUNKS, Head, ReplyResponse, ReplyStream, chunks
@@ -76,7 +76,7 @@ async def reply_source(
                 param=schema.param,
             )
         assert task is not None
-        return said_at_once(without_model(task, body)), False
+        return immediate_reply(without_model(task, body)), False
     if body.model == POLICY or task is not None:
         chat = await chat_request(body, Pictures(gate.system.parts.documents, gate.system.pictures))
         if schema is not None and schema.functions:
