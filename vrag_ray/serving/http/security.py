@@ -72,8 +72,8 @@ class Security:
         if not (self.key_digests or self.allow_open or is_loopback(host)):
             raise VragError(
                 f"no key is set, and HAProxy listens on {host}, which other machines can reach: put one or more keys "
-                f"in {KEYS_VARIABLE}, set serving.auth to open to accept everyone, start Serve with the host 127.0.0.1, "
-                "or start Ray with RAY_SERVE_ENABLE_HA_PROXY=0"
+                f"in {KEYS_VARIABLE}, set serving.auth to open to accept everyone, start Serve on 127.0.0.1, or "
+                "start Ray with RAY_SERVE_ENABLE_HA_PROXY=0"
             )
 
     def refuse(
