@@ -19,6 +19,10 @@ from vrag_ray.corpus.titles import headline, is_title
         "PowerPoint Presentation",
         "PowerPoint-Präsentation",
         "Présentation PowerPoint",
+        "x ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934",
+        "Quarterly report pursuant to Section 13 or 15(d)",
+        "[X] Annual filing",
+        "þ Large accelerated filer",
         "Contents",
         "Table of Contents",
         "Page 1 of 9",
@@ -60,6 +64,7 @@ def test_what_names_no_document_is_no_title(text: str) -> None:
     [
         "Annual Report 2023",
         "March of the Penguins",
+        "X Window System",
         "1984 in review",
         "COVID-19",
         "AlphaFold2",

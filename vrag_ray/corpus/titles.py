@@ -28,6 +28,7 @@ _NO_TITLES = (
     r"(?:accession (?:no\.?|number):? ?)?\d{10}-\d{2}-\d{6}|\S*\d{4}\S*|[\w-]*_[\w-]*\d[\w-]*|form ?\d\d?-[a-z]{1,2}",
     # The letterhead of the office, above the name of who reports to it.
     r"(?:united states )?securities and exchange commission.*|united states",
+    r".{0,4}(?:annual|quarterly|transition|current) report pursuant to section .*",
     # The same in other languages.
     r"(?:unbenannt|sans titre|sin t[ií]tulo|senza titolo|namnl[oö]s|bez (?:n[aá]zvu|tytu[lł]u)|naamloos)[-_ ]?\d*",
     r"(?:dokument|documento?|präsentation|mappe|classeur|layout|seite|scan|bild|image|img|untitled|book) ?-?\d*",
@@ -42,6 +43,8 @@ _NO_TITLES = (
 _NO_TITLE = re.compile("|".join(f"(?:{pattern})" for pattern in _NO_TITLES), re.IGNORECASE)
 _SENTENCE_END = re.compile(r"[.;][^\w\s]*(?:\s*[^\w\s]+)*$")
 _BOXES_TO_TICK = "☐☑☒□■✓✔✗✘"
+_TICKED = re.compile(r"x |\[[ xX]?\] ?|[þý¨] ")
+"""Boxes to tick in letters: those of old symbol fonts are read so."""
 
 
 def is_title(text: str) -> bool:
@@ -53,6 +56,7 @@ def is_title(text: str) -> bool:
         # The end of a sentence in large type, and a line of a form.
         and not (flat[0].islower() and _SENTENCE_END.search(flat))
         and flat[0] not in _BOXES_TO_TICK
+        and _TICKED.match(flat) is None
         and len(UNREADABLE.findall(flat)) <= MOST_UNREADABLE * len(flat)
         and _NO_TITLE.fullmatch(flat) is None
     )
