@@ -22,6 +22,8 @@ from vrag_ray.corpus.titles import headline, is_title
         "x ANNUAL REPORT PURSUANT TO SECTION 13 OR 15(d) OF THE SECURITIES EXCHANGE ACT OF 1934",
         "Quarterly report pursuant to Section 13 or 15(d)",
         "[X] Annual filing",
+        "Washington, D.C. 20549",
+        "12 Pier Road, Richfield, MN 55423-1234",
         "þ Large accelerated filer",
         "Contents",
         "Table of Contents",

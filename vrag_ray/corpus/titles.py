@@ -28,6 +28,8 @@ _NO_TITLES = (
     r"(?:accession (?:no\.?|number):? ?)?\d{10}-\d{2}-\d{6}|\S*\d{4}\S*|[\w-]*_[\w-]*\d[\w-]*|form ?\d\d?-[a-z]{1,2}",
     # The letterhead of the office, above the name of who reports to it.
     r"(?:united states )?securities and exchange commission.*|united states",
+    # Its address, and that of anyone else in America.
+    r".*\b(?:[a-z]{2}|[a-z]\.[a-z]\.) \d{5}(?:-\d{4})?",
     r".{0,4}(?:annual|quarterly|transition|current) report pursuant to section .*",
     # The same in other languages.
     r"(?:unbenannt|sans titre|sin t[ií]tulo|senza titolo|namnl[oö]s|bez (?:n[aá]zvu|tytu[lł]u)|naamloos)[-_ ]?\d*",
