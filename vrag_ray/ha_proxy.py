@@ -25,6 +25,8 @@ _FILES = {
     "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": "server-state",
 }
 _DEFAULTS = {
+    # 4 by default: one thread passes more requests on than the gateways of a machine answer, and takes no core of theirs.
+    "RAY_SERVE_HAPROXY_NBTHREAD": "1",
     # A datagram a request for metrics by route, which the gateway counts itself.
     "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0",
     # 30 s by default, for load balancers in front of the replicas: nothing is in front of this proxy.
