@@ -25,7 +25,7 @@ _FILES = {
     "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": "server-state",
 }
 _DEFAULTS = {
-    # 4 by default: one thread passes more requests on than the gateways of a machine answer, and takes no core of theirs.
+    # 4 by default: one thread passes more requests on than the gateways of a machine answer.
     "RAY_SERVE_HAPROXY_NBTHREAD": "1",
     # A datagram a request for metrics by route, which the gateway counts itself.
     "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0",

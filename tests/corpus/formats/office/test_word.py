@@ -42,6 +42,16 @@ def test_the_rows_of_a_table_are_read_as_rows_with_their_heads(sandbox, put, no_
     assert page.text.endswith("After.")
 
 
+def test_a_table_in_a_cell_follows_the_table_and_keeps_its_rows():
+    innermost = f"<w:tbl>{row('x', 'y')}</w:tbl>"
+    with_innermost = f"<w:tc>{paragraph('f')}{innermost}</w:tc>"
+    inner = f"<w:tbl>{row('e', with_innermost)}{row('g', 'h')}</w:tbl>"
+    with_inner = f"<w:tc>{inner}{paragraph('b')}</w:tc>"
+    table = f"<w:tbl>{row('a', with_inner, 'c')}</w:tbl>"
+    tables = re.findall(r"<table>.*?</table>", body_of(docx_of(table + paragraph("After."))))
+    assert [re.sub(r"<[^>]*>", " ", text).split() for text in tables] == [list("abc"), list("efgh"), list("xy")]
+
+
 def test_titles_headings_and_breaks_of_pages_are_those_of_the_document():
     styles = "".join(
         f'<w:style w:type="paragraph" w:styleId="{id_}"><w:name w:val="{name}"/></w:style>'

@@ -129,6 +129,10 @@ class _Rewriting:
             run = ElementTree.Element(f"{_WORD}r")
             run.append(_text(formula_line(element)))
             yield run
+        elif tag == "tbl":
+            self._rewrite(element)
+            yield element
+            yield from _lifted_tables(element)
         elif tag in _UNWRAPPED:
             self._rewrite(element)
             yield from element
@@ -153,6 +157,14 @@ class _Rewriting:
         if not boxes and (markup := graphic_markup(self._archive, drawing, self._relations, self._names)):
             yield _text(f"\ue010{len(self.graphics)}\ue011")
             self.graphics.append(markup)
+
+
+def _lifted_tables(table: ElementTree.Element) -> Iterator[ElementTree.Element]:
+    """The tables in the cells of ``table``, taken out of it: MuPDF lays them out across its other cells."""
+    for cell in list(every(table, "tc")):
+        for inner in [element for element in cell if tag_of(element) == "tbl"]:
+            cell.remove(inner)
+            yield inner
 
 
 def _text(words: str) -> ElementTree.Element:
