@@ -145,7 +145,7 @@ def _page(run_id: str, citation: Citation, query: str) -> None:
 
 
 def _heat(run_id: str, citation: Citation, query: str) -> bytes | None:
-    """The page tinted where ``query`` was seen, where that is wanted and can be told."""
+    """The page tinted where ``query`` was seen, where the reader chose that and a leg knows it."""
     state = gateway.state()
     if not state.heatmaps or citation.page is None or not query:
         return None

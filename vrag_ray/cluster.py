@@ -63,9 +63,9 @@ _COPIES = "working_dir_files"
 def start_ray(temp_dir: Path | None = None) -> None:
     """A Ray of this machine alone for this process: no dashboard, no token file left in the home folder.
 
-    Its own ports are bound to every interface, whatever it is told: see docs/serving.md, "Who may connect". While the
-    start takes long, a warning says so every ten seconds; one that takes longer than two minutes is tried once more.
-    Ctrl-C and SIGTERM end it between its steps, and nothing of it is left then.
+    Its own ports are bound to every interface, whatever address it is given: see docs/serving.md, "Who may connect".
+    While the start takes long, a warning says so every ten seconds; one that takes longer than two minutes is tried
+    once more. Ctrl-C and SIGTERM end it between its steps, and nothing of it is left then.
 
     Raises:
         VragError: the second start took too long as well.
@@ -176,7 +176,7 @@ def _init_local(temp_dir: Path | None) -> None:
 @contextmanager
 def _described_in_utf8() -> Iterator[None]:
     """Ray 2.60 does not start where the command line or the working folder of its driver is not UTF-8, as with the name
-    of a file or folder on the command line. It is told the one percent-encoded, and started in another folder."""
+    of a file or folder on the command line. It receives the one percent-encoded, and started in another folder."""
     here = str(Path.cwd())
     if all(map(_is_utf8, (*sys.argv, here))):
         yield

@@ -1,4 +1,4 @@
-"""What a chat model is told, and what it says while it speaks: values, without IO."""
+"""The input and the output of a chat model, streams included: values, without IO."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ class Episode:
         return events
 
     def completed(self, completion: Completion, *, streamed: bool = False) -> None:
-        """Feed a policy's reply: any text at all. ``streamed``: its thoughts have been told as they came."""
+        """Feed a policy's reply: any text at all. ``streamed``: its thoughts have been reported as they came."""
         if not isinstance(self._need, NeedCompletion):
             raise VragError(f"the episode waits for {type(self._need).__name__}, not for a completion")
         last = self._need.prompt.must_answer

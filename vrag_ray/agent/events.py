@@ -201,7 +201,7 @@ class UsageEvent(_Event):
 
 
 class CorrectionEvent(_Event):
-    """A reply that was refused, and what the policy was told. ``count`` is the run's total so far."""
+    """A reply that was refused, and the message to the policy. ``count`` is the run's total so far."""
 
     kind: Literal["correction"] = "correction"
     message: str

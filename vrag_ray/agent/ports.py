@@ -36,7 +36,7 @@ class Policy(Protocol):
         ...
 
     async def complete(self, prompt: Prompt, say: Say) -> Completion:
-        """One reply in the run's wire protocol, told to ``say`` piece by piece where it comes in pieces.
+        """One reply in the run's wire protocol, passed to ``say`` piece by piece where it comes in pieces.
 
         Raises ``VragError`` when it cannot reply at all; ``PromptRefusedError`` where its model takes no such prompt.
         """

@@ -20,7 +20,7 @@ LINE_EVERY_S = 5.0
 
 @contextmanager
 def shown_progress() -> Iterator[Callable[[Progress], None]]:
-    """A callback for ``ingest`` that shows what it is told."""
+    """A callback for ``ingest`` that shows its reports."""
     if not sys.stderr.isatty():
         yield _Lines().show
         return

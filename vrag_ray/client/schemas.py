@@ -176,7 +176,7 @@ class RunSummary(ResponseBody):
     question: str
     agent: str
     collections: list[str] = []
-    """Those that it was told to search, by name; none stands for the main one."""
+    """The collections that it searches, by name; none stands for the main one."""
     picture_sha256: str = ""
     status: str
     started_at: str

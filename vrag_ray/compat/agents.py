@@ -134,7 +134,7 @@ class VRAG(HttpAgent):
     ) -> None:
         """As ``VimRAG``; the defaults of the addresses and of ``model_name`` are the original's.
 
-        ``generator`` decides what ``run`` gives. ``instruction`` is a file with what the model is told first, as
+        ``generator`` decides what ``run`` gives. ``instruction`` is a file with the first instruction of the model, as
         ``agent.instruction`` has it; without one, the words are this project's.
         """
         super().__init__(

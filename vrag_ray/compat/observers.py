@@ -1,4 +1,4 @@
-"""What a run asks of its model and of its evidence, told to an onlooker: events leave prompts and whole hits out."""
+"""Reports of what a run asks of its model and of its evidence: events leave prompts and whole hits out."""
 
 from __future__ import annotations
 

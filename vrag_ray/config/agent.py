@@ -20,8 +20,8 @@ class AgentName(StrEnum):
 
 
 class Instruction(Section):
-    """What a model is told first, from a file in place of the built-in text. A path alone is read at once, so that the
-    text travels with the settings to every process."""
+    """The first instruction of a model, from a file in place of the built-in text. A path alone is read at once, so
+    that the text travels with the settings to every process."""
 
     file: str
     text: str

@@ -104,7 +104,7 @@ NOTES_NAME = "notes.pptx"
 class WorkItem:
     """A half-open range of 0-based units of one document.
 
-    ``name`` is the original file name: clips take words from it, errors name it, and ``.jsonl`` is told by it.
+    ``name`` is the original file name: clips take words from it, errors name it, and ``.jsonl`` is recognised by it.
     """
 
     doc_id: str

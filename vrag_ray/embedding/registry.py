@@ -52,7 +52,7 @@ def space_embedder(config: SpaceConfig) -> Embedder:
     """The embedder of a vector space: ``config.model`` is a hub id, a folder, or ``package.module:factory``, whose
     factory is called with ``config``.
 
-    Which class reads a model is told by its config.json alone. Raises VragError that names the model, what was tried
+    The config.json of a model alone decides which class reads it. Raises VragError that names the model, what was tried
     and the remedy: not found offline, an architecture unknown here or to the engine, a package not installed, a
     dimension, instruction or pixel limit that the model was not trained for.
     """

@@ -69,7 +69,7 @@ def run_beir(plan: Plan, folder: Path, split: str, ingest: Ingest, on_done: OnDo
 async def run_suite(
     plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: OnDone | None, more: Mapping[str, str]
 ) -> EvaluationFolder:
-    """Ask it of the service of ``plan``, else of the collection of ``settings``. ``more`` is told of the subject."""
+    """Ask it of the service of ``plan``, else of the collection of ``settings``. ``more`` receives the subject."""
     async with evaluated_system(settings, plan.service, plan.workers) as (system, subject):
         modes = plan.modes or (*dict.fromkeys((HYBRID, *subject.legs)),)
         header = Header(

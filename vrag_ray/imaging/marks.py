@@ -31,7 +31,7 @@ STROKE_PIXELS = 0.35
 """Around each number, which makes it bolder."""
 MARGIN_COLOUR = (238, 241, 245)
 COLOURS = ((196, 24, 32), (16, 82, 190), (0, 112, 60), (140, 50, 160), (176, 88, 0))
-"""Dark on white, and each unlike the next: neighbours can be told apart."""
+"""Dark on white, and each unlike the next: neighbours can be distinguished."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,8 @@ def list_sources(paths: Sequence[str | Path | Source], content_column: str | Non
     A path may be a file, a folder, a pattern (``papers/**/*.pdf``), a ``file:`` URI, or a URI of an object store
     (``s3://bucket/folder``). Names that are not UTF-8 are percent-encoded, as in the URIs.
     Hidden files and folders are left out. A file named directly is always taken, whatever its suffix. A Parquet file
-    is taken by its rows, whose documents are in ``content_column``, or in one told by name and type; a ``Source`` is
-    taken as it is. Subtitles beside a video are taken with it, whether they were given or not.
+    is taken by its rows, whose documents are in ``content_column``, or in one detected by name and type; a ``Source``
+    is taken as it is. Subtitles beside a video are taken with it, whether they were given or not.
 
     Raises VragError for a path that does not exist and where no given file can be read. Folders may hold nothing to
     ingest: see ``nothing_in``.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 READY_WITHIN_S = 600.0
-"""A busy machine takes minutes for what takes ten seconds otherwise; a part that cannot start is told at once."""
+"""A busy machine takes minutes for what takes ten seconds otherwise; a part that cannot start is reported at once."""
 MODEL_READY_WITHIN_S = 1800.0
 LOADED_READY_WITHIN_S = 5.0
 """Of parts that have loaded what they could: what is not ready then could not be loaded."""

@@ -48,7 +48,7 @@ def own_name(root: str) -> str:
 
 
 def free_name(root: str, taken: Names[str]) -> str:
-    """``own_name``, told apart from those that are taken by the folder above, or by a number."""
+    """``own_name``, with the name of the folder above or a number where it is taken."""
     name = own_name(root)
     if name in taken:
         whole = root.partition("?")[0] if "://" in root else str(Path(root).expanduser().absolute())

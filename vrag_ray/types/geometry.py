@@ -113,7 +113,7 @@ def _turned_back(wide: float, high: float, cos: float, sin: float) -> tuple[floa
     """Length and height of a rectangle whose surrounding box, once it is turned, measures ``wide`` by ``high``."""
     spread = cos * cos - sin * sin
     if abs(spread) < _DIAGONAL:
-        # Near 45 degrees the two cannot be told apart.
+        # Near 45 degrees the two cannot be distinguished.
         side = min(wide, high) / (cos + sin)
         return side, side
     length, height = (wide * cos - high * sin) / spread, (high * cos - wide * sin) / spread

@@ -63,7 +63,7 @@ class VisualMemory:
         out = frozenset((picture.node_id, picture.index) for picture in everything) - {
             (picture.node_id, picture.index) for picture in best
         }
-        # What was dropped before is not told again.
+        # What was dropped before is not reported again.
         dropped = tuple(ItemRef(node_id=node_id, index=index) for node_id, index in sorted(out - self._dropped))
         self._dropped = out
         return PruneEvent(step=step, dropped=dropped) if dropped else None

@@ -1,4 +1,4 @@
-"""The ``graph`` protocol as a chat: what a model is told of the tools, and a prompt in messages.
+"""The ``graph`` protocol as a chat: the description of the tools, and a prompt in messages.
 
 Written anew from the graph after every memorise: rules, question, graph, kept pictures, then the turns since.
 """
@@ -114,8 +114,8 @@ def _rules(family: ModelFamily, evidence: EvidenceForm, native_tools: bool, inst
 def graph_json(prompt: Prompt) -> str:
     """The graph in words: queries, summaries and, under the references that tools accept, what is kept.
 
-    A node whose results lie open is told by the turns that follow: left out here, it does not change what stands before
-    them, and the server's prefix cache holds.
+    A node whose results lie open is described by the turns that follow: left out here, it does not change what stands
+    before them, and the server's prefix cache holds.
     """
     pending = prompt.observation.node_id if prompt.observation is not None else None
     nodes: list[dict[str, object]] = []

@@ -145,7 +145,7 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
 
 
 def stop_event() -> threading.Event:
-    """Set at SIGINT or SIGTERM from now on: to be made before anybody is told how to stop this."""
+    """Set at SIGINT or SIGTERM from now on: to be made before the message that says how to stop the service."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())

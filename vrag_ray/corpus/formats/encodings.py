@@ -30,7 +30,8 @@ PLAUSIBLE = 0.6
 UNLIKELY = 0.88
 """Share of the best score below which an encoding is not believed though the text states it."""
 SHORTEST_UNMARKED = 16
-"""Bytes of Chinese or Japanese in UTF-16 that are told from other encodings without a mark and without a line end."""
+"""Bytes of Chinese or Japanese in UTF-16 that are distinguished from other encodings without a mark and without a line
+end."""
 
 _CONTROL = re.compile(r"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 _MARKS = (

@@ -119,7 +119,7 @@ class ChildProcess:
         return reply
 
     def died(self) -> KilledError:
-        """Why the child is gone, told from its exit status and its last words."""
+        """Why the child is gone, derived from its exit status and its last words."""
         with suppress(subprocess.TimeoutExpired):
             # It is ending: a kill now would hide what ended it.
             self._process.wait(ENDS_WITHIN_S)

@@ -70,7 +70,7 @@ class VllmPlan:
     classes: Mapping[str, str] = field(default_factory=dict)
     """Classes of our own that vLLM lacks, ``module:class`` by the name of the architecture."""
     config: Callable[[PretrainedConfig], PretrainedConfig] | None = None
-    """What vLLM is told instead of the folder's configuration."""
+    """What vLLM gets instead of the folder's configuration."""
 
 
 class Architecture(ABC):

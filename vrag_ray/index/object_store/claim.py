@@ -2,7 +2,7 @@
 
 A writer puts its claim and then lists all claims. Stores list what has been put (S3, GCS and Azure Blob Storage are
 strongly consistent), so of two writers at least one sees the other and steps back; both may, and each tries again.
-A claim that its writer no longer renews is void after ``LEASE_S``, told by the store's own times alone.
+A claim that its writer no longer renews is void after ``LEASE_S``, by the store's own times alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the URI of an object store says, as ``pyarrow.fs`` and Lance each want to be told it."""
+"""What the URI of an object store says, in the forms of ``pyarrow.fs`` and of Lance."""
 
 from __future__ import annotations
 

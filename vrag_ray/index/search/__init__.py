@@ -1,1 +1,1 @@
-"""Answering queries: the legs, how their results are fused, and what is told of each hit."""
+"""Answering queries: the legs, how their results are fused, and the facts of each hit."""

@@ -1,5 +1,5 @@
 """One search over one or more collections: a leg for each vector space, the lexical leg; fused, grouped by page,
-hydrated, and told where on a page the query was seen.
+hydrated, and located on their pages where the query was seen.
 
 Several collections are searched as if they were one: each leg merges its windows before legs are fused, so that the
 results are those of a single collection with all the documents. Only the lexical leg differs, see ``lexical_leg``.

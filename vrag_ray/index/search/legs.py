@@ -1,4 +1,4 @@
-"""Which legs of a hybrid search have something to say about a query, how far each is trusted, and what is told."""
+"""Which legs of a hybrid search have something to say about a query, how far each is trusted, and the notices."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Approximate search in one shard: an inverted file whose recall is measured against exact search when it is built.
 
 For collections whose exact scan takes too long. Results are not those of a flat index, so the measured recall@10 is
-told with the shard's state, and an index below the configured floor is refused rather than served.
+part of the shard's state, and an index below the configured floor is refused rather than served.
 """
 
 from __future__ import annotations

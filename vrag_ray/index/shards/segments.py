@@ -92,6 +92,6 @@ class SegmentedIndex:
         return found[0] if len(found) == 1 else [merge(parts, k) for parts in zip(*found, strict=True)]
 
     def sight(self, passage_id: str, query: NDArray[np.float32] | None) -> Sight | None:
-        """What is told of one passage: by the newer segment, where both have it."""
+        """The state of one passage: that of the newer segment, where both have it."""
         sights = (segment.sight(passage_id, query) for segment in self._segments)
         return next((sight for sight in sights if sight is not None), None)

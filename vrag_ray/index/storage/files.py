@@ -58,7 +58,7 @@ class CollectionFiles:
                 raise VragError(f"cannot open the collection {root}: {error}") from error
 
     def uri(self, name: str) -> str:
-        """As Lance is told it, together with ``lance_options``."""
+        """The form for Lance, together with ``lance_options``."""
         return f"{self._location.base}/{name}"
 
     @property

@@ -35,7 +35,7 @@ class Filling:
     """The passages of ``manifest``, and spaces whose embedders want pictures of one size.
 
     ``root`` is the collection; ``spec`` says that size, None for words alone; ``stages`` are the names under which
-    progress is told.
+    progress is reported.
     """
 
     manifest: pa.Table

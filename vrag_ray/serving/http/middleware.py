@@ -153,7 +153,7 @@ class LimitInFlight:
 
 
 class LimitBody:
-    """413 for a body beyond the limit of its path, told from its declared length or as soon as it is passed."""
+    """413 for a body beyond the limit of its path, by its declared length or as soon as the limit is passed."""
 
     def __init__(self, app: ASGIApp, limits: dict[str, int], default: int) -> None:
         self._app = app

@@ -157,7 +157,7 @@ class ChatMessage(Incoming):
 
 
 class Function(Incoming):
-    """What the model is told of a function. ``parameters`` is a JSON schema."""
+    """The description of a function for the model. ``parameters`` is a JSON schema."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,64}$")
     description: str = ""

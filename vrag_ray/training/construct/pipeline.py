@@ -152,7 +152,7 @@ class Experts:
         self._config = config
         self._gold = gold
         self._store = ConstructStore(config.output)
-        # Both experts are told the same.
+        # Both experts get the same instruction.
         limits = ModelLimits(min(config.planner.max_images, config.grounding.max_images), model="planner")
         self._protocol = wire_protocol(config.agent_name, config.agent, config.corpus, limits)
         self._planner = OpenAiModel(config.planner)

@@ -22,7 +22,7 @@ from vrag_ray.training.data.write_sharegpt import PLACEHOLDER
 INFO = "dataset_info.json"
 SUFFIXES = (".json", ".jsonl")
 NOT_READ = ("tools", "videos", "audios")
-"""Fields that would change what the model is told. A row that uses one is refused."""
+"""Fields that would change the input of the model. A row that uses one is refused."""
 
 
 @dataclass(frozen=True, slots=True)

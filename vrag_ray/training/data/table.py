@@ -181,6 +181,6 @@ def write_table(path: Path, rows: Sequence[TableRow]) -> None:
 
 
 def _instruction(question: str) -> str:
-    """What the ``tags`` agent is told first, of this question."""
+    """The first messages of the ``tags`` agent for this question."""
     prompt = Prompt(question, MemoryGraph.start(question), observation=None, history=(), steps_left=2)
     return TagsProtocol().messages(prompt)[0].text

@@ -28,7 +28,7 @@ _ROLES = {Role.USER: Role.ASSISTANT, Role.ASSISTANT: Role.USER}
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One turn of a run: what the policy was told, and what it said."""
+    """One turn of a run: the input of the policy, and its reply."""
 
     messages: tuple[Message, ...]
     reply: str

@@ -53,7 +53,7 @@ class Batches:
                 of_passage.setdefault(passage, []).append(pair)
         self._passages = list(of_passage.items())
         if len(self._passages) < 2 and not any(pair.negatives for pair in pairs):
-            raise VragError("there is one passage and no negative: nothing can be told apart")
+            raise VragError("there is one passage and no negative: a contrastive loss needs both")
         self._batch = min(batch, len(self._passages))
         self._queries = queries
         self._negatives = hard_negatives

@@ -50,7 +50,7 @@ def info_nce(scores: Tensor, targets: Tensor, allowed: Tensor, temperature: floa
     """Mean over queries of ``-log(exp(s_t / T) / sum over allowed j of exp(s_j / T))`` (arXiv 1807.03748, eq. 4).
 
     ``scores`` [queries, passages]; ``targets`` [queries] is the column of each query's passage; ``allowed``
-    [queries, passages] says which passages are told apart from it, the target among them.
+    [queries, passages] says which passages are compared with it, the target among them.
     """
     from torch.nn.functional import cross_entropy
 

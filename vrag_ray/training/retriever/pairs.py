@@ -40,7 +40,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One query, what answers it, and what it must be told apart from.
+    """One query, what answers it, and the negatives.
 
     ``answers`` are the positives of all pairs with this query.
     """

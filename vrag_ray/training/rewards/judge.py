@@ -111,7 +111,7 @@ class Judge:
             if right is not None:
                 return right
             self._malformed += 1
-            # A judge without temperature would repeat itself: it is told what was wrong.
+            # A judge without temperature would repeat itself: the next request says what was wrong.
             messages = (*messages, Message.of(Role.ASSISTANT, said or "(nothing)"), Message.of(Role.USER, _AGAIN))
         raise MalformedVerdictError(
             f"judge {self._endpoint.model} gave no verdict in {self._asks} replies, the last one was "

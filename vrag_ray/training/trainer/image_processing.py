@@ -58,7 +58,7 @@ class Pixels:
         return [known[name] for name in names]
 
     def visual_tokens(self, png: bytes) -> int:
-        """How often the image token stands in the prompt for this picture: told by its size alone."""
+        """How often the image token stands in the prompt for this picture: derived from its size alone."""
         with Image.open(io.BytesIO(png), formats=("PNG",)) as picture:
             width, height = picture.size
         return self._count(height, width) // self._merge

@@ -1,4 +1,4 @@
-"""An expert that knows the truth of a world, and makes as many mistakes as it is told to."""
+"""An expert that knows the truth of a world, and makes mistakes at a given rate."""
 
 from __future__ import annotations
 

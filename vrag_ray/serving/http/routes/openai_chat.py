@@ -53,7 +53,7 @@ async def chat_completions(body: ChatCompletionRequest, request: Request, gate: 
     try:
         reply = await whole_reply(head, source, request)
     except RunFailedError as error:
-        # OpenAI's SDK repeats a request that the server failed, unless it is told that this would not help.
+        # OpenAI's SDK repeats a request that the server failed, unless the reply says that this would not help.
         headers["x-should-retry"] = "false"
         return error_response(error.status, str(error), type=error.type, code=error.code, headers=headers)
     if reply is None:
