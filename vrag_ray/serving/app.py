@@ -111,6 +111,9 @@ def application(
 
     resources = {"num_cpus": CPUS, "num_gpus": placement.share("serving.num_gpus")}
     retriever = deployed(RetrieverService, "Retriever", CALLS).options(ray_actor_options=resources)
+    if resources["num_gpus"]:
+        # The GPU may have no room for its successor, which would be waited for without end.
+        retriever = retriever.options(max_surge_percent=0)
     retriever = retriever.bind(settings, placement.share("index.num_gpus"))
     library = deployed(LibraryService, "Library", CALLS).bind(settings, retriever)
     policy = None
@@ -129,5 +132,7 @@ def _deployment(service: type, name: str, max_ongoing: int) -> Any:
         max_ongoing_requests=max_ongoing,
         max_queued_requests=max_ongoing,
         backpressure_config=FULL,
+        # A new version takes requests before the old one stops.
+        max_surge_percent=100,
         ray_actor_options={"num_cpus": CPUS},
     )(service)
