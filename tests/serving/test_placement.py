@@ -109,7 +109,8 @@ def test_the_retrievers_deployment_asks_serve_for_its_share(root: str) -> None:
     assert retriever.ray_actor_options["num_gpus"] == 0.5
     assert retriever.init_args[1] == 0.5
     # A second replica beside it might find no room on the card.
-    assert (retriever.max_surge_percent, gateway._bound_deployment.max_surge_percent) == (0, 100)
+    surges = (part._deployment_config.max_surge_percent for part in (retriever, gateway._bound_deployment))
+    assert tuple(surges) == (0, 100)
 
 
 @pytest.mark.usefixtures("card")

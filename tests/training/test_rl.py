@@ -15,7 +15,7 @@ from vrag_ray.training.config import RewardConfig
 from vrag_ray.training.data.examples import Example
 from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
-from vrag_ray.training.rl import _told
+from vrag_ray.training.rl import _progress_line
 from vrag_ray.training.rollout.environment import grounding_line
 from vrag_ray.training.rollout.rollout import Task
 from vrag_ray.training.rollout.rollout_metrics import rollout_metrics
@@ -56,7 +56,7 @@ def cut_short() -> Trajectory:
 
 def line_of(*runs: Trajectory) -> str:
     groups: Sequence[Sequence[Trajectory]] = [runs] if runs else []
-    return _told(rollout_metrics(groups, Collectives(), recipe("ggpo")) | UPDATE)
+    return _progress_line(rollout_metrics(groups, Collectives(), recipe("ggpo")) | UPDATE)
 
 
 def test_runs_that_the_engine_cut_short_are_told_with_their_share() -> None:

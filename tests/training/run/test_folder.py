@@ -13,7 +13,7 @@ import yaml
 
 from tests.support.object_store import Bucket
 from vrag_ray.training.config import ModelConfig, SFTConfig, load_training
-from vrag_ray.training.run.folder import TOLD, RunFolder, claim, told
+from vrag_ray.training.run.folder import PROGRESS, RunFolder, claim, follow_progress
 from vrag_ray.training.run.storage import RunStorage, local_copy
 from vrag_ray.types import VragError
 
@@ -143,23 +143,23 @@ class Scribe(threading.Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         if self.pieces:
-            self.storage.append(TOLD, self.pieces.pop(0))
+            self.storage.append(PROGRESS, self.pieces.pop(0))
         return not self.pieces
 
 
 def heard(storage: RunStorage, pieces: Iterable[bytes]) -> list[str]:
     storage.create()
     lines: list[str] = []
-    told(storage, lines.append, Scribe(storage, pieces))
+    follow_progress(storage, lines.append, Scribe(storage, pieces))
     return lines
 
 
 def test_who_watches_is_told_every_line_in_order_to_the_last(storage: RunStorage, tmp_path: Path):
     folder = open_folder(storage)
     for step in range(1, 4):
-        folder.tell(step, 3, f"loss {1 / step:.2f}")
+        folder.report(step, 3, f"loss {1 / step:.2f}")
     folder.close()
-    pieces = storage.read(TOLD).splitlines(keepends=True)
+    pieces = storage.read(PROGRESS).splitlines(keepends=True)
     other = RunStorage(str(tmp_path), "other")
     assert heard(other, pieces) == ["step 1/3: loss 1.00", "step 2/3: loss 0.50", "step 3/3: loss 0.33"]
     assert heard(storage, [b"more\n"]) == ["more"], "what an earlier run told is not told again"
@@ -174,7 +174,7 @@ def test_only_whole_lines_are_told_and_none_is_lost(storage: RunStorage):
 def test_a_run_that_tells_nothing_is_watched_to_its_end(storage: RunStorage):
     over = threading.Event()
     over.set()
-    told(storage, pytest.fail, over)
+    follow_progress(storage, pytest.fail, over)
 
 
 def test_a_run_of_another_kind_is_not_continued_under_its_name(tmp_path: Path) -> None:
