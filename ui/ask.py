@@ -83,7 +83,7 @@ def _again(run: Watched, options: Options) -> None:
         conversation.begin(run.request.model_copy(update={"run_id": uuid.uuid4().hex}), instead_of=run.run_id)
 
 
-def _asked(run_id: str) -> Watched | None:
+def _question_of(run_id: str) -> Watched | None:
     """The run, with its question on the page; None where it is gone, and that is on the page instead."""
     try:
         run = conversation.watched(run_id)
@@ -98,7 +98,7 @@ def _asked(run_id: str) -> Watched | None:
 
 def _earlier(run_id: str) -> None:
     """Question and answer of a run further up."""
-    run = _asked(run_id)
+    run = _question_of(run_id)
     if run is None:
         return
     with st.chat_message("assistant"):
@@ -110,7 +110,7 @@ def _earlier(run_id: str) -> None:
 
 
 def _current(run_id: str, options: Options) -> None:
-    run = _asked(run_id)
+    run = _question_of(run_id)
     if run is None:
         return
     left, right = st.columns([3, 2], gap="medium")

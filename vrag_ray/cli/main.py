@@ -54,8 +54,8 @@ def make_app() -> typer.Typer:
     return app
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(show: bool) -> None:
+    if show:
         from vrag_ray import __version__
 
         typer.echo(__version__)

@@ -46,7 +46,7 @@ async def evaluate_answers(
 
     async def ask(example: Example, agent: str, sample: int) -> Row:
         began = time.perf_counter()
-        record = await _asked(system, example, agent, collection)
+        record = await _finished_run(system, example, agent, collection)
         seconds = time.perf_counter() - began
         measures = await measured(record, example, gold.get(example.uid, ()), judges, shorten)
         _keep(folder.root, agent, example.uid, sample, record)
@@ -65,7 +65,7 @@ def run_file(root: Path, agent: str, uid: str, sample: int = 0) -> Path:
     return root / RUNS / agent / f"{name}.json"
 
 
-async def _asked(system: EvaluatedSystem, example: Example, agent: str, collection: str) -> RunRecord:
+async def _finished_run(system: EvaluatedSystem, example: Example, agent: str, collection: str) -> RunRecord:
     """Raises VragError where the run failed, which says nothing about the agent."""
     run_id = uuid.uuid4().hex
     request = RunRequest(question=example.question, agent=agent, run_id=run_id, collection=collection or None)

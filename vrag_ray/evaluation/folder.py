@@ -47,8 +47,8 @@ class Header(Stored):
     environment: Mapping[str, str] = {}
 
     @property
-    def asked(self) -> int:
-        """How many rows the whole evaluation has."""
+    def row_total(self) -> int:
+        """Of the whole evaluation."""
         return self.questions * len(self.systems) * self.samples
 
     def differs_from(self, other: Header) -> list[str]:
@@ -130,7 +130,7 @@ class EvaluationFolder:
 
     @property
     def is_complete(self) -> bool:
-        return len(self._rows) == self.header.asked
+        return len(self._rows) == self.header.row_total
 
     def has(self, system: str, uid: str, sample: int = 0) -> bool:
         return (system, uid, sample) in self._rows

@@ -26,12 +26,12 @@ async def evaluate_retrieval(
     """See ``ask_all``. Raises VragError at the end where searches failed."""
 
     async def ask(query: RetrievalQuery, mode: str, _sample: int) -> Row:
-        return await _asked(system, suite, query, mode, collection)
+        return await _searched(system, suite, query, mode, collection)
 
     await ask_all(suite.queries, folder, ask, concurrency=concurrency, on_done=on_done)
 
 
-async def _asked(
+async def _searched(
     system: EvaluatedSystem, suite: RetrievalSuite, query: RetrievalQuery, mode: str, collection: str
 ) -> Row:
     narrowed = SearchFilter(doc_ids=[query.doc_id]) if query.doc_id else None

@@ -56,11 +56,11 @@ class ShortAnswers:
         path = self._cache / f"{key}.json"
         if path.is_file():
             return str(json.loads(path.read_text(encoding="utf-8"))["short"])
-        short = await self._asked(messages)
+        short = await self._short_answer(messages)
         await asyncio.to_thread(_keep, path, {"short": short, **case})
         return short
 
-    async def _asked(self, messages: list[Message]) -> str:
+    async def _short_answer(self, messages: list[Message]) -> str:
         said = ""
         for _ in range(ASKS):
             said = await self._replies.reply(messages)

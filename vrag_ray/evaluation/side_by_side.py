@@ -34,7 +34,7 @@ async def ask_all(
 
     Raises VragError at the end where ``ask`` did; the other rows are kept, and the same call asks what is missing.
     """
-    total = folder.header.asked
+    total = folder.header.row_total
     done = len(folder.rows)
     problems: list[VragError] = []
     # One iterator for all: who is free takes the next.

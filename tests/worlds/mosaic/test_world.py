@@ -16,7 +16,7 @@ from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.drawing import page_pixels
 from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize
 from vrag_ray.worlds.mosaic.page import Page
-from vrag_ray.worlds.mosaic.questions import Kind, Task, asked, understood
+from vrag_ray.worlds.mosaic.questions import Kind, Task, question_text, understood
 from vrag_ray.worlds.mosaic.world import Mosaic
 
 
@@ -157,7 +157,7 @@ def test_a_question_is_understood_as_it_was_meant_and_others_are_refused() -> No
         Task(Kind.BRANCH, "amber falcon", "b2", mark=small_world().pages[0].mark),
         Task(Kind.FINE_PRINT, "amber falcon", "d2"),
     ]
-    assert [understood(asked(task)) for task in tasks] == tasks
-    for question in ("What is this?", asked(tasks[2]).replace(str(tasks[2].mark), "plaid")):
+    assert [understood(question_text(task)) for task in tasks] == tasks
+    for question in ("What is this?", question_text(tasks[2]).replace(str(tasks[2].mark), "plaid")):
         with pytest.raises(VragError, match=r"not a question|no page has the mark"):
             understood(question)

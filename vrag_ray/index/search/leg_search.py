@@ -44,7 +44,7 @@ async def search_leg(
 
     ``leg`` embeds the queries for all of them. Raises VragError where a leg that was asked by name cannot embed one.
     """
-    searched = await _asked(leg, queries, mode)
+    searched = await _embedded(leg, queries, mode)
     fetch_k = max(candidates, top_k)
     while numbers := [number for number in searched.vectors if number not in searched.found]:
         vectors = [searched.vectors[number] for number in numbers]
@@ -66,7 +66,7 @@ async def search_leg(
     return searched
 
 
-async def _asked(leg: VectorLeg, queries: Sequence[Query], mode: str) -> LegReply:
+async def _embedded(leg: VectorLeg, queries: Sequence[Query], mode: str) -> LegReply:
     """The leg with the vectors of those queries that it has something to say about."""
     parts = {n: part for n, query in enumerate(queries) if (part := leg.part_of(query)) is not None}
     readable = dict(zip(parts, await leg.readable(list(parts.values())), strict=True)) if parts else {}

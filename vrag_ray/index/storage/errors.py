@@ -158,12 +158,12 @@ def storage_faults(
         inner = error.failure if isinstance(error, StorageError) else None
         failure = inner or StorageFailure(place, fault, doing, is_collection=is_collection)
         if fault.needs_space:
-            needed = _asked(needed_bytes) if needed_bytes else failure.needed_bytes
+            needed = _estimate(needed_bytes) if needed_bytes else failure.needed_bytes
             failure = replace(failure, needed_bytes=needed, free_bytes=_free_bytes(place))
         raise StorageError(replace(failure, place=place, doing=doing, kept=kept() or failure.kept)) from error
 
 
-def _asked(needed_bytes: Callable[[], int]) -> int | None:
+def _estimate(needed_bytes: Callable[[], int]) -> int | None:
     """An estimate reads the disk that has just refused; without one the message still says the rest."""
     try:
         return needed_bytes()

@@ -54,10 +54,10 @@ class Part:
 
 
 _ASK = r"(?:what|which|who|whom|whose|when|where|why|how|is|are|was|were|did|does|do|can|in which|at what|at which)"
-_ASKED = r"(?:time|year|date|day|month|point|minute|second|moment)"
+_TIMES = r"(?:time|year|date|day|month|point|minute|second|moment)"
 _LEAD = re.compile(
     r"^\s*(?:and\s+)?(?:(?:please\s+)?(?:tell me|find|show me|list|give me)\s+)?"
-    rf"(?:(?:(?:in|at|on) )?(?:what|which) {_ASKED}\b(?=\s+(?:is|are|was|were|did|does|do|has|have|had)\b)|"
+    rf"(?:(?:(?:in|at|on) )?(?:what|which) {_TIMES}\b(?=\s+(?:is|are|was|were|did|does|do|has|have|had)\b)|"
     r"(?:in which|at what|at which|in what|what|which|who|whom|whose|when|where|why|"
     r"how(?:\s+(?:many|much|long|often|high|large|old|far|big|tall|fast|do i|can i))?)\b)?"
     r"\s*(?:(?:is|are|was|were|did|does|do|has|have|had)\b)?\s*(?:the\s+)?",
@@ -85,7 +85,7 @@ _MOMENT = re.compile(
     re.IGNORECASE,
 )
 _DATE = re.compile(r"^\W*when\b|\b(?:what|which) (?:year|date|day|month|time)\b|\bsince when\b", re.IGNORECASE)
-_ASKED_UNIT = re.compile(rf"\b(?:what|which) {_ASKED}\b", re.IGNORECASE)
+_ASKED_UNIT = re.compile(rf"\b(?:what|which) {_TIMES}\b", re.IGNORECASE)
 """Names the kind of answer, not its subject."""
 _NAME = re.compile(r"^\W*(?:who|whom|whose)\b", re.IGNORECASE)
 _QUANTITIES = (

@@ -38,13 +38,13 @@ def make_run(
             f"agent {agent} needs the model {settings.vllm.model}, and only the service loads one: start `vrag serve` "
             "with this configuration and ask it with --url, or ask here with --agent extractive"
         )
-    wanted = {
+    requested = {
         "max_steps": request.max_steps,
         "deadline_s": request.deadline_s,
         "search_top_k": request.top_k,
         "evidence": request.evidence,
     }
-    config = settings.agent.model_copy(update={k: v for k, v in wanted.items() if v is not None})
+    config = settings.agent.model_copy(update={k: v for k, v in requested.items() if v is not None})
     try:
         spec = agent_spec(
             agent,

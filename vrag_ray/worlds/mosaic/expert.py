@@ -84,7 +84,7 @@ class MosaicExpert:
         if mistake < 0.3:
             return _answer(graph, trail, chance)
         # Half a name remembered wrongly, or a search that has nothing to do with the question.
-        alike = trail.wanted if mistake < 0.7 else ""
+        alike = trail.target if mistake < 0.7 else ""
         return _search(graph, trail.parent, self._other_page(graph, alike, chance))
 
     def _other_page(self, graph: MemoryGraph, name: str, chance: random.Random) -> str:
@@ -97,9 +97,9 @@ class MosaicExpert:
     # With results before its eyes: crop or memorise ----------------------------------------------------------------
 
     def _look(self, task: Task, trail: Trail, seen: Observation, chance: random.Random, *, slips: bool) -> Action:
-        page = self.world.page(trail.wanted)
+        page = self.world.page(trail.target)
         whole = next(
-            (sighting for sighting in seen.sightings if sighting.title == trail.wanted and sighting.region is None),
+            (sighting for sighting in seen.sightings if sighting.title == trail.target and sighting.region is None),
             None,
         )
         if page is None or whole is None or trail.found is not None:

@@ -13,7 +13,7 @@ from vrag_ray.types import VragError
 from vrag_ray.worlds.mosaic.colours import COLOURS, Colour, page_name
 from vrag_ray.worlds.mosaic.drawing import print_box
 from vrag_ray.worlds.mosaic.page import BODY, CELLS, MARK, Page
-from vrag_ray.worlds.mosaic.questions import Kind, Task, asked
+from vrag_ray.worlds.mosaic.questions import Kind, Task, question_text
 
 Name = tuple[Colour, Colour]
 Gold = tuple[Page, ...]
@@ -116,7 +116,7 @@ def make_examples(pages: Sequence[Page], size: MosaicSize, split: str, chance: r
     return tuple(
         Example(
             uid=f"{split}-{number:05d}",
-            question=asked(task),
+            question=question_text(task),
             answers=(gold[-1].colour(task.cell).value,),
             gold=tuple(_gold_page(task, page, is_last=page is gold[-1]) for page in gold),
             kind=task.kind.value,

@@ -42,10 +42,10 @@ class OtherMark:
     """The page of a branch that is not meant: the mark that it has, and the one that was asked for."""
 
     seen: Colour
-    asked: Colour
+    sought: Colour
 
     def __str__(self) -> str:
-        return f"{MARK} {self.seen}{self.asked}{NOTHING}"
+        return f"{MARK} {self.seen}{self.sought}{NOTHING}"
 
 
 @dataclass(frozen=True, slots=True)

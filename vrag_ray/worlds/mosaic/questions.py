@@ -57,7 +57,7 @@ _PATTERNS = {
 }
 
 
-def asked(task: Task) -> str:
+def question_text(task: Task) -> str:
     """The question in words."""
     return _FORMS[task.kind].format(cell=task.cell, page=task.page, hops=task.hops, mark=task.mark)
 

@@ -15,12 +15,12 @@ AGAIN = " again"
 
 @dataclass(frozen=True, slots=True)
 class Trail:
-    """``wanted`` is the page to see next, after ``hop`` pages on the way to it; ``parent`` is the node that names it.
+    """``target`` is the page to see next, after ``hop`` pages on the way to it; ``parent`` is the node that names it.
 
     ``query`` asks for it; empty where all that could be asked has been. ``found`` is the answer and its node's id.
     """
 
-    wanted: str
+    target: str
     hop: int
     parent: str
     query: str
@@ -44,15 +44,15 @@ def trail_of(task: Task, graph: MemoryGraph) -> Trail:
         node_id, pages = leading
         untried = [page for page in pages if page not in queries]
         way.append((untried[0] if untried else pages[-1], node_id))
-    wanted, parent = way[-1]
-    if wanted not in queries:
-        return Trail(wanted, len(way) - 1, parent, wanted)
+    target, parent = way[-1]
+    if target not in queries:
+        return Trail(target, len(way) - 1, parent, target)
     # In vain: its name was misread, or the search failed. Look again where it was read, then once more for it.
     for hop in (len(way) - 2, len(way) - 1):
         page, under = way[max(hop, 0)]
         if page + AGAIN not in queries:
             return Trail(page, max(hop, 0), under, page + AGAIN)
-    return Trail(wanted, len(way) - 1, parent, "")
+    return Trail(target, len(way) - 1, parent, "")
 
 
 def _pages_to_see(task: Task) -> int:
