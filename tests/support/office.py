@@ -30,6 +30,7 @@ _CHART = "http://schemas.openxmlformats.org/drawingml/2006/chart"
 WORD_SPACES = (
     'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
     'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006" '
+    'xmlns:wp="http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing" '
     'xmlns:wps="http://schemas.microsoft.com/office/word/2010/wordprocessingShape" '
     f'xmlns:c="{_CHART}" xmlns:m="http://schemas.openxmlformats.org/officeDocument/2006/math" {_A}{_R}'
 )
@@ -54,6 +55,7 @@ def relations(**targets: str) -> str:
         "f": "footer",
         "c": "chart",
         "d": "diagramData",
+        "p": "image",
     }
     rows = (
         f'<Relationship Id="{id_}" Type="{_OFFICE}/{kinds[id_[0]]}" Target="{target}"/>'

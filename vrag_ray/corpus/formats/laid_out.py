@@ -80,7 +80,7 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             return slides, notices
     if format_ is Format.DOCX:
         document, notices = seen_document(path)
-        page = document_page(document).encode("utf-8", "replace")
+        page = document_page(document, path).encode("utf-8", "replace")
         return [_part(partial(_open, page, Format.HTML))], notices
     if format_ is Format.XLSX:
         sheets, notices = _sheets(path)

@@ -32,8 +32,8 @@ _WORDS = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
 _GONE = re.compile(r"<w:(moveFrom|del)\b(?:[^>]*[^/>])?>.*?</w:\1>", re.DOTALL)
 """Moved away, or deleted."""
 _FALLBACK = re.compile(r"<mc:Fallback>.*?</mc:Fallback>", re.DOTALL)
-_DRAWN_BY_NOBODY = ("word/media/", "word/embeddings/")
-"""MuPDF draws no pictures of a DOCX."""
+_NOT_COPIED = ("word/media/", "word/embeddings/")
+"""Its pictures are read from the file itself, see ``office.word``."""
 _SHAPE = re.compile(r"<p:(sp|pic|graphicFrame|cxnSp)>(?:(?!</p:\1>).)*?</p:\1>", re.DOTALL)
 _HIDDEN_SHAPE = re.compile(r"<p:cNvPr\b[^>]*\bhidden=\"(?:1|true)\"")
 _RUN_OF_SLIDE = re.compile(r"<a:rPr\b[^>]*\bsz=\"(\d+)\"[^>]*?(?:/>|>.*?</a:rPr>)\s*<a:t>([^<]*)</a:t>", re.DOTALL)
@@ -182,7 +182,7 @@ def _rewritten(archive: zipfile.ZipFile, parts: str, change: Callable[[str], str
     buffer, relations = io.BytesIO(), "word/_rels/document.xml.rels"
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
         for info in archive.infolist():
-            if info.filename.startswith(_DRAWN_BY_NOBODY):
+            if info.filename.startswith(_NOT_COPIED):
                 continue
             data = archive.read(info)
             if re.fullmatch(parts, info.filename):

@@ -110,3 +110,17 @@ def test_a_slide_that_the_file_does_not_hold_is_named(tmp_path):
     slides, notices = shown_slides(path)
     assert [slide.number for slide in slides] == [2]
     assert notices == ["slide 1 is left out: the file does not hold it"]
+
+
+def test_the_pictures_of_a_slide_are_drawn_beside_each_other_below_its_texts(tmp_path):
+    def picture(part: str) -> str:
+        extent = '<a:ext cx="12700000" cy="6350000"/>'
+        return f'<p:pic><a:blip r:embed="{part}"/><p:spPr><a:xfrm>{extent}</a:xfrm></p:spPr></p:pic>'
+
+    shapes = picture("p1") + picture("p2") + picture("p3") + text_shape("Cranes", "title")
+    media = {"ppt/media/1.png": "one", "ppt/media/2.jpeg": "two", "ppt/media/3.wmf": "three"}
+    related = relations(p1="../media/1.png", p2="../media/2.jpeg", p3="../media/3.wmf")
+    html = page_of(tmp_path, shapes, media, related)
+    assert html.startswith("<h2>Cranes</h2><p><img")
+    kinds = re.findall(r'<img src="data:image/(\w+);base64,[^"]*" style="width:(\d+)pt;height:(\d+)pt"', html)
+    assert kinds == [("png", "247", "123"), ("jpeg", "247", "123")]

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import re
+import tempfile
+from pathlib import Path
 
 import pytest
 
+from tests.support.documents import image_bytes, open_png, picture_of
 from tests.support.office import WORD_SPACES, chart, docx, docx_of, paragraph
+from vrag_ray.corpus.formats.office import parts
 from vrag_ray.corpus.formats.office.word import document_page
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.types import DocumentKind, Locator
@@ -15,7 +20,10 @@ BREAK = "<hr"
 
 
 def body_of(docx: bytes) -> str:
-    return document_page(docx).partition("<body>")[2].partition("</body>")[0]
+    with tempfile.NamedTemporaryFile() as original:
+        original.write(docx)
+        original.flush()
+        return document_page(docx, Path(original.name)).partition("<body>")[2].partition("</body>")[0]
 
 
 def words_of(docx: bytes) -> str:
@@ -71,13 +79,13 @@ def test_titles_headings_and_breaks_of_pages_are_those_of_the_document():
 
 def test_headers_and_footers_stand_once_around_the_text():
     sections = '<w:sectPr><w:headerReference r:id="h1"/><w:footerReference r:id="f1"/></w:sectPr>'
-    parts = {
+    around = {
         "word/header1.xml": f"<w:hdr {WORD_SPACES}>{paragraph('Harbour office')}"
         f'<w:p><w:hyperlink r:id="x9"><w:r><w:t>a link</w:t></w:r></w:hyperlink></w:p></w:hdr>',
         "word/footer1.xml": f"<w:ftr {WORD_SPACES}>{paragraph('Confidential')}</w:ftr>",
     }
     body = paragraph("The pier is wide.", sections) + sections
-    made = docx_of(body, parts, h1="header1.xml", f1="footer1.xml")
+    made = docx_of(body, around, h1="header1.xml", f1="footer1.xml")
     assert words_of(made) == "Harbour office a link The pier is wide. Confidential"
 
 
@@ -118,10 +126,41 @@ def test_a_chart_becomes_a_table_of_its_values_where_it_stands():
 def test_a_definition_in_any_part_that_mammoth_reads_is_refused():
     entity = '<!DOCTYPE x [<!ENTITY a "aaaa">]><x/>'
     with pytest.raises(DecodeError, match=r"a definition of its own in word/styles\.xml"):
-        document_page(docx_of(paragraph("x"), {"word/styles.xml": entity}))
+        body_of(docx_of(paragraph("x"), {"word/styles.xml": entity}))
 
 
-def test_pictures_are_not_drawn_because_they_are_documents_of_their_own():
-    blip = '<w:r><w:drawing><a:blip r:embed="i1"/></w:drawing></w:r>'
-    assert words_of(docx_of(f"<w:p>{blip}</w:p>" + paragraph("words"), {"word/media/a.png": b"x"})) == "words"
-    assert "img" not in body_of(docx("words", image1=b"x"))
+def picture(part: str, width_pt: int, height_pt: int) -> str:
+    size = f'<wp:extent cx="{12_700 * width_pt}" cy="{12_700 * height_pt}"/>'
+    drawing = f'<w:drawing>{size}<a:blip r:embed="{part}"/></w:drawing>'
+    return f"<w:p><w:r><w:t>Before.</w:t>{drawing}<w:t>After.</w:t></w:r></w:p>"
+
+
+@pytest.mark.parametrize(("own", "drawn"), [((90, 60), "90 60"), ((1000, 100), "500 50"), ((100, 1280), "50 640")])
+def test_a_picture_is_drawn_where_it_stands_in_its_size_or_as_large_as_fits(own, drawn):
+    png = image_bytes(picture_of(["Odin"]), "PNG")
+    html = body_of(docx_of(picture("p1", *own), {"word/media/image1.png": png}, p1="media/image1.png"))
+    [(data, width, height)] = re.findall(r'base64,([^"]*)" style="width:(\d+)pt;height:(\d+)pt"', html)
+    assert (base64.b64decode(data), f"{width} {height}") == (png, drawn)
+    assert html.index("Before.") < html.index("<img") < html.index("After.")
+
+
+def test_the_page_of_a_document_shows_its_picture(sandbox, put, no_ocr):
+    png = image_bytes(picture_of(["Odin"]), "PNG")
+    path = put("a.docx", docx_of(picture("p1", 200, 100), {"word/media/image1.png": png}, p1="media/image1.png"))
+    drawn = open_png(
+        sandbox.render(path, DocumentKind.PDF, Locator(page=1), dpi=72, box=None, max_pixels=10**7)
+    ).convert("L")
+    blank = put("b.docx", docx("Before.", "After."))
+    empty = open_png(
+        sandbox.render(blank, DocumentKind.PDF, Locator(page=1), dpi=72, box=None, max_pixels=10**7)
+    ).convert("L")
+    assert sum(drawn.histogram()[:128]) > sum(empty.histogram()[:128])
+
+
+def test_pictures_that_cannot_be_drawn_or_are_too_many_are_left_to_their_own_documents(monkeypatch):
+    metafile = docx_of(picture("p1", 9, 9), {"word/media/image1.emf": b"x"}, p1="media/image1.emf")
+    assert words_of(metafile) == "Before.After." and "<img" not in body_of(metafile)
+    monkeypatch.setattr(parts, "MOST_DRAWN_BYTES", 5)
+    both = picture("p1", 9, 9) + picture("p2", 9, 9)
+    media = {"word/media/1.png": b"four", "word/media/2.png": b"four"}
+    assert body_of(docx_of(both, media, p1="media/1.png", p2="media/2.png")).count("<img") == 1

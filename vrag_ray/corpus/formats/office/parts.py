@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import posixpath
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -12,6 +13,10 @@ from vrag_ray.corpus.model import DecodeError
 
 MOST_PART_BYTES = 64 * 2**20
 """Of XML that is read here, unpacked."""
+MOST_DRAWN_BYTES = 48 * 2**20
+"""Of the pictures that are drawn on the pages of one document, or on one slide."""
+EMU_OF_A_POINT = 12_700
+_DRAWN_KINDS = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".bmp": "bmp"}
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _STRICT_RELATION = "{http://purl.oclc.org/ooxml/officeDocument/relationships}"
 STYLE = """body{font-family:sans-serif} h1.title{font-size:2.5em}
@@ -132,6 +137,38 @@ def graphic_markup(
             part = tree_of(xml_of(archive, target))
             return _chart_markup(part) if tag == "chart" else _diagram_markup(part)
     return ""
+
+
+class Pictures:
+    """The pictures of an office file, as HTML that MuPDF draws; all of them up to ``MOST_DRAWN_BYTES``.
+
+    Pictures of other formats and above the limit are not drawn. Like the others they are documents of their own.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile) -> None:
+        self._archive = archive
+        self._names = frozenset(archive.namelist())
+        self._room = MOST_DRAWN_BYTES
+
+    def markup(self, holder: ElementTree.Element, relations: dict[str, str], most: tuple[float, float]) -> str:
+        """The first picture in ``holder`` in its own size, or as large as fits into ``most`` (width and height in
+        points); "" where there is none that can be drawn."""
+        parts = (related(blip, relations, "embed") for blip in every(holder, "blip"))
+        part = next((name for name in parts if name in self._names), "")
+        kind = _DRAWN_KINDS.get(posixpath.splitext(part)[1].lower())
+        if kind is None or self._archive.getinfo(part).file_size > self._room:
+            return ""
+        sizes = (
+            (int(size.get("cx", "0")) / EMU_OF_A_POINT, int(size.get("cy", "0")) / EMU_OF_A_POINT)
+            for size in every(holder, "extent", "ext")
+            if size.get("cx", "").isdigit() and size.get("cy", "").isdigit()
+        )
+        width, height = next(((x, y) for x, y in sizes if x > 0 and y > 0), most)
+        scale = min(1.0, most[0] / width, most[1] / height)
+        data = self._archive.read(part)
+        self._room -= len(data)
+        look = f"width:{scale * width:.0f}pt;height:{scale * height:.0f}pt"
+        return f'<img src="data:image/{kind};base64,{base64.b64encode(data).decode()}" style="{look}"/>'
 
 
 def _chart_markup(part: ElementTree.Element) -> str:

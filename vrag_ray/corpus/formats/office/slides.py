@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
 from vrag_ray.corpus.formats.office.parts import (
+    Pictures,
     child,
     every,
     formula_line,
@@ -31,6 +32,9 @@ from vrag_ray.corpus.formats.unseen import seen_slide
 MOST_SLIDES = 2_000
 _MAIN = "ppt/presentation.xml"
 _HIDDEN = re.compile(rb"<(?:\w+:)?sld\b[^>]*\bshow=\"(?:0|false)\"")
+MOST_BESIDE = 4
+ROW_OF_PICTURES = (740.0, 260.0)
+"""Points of a row of pictures: its width and height."""
 _INDENT = 24
 """Points of a level of a list."""
 
@@ -75,10 +79,22 @@ def slide_page(path: Path, slide: Slide) -> tuple[str, int]:
         names = frozenset(archive.namelist())
         xml, unseen = seen_slide(xml_of(archive, slide.part))
         relations = relations_of(archive, slide.part, names)
-        shapes = [_markup(archive, shape, relations, names) for shape in _shapes(tree_of(xml))]
+        shapes = list(_shapes(tree_of(xml)))
+        marked = [_markup(archive, shape, relations, names) for shape in shapes if tag_of(shape) != "pic"]
+        if shown := _pictures(archive, [shape for shape in shapes if tag_of(shape) == "pic"], relations):
+            marked.append((1, shown))
         # The footer stands first in some files, and the title last.
-        body = "".join(markup for _, markup in sorted(shapes, key=lambda shape: shape[0]))
+        body = "".join(markup for _, markup in sorted(marked, key=lambda shape: shape[0]))
         return page_markup(body, stated_title(archive)), unseen
+
+
+def _pictures(archive: zipfile.ZipFile, shapes: Sequence[ElementTree.Element], relations: dict[str, str]) -> str:
+    """The pictures of a slide, beside each other below its texts: small enough that few slides need a second page."""
+    pictures = Pictures(archive)
+    beside = min(len(shapes), MOST_BESIDE)
+    markups = [pictures.markup(shape, relations, (ROW_OF_PICTURES[0] / beside, ROW_OF_PICTURES[1])) for shape in shapes]
+    drawn = " ".join(filter(None, markups))
+    return f"<p>{drawn}</p>" if drawn else ""
 
 
 def _notes(archive: zipfile.ZipFile, slide: str, names: frozenset[str]) -> str:
@@ -95,7 +111,7 @@ def _shapes(parent: ElementTree.Element) -> Iterator[ElementTree.Element]:
     """The shapes of a slide as they are written, those of groups among them."""
     for element in parent:
         tag = tag_of(element)
-        if tag in ("sp", "graphicFrame", "cxnSp"):
+        if tag in ("sp", "graphicFrame", "cxnSp", "pic"):
             yield element
         elif tag != "Fallback":
             yield from _shapes(element)

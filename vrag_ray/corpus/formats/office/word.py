@@ -11,11 +11,13 @@ import io
 import re
 import zipfile
 from collections.abc import Iterator
+from pathlib import Path
 from xml.etree import ElementTree
 
 import mammoth
 
 from vrag_ray.corpus.formats.office.parts import (
+    Pictures,
     child,
     every,
     formula_line,
@@ -45,16 +47,19 @@ _LEFT_OUT = frozenset(("rubyPr", "rt", "Fallback"))
 _SAME = {"cr": "br", "ptab": "tab"}
 _HEAD, _FOOT = "headerReference", "footerReference"
 _MARK = re.compile("\ue010(\\d+)\ue011")
-"""Where the HTML of a chart or a diagram belongs: mammoth carries it through as text."""
+"""Where the HTML of a chart, a diagram or a picture belongs: mammoth carries it through as text."""
+_LARGEST_PICTURE = (500.0, 640.0)
+"""Points: as much as a page has room for."""
 
 
-def document_page(docx: bytes) -> str:
+def document_page(docx: bytes, original: Path) -> str:
     """A DOCX as HTML: each header of its pages once, the text with notes at its end, and each footer once.
 
-    Pictures are left out. Raises DecodeError for parts with definitions of their own, ParseError for broken XML.
+    ``docx`` has the text that is shown, and ``original`` its pictures. Raises DecodeError for parts with definitions of
+    their own, ParseError for broken XML.
     """
-    with zipfile.ZipFile(io.BytesIO(docx)) as archive:
-        rewriting = _Rewriting(archive)
+    with zipfile.ZipFile(io.BytesIO(docx)) as archive, zipfile.ZipFile(original) as media:
+        rewriting = _Rewriting(archive, Pictures(media))
         title, changed = stated_title(archive), rewriting.rewritten_parts()
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
@@ -70,8 +75,9 @@ def document_page(docx: bytes) -> str:
 class _Rewriting:
     """Makes what mammoth reads of what it passes over."""
 
-    def __init__(self, archive: zipfile.ZipFile) -> None:
+    def __init__(self, archive: zipfile.ZipFile, pictures: Pictures) -> None:
         self.graphics: list[str] = []
+        self._pictures = pictures
         self._archive = archive
         self._names = frozenset(archive.namelist())
         self._relations: dict[str, str] = {}
@@ -143,7 +149,7 @@ class _Rewriting:
             yield element
 
     def _drawn(self, drawing: ElementTree.Element) -> Iterator[ElementTree.Element]:
-        """Its text boxes as mammoth knows them, or the mark of its chart or diagram."""
+        """Its text boxes as mammoth knows them, or the mark of its chart, diagram or picture."""
         boxes = list(every(drawing, "txbxContent"))
         inner = {id(element) for box in boxes for element in box.iter() if element is not box}
         for box in boxes:
@@ -154,7 +160,11 @@ class _Rewriting:
                 picture = ElementTree.Element(f"{_WORD}pict")
                 picture.append(shape)
                 yield picture
-        if not boxes and (markup := graphic_markup(self._archive, drawing, self._relations, self._names)):
+        if boxes:
+            return
+        markup = graphic_markup(self._archive, drawing, self._relations, self._names)
+        markup = markup or self._pictures.markup(drawing, self._relations, _LARGEST_PICTURE)
+        if markup:
             yield _text(f"\ue010{len(self.graphics)}\ue011")
             self.graphics.append(markup)
 
