@@ -124,3 +124,21 @@ def test_the_pictures_of_a_slide_are_drawn_beside_each_other_below_its_texts(tmp
     assert html.startswith("<h2>Cranes</h2><p><img")
     kinds = re.findall(r'<img src="data:image/(\w+);base64,[^"]*" style="width:(\d+)pt;height:(\d+)pt"', html)
     assert kinds == [("png", "247", "123"), ("jpeg", "247", "123")]
+
+
+def test_a_waterfall_is_read_from_the_form_of_newer_charts(tmp_path):
+    space = "http://schemas.microsoft.com/office/drawing/2014/chartex"
+    frame = f'<p:graphicFrame><cx:chart xmlns:cx="{space}" r:id="c8"/></p:graphicFrame>'
+
+    def level(*values: str) -> str:
+        points = "".join(f'<cx:pt idx="{n}">{value}</cx:pt>' for n, value in enumerate(values))
+        return f"<cx:lvl>{points}</cx:lvl>"
+
+    data = f"<cx:strDim>{level('dues', 'rent')}</cx:strDim><cx:numDim>{level('12.50', '-3')}</cx:numDim>"
+    series = '<cx:series><cx:tx><cx:txData><cx:v>crowns</cx:v></cx:txData></cx:tx><cx:dataId val="0"/></cx:series>'
+    part = (
+        f'<cx:chartSpace xmlns:cx="{space}"><cx:chartData><cx:data id="0">{data}</cx:data></cx:chartData><cx:chart>'
+        f"<cx:plotArea><cx:plotAreaRegion>{series}</cx:plotAreaRegion></cx:plotArea></cx:chart></cx:chartSpace>"
+    )
+    html = page_of(tmp_path, frame, {"ppt/charts/chartEx1.xml": part}, relations(c8="../charts/chartEx1.xml"))
+    assert re.findall(r"<td>(.*?)</td>", html) == ["", "crowns", "dues", "12.5", "rent", "-3"]

@@ -172,25 +172,39 @@ class Pictures:
 
 
 def _chart_markup(part: ElementTree.Element) -> str:
-    chart = child(part, "chart")
-    plot = child(part, "chart", "plotArea")
+    chart, plot = child(part, "chart"), child(part, "chart", "plotArea")
     if chart is None or plot is None:
         return ""
-    heads = [
-        words_of(child(chart, "title")),
-        *(words_of(child(axis, "title")) for axis in plot if tag_of(axis)[-2:] == "Ax"),
-    ]
+    axes = (axis for axis in plot if tag_of(axis).endswith("Ax") or tag_of(axis) == "axis")
+    heads = [words_of(child(titled, "title")) for titled in (chart, *axes)]
     tables: list[tuple[list[str], list[list[str]]]] = []
-    for series in every(plot, "ser"):
-        name = next(iter(_cached(child(series, "tx"))), "")
-        labels, values = (_cached(next(every(series, *tags), None)) for tags in (("cat", "xVal"), ("val", "yVal")))
-        labels = [*labels, *([""] * (len(values) - len(labels)))]
-        if not tables or tables[-1][0] != labels:
-            tables.append((labels, [["", *labels]]))
-        tables[-1][1].append([name, *values, *([""] * (len(labels) - len(values)))])
+    for name, labels, values in (*_series(plot), *_newer_series(part, plot)):
+        rows = [*labels, *([""] * (len(values) - len(labels)))]
+        if not tables or tables[-1][0] != rows:
+            tables.append((rows, [["", *rows]]))
+        tables[-1][1].append([name, *values, *([""] * (len(rows) - len(values)))])
     # A row for each category: charts have more of these than series, and pages are higher than broad.
     markup = "".join(table_markup(list(zip(*columns, strict=True))) for _, columns in tables)
     return "".join(f"<p>{escape(head)}</p>" for head in heads if head) + markup
+
+
+def _series(plot: ElementTree.Element) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The name, the categories and the values of each series."""
+    for series in every(plot, "ser"):
+        labels, values = (_cached(next(every(series, *tags), None)) for tags in (("cat", "xVal"), ("val", "yVal")))
+        yield next(iter(_cached(child(series, "tx"))), ""), labels, values
+
+
+def _newer_series(part: ElementTree.Element, plot: ElementTree.Element) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The same of waterfalls, treemaps and other charts of Office 2016 and later, whose series name their data."""
+    tables = {data.get("id", ""): data for data in every(part, "data")}
+    for series in every(plot, "series"):
+        reference = child(series, "dataId")
+        data = tables.get(reference.get("val", "")) if reference is not None else None
+        if data is not None:
+            dimensions = (next(every(data, tag), None) for tag in ("strDim", "numDim"))
+            labels, values = map(_cached, dimensions)
+            yield next((name.text or "" for name in every(series, "v")), ""), labels, values
 
 
 def _cached(reference: ElementTree.Element | None) -> list[str]:
@@ -205,7 +219,7 @@ def _cached(reference: ElementTree.Element | None) -> list[str]:
     for level in reversed(levels):
         for point in every(level, "pt"):
             value = child(point, "v")
-            text = _number((value.text or "").strip() if value is not None else "", code)
+            text = _number(((point if value is None else value).text or "").strip(), code)
             index = int(point.get("idx", "0"))
             places[index] = f"{places[index]} {text}" if index in places else text
     return [places.get(index, "") for index in range(min(max(places, default=-1) + 1, 10_000))]
