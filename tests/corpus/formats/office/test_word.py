@@ -123,6 +123,11 @@ def test_a_chart_becomes_a_table_of_its_values_where_it_stands():
     assert "<tr><td>North quay</td><td>12.5</td><td>14</td></tr>" in html
 
 
+def test_text_that_looks_like_the_mark_of_a_chart_is_left_as_it_is():
+    text = "a \ue0107\ue011 b"
+    assert words_of(docx_of(paragraph(text))) == text
+
+
 def test_a_definition_in_any_part_that_mammoth_reads_is_refused():
     entity = '<!DOCTYPE x [<!ENTITY a "aaaa">]><x/>'
     with pytest.raises(DecodeError, match=r"a definition of its own in word/styles\.xml"):

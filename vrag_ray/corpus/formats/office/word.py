@@ -46,7 +46,7 @@ _UNWRAPPED = frozenset(("fldSimple", "dir", "bdo", "ruby", "rubyBase", "Alternat
 _LEFT_OUT = frozenset(("rubyPr", "rt", "Fallback"))
 _SAME = {"cr": "br", "ptab": "tab"}
 _HEAD, _FOOT = "headerReference", "footerReference"
-_MARK = re.compile("\ue010(\\d+)\ue011")
+_MARK = re.compile("\ue010(\\d{1,6})\ue011")
 """Where the HTML of a chart, a diagram or a picture belongs: mammoth carries it through as text."""
 _LARGEST_PICTURE = (500.0, 640.0)
 """Points: as much as a page has room for."""
@@ -68,8 +68,13 @@ def document_page(docx: bytes, original: Path) -> str:
     result = mammoth.convert_to_html(
         buffer, style_map=_STYLES, include_embedded_style_map=False, convert_image=lambda _: []
     )
-    body = _MARK.sub(lambda mark: f"</p>{rewriting.graphics[int(mark[1])]}<p>", str(result.value))
-    return page_markup(body, title)
+
+    def drawn(mark: re.Match[str]) -> str:
+        number = int(mark[1])
+        # The text itself may have such characters.
+        return f"</p>{rewriting.graphics[number]}<p>" if number < len(rewriting.graphics) else mark[0]
+
+    return page_markup(_MARK.sub(drawn, str(result.value)), title)
 
 
 class _Rewriting:
