@@ -44,7 +44,7 @@ class Cluster:
 
 
 def _environment(**more: str) -> dict[str, str]:
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("VRAG_")}
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("VRAG_", "RAY_SERVE_"))}
     path = os.pathsep.join(filter(None, (str(ROOT), bare.get("PYTHONPATH"))))
     return bare | {"RAY_AUTH_MODE": "disabled", "PYTHONPATH": path} | more
 

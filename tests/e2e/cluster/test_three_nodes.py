@@ -79,7 +79,7 @@ class Nodes:
 
 
 def environment() -> dict[str, str]:
-    bare = {name: value for name, value in os.environ.items() if not name.startswith("VRAG_")}
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("VRAG_", "RAY_SERVE_"))}
     path = os.pathsep.join(filter(None, (str(ROOT), bare.get("PYTHONPATH"))))
     fast = {"RAY_SERVE_THROUGHPUT_OPTIMIZED": "1", "RAY_SERVE_ENABLE_DIRECT_INGRESS": "0"}
     return bare | fast | {"RAY_AUTH_MODE": "disabled", "PYTHONPATH": path}
