@@ -126,7 +126,9 @@ def glyphed_lines(draw: st.DrawFn) -> OcrLine:
     runs = draw(st.lists(RUNS, max_size=5))
     text = clean(draw(BLANKS).join(runs))
     x, y = draw(st.integers(-50, 450)), draw(st.integers(-50, 350))
-    width, height = draw(st.integers(0, 300)), draw(st.integers(0, 60))
+    width = draw(st.integers(0, 300))
+    # A line that is higher than broad is turned before it is read: its glyphs go down.
+    height = draw(st.integers(0, min(60, width)))
     letters = "".join(text.split())
     count = draw(st.sampled_from([len(letters), 0, max(0, len(letters) - 1)]))
     step = width / max(1, len(letters))

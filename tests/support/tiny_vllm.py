@@ -17,7 +17,7 @@ from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.agent.chat import Delta, ImagePart, Message, Role
 from vrag_ray.config import Settings, VllmConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
-from vrag_ray.serving.deployments.policy import ServedModel, policy_deployment
+from vrag_ray.serving.deployments.policy import ServedModel, serve_policy, served_policy
 from vrag_ray.types import Completion
 
 needs_vllm = [
@@ -58,8 +58,8 @@ def served(model: Path, app: str, **more: object) -> Iterator[ServedModel]:
         "engine_args": {"block_size": 32},
     }
     settings = Settings(vllm=VllmConfig.model_validate(values | more))
-    handle = serve.run(policy_deployment(settings).bind(settings), name=app, route_prefix=None)
-    yield ServedModel(handle)
+    serve_policy(settings, app)
+    yield served_policy(app)
     serve.delete(app)
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.support.tiny_vllm import QUESTION, ask, chatted, generated, needs_vllm, served, until
 from tests.vllm.conftest import policy_replicas
 from vrag_ray.policies.llm.chat_model import Checkpoint, ModelLostError, Sampling, TokenRequest
-from vrag_ray.serving.deployments.policy import ServedModel
+from vrag_ray.serving.deployments.policy import ServedModel, served_policy
 from vrag_ray.types import VragError
 
 pytestmark = [*needs_vllm, pytest.mark.anyio, pytest.mark.exhaustive]
@@ -41,9 +41,8 @@ async def test_a_replica_with_its_first_weights_loads_the_expected_ones_before_i
     model: ServedModel, folder: Path
 ):
     """It stands for one that Serve has just started; `test_a_replica_started_anew...` starts one."""
-    from ray import serve
 
-    expecting = ServedModel(serve.get_app_handle("replicas"))
+    expecting = served_policy("replicas")
     expecting.expect(Checkpoint(str(folder / "new"), "expected"))
     request = TokenRequest(tuple(range(40, 90)), sampling=GREEDY, session="one")
     _, before = await generated(model, request)
@@ -51,7 +50,7 @@ async def test_a_replica_with_its_first_weights_loads_the_expected_ones_before_i
     assert (before.weights, first.weights, second.weights) == ("default", "expected", "expected")
     assert first.token_ids == second.token_ids != before.token_ids
 
-    late = ServedModel(serve.get_app_handle("replicas"))
+    late = served_policy("replicas")
     late.expect(Checkpoint(str(folder / "nowhere"), "late"))
     assert (await chatted(late, ask(QUESTION, session="one"))).weights == "expected", "what others loaded stays"
     await model.load_weights(str(folder / "model"), "v0")

@@ -12,6 +12,7 @@ import pytest
 
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.serving.deployments.policy import PolicyAlone
 from vrag_ray.serving.deployments.sessions import sticky_sessions
 from vrag_ray.serving.local import start_serving
 from vrag_ray.types import VragError
@@ -44,7 +45,8 @@ def handle(serving: None) -> Iterator[DeploymentHandle]:
         ray_actor_options={"num_cpus": 0.1},
         request_router_config=sticky_sessions(),
     )(Replica)
-    running = serve.run(deployment.bind(), name="sticky", route_prefix=None)
+    serve.run(serve.deployment(PolicyAlone).bind(deployment.bind()), name="sticky", route_prefix=None)
+    running = serve.get_deployment_handle("Replica", "sticky")
     asked = running.options(method_name="who")
     # The router hears of the replicas one after the other: a session stays where it is once it knows them all.
     while len({answer.result() for answer in [asked.remote() for _ in range(24)]}) < 3:

@@ -208,6 +208,29 @@ def policy_deployment(settings: Settings) -> Any:
     )
 
 
+class PolicyAlone:
+    """The ingress of an application that has a policy and nothing else. It answers no request: behind HAProxy, Serve
+    refuses a router like that of the policy for an ingress."""
+
+    def __init__(self, policy: DeploymentHandle) -> None:
+        self._policy = policy
+
+
+def serve_policy(settings: Settings, app: str) -> None:
+    """Deploy the policy of ``settings`` as the application ``app``, without HTTP, and wait until it runs."""
+    from ray import serve
+
+    ingress = serve.deployment(PolicyAlone, ray_actor_options={"num_cpus": 0})
+    serve.run(ingress.bind(policy_deployment(settings).bind(settings)), name=app, route_prefix=None)
+
+
+def served_policy(app: str) -> ServedModel:
+    """The policy that ``serve_policy`` deployed, here or in another process of the cluster."""
+    from ray import serve
+
+    return ServedModel(serve.get_deployment_handle(NAME, app))
+
+
 def with_absolute_folders(config: VllmConfig) -> VllmConfig:
     """The same folders for every process: replicas need not share the working folder of the process that builds the
     app."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings, VllmConfig
 from vrag_ray.policies.llm.chat_model import Checkpoint, TokenDelta, TokenRequest
-from vrag_ray.serving.deployments.policy import ServedModel, policy_deployment
+from vrag_ray.serving.deployments.policy import ServedModel, serve_policy, served_policy
 from vrag_ray.training.config import RLConfig
 from vrag_ray.training.run.storage import RunStorage
 from vrag_ray.training.trainer.weights import save
@@ -54,9 +54,9 @@ class ServedBackend:
             settings = Settings(vllm=exact)
             # Where Serve does not run yet: no proxy, since only handles are used.
             serve.start(proxy_location="Disabled")
-            serve.run(policy_deployment(settings).bind(settings), name=app, route_prefix=None)
+            serve_policy(settings, app)
         ranks.wait()
-        model, storage = ServedModel(serve.get_app_handle(app)), RunStorage(config.storage, config.name)
+        model, storage = served_policy(app), RunStorage(config.storage, config.name)
         return cls(model, app, storage, worker, owns_serve=owns_serve)
 
     def generate(self, request: TokenRequest) -> AsyncGenerator[TokenDelta | Completion]:
