@@ -17,13 +17,13 @@ from pathlib import Path
 import pymupdf
 
 from vrag_ray.corpus.formats.encodings import decode_text, is_unlikely
-from vrag_ray.corpus.formats.office.parts import every, related, relations_of, tree_of, words_of, xml_of
+from vrag_ray.corpus.formats.office.parts import every, related, relations_of, stated_title, tree_of, words_of, xml_of
 from vrag_ray.corpus.formats.office.slides import shown_slides, slide_page
 from vrag_ray.corpus.formats.office.word import document_page
 from vrag_ray.corpus.formats.office.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
-from vrag_ray.corpus.formats.unseen import seen_document, seen_drawing, seen_page
+from vrag_ray.corpus.formats.unseen import seen_drawing, seen_page
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, REFLOWED, Format
@@ -79,9 +79,8 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         if slides:
             return slides, notices
     if format_ is Format.DOCX:
-        document, notices = seen_document(path)
-        page = document_page(document, path).encode("utf-8", "replace")
-        return [_part(partial(_open, page, Format.HTML))], notices
+        page, notices = document_page(path)
+        return [_part(partial(_open, page.encode("utf-8", "replace"), Format.HTML))], notices
     if format_ is Format.XLSX:
         sheets, notices = _sheets(path)
         if notices and not sheets:
@@ -173,12 +172,14 @@ def _slides(path: Path) -> tuple[list[Part], list[str]]:
     """The slides of a presentation in their order, and notices; none where its parts are not where they belong."""
     shown, notices = shown_slides(path)
     slides: list[Part] = []
-    for slide in shown:
-        page, unseen = slide_page(path, slide)
-        if unseen:
-            notices.append(f"of slide {slide.number} {unseen} words are left out: they are hidden")
-        opened = partial(_open, page.encode("utf-8", "replace"), Format.HTML, LANDSCAPE)
-        slides.append(_part(opened, f"slide {slide.number}", slide.notes))
+    with zipfile.ZipFile(path) as archive:
+        title = stated_title(archive)
+        for slide in shown:
+            page, unseen = slide_page(archive, slide, title)
+            if unseen:
+                notices.append(f"of slide {slide.number} {unseen} words are left out: they are hidden")
+            opened = partial(_open, page.encode("utf-8", "replace"), Format.HTML, LANDSCAPE)
+            slides.append(_part(opened, f"slide {slide.number}", slide.notes))
     return slides, notices
 
 

@@ -6,11 +6,8 @@ colour of the ground needs no look here: the pixels of the page show it.
 
 from __future__ import annotations
 
-import io
 import re
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
 
 LEAST_POINTS = 2.0
 """Smaller type is not there to be read."""
@@ -32,8 +29,7 @@ _WORDS = re.compile(r"<w:t(?:\s[^>]*)?>([^<]*)</w:t>")
 _GONE = re.compile(r"<w:(moveFrom|del)\b(?:[^>]*[^/>])?>.*?</w:\1>", re.DOTALL)
 """Moved away, or deleted."""
 _FALLBACK = re.compile(r"<mc:Fallback>.*?</mc:Fallback>", re.DOTALL)
-_NOT_COPIED = ("word/media/", "word/embeddings/")
-"""Its pictures are read from the file itself, see ``office.word``."""
+_WITH_TEXT = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml")
 _SHAPE = re.compile(r"<p:(sp|pic|graphicFrame|cxnSp)>(?:(?!</p:\1>).)*?</p:\1>", re.DOTALL)
 _HIDDEN_SHAPE = re.compile(r"<p:cNvPr\b[^>]*\bhidden=\"(?:1|true)\"")
 _RUN_OF_SLIDE = re.compile(r"<a:rPr\b[^>]*\bsz=\"(\d+)\"[^>]*?(?:/>|>.*?</a:rPr>)\s*<a:t>([^<]*)</a:t>", re.DOTALL)
@@ -89,52 +85,50 @@ def seen_drawing(svg: str) -> str:
     return TAG.sub(mark, svg)
 
 
-def seen_document(path: Path) -> tuple[bytes, list[str]]:
-    """The DOCX at ``path`` without hidden text, and a notice of how many words that are.
+def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]]:
+    """The parts of a DOCX that have text, without what is hidden in it, and a notice of how many words that are.
 
     Text that was moved away is left out silently, as is deleted text; so is the second form of a text box.
     """
-    with zipfile.ZipFile(path) as archive:
-        styles = _read(archive, "word/styles.xml")
-        looks = {style[1]: style[2] for style in _STYLE.finditer(styles)}
+    styles = _read(archive, "word/styles.xml")
+    looks = {style[1]: style[2] for style in _STYLE.finditer(styles)}
 
-        def by_style(properties: str) -> str:
-            """The properties of the style that is named there, then those of the styles that it is based on."""
-            named = _STYLE_OF.search(properties)
-            found: dict[str, str] = {}
-            while named is not None and named[1] in looks and named[1] not in found:
-                found[named[1]] = looks[named[1]]
-                named = _BASE.search(looks[named[1]])
-            return "".join(found.values())
+    def by_style(properties: str) -> str:
+        """The properties of the style that is named there, then those of the styles that it is based on."""
+        named = _STYLE_OF.search(properties)
+        found: dict[str, str] = {}
+        while named is not None and named[1] in looks and named[1] not in found:
+            found[named[1]] = looks[named[1]]
+            named = _BASE.search(looks[named[1]])
+        return "".join(found.values())
 
-        count = 0
+    count = 0
 
-        def shown(xml: str) -> str:
-            grounds = xml + styles if "<w:tblStyle" in xml else xml
-            may_be_white = not _GROUND.search(grounds)
+    def shown(xml: str) -> str:
+        grounds = xml + styles if "<w:tblStyle" in xml else xml
+        may_be_white = not _GROUND.search(grounds)
 
-            def run(found: re.Match[str]) -> str:
-                of_style = "" if "<w:vanish" in found[2] else by_style(found[2])
-                is_hidden = _is_unseen(found[2] + of_style, may_be_white=may_be_white)
-                return found[1] + without_words(found[3]) if is_hidden else found[0]
+        def run(found: re.Match[str]) -> str:
+            of_style = "" if "<w:vanish" in found[2] else by_style(found[2])
+            is_hidden = _is_unseen(found[2] + of_style, may_be_white=may_be_white)
+            return found[1] + without_words(found[3]) if is_hidden else found[0]
 
-            def paragraph(found: re.Match[str]) -> str:
-                properties = _PROPERTIES.match(found[0], found[0].index(">") + 1)
-                of_style = by_style(properties[0]) if properties is not None else ""
-                is_hidden = _is_unseen(of_style, may_be_white=may_be_white)
-                return without_words(found[0]) if is_hidden else found[0]
+        def paragraph(found: re.Match[str]) -> str:
+            properties = _PROPERTIES.match(found[0], found[0].index(">") + 1)
+            of_style = by_style(properties[0]) if properties is not None else ""
+            is_hidden = _is_unseen(of_style, may_be_white=may_be_white)
+            return without_words(found[0]) if is_hidden else found[0]
 
-            def without_words(part: str) -> str:
-                nonlocal count
-                count += sum(len(words[1].split()) for words in _WORDS.finditer(part))
-                return _WORDS.sub("", part)
+        def without_words(part: str) -> str:
+            nonlocal count
+            count += sum(len(words[1].split()) for words in _WORDS.finditer(part))
+            return _WORDS.sub("", part)
 
-            xml = _GONE.sub(lambda found: _WORDS.sub("", found[0]), _FALLBACK.sub("", xml))
-            return _RUN.sub(run, _PARAGRAPH.sub(paragraph, xml) if looks else xml)
+        xml = _GONE.sub(lambda found: _WORDS.sub("", found[0]), _FALLBACK.sub("", xml))
+        return _RUN.sub(run, _PARAGRAPH.sub(paragraph, xml) if looks else xml)
 
-        parts = r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml"
-        data = _rewritten(archive, parts, shown)
-    return data, [_notice(count)] if count else []
+    parts = {name: shown(_read(archive, name)).encode() for name in archive.namelist() if _WITH_TEXT.fullmatch(name)}
+    return parts, [_notice(count)] if count else []
 
 
 def _is_unseen(properties: str, *, may_be_white: bool) -> bool:
@@ -175,21 +169,3 @@ def _notice(count: int) -> str:
 
 def _read(archive: zipfile.ZipFile, name: str) -> str:
     return archive.read(name).decode("utf-8", "replace") if name in archive.namelist() else ""
-
-
-def _rewritten(archive: zipfile.ZipFile, parts: str, change: Callable[[str], str]) -> bytes:
-    """The archive with ``change`` made to its ``parts``, and with the relations that MuPDF insists on."""
-    buffer, relations = io.BytesIO(), "word/_rels/document.xml.rels"
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
-        for info in archive.infolist():
-            if info.filename.startswith(_NOT_COPIED):
-                continue
-            data = archive.read(info)
-            if re.fullmatch(parts, info.filename):
-                data = change(data.decode("utf-8", "replace")).encode()
-            out.writestr(info.filename, data)
-        if relations not in archive.namelist():
-            out.writestr(
-                relations, '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"/>'
-            )
-    return buffer.getvalue()

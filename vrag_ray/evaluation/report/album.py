@@ -49,7 +49,7 @@ class Shot:
 
 
 class Album:
-    """The pictures of the evaluation in ``root`` that were asked for so far."""
+    """The pictures of the evaluation in ``root`` that the report shows so far."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / PAGES

@@ -32,9 +32,9 @@ class KnownServer:
     """What one kind of server takes and says.
 
     ``addresses`` are hosts or, with a leading colon, ports at which it is known to be; a server without any is
-    recognised by its words alone. ``owner`` is what it names as the owner of its models. ``constraint`` is how it is
-    told what form a reply has to have. ``thinking`` switches the model's thinking phase on and off, ``limit`` is its
-    name of the limit of a reply. The other fields are words of its refusals, in lower case: of a prompt that is
+    recognised by its words alone. ``owner`` is what it names as the owner of its models. ``constraint`` is how a
+    request says what form a reply has to have. ``thinking`` switches the model's thinking phase on and off, ``limit``
+    is its name of the limit of a reply. The other fields are words of its refusals, in lower case: of a prompt that is
     ``too_long``, of pictures for a model that is ``blind``, of a thinking phase that the model lacks (``thoughtless``),
     of a field that is refused (``refusing``), and of a server whose model is not in memory yet (``loading``).
     """

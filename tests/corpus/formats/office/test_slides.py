@@ -23,7 +23,8 @@ def page_of(tmp_path: Path, shapes: str, parts: dict[str, str] | None = None, re
     path.write_bytes(archive({**files, **(parts or {}), "ppt/slides/_rels/slide1.xml.rels": related or relations()}))
     ([slide], notices) = shown_slides(path)
     assert notices == []
-    return slide_page(path, slide)[0].partition("<body>")[2].partition("</body>")[0]
+    with zipfile.ZipFile(path) as opened:
+        return slide_page(opened, slide, "")[0].partition("<body>")[2].partition("</body>")[0]
 
 
 def test_the_rows_of_a_table_are_read_as_rows_with_their_heads(sandbox, put, no_ocr):

@@ -23,7 +23,7 @@ def body_of(docx: bytes) -> str:
     with tempfile.NamedTemporaryFile() as original:
         original.write(docx)
         original.flush()
-        return document_page(docx, Path(original.name)).partition("<body>")[2].partition("</body>")[0]
+        return document_page(Path(original.name))[0].partition("<body>")[2].partition("</body>")[0]
 
 
 def words_of(docx: bytes) -> str:

@@ -22,7 +22,6 @@ from vrag_ray.corpus.formats.office.parts import (
     page_markup,
     related,
     relations_of,
-    stated_title,
     tag_of,
     tree_of,
     xml_of,
@@ -73,19 +72,18 @@ def shown_slides(path: Path) -> tuple[list[Slide], list[str]]:
     return slides, notices
 
 
-def slide_page(path: Path, slide: Slide) -> tuple[str, int]:
-    """The slide as HTML without what is hidden on it, and how many words that is."""
-    with zipfile.ZipFile(path) as archive:
-        names = frozenset(archive.namelist())
-        xml, unseen = seen_slide(xml_of(archive, slide.part))
-        relations = relations_of(archive, slide.part, names)
-        shapes = list(_shapes(tree_of(xml)))
-        marked = [_markup(archive, shape, relations, names) for shape in shapes if tag_of(shape) != "pic"]
-        if shown := _pictures(archive, [shape for shape in shapes if tag_of(shape) == "pic"], relations):
-            marked.append((1, shown))
-        # The footer stands first in some files, and the title last.
-        body = "".join(markup for _, markup in sorted(marked, key=lambda shape: shape[0]))
-        return page_markup(body, stated_title(archive)), unseen
+def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str, int]:
+    """The slide as HTML without what is hidden on it, and how many words that is. ``title`` is the presentation's."""
+    names = frozenset(archive.namelist())
+    xml, unseen = seen_slide(xml_of(archive, slide.part))
+    relations = relations_of(archive, slide.part, names)
+    shapes = list(_shapes(tree_of(xml)))
+    marked = [_markup(archive, shape, relations, names) for shape in shapes if tag_of(shape) != "pic"]
+    if shown := _pictures(archive, [shape for shape in shapes if tag_of(shape) == "pic"], relations):
+        marked.append((1, shown))
+    # The footer stands first in some files, and the title last.
+    body = "".join(markup for _, markup in sorted(marked, key=lambda shape: shape[0]))
+    return page_markup(body, title), unseen
 
 
 def _pictures(archive: zipfile.ZipFile, shapes: Sequence[ElementTree.Element], relations: dict[str, str]) -> str:

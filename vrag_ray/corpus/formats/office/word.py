@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -30,6 +30,7 @@ from vrag_ray.corpus.formats.office.parts import (
     tree_of,
     xml_of,
 )
+from vrag_ray.corpus.formats.unseen import seen_document
 
 _STYLES = """
 p[style-name='Title'] => h1.title:fresh
@@ -48,23 +49,28 @@ _SAME = {"cr": "br", "ptab": "tab"}
 _HEAD, _FOOT = "headerReference", "footerReference"
 _MARK = re.compile("\ue010(\\d{1,6})\ue011")
 """Where the HTML of a chart, a diagram or a picture belongs: mammoth carries it through as text."""
+_NOT_COPIED = ("word/media/", "word/embeddings/")
+"""mammoth needs none of them."""
 _LARGEST_PICTURE = (500.0, 640.0)
 """Points: as much as a page has room for."""
 
 
-def document_page(docx: bytes, original: Path) -> str:
-    """A DOCX as HTML: each header of its pages once, the text with notes at its end, and each footer once.
+def document_page(path: Path) -> tuple[str, list[str]]:
+    """The DOCX at ``path`` as HTML: each header of its pages once, the text with its notes at the end, each footer
+    once.
 
-    ``docx`` has the text that is shown, and ``original`` its pictures. Raises DecodeError for parts with definitions of
-    their own, ParseError for broken XML.
+    Second, a notice of the words that are left out since they are hidden. Raises DecodeError for parts with definitions
+    of their own, ParseError for broken XML.
     """
-    with zipfile.ZipFile(io.BytesIO(docx)) as archive, zipfile.ZipFile(original) as media:
-        rewriting = _Rewriting(archive, Pictures(media))
+    with zipfile.ZipFile(path) as archive:
+        seen, notices = seen_document(archive)
+        rewriting = _Rewriting(archive, seen)
         title, changed = stated_title(archive), rewriting.rewritten_parts()
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
             for name in archive.namelist():
-                out.writestr(name, changed.get(name) or archive.read(name))
+                if not name.startswith(_NOT_COPIED):
+                    out.writestr(name, changed.get(name) or archive.read(name))
     result = mammoth.convert_to_html(
         buffer, style_map=_STYLES, include_embedded_style_map=False, convert_image=lambda _: []
     )
@@ -74,16 +80,17 @@ def document_page(docx: bytes, original: Path) -> str:
         # The text itself may have such characters.
         return f"</p>{rewriting.graphics[number]}<p>" if number < len(rewriting.graphics) else mark[0]
 
-    return page_markup(_MARK.sub(drawn, str(result.value)), title)
+    return page_markup(_MARK.sub(drawn, str(result.value)), title), notices
 
 
 class _Rewriting:
-    """Makes what mammoth reads of what it passes over."""
+    """Makes what mammoth reads of what it passes over. ``seen`` are the parts without hidden text."""
 
-    def __init__(self, archive: zipfile.ZipFile, pictures: Pictures) -> None:
+    def __init__(self, archive: zipfile.ZipFile, seen: Mapping[str, bytes]) -> None:
         self.graphics: list[str] = []
-        self._pictures = pictures
+        self._pictures = Pictures(archive)
         self._archive = archive
+        self._seen = seen
         self._names = frozenset(archive.namelist())
         self._relations: dict[str, str] = {}
         """Of the part that is rewritten."""
@@ -93,16 +100,18 @@ class _Rewriting:
         changed: dict[str, bytes] = {}
         for name in sorted(self._names):
             if name.startswith(("word/", "_rels/")) and name.endswith((".xml", ".rels")):
-                xml = xml_of(self._archive, name)
-                if re.fullmatch(r"word/(?:document\d*|footnotes|endnotes)\.xml", name):
-                    root = self._rewritten(name, xml)
-                    if (body := child(root, "body")) is not None:
-                        self._add_headers_and_footers(name, body)
-                    changed[name] = ElementTree.tostring(root)
+                if not re.fullmatch(r"word/(?:document\d*|footnotes|endnotes)\.xml", name):
+                    xml_of(self._archive, name)
+                    continue
+                root = self._rewritten(name)
+                if (body := child(root, "body")) is not None:
+                    self._add_headers_and_footers(name, body)
+                changed[name] = ElementTree.tostring(root)
         return changed
 
-    def _rewritten(self, name: str, xml: bytes) -> ElementTree.Element:
-        root = tree_of(xml)
+    def _rewritten(self, name: str) -> ElementTree.Element:
+        checked = xml_of(self._archive, name)
+        root = tree_of(self._seen.get(name, checked))
         self._relations = relations_of(self._archive, name, self._names)
         self._rewrite(root)
         return root
@@ -114,7 +123,7 @@ class _Rewriting:
             part = related(reference, relations)
             if part in self._names and part not in seen:
                 seen.add(part)
-                root = self._rewritten(part, xml_of(self._archive, part))
+                root = self._rewritten(part)
                 for link in every(root, "hyperlink"):
                     # Its id is one of this part's relations, and the document has others.
                     link.attrib.clear()
