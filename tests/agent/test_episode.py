@@ -227,6 +227,16 @@ def test_an_action_other_than_an_answer_is_refused_on_the_last_step() -> None:
     assert run.record().status is RunStatus.MAX_STEPS
 
 
+def test_an_answer_of_the_last_step_is_given_without_references_that_name_nothing() -> None:
+    named = AddAnswerNode(parent_ids=("nowhere",), answer="15 [1]", citations=("a#9",))
+    run, events = run_to_end(Script(SEARCH, KEEP, named), library(), config=AgentConfig(max_steps=3))
+    record = run.record()
+    assert (record.status, record.answer) == (RunStatus.ANSWERED, "15")
+    assert {citation.node_id for citation in record.citations} == {"a"}
+    assert any("a#9" in notice or "nowhere" in notice for notice in record.notices)
+    assert len(corrections(list(events))) == record.corrections == 1
+
+
 def test_missing_shards_and_unread_pages_are_named_in_the_answer() -> None:
     source = library()
     source.shards, source.broken_pages = (2, 3), {source.hits[0].passage.doc_id}

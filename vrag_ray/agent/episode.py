@@ -43,6 +43,7 @@ from vrag_ray.agent.memory_items import (
     supporting,
     with_cited_elements,
     with_values,
+    without_references,
 )
 from vrag_ray.agent.needs import Done, Need, NeedCompletion, NeedPageText, NeedPictures, NeedSearch, NeedVerdicts
 from vrag_ray.agent.observation import Observation, Prompt, Sighting, Turn
@@ -59,6 +60,7 @@ NOTHING_FOUND = "Nothing was found for this query. Search for something else, or
 ALL_SEEN = "Every page found for this query has been shown already. Search for something else, look closer, or answer."
 ALL_READ = "Every page found for this query has been given already. Search for something else, or answer."
 NOT_JUDGED = "no model has judged whether the sources say what the answer says: {why}"
+REFERENCES_LEFT_OUT = "the answer came in the last step, and its references were left out: {why}"
 SEARCHED_ONLY = "the picture of the question was used for the first search only: this agent is shown no pictures"
 
 
@@ -158,7 +160,12 @@ class Episode:
         except VragError as error:
             self._searched_out = isinstance(error, RepeatedSearchError)
             self._correct(str(error), text)
-            if last:
+            bare = without_references(reply.action) if isinstance(reply.action, AddAnswerNode) else None
+            if last and bare is not None and storable(bare.answer).strip():
+                # No step is left for a correction, and the answer is worth more than its references.
+                self._notices[REFERENCES_LEFT_OUT.format(why=storable(str(error)))] = None
+                self._finish(bare)
+            elif last:
                 self._events.append(MaxStepsEvent(step=self.steps, max_steps=self._config.max_steps))
                 self._close(f"No answer within the budget of {self._config.max_steps} steps.", RunStatus.MAX_STEPS)
         if isinstance(self._need, NeedCompletion):

@@ -266,6 +266,12 @@ def with_cited_elements(
     return "".join([*pieces, answer[end:]]), graph, tuple(references.values())
 
 
+def without_references(action: AddAnswerNode) -> AddAnswerNode:
+    """``action`` that names neither nodes nor evidence, and has no marks of elements in its answer."""
+    answer = _ELEMENT_MARK.sub("", action.answer)
+    return action.model_copy(update={"answer": answer, "parent_ids": (), "citations": ()})
+
+
 def item_of(reference: str, graph: MemoryGraph) -> tuple[str, int] | None:
     """``<node id>#<number from 1>`` to the node's id and the item's index; None where it names nothing."""
     node_id, mark, number = reference.strip().rpartition("#")
