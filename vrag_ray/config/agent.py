@@ -91,10 +91,10 @@ class AgentConfig(Section):
     evidence: EvidenceForm = EvidenceForm.PICTURE
     """What a language model is given of found pages. ``extractive`` reads words in any case."""
     marks: Marks = Marks.WORDS
-    """Numbers of the elements of pages, by which they are cited with their boxes. ``words``, for ``vimrag``: before
-    their words, with ``evidence`` ``text`` or ``both``. ``margin`` and ``boxes``: on pictures too, with ``picture`` or
-    ``both``, also for ``vrag`` unless it has an instruction of its own. Pages are then read, and the margins are a part
-    of the pixels of a picture."""
+    """Numbers of the elements of pages, by which they are cited with their boxes. ``words``: before their words, with
+    ``evidence`` ``text`` or ``both``. ``margin`` and ``boxes``: on pictures too, with ``picture`` or ``both``; pages
+    are then read, and the margins are a part of the pixels of a picture. ``vrag`` has none with an instruction of your
+    own, ``vimrag`` none with one that lacks ``{tools}``."""
     result_chars: int = Field(default=4_000, ge=300)
     """With ``evidence`` ``text`` or ``both``: most characters of one result's words. Longer ones are cut around the
     passage that matched, and say so."""

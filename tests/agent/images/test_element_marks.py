@@ -17,7 +17,7 @@ from tests.support.scripted_agent import Watcher, pictures_in, run_to_end
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import ImagePart, Message
 from vrag_ray.agent.driver import Run
-from vrag_ray.agent.events import CorrectionEvent, CropEvent, Event, MemorizeEvent, ReadEvent
+from vrag_ray.agent.events import CorrectionEvent, CropEvent, Event, MemorizeEvent, ReadEvent, RunStatus
 from vrag_ray.agent.images.element_marks import NUMBERS_OF
 from vrag_ray.agent.observation import Sighting
 from vrag_ray.agent.protocols.graph import GraphProtocol
@@ -304,10 +304,12 @@ def harbours() -> Shelf:
     return shelf
 
 
-def run_tags(*lines: str, protocol: TagsProtocol = TAGS) -> tuple[Watcher, RunRecord, Sequence[Event]]:
+def run_tags(
+    *lines: str, protocol: TagsProtocol = TAGS, max_steps: int = 12
+) -> tuple[Watcher, RunRecord, Sequence[Event]]:
     policy = Watcher(*lines, protocol=protocol)
-    policy.reads_pages = False
-    run, events = run_to_end(policy, harbours())
+    policy.reads_pages = protocol.evidence.has_text
+    run, events = run_to_end(policy, harbours(), config=AgentConfig(max_steps=max_steps))
     return policy, run.record(), events
 
 
@@ -349,6 +351,37 @@ def test_a_mark_that_names_nothing_is_corrected(mark: str, message: str) -> None
     [correction] = [event.message for event in events if isinstance(event, CorrectionEvent)]
     assert correction.startswith(message)
     assert record.answer == "1951 [1]" and len(record.citations) == 1
+
+
+def test_an_answer_of_the_last_step_is_given_without_the_mark_that_names_nothing() -> None:
+    _, record, _ = run_tags(SEARCHES[0], "<answer>1911 [9]</answer>", max_steps=2)
+    assert (record.status, record.answer) == (RunStatus.ANSWERED, "1911")
+    assert [citation.title for citation in record.citations] == ["north"]
+    assert any("[9] is no part of page 1" in notice for notice in record.notices)
+    assert record.corrections == 1, "a reply that is not well formed counts as such"
+    _, record, _ = run_tags(SEARCHES[0], "<answer>[9]</answer>", max_steps=2)
+    assert record.status is RunStatus.MAX_STEPS
+
+
+@pytest.mark.parametrize("form", [EvidenceForm.TEXT, EvidenceForm.BOTH])
+def test_tags_number_the_words_of_pages_and_an_answer_cites_their_elements(form: EvidenceForm) -> None:
+    protocol = TagsProtocol(evidence=form, marks=Marks.WORDS)
+    answer = "<answer>In 1951 [1], and the other in 1912 [1:2].</answer>"
+    policy, record, _ = run_tags(*SEARCHES, answer, protocol=protocol)
+    assert "[2] The mast of the south boat was" in policy.chats[2][-1].text
+    rules = policy.chats[0][0].text
+    assert "Before each part of a page stands its number" in rules and "[2:12] for part 12" in rules
+    assert record.answer == "In 1951 [1], and the other in 1912 [2]."
+    numbers = [(citation.title, citation.element and citation.element.number) for citation in record.citations]
+    assert numbers == [("south", 1), ("north", 2)]
+    assert [sentence.support for sentence in record.sentences] == [Support.CITED]
+
+
+@pytest.mark.parametrize("form", [EvidenceForm.TEXT, EvidenceForm.BOTH])
+def test_tags_without_marks_give_words_without_numbers(form: EvidenceForm) -> None:
+    policy, record, _ = run_tags(*SEARCHES, "<answer>1951 [1]</answer>", protocol=TagsProtocol(evidence=form))
+    assert "[1] The keel" not in policy.chats[2][-1].text and "proves it" not in policy.chats[0][0].text
+    assert record.answer == "1951 [1]" and [citation.title for citation in record.citations] == ["north", "south"]
 
 
 def test_an_answer_of_tags_without_marks_cites_all_that_was_shown() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.observation import Sighting
-from vrag_ray.config import Marks
+from vrag_ray.config import EvidenceForm, Marks
 from vrag_ray.imaging.coordinates import Size, View
 from vrag_ray.imaging.marks import Mark, PictureMarks, marked
 from vrag_ray.types import FULL_PAGE, Box, PassageKind, VragError
@@ -14,6 +14,14 @@ NUMBERS_OF = {
     Marks.BOXES: " On a page its parts are outlined, each with its number in the colour of its outline.",
 }
 """What an instruction says of the numbers on pictures."""
+
+
+def given_marks(marks: Marks, evidence: EvidenceForm) -> Marks:
+    """``marks`` as far as a model that is given ``evidence`` can have them: in words alone where it is shown no
+    pictures, and none before words that it is not given."""
+    if marks is Marks.OFF or (marks.on_pictures and evidence.has_pictures):
+        return marks
+    return Marks.WORDS if evidence.has_text else Marks.OFF
 
 
 def picture_marks(sighting: Sighting, style: Marks) -> PictureMarks | None:

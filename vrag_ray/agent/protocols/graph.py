@@ -14,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from vrag_ray.agent.actions import Action
 from vrag_ray.agent.chat import Message, PictureRequest, Tool
-from vrag_ray.agent.images.element_marks import picture_marks
+from vrag_ray.agent.images.element_marks import given_marks, picture_marks
 from vrag_ray.agent.images.remembered import kept_views
 from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.protocols import graph_calls, graph_chat
@@ -131,14 +131,11 @@ class GraphProtocol:
 
     @property
     def marks_pictures(self) -> bool:
-        return self.marks.on_pictures and self.evidence.has_pictures
+        return self._marks.on_pictures
 
     @property
     def _marks(self) -> Marks:
-        """As far as its model can be given them."""
-        if self.marks_pictures or self.marks is Marks.OFF:
-            return self.marks
-        return Marks.WORDS if self.evidence.has_text else Marks.OFF
+        return given_marks(self.marks, self.evidence)
 
     @property
     def _question_view(self) -> PictureRequest:

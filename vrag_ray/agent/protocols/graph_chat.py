@@ -19,6 +19,7 @@ from vrag_ray.agent.observation import Prompt, Sighting, Turn
 from vrag_ray.agent.protocols.graph_calls import examples, tools
 from vrag_ray.agent.protocols.page_words import (
     FENCE_RULE,
+    NUMBERED,
     fenced,
     given_words,
     one_line,
@@ -54,7 +55,6 @@ _BESIDE = (
     "long texts are cut."
 )
 _WORDS_ONLY = " You are given the words of what is found, long ones cut, and no pictures."
-_NUMBERED = " Before each part of a page stands its number in brackets."
 _GO_ON = "Answer the question with add_answer_node, or search for what is still missing."
 _NEXT = "Your next tool call, beginning with <tool_call>:"
 _NEXT_NATIVE = "Your next tool call:"
@@ -102,7 +102,7 @@ def _rules(family: ModelFamily, evidence: EvidenceForm, native_tools: bool, inst
         _RULES.format(
             of=_OF if sees else "documents",
             given=(_WORDS_ONLY if not sees else _BESIDE if evidence.has_text else "")
-            + (_NUMBERED if marks is not Marks.OFF and evidence.has_text else "")
+            + (NUMBERED if marks is not Marks.OFF and evidence.has_text else "")
             + NUMBERS_OF.get(marks, ""),
             calls=calls,
             crop=_CROP if sees else "",

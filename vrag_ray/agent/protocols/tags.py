@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role, Tool
 from vrag_ray.agent.images.budget import LEFT_OUT
-from vrag_ray.agent.images.element_marks import NUMBERS_OF, picture_marks
+from vrag_ray.agent.images.element_marks import NUMBERS_OF, given_marks, picture_marks
 from vrag_ray.agent.observation import Prompt, Sighting, Turn
-from vrag_ray.agent.protocols.page_words import FENCE_RULE, given_words, one_line, words_for_model
+from vrag_ray.agent.protocols.page_words import FENCE_RULE, NUMBERED, given_words, one_line, words_for_model
 from vrag_ray.agent.protocols.question import question_parts, question_view
 from vrag_ray.agent.reply_form import NUMBER_RULE, ReplyForm
 from vrag_ray.agent.wire_protocol import TEXT_LIMITS, PictureLimits, Reply, Rules, TextLimits
@@ -116,11 +116,11 @@ class TagsProtocol:
     instruction: str = ""
     """In place of the built-in one; ``{question}`` in it stands for the question, which else follows it."""
     marks: Marks = Marks.OFF
-    """Those on pictures alone, and none with an instruction of one's own: nothing would explain them."""
+    """None of them with an instruction of one's own: nothing would explain them."""
 
     @property
     def marks_pictures(self) -> bool:
-        return self.marks.on_pictures and self.evidence.has_pictures and not self.instruction
+        return self._marks.on_pictures
 
     @property
     def rules(self) -> Rules:
@@ -132,7 +132,7 @@ class TagsProtocol:
             asks_for=max(SEARCH_DEPTH, self.shows),
             shows=self.shows,
             skips_seen=True,
-            cites_elements=self.marks_pictures,
+            cites_elements=self._marks is not Marks.OFF,
         )
 
     @property
@@ -170,7 +170,7 @@ class TagsProtocol:
             self.family.patch,
             MIN_PATCHES * area,
             MAX_PATCHES * area,
-            picture_marks(sighting, self.marks) if self.marks_pictures and is_page else None,
+            picture_marks(sighting, self._marks) if self.marks_pictures and is_page else None,
         )
         return (request,)
 
@@ -205,8 +205,7 @@ class TagsProtocol:
     def messages(self, prompt: Prompt) -> tuple[Message, ...]:
         question = question_parts(prompt, self._question_view, self.evidence)
         messages = [Message.of(Role.USER, self._opening(prompt.question), *question)]
-        marks = self.marks if self.marks_pictures else Marks.OFF
-        words = given_words(prompt, self.texts, marks=marks) if self.evidence.has_text else None
+        words = given_words(prompt, self.texts, marks=self._marks) if self.evidence.has_text else None
         for number, turn in enumerate(prompt.turns):
             messages.append(Message.of(Role.ASSISTANT, turn.reply))
             if words is None:
@@ -235,11 +234,20 @@ class TagsProtocol:
 
     @property
     def _instruction(self) -> str:
-        if not self.evidence.has_pictures:
-            return _BLIND_INSTRUCTION
-        instruction = _INSTRUCTION.format(units=_BOX_UNITS[self.family.name])
-        instruction += _BESIDE if self.evidence.has_text else ""
-        return f"{instruction}{NUMBERS_OF[self.marks]} {_CITE}" if self.marks_pictures else instruction
+        if self.evidence.has_pictures:
+            instruction = _INSTRUCTION.format(units=_BOX_UNITS[self.family.name])
+            instruction += _BESIDE if self.evidence.has_text else ""
+        else:
+            instruction = _BLIND_INSTRUCTION
+        if self._marks is Marks.OFF:
+            return instruction
+        numbered = NUMBERED if self.evidence.has_text else ""
+        return f"{instruction}{numbered}{NUMBERS_OF.get(self._marks, '')} {_CITE}"
+
+    @property
+    def _marks(self) -> Marks:
+        """As far as its model can be given them."""
+        return Marks.OFF if self.instruction else given_marks(self.marks, self.evidence)
 
     @property
     def _question_view(self) -> PictureRequest:
