@@ -23,6 +23,8 @@ SHOWN = 2
 """Sources of one sentence that are shown."""
 _BLOCK = re.compile(r"(?:(?:[-*+>]|#{1,6}|\d{1,3}[.)])\s+)*")
 """What makes a line an item of a list, a quotation or a heading: the sentence begins behind it."""
+_CELL = re.compile(r"\|(?:\s*\|)*\s*(?P<words>(?:\\.|[^|\\])*[^|\\\s])")
+"""The first cell with words of a row of a table. Its sources stand in this cell."""
 _OPEN, _NUMBER_END, _CLOSE = "\ue000", "\ue001", "\ue002"
 """Marks around a sentence, which no text holds: letters of private use are replaced in it."""
 _PRIVATE = re.compile(r"[\ue000-\ue002]")
@@ -41,7 +43,8 @@ STYLE = """
   box-shadow: 0 4px 18px rgba(0, 0, 0, 0.25); font-size: 0.85rem; line-height: 1.4; cursor: default; }
 .vrag-place { display: block; }
 .vrag-source img { display: block; max-width: 100%; max-height: 18rem; margin: 0.3rem 0; border: 1px solid #d5dae2; }
-.vrag-sentence:hover > .vrag-source, .vrag-sentence:focus > .vrag-source { display: block; }
+.vrag-sentence:hover > .vrag-source, .vrag-sentence:focus > .vrag-source,
+.vrag-answer tr:hover .vrag-source { display: block; }
 </style>
 """
 
@@ -53,7 +56,8 @@ def can_be_pointed_at(event: AnswerEvent, text: str) -> bool:
 
 def answer_html(event: AnswerEvent, text: str, pictures: Mapping[int, bytes]) -> str:
     """``text``, the beginning of the answer, with the sources of each sentence; ``pictures`` are PNG by the numbers of
-    the citations, of those that have one. Rows of tables, and sentences that begin or end within emphasis, show none.
+    the citations, of those that have one. A row of a table shows them as a whole; sentences that begin or end within
+    emphasis show none.
     """
     by_number = {citation.number: citation for citation in event.citations}
     text = _PRIVATE.sub("\ufffd", text)
@@ -64,11 +68,14 @@ def answer_html(event: AnswerEvent, text: str, pictures: Mapping[int, bytes]) ->
         start = block.end() if block is not None else sentence.start
         if start < end or sentence.end > len(text) or not _has_sources(sentence):
             continue
-        words = text[start : sentence.end]
-        if words.startswith("|"):
-            continue
-        parts += [text[end:start], f"{_OPEN}{place}{_NUMBER_END}", words, _CLOSE]
-        end = sentence.end
+        stop = sentence.end
+        if text[start] == "|":
+            cell = _CELL.match(text, start, stop)
+            if cell is None:
+                continue
+            start, stop = cell.span("words")
+        parts += [text[end:start], f"{_OPEN}{place}{_NUMBER_END}", text[start:stop], _CLOSE]
+        end = stop
     rendered = _renderer().render("".join([*parts, text[end:]]))
     # In the name of a code block's language they stand within a tag.
     rendered = _TAG.sub(lambda tag: _PRIVATE.sub("", tag[0]), rendered)

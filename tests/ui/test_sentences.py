@@ -60,6 +60,19 @@ def test_markdown_is_shown_and_its_sentences_have_their_sources():
     assert can_be_pointed_at(event, answer)
 
 
+def test_a_row_of_a_table_has_its_sources_in_its_first_cell_with_words():
+    answer = "| | Port | Sold |\n|---|---|---|\n| | North \\| East | 40 were sold [1] |\n| **South** | - | 77 [1] |\n"
+    event = event_of(answer)
+    html = answer_html(event, answer, {})
+    assert '<td><span class="vrag-sentence" tabindex="0">North | East<span class="vrag-source"' in html
+    assert '<td><span class="vrag-sentence unsupported" tabindex="0"><strong>South</strong><span' in html
+    assert html.count("<td>") == 6 and html.count('class="vrag-sentence') == 3, "the head has words of its source"
+    assert "Not in its sources: “77”" in html
+    parser = Nesting()
+    parser.feed(html.partition("</style>")[2])
+    assert not parser.open
+
+
 @pytest.mark.parametrize(
     "answer",
     [
