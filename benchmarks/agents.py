@@ -102,8 +102,8 @@ def main() -> None:
         return
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     from vrag_ray.cluster import start_ray
-    from vrag_ray.demo.corpus import make_corpus
     from vrag_ray.ingest import ingest
+    from vrag_ray.samples.demo.corpus import make_corpus
     from vrag_ray.serving.local import start_serving
 
     with tempfile.TemporaryDirectory() as folder:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
-from vrag_ray.demo import facts
-from vrag_ray.demo.corpus import make_corpus
+from vrag_ray.samples.demo import facts
+from vrag_ray.samples.demo.corpus import make_corpus
 from vrag_ray.system.here import local_system
 
 SHORE_POWER = ("How much shore power in MWh did the {} take in {}?", "MWh of shore power taken by the {}, {}?")

@@ -20,12 +20,12 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parents[1])
 
 from benchmarks.mosaic.exercises import SEEING
+from benchmarks.mosaic.world.generate import MosaicSize
+from benchmarks.mosaic.world.questions import Kind
 from benchmarks.mosaic_rl import ANSWERS, Course, Imitation, Lessons
 from vrag_ray.cluster import start_ray
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS
 from vrag_ray.training.config import OptimizerConfig, RewardConfig, Schedule
-from vrag_ray.worlds.mosaic.generate import MosaicSize
-from vrag_ray.worlds.mosaic.questions import Kind
 
 KINDS = (Kind.FINE_PRINT,)
 WORLD = MosaicSize(pages=160, train=900, validation=120, prints=8, kinds=KINDS)

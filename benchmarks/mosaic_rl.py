@@ -2,7 +2,7 @@
 
 Usage: ``python benchmarks/mosaic_rl.py [--out FOLDER] [--algorithm NAME] [--steps N] [--seed N]``.
 
-A model of 1.3 million parameters learns the mosaic world (``vrag_ray.worlds.mosaic``) on this machine's cores: a real
+A model of 1.3 million parameters learns the mosaic world (``benchmarks.mosaic.world``) on this machine's cores: a real
 collection behind the real retriever, the same agent as in serving, colocated vLLM. Validation asks about pages that no
 training question leads to, sampled at temperature 1. The last stage serves the trained folder with ``vrag serve`` and
 asks the same questions over HTTP. A run goes on where it stopped: every stage that is done is skipped.
@@ -28,6 +28,11 @@ from benchmarks.mosaic.exercises import COMPARISONS, NAMES, SEEING, WORDS, Readi
 from benchmarks.mosaic.in_memory_rollout import Call as Practised
 from benchmarks.mosaic.model import ModelShape, save_mosaic_model
 from benchmarks.mosaic.practice import BOTH, BRANCHES, SIZE, before_its_eyes, from_memory, practice
+from benchmarks.mosaic.world.agent import mosaic_agent, mosaic_protocol
+from benchmarks.mosaic.world.chance import drawn_from
+from benchmarks.mosaic.world.expert import MosaicExpert
+from benchmarks.mosaic.world.generate import BENCHMARK, MosaicSize
+from benchmarks.mosaic.world.mosaic import Mosaic
 from vrag_ray.agent.chat import Message
 from vrag_ray.agent.events import AnswerEvent, RunStatus
 from vrag_ray.client.http import AsyncClient
@@ -59,11 +64,6 @@ from vrag_ray.training.rollout.rollout import expert_runs
 from vrag_ray.training.rollout.trajectory_store import write_calls, write_trajectories
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trajectory import Call
-from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.chance import drawn_from
-from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.generate import BENCHMARK, MosaicSize
-from vrag_ray.worlds.mosaic.world import Mosaic
 
 NOISE = 0.2
 

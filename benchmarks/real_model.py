@@ -35,7 +35,7 @@ from vrag_ray.agent.support import Support
 from vrag_ray.client.contract import System
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import AgentConfig, EvidenceForm, Marks, OpenAiConfig, Settings
-from vrag_ray.demo.corpus import HEAT_PHOTO, NOTES, REPORT, SCAN, VIDEO, make_corpus
+from vrag_ray.samples.demo.corpus import HEAT_PHOTO, NOTES, REPORT, SCAN, VIDEO, make_corpus
 from vrag_ray.system.here import local_system
 
 PLACEHOLDERS = frozenset({"query", "search", "search query", "what to look for", "question", "a few words to look for"})

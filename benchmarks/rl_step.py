@@ -32,6 +32,7 @@ sys.path[0] = str(Path(__file__).parents[1])
 
 
 from benchmarks.mosaic.exercises import reading_exercise
+from benchmarks.mosaic.world.agent import mosaic_agent, mosaic_protocol
 from vrag_ray.cluster import start_ray
 from vrag_ray.config import CorpusConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
@@ -51,7 +52,6 @@ from vrag_ray.training.trainer.scorer import Scorer, load_model
 from vrag_ray.training.trainer.weights import full_weights
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import Completion
-from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
 
 if TYPE_CHECKING:
     from PIL.Image import Image

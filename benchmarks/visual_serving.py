@@ -22,6 +22,10 @@ from pathlib import Path
 sys.path[0] = str(Path(__file__).parents[1])
 
 from benchmarks.mosaic.retrieval_task import FAMILY, PAGES, SIZES, Query, file_name, held_out, read_queries
+from benchmarks.mosaic.world.agent import mosaic_agent, mosaic_protocol
+from benchmarks.mosaic.world.colours import COLOURS, Colour
+from benchmarks.mosaic.world.drawing import page_side
+from benchmarks.mosaic.world.page import CELLS, cell_at, cell_box
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.driver import Run
 from vrag_ray.agent.observation import Prompt
@@ -35,10 +39,6 @@ from vrag_ray.ingest import ingest
 from vrag_ray.library.evidence import CollectionEvidence
 from vrag_ray.serving.local import start_serving
 from vrag_ray.types import LEXICAL, TEXT, Completion
-from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.colours import COLOURS, Colour
-from vrag_ray.worlds.mosaic.drawing import page_side
-from vrag_ray.worlds.mosaic.page import CELLS, cell_at, cell_box
 
 SPACE = "seen"
 

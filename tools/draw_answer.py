@@ -21,7 +21,7 @@ sys.path[0] = str(ROOT)
 from ui.boxes import outlined
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import Settings
-from vrag_ray.demo.questions import QUESTIONS
+from vrag_ray.samples.demo.questions import QUESTIONS
 from vrag_ray.system.here import local_system
 from vrag_ray.types import Box
 

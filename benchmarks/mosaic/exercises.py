@@ -12,16 +12,16 @@ import random
 from dataclasses import dataclass
 from enum import StrEnum
 
+from benchmarks.mosaic.world.chance import drawn_from
+from benchmarks.mosaic.world.colours import COLOURS, GREY_NAME, page_name
+from benchmarks.mosaic.world.drawing import draw, page_pixels, page_side, print_box
+from benchmarks.mosaic.world.expert import print_crop
+from benchmarks.mosaic.world.notes import NOTHING
+from benchmarks.mosaic.world.page import BODY, CELLS, Page
 from vrag_ray.agent.chat import ImagePart, Message, PictureRequest, Role
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.imaging.coordinates import ModelFamily, with_margin
 from vrag_ray.types import Box, Locator
-from vrag_ray.worlds.mosaic.chance import drawn_from
-from vrag_ray.worlds.mosaic.colours import COLOURS, GREY_NAME, page_name
-from vrag_ray.worlds.mosaic.drawing import draw, page_pixels, page_side, print_box
-from vrag_ray.worlds.mosaic.expert import print_crop
-from vrag_ray.worlds.mosaic.notes import NOTHING
-from vrag_ray.worlds.mosaic.page import BODY, CELLS, Page
 
 MOST_PRINTS = 8
 POINTED_AT, CLAIMED = 4, 8

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from benchmarks.mosaic.world.page import Page
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.needs import Done, NeedCompletion, NeedPictures, NeedSearch
@@ -22,7 +23,6 @@ from vrag_ray.types import (
     VragError,
     passage_id,
 )
-from vrag_ray.worlds.mosaic.page import Page
 
 ReplyTo = Callable[[Prompt], str]
 Draw = Callable[[PictureRequest], Picture]

@@ -11,15 +11,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from benchmarks.mosaic.in_memory_rollout import Call, Draw, run_in_memory
+from benchmarks.mosaic.world.agent import mosaic_agent, mosaic_protocol
+from benchmarks.mosaic.world.chance import drawn_from
+from benchmarks.mosaic.world.drawing import draw, page_pixels
+from benchmarks.mosaic.world.expert import MosaicExpert
+from benchmarks.mosaic.world.generate import MosaicSize
+from benchmarks.mosaic.world.mosaic import Mosaic
+from benchmarks.mosaic.world.questions import Kind
 from vrag_ray.agent.actions import AddSearchNode
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.chance import drawn_from
-from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
-from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.generate import MosaicSize
-from vrag_ray.worlds.mosaic.questions import Kind
-from vrag_ray.worlds.mosaic.world import Mosaic
 
 _SEARCH = str(AddSearchNode.model_fields["name"].default)
 SIZE = MosaicSize(pages=12, train=12, validation=1, prints=6)

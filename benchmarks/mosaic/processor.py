@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from benchmarks.mosaic.tokenizer_corpus import tokenizer_corpus_chats
 from benchmarks.mosaic.vocabulary import vocabulary
+from benchmarks.mosaic.world.drawing import page_side
 from vrag_ray.agent.chat import ImagePart, Message
 from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.drawing import page_side
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

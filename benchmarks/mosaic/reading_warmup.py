@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.mosaic.retrieval_task import described, random_pages, shown
+from benchmarks.mosaic.world.chance import drawn_from
+from benchmarks.mosaic.world.colours import COLOURS
+from benchmarks.mosaic.world.page import CELLS
 from vrag_ray.policies.llm.vllm_prompt import pictures
 from vrag_ray.training.config import OptimizerConfig, Schedule
 from vrag_ray.training.trainer.optimizer import lr_at
-from vrag_ray.worlds.mosaic.chance import drawn_from
-from vrag_ray.worlds.mosaic.colours import COLOURS
-from vrag_ray.worlds.mosaic.page import CELLS
 
 if TYPE_CHECKING:
     from torch import Tensor

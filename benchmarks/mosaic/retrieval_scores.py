@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.mosaic.retrieval_task import FAMILY, PAGES, read_queries
+from benchmarks.mosaic.world.drawing import page_side
 from vrag_ray.embedding.base import Content
 from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.retriever.config import RetrieverConfig
 from vrag_ray.types import LEXICAL, TEXT
-from vrag_ray.worlds.mosaic.drawing import page_side
 
 if TYPE_CHECKING:
     from torch import Tensor

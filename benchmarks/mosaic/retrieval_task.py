@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.mosaic.world.chance import drawn_from
+from benchmarks.mosaic.world.colours import COLOURS
+from benchmarks.mosaic.world.drawing import draw, page_pixels, page_png, page_side
+from benchmarks.mosaic.world.page import CELLS, Page
 from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.types import FamilyName, Locator
-from vrag_ray.worlds.mosaic.chance import drawn_from
-from vrag_ray.worlds.mosaic.colours import COLOURS
-from vrag_ray.worlds.mosaic.drawing import draw, page_pixels, page_png, page_side
-from vrag_ray.worlds.mosaic.page import CELLS, Page
 
 FAMILY = FAMILIES[FamilyName.QWEN2_5_VL]
 SIZES = (2, 3, 4)

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks.mosaic.exercises import Reading, reading_exercise
 from benchmarks.mosaic.in_memory_rollout import Call, ReplyTo, run_in_memory
+from benchmarks.mosaic.world.agent import mosaic_agent, mosaic_protocol
+from benchmarks.mosaic.world.drawing import page_side
+from benchmarks.mosaic.world.expert import MosaicExpert, print_crop
+from benchmarks.mosaic.world.mosaic import Mosaic
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Message, Picture, PictureRequest, Role
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.imaging.coordinates import Size
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.drawing import page_side
-from vrag_ray.worlds.mosaic.expert import MosaicExpert, print_crop
-from vrag_ray.worlds.mosaic.world import Mosaic
 
 Chat = tuple[Message, ...]
 

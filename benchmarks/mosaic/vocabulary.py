@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from benchmarks.mosaic.world.agent import mosaic_protocol
+from benchmarks.mosaic.world.colours import COLOURS, FIRST_WORDS, GREY_NAME, SECOND_WORDS
+from benchmarks.mosaic.world.expert import print_crop
+from benchmarks.mosaic.world.notes import NOTHING
+from benchmarks.mosaic.world.page import BODY, CELLS
+from benchmarks.mosaic.world.trail import AGAIN
 from vrag_ray.agent.memory.graph import ROOT_ID
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.agent import mosaic_protocol
-from vrag_ray.worlds.mosaic.colours import COLOURS, FIRST_WORDS, GREY_NAME, SECOND_WORDS
-from vrag_ray.worlds.mosaic.expert import print_crop
-from vrag_ray.worlds.mosaic.notes import NOTHING
-from vrag_ray.worlds.mosaic.page import BODY, CELLS
-from vrag_ray.worlds.mosaic.trail import AGAIN
 
 MAX_NODES = 16
 """Node ids ``s1`` to this number are one token."""

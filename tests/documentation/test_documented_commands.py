@@ -49,7 +49,7 @@ def test_no_command_hides_from_these_tests():
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stranger]:
     """In a checkout with some documents, a shell with `vrag` on its path, and nothing else of ours."""
-    from vrag_ray.demo.corpus import make_corpus
+    from vrag_ray.samples.demo.corpus import make_corpus
 
     folder = tmp_path_factory.mktemp("checkout")
     for name in ("jobs", "serve_configs", "tools", "vrag_ray", "ui", "benchmarks"):

@@ -10,14 +10,14 @@ from pathlib import Path
 import torch
 from safetensors.torch import load_file
 
+from benchmarks.mosaic.world.agent import mosaic_agent
+from benchmarks.mosaic.world.mosaic import Mosaic
 from tests.support.learning_scorers import earned
 from tests.support.learning_sizes import GROUP, QUESTIONS, STEPS, WORKERS
 from vrag_ray.config import CorpusConfig
 from vrag_ray.training.config import EnvironmentConfig, RLConfig, SFTConfig
 from vrag_ray.training.data import save_examples
 from vrag_ray.training.trainer.image_processing import Pixels
-from vrag_ray.worlds.mosaic.agent import mosaic_agent
-from vrag_ray.worlds.mosaic.world import Mosaic
 
 VALIDATION = "validation.jsonl"
 SOURCES = ("slidevqa_test", "mmlongdoc")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from benchmarks.mosaic.model import ModelShape
-from vrag_ray.worlds.mosaic.generate import MosaicSize
-from vrag_ray.worlds.mosaic.questions import Kind
+from benchmarks.mosaic.world.generate import MosaicSize
+from benchmarks.mosaic.world.questions import Kind
 
 SIZE = MosaicSize(pages=12, train=16, validation=4, kinds=(Kind.SINGLE_HOP, Kind.MULTI_HOP))
 SHAPE = ModelShape(layers=2, heads=2, mlp=256, vision_depth=1, vision_heads=1, vision_mlp=32)

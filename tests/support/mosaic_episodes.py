@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from benchmarks.mosaic.in_memory_rollout import Call, run_in_memory
+from benchmarks.mosaic.world.agent import mosaic_agent, mosaic_protocol
+from benchmarks.mosaic.world.expert import MosaicExpert
+from benchmarks.mosaic.world.mosaic import Mosaic
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.imaging.coordinates import Size
 from vrag_ray.training.data.examples import Example
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.world import Mosaic
 
 PROTOCOL = mosaic_protocol()
 

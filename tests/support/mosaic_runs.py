@@ -14,6 +14,13 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from transformers import AutoProcessor, ProcessorMixin
 
 from benchmarks.mosaic.model import ModelShape
+from benchmarks.mosaic.world.agent import mosaic_agent, mosaic_protocol
+from benchmarks.mosaic.world.colours import COLOURS
+from benchmarks.mosaic.world.drawing import draw, page_pixels
+from benchmarks.mosaic.world.expert import MosaicExpert
+from benchmarks.mosaic.world.mosaic import Mosaic
+from benchmarks.mosaic.world.page import Page
+from benchmarks.mosaic.world.questions import Kind
 from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
 from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.ports import Policy
@@ -49,13 +56,6 @@ from vrag_ray.types import (
     passage_id,
 )
 from vrag_ray.types.filters import SearchFilter
-from vrag_ray.worlds.mosaic.agent import mosaic_agent, mosaic_protocol
-from vrag_ray.worlds.mosaic.colours import COLOURS
-from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
-from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.page import Page
-from vrag_ray.worlds.mosaic.questions import Kind
-from vrag_ray.worlds.mosaic.world import Mosaic
 
 Groups = list[list[Trajectory]]
 Gradients = dict[str, torch.Tensor]

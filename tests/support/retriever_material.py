@@ -11,6 +11,7 @@ from transformers import AutoConfig
 
 from benchmarks.mosaic.reading_warmup import PROMPT
 from benchmarks.mosaic.retrieval_task import described, random_pages, shown
+from benchmarks.mosaic.world.page import CELLS
 from vrag_ray.embedding.base import Content
 from vrag_ray.training.config import ModelConfig
 from vrag_ray.training.retriever.config import LateConfig, RetrieverConfig, Scored
@@ -18,7 +19,6 @@ from vrag_ray.training.retriever.inputs import Form
 from vrag_ray.training.retriever.model import Retriever, load_processor, load_retriever
 from vrag_ray.training.retriever.pairs import Item
 from vrag_ray.training.retriever.recipe import form_of
-from vrag_ray.worlds.mosaic.page import CELLS
 
 LATE = LateConfig(dims=16, score=Scored.BODY, page_prompt=PROMPT, query_prefix="<|im_start|>user\n")
 

@@ -17,8 +17,8 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, M
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.client.blocking import Client
 from vrag_ray.config import Settings
-from vrag_ray.demo.corpus import make_corpus
 from vrag_ray.ingest import ingest
+from vrag_ray.samples.demo.corpus import make_corpus
 from vrag_ray.serving.local import LocalService, start_serving
 
 QUESTION = "What did shore power at the ferry quay, ferry charging and blade B show?"

@@ -18,7 +18,7 @@ from tests.support.ui_journey import SOON_MS, ask, expect, keep, launched, pictu
 from ui.boxes import OUTLINE
 from ui.options import EXAMPLES
 from vrag_ray.config import Settings
-from vrag_ray.demo.corpus import REPORT, make_corpus
+from vrag_ray.samples.demo.corpus import REPORT, make_corpus
 from vrag_ray.serving.local import start_here
 
 pytestmark = needs_browser

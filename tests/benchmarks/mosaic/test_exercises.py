@@ -11,14 +11,14 @@ import pytest
 from PIL import Image
 
 from benchmarks.mosaic.exercises import SEEING, WORDS, Exercise, Reading, reading_exercise
+from benchmarks.mosaic.world.agent import mosaic_protocol
+from benchmarks.mosaic.world.colours import COLOURS, GREY, GREY_NAME, Colour, page_name
+from benchmarks.mosaic.world.drawing import page_side
+from benchmarks.mosaic.world.page import CELLS, cell_at
 from tests.support.mosaic_episodes import PROTOCOL
 from vrag_ray.agent.chat import ImagePart
 from vrag_ray.imaging.coordinates import Size, View
 from vrag_ray.types import FULL_PAGE, FamilyName
-from vrag_ray.worlds.mosaic.agent import mosaic_protocol
-from vrag_ray.worlds.mosaic.colours import COLOURS, GREY, GREY_NAME, Colour, page_name
-from vrag_ray.worlds.mosaic.drawing import page_side
-from vrag_ray.worlds.mosaic.page import CELLS, cell_at
 
 
 def exercises(reading: Reading, count: int = 12) -> list[Exercise]:

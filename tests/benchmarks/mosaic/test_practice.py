@@ -6,9 +6,9 @@ import re
 from itertools import islice
 
 from benchmarks.mosaic.practice import BOTH, before_its_eyes, from_memory, practice
+from benchmarks.mosaic.world.agent import mosaic_protocol
+from benchmarks.mosaic.world.questions import Kind, understood
 from vrag_ray.agent.chat import ImagePart
-from vrag_ray.worlds.mosaic.agent import mosaic_protocol
-from vrag_ray.worlds.mosaic.questions import Kind, understood
 
 
 def test_the_same_seed_gives_the_same_calls_and_another_one_others():

@@ -14,15 +14,15 @@ from benchmarks.mosaic.exercises import Reading, reading_exercise
 from benchmarks.mosaic.practice import drawing_of
 from benchmarks.mosaic.processor import SPECIAL_TOKENS, mosaic_processor
 from benchmarks.mosaic.vocabulary import cut
+from benchmarks.mosaic.world.agent import MAX_REPLY_TOKENS, mosaic_protocol
+from benchmarks.mosaic.world.expert import MosaicExpert
+from benchmarks.mosaic.world.generate import MosaicSize
+from benchmarks.mosaic.world.mosaic import Mosaic
 from tests.support.mosaic_episodes import play
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.types import FamilyName
-from vrag_ray.worlds.mosaic.agent import MAX_REPLY_TOKENS, mosaic_protocol
-from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.generate import MosaicSize
-from vrag_ray.worlds.mosaic.world import Mosaic
 
 
 @dataclass

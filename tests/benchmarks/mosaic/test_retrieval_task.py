@@ -22,8 +22,8 @@ from benchmarks.mosaic.retrieval_task import (
     write_held_out,
     write_pairs,
 )
+from benchmarks.mosaic.world.colours import COLOURS
 from vrag_ray.training.retriever.pairs import read_pairs
-from vrag_ray.worlds.mosaic.colours import COLOURS
 
 
 @pytest.fixture(scope="module")

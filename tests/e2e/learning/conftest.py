@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.mosaic.model import save_mosaic_model
+from benchmarks.mosaic.world.expert import MosaicExpert
+from benchmarks.mosaic.world.mosaic import Mosaic
 from tests.support.learning_place import Place, pixels_of
 from tests.support.learning_sizes import SHAPE, SIZE
 from tests.support.paths import ROOT
@@ -25,8 +27,6 @@ from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.rollout import expert_runs
 from vrag_ray.training.rollout.trajectory_store import write_trajectories
 from vrag_ray.training.trajectory import Trajectory
-from vrag_ray.worlds.mosaic.expert import MosaicExpert
-from vrag_ray.worlds.mosaic.world import Mosaic
 
 
 @pytest.fixture(scope="package")

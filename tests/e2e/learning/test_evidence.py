@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
+from benchmarks.mosaic.world.agent import mosaic_agent
+from benchmarks.mosaic.world.drawing import draw, page_pixels
 from tests.support.learning_place import Place
 from tests.support.tiny_vllm import needs_vllm
 from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.training.rollout.environment import open_evidence
 from vrag_ray.types import Locator, VragError
-from vrag_ray.worlds.mosaic.agent import mosaic_agent
-from vrag_ray.worlds.mosaic.drawing import draw, page_pixels
 
 pytestmark = needs_vllm
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from transformers import AutoProcessor
 
+from benchmarks.mosaic.world.agent import mosaic_agent
 from tests.support.mosaic_runs import Groups, Speaker, context, expert, pixels_of, processor_of, tasks
 from tests.support.scripted_agent import Watcher
 from vrag_ray.agent.driver import Run
@@ -19,7 +20,6 @@ from vrag_ray.policies.llm.chat_model import Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.training.rollout.recording import ExpertPolicy, SamplingPolicy, derive_seed
 from vrag_ray.types import Completion
-from vrag_ray.worlds.mosaic.agent import mosaic_agent
 
 
 def run(policy: SamplingPolicy | ExpertPolicy, config: AgentConfig | None = None) -> RunRecord:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.mosaic.world.agent import mosaic_agent
 from tests.support.mosaic_runs import (
     Album,
     Groups,
@@ -37,7 +38,6 @@ from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts
 from vrag_ray.types import VragError
-from vrag_ray.worlds.mosaic.agent import mosaic_agent
 
 GRPO = recipe("grpo", kl=0.0)
 

@@ -16,7 +16,7 @@ from vrag_ray.cli.options import JsonFlag
 
 if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
-    from vrag_ray.demo.questions import DemoQuestion
+    from vrag_ray.samples.demo.questions import DemoQuestion
 
 
 def demo(
@@ -34,7 +34,7 @@ def demo(
     """Make a small corpus, ingest it, serve it, ask three questions of it, and open the web interface."""
     from vrag_ray.cli.commands.serve import stop_event
     from vrag_ray.config import load_settings
-    from vrag_ray.demo.corpus import make_corpus
+    from vrag_ray.samples.demo.corpus import make_corpus
 
     settings = load_settings(None).model_copy(
         update={"collection": collection or str(folder.absolute().parent / "demo-collection")}
@@ -69,7 +69,7 @@ async def _ask_all(base_url: str, echo: Echo | None) -> list[dict[str, object]]:
     from vrag_ray.client.http import AsyncClient
     from vrag_ray.client.schemas import RunRequest
     from vrag_ray.config import AgentName
-    from vrag_ray.demo.questions import QUESTIONS
+    from vrag_ray.samples.demo.questions import QUESTIONS
 
     outcomes: list[dict[str, object]] = []
     async with AsyncClient(base_url, api_key=api_key()) as client:

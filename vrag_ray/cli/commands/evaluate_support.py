@@ -61,7 +61,7 @@ def about(
     if questions is None:
         if collection is not None or url is not None:
             raise typer.BadParameter("--suite makes a collection of its own: leave --collection and --url out")
-        from vrag_ray.worlds.harbours.suite import write_suite
+        from vrag_ray.samples.harbours.suite import write_suite
 
         documents, questions = write_suite(plan.out / "suite", seed, harbours)
         plan = replace(plan, settings=plan.own_settings, name=suite_name(seed, harbours))

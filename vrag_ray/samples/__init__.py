@@ -1,0 +1,1 @@
+"""Generated corpora of known truth: the demo's, and suites of questions for evaluations."""

@@ -1,1 +1,0 @@
-"""Generated worlds of known truth, for tests, benchmarks and learning from scratch."""
