@@ -41,6 +41,9 @@ from vrag_ray.cluster import start_ray
 from vrag_ray.config import CorpusConfig, Settings, VllmConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images
+from vrag_ray.questions.answer_scores import exact_match
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.files import load_examples
 from vrag_ray.serving.local import start_serving
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.training.config import (
@@ -55,10 +58,7 @@ from vrag_ray.training.config import (
     SFTConfig,
     WorkersConfig,
 )
-from vrag_ray.training.data import load_examples
-from vrag_ray.training.data.examples import Example
 from vrag_ray.training.launch import train_rl, train_sft
-from vrag_ray.training.rewards.reward import exact_match
 from vrag_ray.training.rollout.environment import Environment
 from vrag_ray.training.rollout.rollout import expert_runs
 from vrag_ray.training.rollout.trajectory_store import write_calls, write_trajectories

@@ -23,7 +23,7 @@ from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind, Row
 from vrag_ray.evaluation.page_shots import LONGEST_PX, PageShots, shot_name, small_jpeg
 from vrag_ray.evaluation.report.page import report_page
 from vrag_ray.evaluation.report.published import FIGURES, NOTE, TOGETHER
-from vrag_ray.training.data.gold_places import GoldPlace
+from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.types import PassageKind, VragError
 
 EVIL = "<script>alert(1)</script>"

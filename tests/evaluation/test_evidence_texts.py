@@ -12,12 +12,12 @@ import pytest
 
 from vrag_ray.config import EmbedderConfig, Settings
 from vrag_ray.evaluation.evidence_texts import box_of_text, holds_text, located, location_of_gold
-from vrag_ray.evaluation.suites.published_sets import load_questions
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import ingest
-from vrag_ray.training.data.examples import PixelBox
-from vrag_ray.training.data.gold_places import GoldPlace, gold_places, iou
-from vrag_ray.training.data.rows import DataError
+from vrag_ray.questions.examples import PixelBox
+from vrag_ray.questions.gold_places import GoldPlace, gold_places, iou
+from vrag_ray.questions.published_sets import load_questions
+from vrag_ray.questions.rows import DataError
 from vrag_ray.types import Box, Word
 
 

@@ -10,10 +10,10 @@ def main() -> None:
     address, config = sys.argv[1:]
     import ray
 
+    from vrag_ray.questions.files import load_examples
     from vrag_ray.training.config import load_training
     from vrag_ray.training.construct.config import ConstructConfig
     from vrag_ray.training.construct.pipeline import construct
-    from vrag_ray.training.data import load_examples
 
     ray.init(address=address, logging_level="WARNING", log_to_driver=False)
     settings = load_training(Path(config), ConstructConfig)

@@ -13,7 +13,7 @@ from typing import Any
 from tests.support.loopback import QuietHandler, loopback_server
 from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.questions.judge import Judge
 
 Body = dict[str, Any]
 

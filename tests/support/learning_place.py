@@ -15,8 +15,8 @@ from benchmarks.mosaic.world.mosaic import Mosaic
 from tests.support.learning_scorers import earned
 from tests.support.learning_sizes import GROUP, QUESTIONS, STEPS, WORKERS
 from vrag_ray.config import CorpusConfig
+from vrag_ray.questions.files import save_examples
 from vrag_ray.training.config import EnvironmentConfig, RLConfig, SFTConfig
-from vrag_ray.training.data import save_examples
 from vrag_ray.training.trainer.image_processing import Pixels
 
 VALIDATION = "validation.jsonl"

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tests.support.learning_sizes import RUNS_A_WORKER
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.rewards.grader import own_answer
-from vrag_ray.training.rewards.reward import Page, Reward, exact_match
+from vrag_ray.questions.answer_scores import exact_match, own_answer
+from vrag_ray.questions.examples import Example
+from vrag_ray.training.rewards.reward import Page, Reward
 
 KILLED = "killed"
 

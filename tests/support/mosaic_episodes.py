@@ -14,7 +14,7 @@ from vrag_ray.agent.chat import Picture, PictureRequest
 from vrag_ray.agent.episode import Episode
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.imaging.coordinates import Size
-from vrag_ray.training.data.examples import Example
+from vrag_ray.questions.examples import Example
 from vrag_ray.types import FamilyName
 
 PROTOCOL = mosaic_protocol()

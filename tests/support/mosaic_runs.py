@@ -27,12 +27,12 @@ from vrag_ray.agent.ports import Policy
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+from vrag_ray.questions.examples import GoldPage
+from vrag_ray.questions.gold_places import GoldPlace, name_of
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
 from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_samples
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import ModelConfig, OptimizerConfig
-from vrag_ray.training.data.examples import GoldPage
-from vrag_ray.training.data.gold_places import GoldPlace, name_of
 from vrag_ray.training.rewards.grader import Grader
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.training.rollout.rollout import RolloutContext, Task, expert_runs

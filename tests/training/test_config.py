@@ -9,10 +9,10 @@ import yaml
 from pydantic import ValidationError
 
 from tests.support.training_configs import RL, SFT
+from vrag_ray.questions.grounding import GroundingMeasure
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS
 from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig, load_training, preset_values, presets
 from vrag_ray.training.rewards.grader import VRAG_RL_WEIGHTS
-from vrag_ray.training.rewards.grounding import GroundingMeasure
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.types import VragError
 

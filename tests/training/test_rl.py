@@ -10,10 +10,10 @@ import pytest
 from tests.support.mosaic_runs import recipe
 from tests.support.recorded_runs import KEEP, MUSEUM, SALES, record_of
 from vrag_ray.config import AgentConfig
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import RewardConfig
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rl import _progress_line
 from vrag_ray.training.rollout.environment import grounding_line

@@ -16,9 +16,9 @@ from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.llm.chat_model import ChatRequest
-from vrag_ray.training.data.write_sharegpt import Exchange, write_sharegpt
 from vrag_ray.training.rollout.trajectory_store import write_calls
 from vrag_ray.training.sft_replies import Replies, read_replies, within
+from vrag_ray.training.sharegpt.write import Exchange, write_sharegpt
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import FamilyName, VragError
 

@@ -16,8 +16,8 @@ from vrag_ray.evaluation.measures.answer_measures import Judges, Shorten, is_una
 from vrag_ray.evaluation.page_shots import DrawsPages, PageShots
 from vrag_ray.evaluation.service import EvaluatedSystem
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.gold_places import GoldPlace, name_of
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.gold_places import GoldPlace, name_of
 from vrag_ray.types import VragError
 
 RUNS = "runs"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from vrag_ray.config import Settings
 from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.library.library import Library
-from vrag_ray.training.data.examples import Corners, Example
-from vrag_ray.training.data.gold_places import GoldPlace, gold_places
-from vrag_ray.training.data.named_pages import NamedDocument
+from vrag_ray.questions.examples import Corners, Example
+from vrag_ray.questions.gold_places import GoldPlace, gold_places
+from vrag_ray.questions.named_pages import NamedDocument
 from vrag_ray.types import Box, Locator, PageText, VragError, Word, around
 
 LEAST_FOUND = 0.8

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from vrag_ray.training.data.examples import GroupValues
-from vrag_ray.training.data.gold_places import GoldPlace
+from vrag_ray.questions.examples import GroupValues
+from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.types import VragError
 
 HEADER, ROWS = "evaluation.json", "questions.jsonl"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from vrag_ray.agent.citations import Citation
-from vrag_ray.training.data.gold_places import GoldPlace
+from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 

@@ -20,13 +20,13 @@ from vrag_ray.evaluation.run import run_suite, write_table
 from vrag_ray.evaluation.service import documents_of, evaluated_system
 from vrag_ray.evaluation.short_answers import ShortAnswers
 from vrag_ray.evaluation.side_by_side import OnDone
-from vrag_ray.evaluation.suites.published_sets import QuestionSet, load_questions
 from vrag_ray.evaluation.suites.question_suite import question_suite
 from vrag_ray.evaluation.summary import MMLONGBENCH_F1
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.gold_places import GoldPlace, gold_places, without_missing_pages
-from vrag_ray.training.data.named_pages import NamedDocument
-from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.gold_places import GoldPlace, gold_places, without_missing_pages
+from vrag_ray.questions.judge import Judge
+from vrag_ray.questions.named_pages import NamedDocument
+from vrag_ray.questions.published_sets import QuestionSet, load_questions
 
 VERDICTS, SHORT = "verdicts", "short-answers"
 

@@ -14,8 +14,8 @@ from vrag_ray.client.http import AsyncClient
 from vrag_ray.client.schemas import ModelNames, Ready, RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.questions.named_pages import NamedDocument
 from vrag_ray.system.here import local_system
-from vrag_ray.training.data.named_pages import NamedDocument
 from vrag_ray.types import Box, NotFoundError
 
 ANSWER_TIMEOUT_S = 600.0

@@ -15,8 +15,8 @@ from pathlib import Path
 from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.events import storable
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.training.data.examples import AnswerFormat
-from vrag_ray.training.rewards.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError
+from vrag_ray.questions.examples import AnswerFormat
+from vrag_ray.questions.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError
 
 ASKS = 3
 _FORMS: Mapping[AnswerFormat, str] = {

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from vrag_ray.evaluation.folder import Row
-from vrag_ray.evaluation.measures import mmlongbench
 from vrag_ray.evaluation.measures.answer_measures import MMLONGBENCH
+from vrag_ray.questions import mmlongbench
 
 MMLONGBENCH_F1 = "MMLB F1"
 

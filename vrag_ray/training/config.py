@@ -22,8 +22,8 @@ from vrag_ray.config import (
 )
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, context_of
 from vrag_ray.policies.registry import wire_protocol
+from vrag_ray.questions.grounding import GroundingMeasure
 from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
-from vrag_ray.training.rewards.grounding import GroundingMeasure
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.types import VragError
 

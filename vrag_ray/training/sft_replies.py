@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.agent.chat import Role
+from vrag_ray.questions.rows import DataError
 from vrag_ray.training.construct.store import FAILURES, RUNS
-from vrag_ray.training.data.read_sharegpt import Conversation, read_conversations, sharegpt_file
-from vrag_ray.training.data.rows import DataError
 from vrag_ray.training.rollout.recording import call_of
 from vrag_ray.training.rollout.trajectory_store import read_calls
+from vrag_ray.training.sharegpt.read import Conversation, read_conversations, sharegpt_file
 from vrag_ray.training.trajectory import Call
 from vrag_ray.types import VragError
 

@@ -12,7 +12,7 @@ from benchmarks.mosaic.world.drawing import print_box
 from benchmarks.mosaic.world.page import BODY, CELLS, MARK, Page
 from benchmarks.mosaic.world.questions import Kind, Task, question_text
 from vrag_ray.imaging.coordinates import with_margin
-from vrag_ray.training.data.examples import Example, GoldPage
+from vrag_ray.questions.examples import Example, GoldPage
 from vrag_ray.types import VragError
 
 Name = tuple[Colour, Colour]

@@ -19,7 +19,7 @@ from benchmarks.mosaic.world.chance import drawn_from
 from benchmarks.mosaic.world.drawing import page_png
 from benchmarks.mosaic.world.generate import MosaicSize, make_examples, make_pages
 from benchmarks.mosaic.world.page import Page
-from vrag_ray.training.data.examples import Example
+from vrag_ray.questions.examples import Example
 from vrag_ray.types import VragError
 
 PAGES, TRAIN, VALIDATION = "pages", "train.jsonl", "validation.jsonl"

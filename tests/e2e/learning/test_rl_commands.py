@@ -14,7 +14,7 @@ from tests.support.judge_stub import JudgeStub, compares, judge_stub
 from tests.support.learning_place import Place, metrics
 from tests.support.paths import ROOT
 from tests.support.tiny_vllm import needs_vllm
-from vrag_ray.training.data.files import save_examples
+from vrag_ray.questions.files import save_examples
 
 pytestmark = [*needs_vllm, pytest.mark.exhaustive]
 WRITTEN = {"README.md", "config.yaml", "metrics.jsonl", "progress.log", "tensorboard", "rollouts", "final"}

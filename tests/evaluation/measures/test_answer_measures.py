@@ -14,9 +14,9 @@ from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.evaluation.measures.answer_measures import measured
-from vrag_ray.training.data.examples import Corners, Example
-from vrag_ray.training.data.gold_places import GoldPlace
-from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.questions.examples import Corners, Example
+from vrag_ray.questions.gold_places import GoldPlace
+from vrag_ray.questions.judge import Judge
 from vrag_ray.types import PassageKind
 
 ELEMENTS: Sequence[Corners] = [(0.1, height, 0.9, height + 0.1) for height in (0.1, 0.3, 0.5, 0.7)]

@@ -24,7 +24,7 @@ from vrag_ray.policies.llm.chat_model import ChatRequest, ModelDownError, Sampli
 from vrag_ray.policies.llm.endpoint_quirks import KNOWN_SERVERS, UNKNOWN_SERVER, Refusal, SentFields, server_at
 from vrag_ray.policies.llm.openai_api import OpenAiModel
 from vrag_ray.policies.registry import agent_spec
-from vrag_ray.training.rewards.judge_endpoint import JudgeEndpoint
+from vrag_ray.questions.judge_endpoint import JudgeEndpoint
 from vrag_ray.types import Completion, VragError
 
 HELLO = ChatRequest((Message.of(Role.USER, "hello"),))

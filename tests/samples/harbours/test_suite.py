@@ -20,12 +20,12 @@ from tests.support.ingest_material import PLANTED
 from vrag_ray.cli.main import make_app
 from vrag_ray.corpus.formats.media.subtitles import read_tracks
 from vrag_ray.evaluation.folder import EvaluationFolder
+from vrag_ray.questions.answer_scores import normalised
+from vrag_ray.questions.files import load_examples
 from vrag_ray.samples.harbours.documents import slides_name, yearbook_name
 from vrag_ray.samples.harbours.facts import TUGS, Language, Quantity, harbours
 from vrag_ray.samples.harbours.suite import UNANSWERABLE, Difficulty, questions, write_suite
 from vrag_ray.samples.harbours.wording import WORDINGS
-from vrag_ray.training.data.files import load_examples
-from vrag_ray.training.rewards.reward import normalised
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,9 @@ from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.record import RunRecord, Timings
 from vrag_ray.client.schemas import Feedback, RatedRun, Rating
 from vrag_ray.policies.extractive.wording import NO_MODEL
+from vrag_ray.questions.examples import GoldPage
+from vrag_ray.questions.files import load_examples
 from vrag_ray.serving.runs.feedback import FeedbackStore, rated_run, unified_lines
-from vrag_ray.training.data.examples import GoldPage
-from vrag_ray.training.data.files import load_examples
 from vrag_ray.types import NotFoundError, PassageKind
 
 pytestmark = pytest.mark.anyio

@@ -24,11 +24,11 @@ from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily, View, with_margin
 from vrag_ray.imaging.fitting import size_of
+from vrag_ray.questions.examples import Corners, Example
+from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.construct.experts import Turns, TwoExperts, plain_form
 from vrag_ray.training.construct.filters import Shape, StructureLimits, balanced, refusal, shape_of
 from vrag_ray.training.construct.store import Constructed, ConstructStore, export_sharegpt
-from vrag_ray.training.data.examples import Corners, Example
-from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.reward import Reward
 from vrag_ray.types import FULL_PAGE, Box, FamilyName, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter

@@ -28,12 +28,12 @@ from vrag_ray.agent.events import CropEvent
 from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.cli.main import make_app
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+from vrag_ray.questions.examples import Example, GoldPage
+from vrag_ray.questions.files import load_examples, save_examples
 from vrag_ray.training.construct.config import ConstructConfig
 from vrag_ray.training.construct.experts import Turns
 from vrag_ray.training.construct.pipeline import ConstructReport, Outcome, construct
 from vrag_ray.training.construct.store import ConstructStore
-from vrag_ray.training.data import load_examples, save_examples
-from vrag_ray.training.data.examples import Example, GoldPage
 from vrag_ray.training.sft_replies import read_replies
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.types import VragError

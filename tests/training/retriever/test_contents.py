@@ -15,7 +15,7 @@ from tests.support.planted import document
 from vrag_ray.embedding.base import Content, PictureSpec
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.training.data.rows import DataError
+from vrag_ray.questions.rows import DataError
 from vrag_ray.training.retriever.contents import ContentReader
 from vrag_ray.training.retriever.pairs import Item, Pair
 from vrag_ray.types import DocumentKind

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from vrag_ray.training.data.rows import DataError
+from vrag_ray.questions.rows import DataError
 from vrag_ray.training.retriever.pairs import Item, Pair, Pairs, read_pairs
 
 

@@ -16,10 +16,11 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Memoriz
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
-from vrag_ray.training.data.examples import Example, GoldPage
-from vrag_ray.training.data.gold_places import GoldPlace
-from vrag_ray.training.rewards.grader import VRAG_RL_WEIGHTS, Grader, gold_found, own_answer, resolve_gold
-from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.questions.answer_scores import own_answer
+from vrag_ray.questions.examples import Example, GoldPage
+from vrag_ray.questions.gold_places import GoldPlace
+from vrag_ray.questions.judge import Judge
+from vrag_ray.training.rewards.grader import VRAG_RL_WEIGHTS, Grader, gold_found, resolve_gold
 from vrag_ray.training.rewards.reward import Page, Reward, RewardWeights
 from vrag_ray.types import Document, DocumentKind, DocumentStatus, VragError, document_id
 

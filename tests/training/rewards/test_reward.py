@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from tests.support.agent_pages import library
 from tests.support.scripted_agent import Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode, AddSearchNode, MemorizeEntry, SummarizeAndMemorize
+from vrag_ray.questions.answer_scores import anls, exact_match, f1
 from vrag_ray.training.rewards.reward import (
     RewardWeights,
-    anls,
-    exact_match,
-    f1,
     found_pages,
     mixed,
     ndcg,

@@ -31,10 +31,10 @@ from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.training.algorithms.credit_assignment import train_samples
 from vrag_ray.training.collectives import Collectives
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.gold_places import GoldPlace
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.rollout import RolloutContext, Task, chosen, expert_runs, order, rollouts
 from vrag_ray.types import VragError

@@ -14,8 +14,8 @@ import torch
 
 from tests.support.mosaic_runs import Groups, School, context, expert, pixels_of, recipe, sampled, tasks, taught
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
+from vrag_ray.questions.examples import Corners
 from vrag_ray.training.collectives import Collectives
-from vrag_ray.training.data.examples import Corners
 from vrag_ray.training.rewards.grader import Grader
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.training.rollout.rollout import expert_runs

@@ -78,12 +78,12 @@ def construct(
     Started again with the same configuration it goes on where it stopped.
     """
     from vrag_ray.cluster import refuse_lost_output
+    from vrag_ray.questions.files import load_examples
     from vrag_ray.training.config import load_training
     from vrag_ray.training.construct.config import ConstructConfig
     from vrag_ray.training.construct.pipeline import Outcome
     from vrag_ray.training.construct.pipeline import construct as run_construct
     from vrag_ray.training.construct.store import ConstructStore, export_sharegpt
-    from vrag_ray.training.data import load_examples
 
     settings = load_training(config, ConstructConfig)
     refuse_lost_output("output", settings.output)

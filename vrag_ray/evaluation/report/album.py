@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vrag_ray.evaluation.page_shots import PAGES, PICTURE, REASON
-from vrag_ray.training.data.examples import Corners
+from vrag_ray.questions.examples import Corners
 
 NOT_STORED = "none was kept with this evaluation"
 

@@ -17,8 +17,8 @@ from vrag_ray.evaluation.answers import run_file
 from vrag_ray.evaluation.folder import Row
 from vrag_ray.evaluation.page_shots import Shown, shot_name, shown_of_citation, shown_of_gold
 from vrag_ray.evaluation.report.album import Album, Shot
-from vrag_ray.training.data.examples import Corners
-from vrag_ray.training.data.gold_places import GoldPlace
+from vrag_ray.questions.examples import Corners
+from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
 

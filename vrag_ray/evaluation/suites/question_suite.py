@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vrag_ray.client.schemas import SearchHit
 from vrag_ray.evaluation.suites.suite import RetrievalQuery, RetrievalSuite
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.gold_places import GoldPlace, Seen, region_measures
-from vrag_ray.training.data.named_pages import NamedDocument, file_name
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.gold_places import GoldPlace, Seen, region_measures
+from vrag_ray.questions.named_pages import NamedDocument, file_name
 from vrag_ray.types import VragError
 
 REGIONS_AMONG = 10

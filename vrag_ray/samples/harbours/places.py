@@ -9,6 +9,7 @@ import pymupdf
 
 from vrag_ray.drawing.canvas import Box, Canvas
 from vrag_ray.drawing.photographs import CHART, SHEET, in_photograph, in_scan
+from vrag_ray.questions.examples import GoldPage
 from vrag_ray.samples.harbours.clip import seconds_of
 from vrag_ray.samples.harbours.documents import (
     CHART_PAGE,
@@ -31,7 +32,6 @@ from vrag_ray.samples.harbours.pages import (
     draw_table,
     shot_of,
 )
-from vrag_ray.training.data.examples import GoldPage
 
 T = TypeVar("T")
 

@@ -7,13 +7,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from vrag_ray.drawing.edition import edition_of
+from vrag_ray.questions.examples import Example, GoldPage
+from vrag_ray.questions.files import save_examples
 from vrag_ray.samples.harbours.documents import documents_of
 from vrag_ray.samples.harbours.facts import CALLS, CONSUMERS, QUARTERS, YEARS, Harbour, Quantity, harbours
 from vrag_ray.samples.harbours.pages import SheetLine
 from vrag_ray.samples.harbours.places import Places
 from vrag_ray.samples.harbours.wording import WORDINGS
-from vrag_ray.training.data.examples import Example, GoldPage
-from vrag_ray.training.data.files import save_examples
 
 QUESTIONS, DOCUMENTS = "questions.jsonl", "documents"
 UNANSWERABLE = "Not answerable"

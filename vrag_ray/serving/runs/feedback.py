@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.run_view.words import without_note
 from vrag_ray.client.schemas import Feedback, RatedRun, Rating
+from vrag_ray.questions.unified import MetaInfo, UnifiedExample
 from vrag_ray.serving.files import utc_now, write_atomically
 from vrag_ray.types import NotFoundError
 
@@ -80,11 +81,11 @@ def unified_lines(rated: Iterable[RatedRun]) -> Iterator[str]:
     for run in rated:
         if not run.right_answer or run.picture_sha256:
             continue
-        meta: dict[str, object] = {"source_type": "feedback"}
+        meta = MetaInfo(source_type="feedback")
         if run.file_name:
-            meta |= {"file_name": run.file_name, "reference_page": run.pages}
-        row = {"uid": run.run_id, "query": run.question, "reference_answer": run.right_answer, "meta_info": meta}
-        yield json.dumps(row, ensure_ascii=False) + "\n"
+            meta = MetaInfo(source_type="feedback", file_name=run.file_name, reference_page=tuple(run.pages))
+        example = UnifiedExample(uid=run.run_id, query=run.question, reference_answer=run.right_answer, meta_info=meta)
+        yield json.dumps(example.model_dump(mode="json", exclude_defaults=True), ensure_ascii=False) + "\n"
 
 
 def _read(path: Path) -> RatedRun | None:

@@ -17,7 +17,7 @@ from vrag_ray.agent.observation import Prompt, Sighting
 from vrag_ray.agent.ports import Policy, Say
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.imaging.coordinates import ModelFamily
-from vrag_ray.training.data.write_sharegpt import Exchange
+from vrag_ray.training.sharegpt.write import Exchange
 from vrag_ray.types import Completion, FamilyName, PassageKind, VragError
 
 _NO_THOUGHT = "<think></think>"

@@ -19,8 +19,8 @@ from vrag_ray.agent.events import (
 )
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import Section
-from vrag_ray.training.data.gold_places import GoldPlace
-from vrag_ray.training.rewards.grounding import grounding_scores
+from vrag_ray.questions.gold_places import GoldPlace
+from vrag_ray.questions.grounding import grounding_scores
 from vrag_ray.training.rewards.reward import well_formed
 from vrag_ray.types import PassageKind
 

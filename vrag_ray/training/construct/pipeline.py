@@ -27,14 +27,14 @@ from vrag_ray.policies.llm.chat_policy import ChatPolicy
 from vrag_ray.policies.llm.openai_api import OpenAiModel
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import wire_protocol
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.gold_places import GoldPlace, gold_places
+from vrag_ray.questions.judge import Judge, MalformedVerdictError
 from vrag_ray.training.construct.config import ConstructConfig
 from vrag_ray.training.construct.experts import TwoExperts
 from vrag_ray.training.construct.filters import refusal
 from vrag_ray.training.construct.store import Constructed, ConstructStore
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.gold_places import GoldPlace, gold_places
 from vrag_ray.training.rewards.grader import Grader
-from vrag_ray.training.rewards.judge import Judge, MalformedVerdictError
 from vrag_ray.types import VragError
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from typing import NamedTuple
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.questions.examples import Example
 from vrag_ray.training.construct.experts import Turns
 from vrag_ray.training.construct.filters import Shape, balanced, shape_of
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.write_sharegpt import Exchange, Exported, conversations, write_sharegpt
 from vrag_ray.training.rewards.reward import Reward
+from vrag_ray.training.sharegpt.write import Exchange, Exported, conversations, write_sharegpt
 from vrag_ray.types import VragError
 
 RUNS = "runs"

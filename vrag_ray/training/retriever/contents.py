@@ -15,8 +15,8 @@ from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.imaging.fitting import fitted
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.library.library import Library
-from vrag_ray.training.data.named_pages import NamedPages
-from vrag_ray.training.data.rows import DataError
+from vrag_ray.questions.named_pages import NamedPages
+from vrag_ray.questions.rows import DataError
 from vrag_ray.training.retriever.pairs import Item, Pair
 from vrag_ray.types import Locator, VragError
 

@@ -15,8 +15,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from vrag_ray.training.data.rows import DataError, Strict, checked, json_lines
-from vrag_ray.training.data.unified import UnifiedExample
+from vrag_ray.questions.rows import DataError, Strict, checked, json_lines
+from vrag_ray.questions.unified import UnifiedExample
 
 
 @dataclass(frozen=True, slots=True)

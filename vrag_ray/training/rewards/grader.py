@@ -7,26 +7,21 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import cast
 
-from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.agent.support import MARK
-from vrag_ray.training.data.examples import Example, GoldPage
-from vrag_ray.training.data.gold_places import GoldPlace, name_of
-from vrag_ray.training.data.named_pages import NamedPages
-from vrag_ray.training.rewards.grounding import GroundingMeasure, grounding
-from vrag_ray.training.rewards.judge import Judge
+from vrag_ray.questions.answer_scores import anls, exact_match, f1, own_answer
+from vrag_ray.questions.examples import Example, GoldPage
+from vrag_ray.questions.gold_places import GoldPlace, name_of
+from vrag_ray.questions.grounding import GroundingMeasure, grounding
+from vrag_ray.questions.judge import Judge
+from vrag_ray.questions.named_pages import NamedPages
 from vrag_ray.training.rewards.reward import (
     Page,
     Reward,
     RewardWeights,
-    anls,
-    exact_match,
-    f1,
     found_pages,
     mixed,
     ndcg,
@@ -38,7 +33,6 @@ from vrag_ray.types.dotted_path import load_object
 
 VRAG_RL_WEIGHTS = RewardWeights(answer=0.7, retrieval=0.2, format=0.1)
 """Those of VRAG-RL's published trainer."""
-_MARK = re.compile(rf"\s*{MARK.pattern}")
 
 
 class AnswerScorer(StrEnum):
@@ -113,21 +107,6 @@ class Grader:
         if self._judge is not None and self._name == AnswerScorer.JUDGE:
             return float(await self._judge.verdict(example.question, example.answers, answer))
         return _BY_WORDS[AnswerScorer(self._name)](answer, example.answers)
-
-
-def own_answer(record: RunRecord) -> str:
-    """The answer that the policy gave, without its citation marks; "" where the run ended in any other way.
-
-    What a run says in the policy's place when its steps or its time are up is not an answer to be scored.
-    """
-    if record.status not in (RunStatus.ANSWERED, RunStatus.ABSTAINED):
-        return ""
-    numbers = {citation.number for citation in record.citations}
-
-    def unmarked(mark: re.Match[str]) -> str:
-        return "" if all(int(number) in numbers for number in mark[1].split(",")) else mark[0]
-
-    return _MARK.sub(unmarked, record.answer).strip() or record.answer.strip()
 
 
 def gold_found(record: RunRecord, gold: Sequence[GoldPlace]) -> dict[str, frozenset[int]]:

@@ -10,10 +10,10 @@ from vrag_ray.library.evidence import CachedEvidence, CollectionEvidence
 from vrag_ray.policies.llm.model_family import served_family
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import wire_protocol
+from vrag_ray.questions.files import load_examples
+from vrag_ray.questions.judge import Judge
 from vrag_ray.training.config import EnvironmentConfig, RewardConfig, RLConfig
-from vrag_ray.training.data import load_examples
 from vrag_ray.training.rewards.grader import AnswerScorer, Grader, resolve_gold
-from vrag_ray.training.rewards.judge import Judge
 from vrag_ray.training.rollout.rollout import RolloutContext, Task
 from vrag_ray.training.run.storage import local_copy
 from vrag_ray.types import VragError

@@ -19,10 +19,10 @@ from vrag_ray.agent.ports import EvidenceSource, Policy
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.policies.llm.chat_model import Sampling
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.gold_places import GoldPlace
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.gold_places import GoldPlace
+from vrag_ray.questions.grounding import gold_cited
 from vrag_ray.training.rewards.grader import gold_found
-from vrag_ray.training.rewards.grounding import gold_cited
 from vrag_ray.training.rewards.reward import UNGRADED, Reward
 from vrag_ray.training.rollout.backend import TokenModel
 from vrag_ray.training.rollout.recording import (

@@ -21,7 +21,7 @@ from vrag_ray.agent.actions import Action, AddAnswerNode, AddSearchNode, Crop, S
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.needs import Done
 from vrag_ray.agent.observation import Prompt
-from vrag_ray.training.data.examples import Example
+from vrag_ray.questions.examples import Example
 from vrag_ray.types import FamilyName, VragError
 
 EXPERT = MosaicExpert(small_world(), PROTOCOL)

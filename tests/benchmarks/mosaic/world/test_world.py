@@ -16,7 +16,7 @@ from benchmarks.mosaic.world.mosaic import Mosaic
 from benchmarks.mosaic.world.page import Page
 from benchmarks.mosaic.world.questions import Kind, Task, question_text, understood
 from tests.support.mosaic_episodes import small_world
-from vrag_ray.training.data.examples import Example
+from vrag_ray.questions.examples import Example
 from vrag_ray.types import VragError
 
 

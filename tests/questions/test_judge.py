@@ -16,8 +16,8 @@ from tests.support.judge_stub import Body, Said, case_of, compares, endpoint, ju
 from tests.support.object_store import Bucket
 from tests.support.patience import HANGS_AFTER_S
 from vrag_ray.config import OpenAiConfig
-from vrag_ray.training.rewards.judge import Judge, JudgeCounts, MalformedVerdictError, verdict_in
-from vrag_ray.training.rewards.judge_endpoint import JudgeError
+from vrag_ray.questions.judge import Judge, JudgeCounts, MalformedVerdictError, verdict_in
+from vrag_ray.questions.judge_endpoint import JudgeError
 
 QUESTION = "Where is the workshop?"
 

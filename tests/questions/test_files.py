@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vrag_ray.training.data import load_examples, save_examples
-from vrag_ray.training.data.examples import AnswerFormat, Example, GoldPage
-from vrag_ray.training.data.rows import DataError
-from vrag_ray.training.data.table import read_table, table_rows, write_table
-from vrag_ray.training.data.unified import MetaInfo, UnifiedExample, read_unified, write_unified
+from vrag_ray.questions.examples import AnswerFormat, Example, GoldPage
+from vrag_ray.questions.files import load_examples, save_examples
+from vrag_ray.questions.rows import DataError
+from vrag_ray.questions.table import read_table, table_rows, write_table
+from vrag_ray.questions.unified import MetaInfo, UnifiedExample, read_unified, write_unified
 
 ROW: dict[str, Any] = {
     "uid": "slide-7",

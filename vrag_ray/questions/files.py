@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from vrag_ray.training.data.examples import Example
-from vrag_ray.training.data.rows import DataError, checked, json_lines, unique, write_bytes
-from vrag_ray.training.data.table import read_table, table_rows, write_table
-from vrag_ray.training.data.unified import UnifiedExample, read_unified, write_unified
+from vrag_ray.questions.examples import Example
+from vrag_ray.questions.rows import DataError, checked, json_lines, unique, write_bytes
+from vrag_ray.questions.table import read_table, table_rows, write_table
+from vrag_ray.questions.unified import UnifiedExample, read_unified, write_unified
 
 
 def load_examples(path: str | Path) -> tuple[Example, ...]:

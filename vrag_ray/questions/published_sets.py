@@ -26,11 +26,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from vrag_ray.training.data.examples import AnswerFormat, Corners, Example, GoldPage, PixelBox
-from vrag_ray.training.data.files import load_examples
-from vrag_ray.training.data.named_pages import file_name
-from vrag_ray.training.data.rows import DataError, checked, json_lines, read_bytes, read_text, unique
-from vrag_ray.training.data.unified import EVIDENCE
+from vrag_ray.questions.examples import AnswerFormat, Corners, Example, GoldPage, PixelBox
+from vrag_ray.questions.files import load_examples
+from vrag_ray.questions.named_pages import file_name
+from vrag_ray.questions.rows import DataError, checked, json_lines, read_bytes, read_text, unique
+from vrag_ray.questions.unified import EVIDENCE
 
 HOPS = "hops"
 MMLONGBENCH_LICENCE = "MMLongBench-Doc: CC BY-NC 4.0, for research only"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vrag_ray.evaluation.measures.mmlongbench import f1_of, score
-from vrag_ray.training.data.examples import AnswerFormat
+from vrag_ray.questions.examples import AnswerFormat
+from vrag_ray.questions.mmlongbench import f1_of, score
 
 INT, FLOAT, TEXT, LIST = AnswerFormat.INTEGER, AnswerFormat.FLOAT, AnswerFormat.STRING, AnswerFormat.LIST
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart
-from vrag_ray.training.data.rows import DataError, json_lines, read_bytes, read_text
-from vrag_ray.training.data.write_sharegpt import PLACEHOLDER
+from vrag_ray.questions.rows import DataError, json_lines, read_bytes, read_text
+from vrag_ray.training.sharegpt.write import PLACEHOLDER
 
 INFO = "dataset_info.json"
 SUFFIXES = (".json", ".jsonl")

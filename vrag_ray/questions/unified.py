@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from vrag_ray.training.data.examples import AnswerFormat, Example, GoldPage
-from vrag_ray.training.data.rows import DataError, Strict, checked, read_text, unique, write_bytes
+from vrag_ray.questions.examples import AnswerFormat, Example, GoldPage
+from vrag_ray.questions.rows import DataError, Strict, checked, read_text, unique, write_bytes
 
 EVIDENCE = "evidence"
 """The group of an example whose values are kinds of sources: text, table, chart."""

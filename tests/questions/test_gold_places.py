@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.support.planted import document
-from vrag_ray.training.data.examples import Example, GoldPage, PixelBox
-from vrag_ray.training.data.gold_places import GoldPlace, Seen, gold_places, iou, region_measures, without_missing_pages
+from vrag_ray.questions.examples import Example, GoldPage, PixelBox
+from vrag_ray.questions.gold_places import GoldPlace, Seen, gold_places, iou, region_measures, without_missing_pages
 from vrag_ray.types import Document, DocumentKind, VragError
 
 BOX = (0.5, 0.2, 0.7, 0.3)

@@ -20,7 +20,7 @@ from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.events import storable
 from vrag_ray.config import OpenAiConfig
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.training.rewards.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError
+from vrag_ray.questions.judge_endpoint import SHOWN_CHARS, JudgeEndpoint, JudgeError
 from vrag_ray.types import VragError
 
 logger = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ from vrag_ray.agent.citations import Citation, CitedElement
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.config import AgentConfig
-from vrag_ray.training.data.examples import Corners, Example
-from vrag_ray.training.data.gold_places import GoldPlace, region_measures
+from vrag_ray.questions.examples import Corners, Example
+from vrag_ray.questions.gold_places import GoldPlace, region_measures
+from vrag_ray.questions.grounding import GroundingMeasure, cited_places, gold_cited, grounding
 from vrag_ray.training.rewards.grader import Grader
-from vrag_ray.training.rewards.grounding import GroundingMeasure, cited_places, gold_cited, grounding
 from vrag_ray.training.rewards.reward import Reward, RewardWeights, mixed
 from vrag_ray.types import PassageKind, document_id
 from vrag_ray.types.elements import ElementKind

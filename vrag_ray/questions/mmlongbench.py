@@ -12,8 +12,8 @@ import math
 import re
 from collections.abc import Sequence
 
-from vrag_ray.training.data.examples import AnswerFormat
-from vrag_ray.training.rewards.reward import ANLS_THRESHOLD, edit_distance
+from vrag_ray.questions.answer_scores import ANLS_THRESHOLD, edit_distance
+from vrag_ray.questions.examples import AnswerFormat
 
 RELATIVE_TOLERANCE = 0.01
 _UNITS = ("miles", "mile", "million")

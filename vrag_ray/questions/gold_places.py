@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vrag_ray.training.data.examples import Corners, Example, GoldPage, PixelBox
-from vrag_ray.training.data.named_pages import PAGED, NamedDocument, NamedPages
+from vrag_ray.questions.examples import Corners, Example, GoldPage, PixelBox
+from vrag_ray.questions.named_pages import PAGED, NamedDocument, NamedPages
 from vrag_ray.types import DocumentKind, Locator, VragError
 
 LEAST_COVERED = 0.5

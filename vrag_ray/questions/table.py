@@ -18,8 +18,8 @@ from pydantic import BeforeValidator, Field, model_validator
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.agent.protocols.tags import TagsProtocol
-from vrag_ray.training.data.rows import DataError, Strict, checked, read_bytes, unique, write_bytes
-from vrag_ray.training.data.unified import MetaInfo, UnifiedExample
+from vrag_ray.questions.rows import DataError, Strict, checked, read_bytes, unique, write_bytes
+from vrag_ray.questions.unified import MetaInfo, UnifiedExample
 
 ABILITY, STYLE = "math", "rule"
 """Constants of the original's rows."""

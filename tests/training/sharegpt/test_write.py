@@ -22,7 +22,7 @@ from vrag_ray.agent.protocols.tags import TagsProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.imaging.coordinates import FAMILIES, Size, View, with_margin
-from vrag_ray.training.data.write_sharegpt import DATASET, Exchange, Exported, content_of, conversations, write_sharegpt
+from vrag_ray.training.sharegpt.write import DATASET, Exchange, Exported, content_of, conversations, write_sharegpt
 from vrag_ray.types import FULL_PAGE, Box, FamilyName, VragError
 
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")

@@ -11,7 +11,7 @@ from enum import StrEnum
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.training.data.gold_places import BoxScores, GoldPlace, Seen, box_scores
+from vrag_ray.questions.gold_places import BoxScores, GoldPlace, Seen, box_scores
 
 
 class GroundingMeasure(StrEnum):

@@ -13,9 +13,9 @@ from PIL import Image
 from vrag_ray.agent.chat import ImagePart, Message, Role
 from vrag_ray.imaging.coordinates import Size
 from vrag_ray.imaging.fitting import size_of
-from vrag_ray.training.data.read_sharegpt import INFO, read_conversations, sharegpt_file
-from vrag_ray.training.data.rows import DataError
-from vrag_ray.training.data.write_sharegpt import Exchange, conversations, write_sharegpt
+from vrag_ray.questions.rows import DataError
+from vrag_ray.training.sharegpt.read import INFO, read_conversations, sharegpt_file
+from vrag_ray.training.sharegpt.write import Exchange, conversations, write_sharegpt
 
 Row = dict[str, Any]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from vrag_ray.evaluation.suites.published_sets import load_questions
-from vrag_ray.training.data.examples import AnswerFormat, GoldPage, PixelBox
-from vrag_ray.training.data.rows import DataError
+from vrag_ray.questions.examples import AnswerFormat, GoldPage, PixelBox
+from vrag_ray.questions.published_sets import load_questions
+from vrag_ray.questions.rows import DataError
 
 PAPER = {
     "doc_id": "harbours.pdf",

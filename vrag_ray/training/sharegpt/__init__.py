@@ -1,0 +1,1 @@
+"""Conversations to imitate, in the form of LLaMA-Factory."""
