@@ -11,8 +11,8 @@ from ui.inert import plain
 from ui.options import EXAMPLES, Options, sidebar
 from ui.steps import Gallery, StepsPanel, run_line
 from ui.watch import Watched, watch
-from vrag_ray.client.run_view.view import RunView
 from vrag_ray.types import VragError
+from vrag_ray.views.run_view import RunView
 
 MAX_QUESTION = 4096
 

@@ -7,8 +7,8 @@ import streamlit as st
 from ui import gateway
 from ui.watch import Watched
 from vrag_ray.client.http import ServerError
-from vrag_ray.client.run_view.view import view_of
 from vrag_ray.client.schemas import RunRequest
+from vrag_ray.views.run_view import view_of
 
 PARAMETER = "run"
 LONGEST = 20

@@ -16,10 +16,9 @@ from ui.sentences import answer_html, can_be_pointed_at
 from ui.words import OUTCOMES, clock, where
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import AnswerEvent, RunStatus
-from vrag_ray.client.event_text import computed_lines, unsupported_lines
 from vrag_ray.client.http import ServerError
-from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES, without_note
 from vrag_ray.types import Box, PassageKind, VragError
+from vrag_ray.views.words import EXTRACTIVE_NOTES, computed_lines, unsupported_lines, without_note
 
 PAGE_PX, CROP_PX = 420, 420
 HOVER_DPI = 60.0

@@ -14,10 +14,10 @@ from ui.pictures import PAGE_DPI, shot_of_item
 from ui.words import clock, where_item
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.memory.graph import MemoryGraph, NodeKind
-from vrag_ray.client.run_view.graph_picture import DARK, LIGHT, Palette, described, megapixels, node_energy, svg
-from vrag_ray.client.run_view.view import RunView, moments, view_of
-from vrag_ray.client.run_view.words import counted
 from vrag_ray.types import VragError
+from vrag_ray.views.graph_picture import DARK, LIGHT, Palette, described, megapixels, node_energy, svg
+from vrag_ray.views.run_view import RunView, moments, view_of
+from vrag_ray.views.words import counted
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator

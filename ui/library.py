@@ -10,9 +10,9 @@ import streamlit as st
 
 from ui import gateway
 from ui.inert import plain
-from vrag_ray.client.run_view.words import counted
 from vrag_ray.client.schemas import DocumentInfo, FileState, IngestJob, JobState
 from vrag_ray.types import DocumentStatus, VragError
+from vrag_ray.views.words import counted
 
 if TYPE_CHECKING:
     from streamlit.runtime.uploaded_file_manager import UploadedFile

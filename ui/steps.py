@@ -22,10 +22,10 @@ from vrag_ray.agent.events import (
     SearchDoneEvent,
     SearchEvent,
 )
-from vrag_ray.client.run_view.graph_picture import megapixels
-from vrag_ray.client.run_view.view import RunView, Step, StepState
-from vrag_ray.client.run_view.words import counted
 from vrag_ray.types import Box, VragError
+from vrag_ray.views.graph_picture import megapixels
+from vrag_ray.views.run_view import RunView, Step, StepState
+from vrag_ray.views.words import counted
 
 if TYPE_CHECKING:
     from streamlit.delta_generator import DeltaGenerator

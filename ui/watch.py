@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from vrag_ray.agent.events import Event
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.blocking import Client
-from vrag_ray.client.run_view.view import RunView
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
+from vrag_ray.views.run_view import RunView
 
 TICK_S = 0.1
 

@@ -13,7 +13,7 @@ from tests.support.recorded_runs import SALES
 from tests.support.scripted_agent import Watcher, run_to_end
 from vrag_ray.agent.actions import AddAnswerNode
 from vrag_ray.agent.support import MARK, Source, Support, checked, holding, sentences
-from vrag_ray.client.event_text import unsupported_lines
+from vrag_ray.views.words import unsupported_lines
 
 REPORT = (
     "Harbour report. In thousands of kroner. Berth fees 4,200 3,100. Waste heat 287 MWh, inspected by Kari Nordmann."

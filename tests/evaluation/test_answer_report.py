@@ -17,7 +17,6 @@ from tests.support.browser import CHROMIUM, needs_browser
 from tests.support.ui_stories import DOC, citation, story
 from vrag_ray.agent.events import AnswerEvent, ErrorEvent, RunStatus, ThinkEvent
 from vrag_ray.agent.record import RunRecord, Timings
-from vrag_ray.client.run_view.view import view_of
 from vrag_ray.evaluation.answers import run_file
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind, Row
 from vrag_ray.evaluation.page_shots import LONGEST_PX, PageShots, shot_name, small_jpeg
@@ -25,6 +24,7 @@ from vrag_ray.evaluation.report.page import report_page
 from vrag_ray.evaluation.report.published import FIGURES, NOTE, TOGETHER
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.types import PassageKind, VragError
+from vrag_ray.views.run_view import view_of
 
 EVIL = "<script>alert(1)</script>"
 GOLD = GoldPlace("report.pdf#p2", DOC, page=2, box=(0.5, 0.5, 0.75, 0.75))

@@ -19,7 +19,6 @@ from tests.support.ui_stories import story
 from vrag_ray.agent.chat import QuestionPicture
 from vrag_ray.agent.events import AnswerEvent, Event, PictureRef, RunStatus
 from vrag_ray.agent.record import RunRecord, Timings
-from vrag_ray.client.run_view.view import view_of
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.config import ServingConfig
 from vrag_ray.serving.http.gateway import create_api
@@ -28,6 +27,7 @@ from vrag_ray.serving.runs.service import RunService
 from vrag_ray.serving.runs.store import RunStore
 from vrag_ray.serving.system import ServedSystem
 from vrag_ray.types import Box
+from vrag_ray.views.run_view import view_of
 
 PAGE_SIZE = (400, 500)
 

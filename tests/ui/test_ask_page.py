@@ -11,9 +11,9 @@ from tests.support.ui_stories import DOC, story
 from ui import gateway
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.client.blocking import Client
-from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
+from vrag_ray.views.words import EXTRACTIVE_NOTES
 
 opened = opened_page
 

@@ -10,9 +10,9 @@ from tests.support.ui_gateway import Stage, told_gateway
 from tests.support.ui_stories import story
 from ui.watch import Watched, watch
 from vrag_ray.client.blocking import Client
-from vrag_ray.client.run_view.view import RunView
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.types import VragError
+from vrag_ray.views.run_view import RunView
 
 RUN = "run-0001"
 

@@ -7,8 +7,8 @@ import pytest
 from tests.support.ui_stories import citation, found, item, story
 from ui.words import clock, step_title, where, where_item
 from vrag_ray.agent.events import AnswerEvent, RunStatus
-from vrag_ray.client.run_view.view import view_of
 from vrag_ray.types import Locator, PassageKind
+from vrag_ray.views.run_view import view_of
 
 
 @pytest.mark.parametrize(("seconds", "said"), [(0, "0:00.0"), (62.5, "1:02.5"), (-1, "0:00.0"), (3600, "60:00.0")])

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from vrag_ray.agent.memory.graph import ANSWER_ID, MemoryGraph, MemoryItem, MemoryNode, NodeKind
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.event_text import box_text, computed_lines, picture_path, place, shortened, unsupported_lines
 from vrag_ray.client.schemas import SearchResponse
+from vrag_ray.views.words import box_text, computed_lines, picture_path, place, shortened, unsupported_lines
 
 
 def answer_lines(record: RunRecord, base_url: str | None) -> Iterator[str]:

@@ -19,13 +19,13 @@ from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
 from pydantic import ValidationError
 
 from vrag_ray import __version__
-from vrag_ray.client.event_text import shortened
 from vrag_ray.client.http import ServerError
 from vrag_ray.config import ServingConfig
 from vrag_ray.mcp.tools import Tools
 from vrag_ray.serving.http.middleware import Guard
 from vrag_ray.serving.http.security import KEYS_VARIABLE, Security, is_loopback
 from vrag_ray.types import VragError
+from vrag_ray.views.words import shortened
 
 PATH = "/mcp"
 GRACE_S = 3

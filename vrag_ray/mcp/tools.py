@@ -16,13 +16,13 @@ from mcp.types import ImageContent, TextContent
 from pydantic import Field
 
 from vrag_ray.agent.events import AnswerEvent, ErrorEvent, StartEvent
-from vrag_ray.client.event_text import box_text, event_lines
 from vrag_ray.client.http import AsyncClient, ServerError
 from vrag_ray.client.schemas import CollectionChoice, DocumentInfo, Query, RunRequest, SearchRequest
 from vrag_ray.mcp.pictures import PictureFormat, fitted_picture
 from vrag_ray.mcp.results import Answer, Corners, PageContent, SearchResult
 from vrag_ray.types import Box, DocumentKind, PassageKind, VragError
 from vrag_ray.types.filters import SearchFilter
+from vrag_ray.views.words import box_text, event_lines
 
 log = logging.getLogger("vrag_ray.mcp")
 CANCEL_TIMEOUT_S = 5.0

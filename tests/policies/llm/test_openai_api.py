@@ -22,13 +22,13 @@ from vrag_ray.agent.events import AnswerEvent, ContentEvent, ErrorEvent, Event, 
 from vrag_ray.agent.ports import PromptRefusedError
 from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.support import Support
-from vrag_ray.client.event_text import unsupported_lines
 from vrag_ray.config import AgentConfig, CorpusConfig, OpenAiConfig
 from vrag_ray.policies.llm import openai_api
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelBusyError, ModelDownError, ModelLostError, Sampling
 from vrag_ray.policies.llm.openai_api import OpenAiModel
 from vrag_ray.policies.registry import UnknownAgentError, agent_spec, agents
 from vrag_ray.types import Completion, VragError
+from vrag_ray.views.words import unsupported_lines
 
 GRAPH = GraphProtocol()
 SEARCH = AddSearchNode(id="a", parent_ids=("root",), query="units sold by region")

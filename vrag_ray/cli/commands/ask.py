@@ -119,7 +119,7 @@ async def follow(system: System, request: RunRequest, base_url: str | None, echo
     """Ask, print the steps as they happen and then the outcome, if at all, and return the record."""
     from vrag_ray.agent.events import ThinkEvent
     from vrag_ray.cli.show import answer_lines, graph_lines
-    from vrag_ray.client.event_text import event_lines
+    from vrag_ray.views.words import event_lines
 
     run_id = uuid.uuid4().hex
     thought: ThinkEvent | None = None

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from vrag_ray.agent.events import BudgetEvent, SearchDoneEvent
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.run_view.words import without_note
 from vrag_ray.questions import mmlongbench
 from vrag_ray.questions.answer_scores import anls, exact_match, f1, normalised, own_answer
 from vrag_ray.questions.examples import AnswerFormat, Example
 from vrag_ray.questions.gold_places import EVIDENCE_RECALL, GoldPlace, Seen, region_measures
 from vrag_ray.questions.grounding import cited_places
 from vrag_ray.questions.judge import Judge
+from vrag_ray.views.words import without_note
 
 UNANSWERABLE = frozenset({"not answerable", "unanswerable"})
 """References of questions that the documents do not answer, as MMLongBench-Doc writes them: right is to abstain."""

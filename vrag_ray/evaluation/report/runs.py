@@ -10,9 +10,6 @@ from pathlib import Path
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import Event, ThinkEvent
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.event_text import event_lines, place, shortened
-from vrag_ray.client.run_view.graph_picture import LIGHT, described, svg
-from vrag_ray.client.run_view.view import view_of
 from vrag_ray.evaluation.answers import run_file
 from vrag_ray.evaluation.folder import Row
 from vrag_ray.evaluation.page_shots import Shown, shot_name, shown_of_citation, shown_of_gold
@@ -21,6 +18,9 @@ from vrag_ray.questions.examples import Corners
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
+from vrag_ray.views.graph_picture import LIGHT, described, svg
+from vrag_ray.views.run_view import view_of
+from vrag_ray.views.words import event_lines, place, shortened
 
 MOST_LINES, LINE_CHARS = 200, 320
 QUOTE_CHARS = 600

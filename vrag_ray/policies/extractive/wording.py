@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import shorten
 
-from vrag_ray.client.run_view.words import EXTRACTIVE_NOTES
 from vrag_ray.policies.extractive.matching import Match
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
+from vrag_ray.views.words import EXTRACTIVE_NOTES
 
 NO_MODEL, MODEL_NOT_ASKED = EXTRACTIVE_NOTES
 MAX_QUOTE_CHARS = 400

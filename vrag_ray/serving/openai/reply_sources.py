@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from vrag_ray.agent.chat import Delta, QuestionPicture
 from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.event_text import Narrator
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError
 from vrag_ray.serving.contract import ModelPart, RunPart
@@ -25,6 +24,7 @@ from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser
 from vrag_ray.serving.openai.responses import CachedTokens, FinishReason, Said, ToolCall, Usage
 from vrag_ray.types import Completion, VragError
 from vrag_ray.types.redaction import scrub
+from vrag_ray.views.words import Narrator
 
 _OUT_OF_BUDGET = (RunStatus.MAX_STEPS, RunStatus.DEADLINE)
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.run_view.words import without_note
 from vrag_ray.client.schemas import Feedback, RatedRun, Rating
 from vrag_ray.questions.unified import MetaInfo, UnifiedExample
 from vrag_ray.serving.files import utc_now, write_atomically
 from vrag_ray.types import NotFoundError
+from vrag_ray.views.words import without_note
 
 log = logging.getLogger("vrag_ray.serving")
 _MARK = re.compile(r"\s*\[\d+\]")

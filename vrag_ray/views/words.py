@@ -28,6 +28,11 @@ from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.client.schemas import SearchHit
 from vrag_ray.types import named_page
 
+EXTRACTIVE_NOTES = (
+    "(no language model configured: extractive answer)",
+    "(extractive answer: the configured language model was not asked)",
+)
+"""The last line of an answer by rules: where there is no model, and where there is a model that was not asked."""
 QUOTE_CHARS = 160
 MOST_RESULTS = 5
 """Of one search, in a narration."""
@@ -139,6 +144,18 @@ def picture_path(citation: Citation) -> str | None:
     if citation.moment is not None:
         return f"/v1/documents/{citation.doc_id}/frames/{citation.moment:.1f}.png"
     return None
+
+
+def without_note(answer: str) -> str:
+    """``answer`` without the line that says how it was made."""
+    for note in EXTRACTIVE_NOTES:
+        answer = answer.replace(note, "")
+    return answer.strip()
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 picture``, ``2 pictures``."""
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def shortened(text: str, limit: int = QUOTE_CHARS) -> str:

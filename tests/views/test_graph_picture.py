@@ -9,9 +9,19 @@ import pytest
 from tests.support.ui_stories import story
 from vrag_ray.agent.events import SearchEvent
 from vrag_ray.agent.memory.graph import MemoryGraph
-from vrag_ray.client.run_view.graph_picture import DARK, GAP, LIGHT, WIDTH, described, megapixels, node_energy, svg
-from vrag_ray.client.run_view.layers import layers, places
-from vrag_ray.client.run_view.view import RunView, view_of
+from vrag_ray.views.graph_picture import (
+    DARK,
+    GAP,
+    LIGHT,
+    WIDTH,
+    described,
+    layers,
+    megapixels,
+    node_energy,
+    places,
+    svg,
+)
+from vrag_ray.views.run_view import RunView, view_of
 
 NS = {"svg": "http://www.w3.org/2000/svg"}
 

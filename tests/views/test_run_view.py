@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.support.ui_stories import story
 from vrag_ray.agent.events import ErrorEvent, SearchEvent, ThinkEvent, stamped
 from vrag_ray.agent.memory.graph import NodeKind
-from vrag_ray.client.run_view.view import RunView, StepState, moments, view_of
+from vrag_ray.views.run_view import RunView, StepState, moments, view_of
 
 
 def test_a_replay_to_any_moment_is_the_live_view_of_that_moment():

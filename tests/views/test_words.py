@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vrag_ray.client.event_text import shortened, where_text
+from vrag_ray.views.words import shortened, where_text
 
 
 def test_where_text_names_page_time_or_characters():

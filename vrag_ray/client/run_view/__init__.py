@@ -1,1 +1,0 @@
-"""A run as it stands at any moment, and its memory graph as a picture. Pure."""
