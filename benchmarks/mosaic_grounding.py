@@ -24,7 +24,7 @@ from benchmarks.mosaic.world.generate import MosaicSize
 from benchmarks.mosaic.world.questions import Kind
 from benchmarks.mosaic_rl import ANSWERS, Course, Imitation, Lessons
 from vrag_ray.cluster import start_ray
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.config import OptimizerConfig, RewardConfig, Schedule
 
 KINDS = (Kind.FINE_PRINT,)

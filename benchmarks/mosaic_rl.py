@@ -45,7 +45,8 @@ from vrag_ray.questions.answer_scores import exact_match
 from vrag_ray.questions.examples import Example
 from vrag_ray.questions.files import load_examples
 from vrag_ray.serving.local import start_serving
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
+from vrag_ray.training.algorithms.algorithm import Algorithm
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.config import (
     EngineConfig,
     EnvironmentConfig,

@@ -37,8 +37,7 @@ from vrag_ray.cluster import start_ray
 from vrag_ray.config import CorpusConfig
 from vrag_ray.policies.llm.chat_model import ChatRequest, Sampling, TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat, images, pictures
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS
-from vrag_ray.training.algorithms.credit_assignment import TrainSample
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS, TrainSample
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import EngineConfig, EnvironmentConfig, ModelConfig, OptimizerConfig, RewardConfig
 from vrag_ray.training.rollout.colocated import ColocatedEngine

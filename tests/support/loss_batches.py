@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
+from vrag_ray.training.algorithms.algorithm import Algorithm
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.algorithms.loss import Counts, loss
 
 RATIOS = ("token", "geo", "raw")

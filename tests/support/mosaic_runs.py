@@ -29,8 +29,8 @@ from vrag_ray.policies.llm.chat_model import TokenDelta, TokenRequest
 from vrag_ray.policies.llm.vllm_prompt import ChatFormat
 from vrag_ray.questions.examples import GoldPage
 from vrag_ray.questions.gold_places import GoldPlace, name_of
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
-from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_samples
+from vrag_ray.training.algorithms.algorithm import Algorithm
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS, TrainSample, train_samples
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import ModelConfig, OptimizerConfig
 from vrag_ray.training.rewards.grader import Grader

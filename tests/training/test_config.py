@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from tests.support.training_configs import RL, SFT
 from vrag_ray.questions.grounding import GroundingMeasure
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS
+from vrag_ray.training.algorithms.algorithm import Credit
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.config import RLConfig, SFTConfig, TrainConfig, load_training, preset_values, presets
 from vrag_ray.training.rewards.grader import VRAG_RL_WEIGHTS
 from vrag_ray.training.rewards.reward import RewardWeights
@@ -37,7 +38,14 @@ def test_cited_elements_weigh_nothing_unless_a_configuration_says_so():
     assert graded.grounding_measure is GroundingMeasure.RECALL
 
 
-def test_an_algorithm_is_named_or_spelled_out():
+SPELLED = {"ratio": "token", "clip_low": 0.2, "clip_high": 0.2, "credit": "segments"}
+
+
+def test_an_algorithm_is_named_spelled_out_or_a_function():
+    assert rl(algorithm=SPELLED).recipe.credit is Credit.SEGMENTS
+    own = rl(algorithm="vrag_ray.training.algorithms.gspo:assign_segments")
+    assert RLConfig.model_validate(own.model_dump(mode="json")) == own
+    assert own.recipe == ALGORITHMS["gspo"].model_copy(update={"credit": own.algorithm})
     assert rl().recipe == ALGORITHMS["ggpo"]
     assert rl(algorithm="grpo").recipe == ALGORITHMS["grpo"]
     own = ALGORITHMS["gspo"].model_copy(update={"clip_low": 0.1})
@@ -47,7 +55,10 @@ def test_an_algorithm_is_named_or_spelled_out():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ({"algorithm": "ppo"}, "there is no algorithm 'ppo': choose from grpo, .*ggpo"),
+        ({"algorithm": "ppo"}, "algorithm is 'ppo'; use grpo, .*ggpo.* or package.module:function"),
+        ({"algorithm": "nowhere.at_all:f"}, "algorithm is 'nowhere.at_all:f', but nowhere.at_all does not import"),
+        ({"algorithm": {**SPELLED, "credit": "mine"}}, "there is no credit 'mine': choose from trajectory, "),
+        ({"algorithm": {**SPELLED, "credit": "os:nothing"}}, "algorithm.credit is 'os:nothing', but os has no nothing"),
         ({"algorithm": ALGORITHMS["gspo"].model_dump() | {"clip": 0.2}}, "clip"),
         ({"algorithm": ALGORITHMS["gspo"].model_dump() | {"cited_elements": True}}, "needs a credit that masks"),
         ({"steps": 0}, "greater than or equal to 1"),

@@ -18,7 +18,8 @@ import pytest
 import torch
 
 from vrag_ray.training.advantages import group_advantages
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
+from vrag_ray.training.algorithms.algorithm import Algorithm
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.algorithms.loss import Counts, LossParts, loss
 
 if TYPE_CHECKING:

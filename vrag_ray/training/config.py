@@ -23,7 +23,8 @@ from vrag_ray.config import (
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, context_of
 from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.questions.grounding import GroundingMeasure
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
+from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
+from vrag_ray.training.algorithms.credit_assignment import algorithm_of, user_assign
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.types import VragError
 
@@ -196,6 +197,7 @@ class RLConfig(TrainConfig):
     minibatches: int = Field(default=1, ge=1)
     """Optimiser steps on one batch of rollouts."""
     algorithm: str | Algorithm = "ggpo"
+    """A name, its values spelled out, or ``package.module:function``: the credit of your own, with GSPO's loss."""
     rollout: RolloutConfig = RolloutConfig()
     environment: EnvironmentConfig
     reward: RewardConfig = RewardConfig()
@@ -205,8 +207,8 @@ class RLConfig(TrainConfig):
 
     @property
     def recipe(self) -> Algorithm:
-        """The algorithm, by name or spelled out."""
-        return ALGORITHMS[self.algorithm] if isinstance(self.algorithm, str) else self.algorithm
+        """The algorithm: by name, by the function that assigns its credit, or spelled out."""
+        return algorithm_of(self.algorithm) if isinstance(self.algorithm, str) else self.algorithm
 
     @property
     def prompt_limits(self) -> ModelLimits:
@@ -235,8 +237,12 @@ class RLConfig(TrainConfig):
 
     @model_validator(mode="after")
     def _algorithm_is_known(self) -> RLConfig:
-        if isinstance(self.algorithm, str) and self.algorithm not in ALGORITHMS:
-            raise ValueError(f"there is no algorithm {self.algorithm!r}: choose from {', '.join(ALGORITHMS)}")
+        try:
+            credit = self.recipe.credit
+            if not isinstance(credit, Credit):
+                user_assign(credit)
+        except VragError as error:
+            raise ValueError(str(error)) from error
         if self.rollout.questions % self.workers.count:
             raise ValueError(
                 f"rollout.questions {self.rollout.questions} cannot be shared by {self.workers.count} workers"

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.support.mosaic_runs import recipe
 from tests.support.recorded_runs import KEEP, MUSEUM, SALES, record_of
 from vrag_ray.agent.actions import Action, AddAnswerNode
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm
+from vrag_ray.training.algorithms.algorithm import Algorithm
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.algorithms.ggpo import mask
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.rewards.reward import Reward

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 import torch
 
 from tests.support.mosaic_runs import Groups, recipe, taught
 from vrag_ray.training.advantages import group_advantages
-from vrag_ray.training.algorithms.credit_assignment import TrainSample, train_samples
+from vrag_ray.training.algorithms.algorithm import Algorithm, SegmentCredit, run_advantages
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS, TrainSample, algorithm_of, train_samples
 from vrag_ray.training.algorithms.progress import credit_input, progress_advantages
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.rollout.trajectory_store import read_trajectories, write_trajectories
 from vrag_ray.training.trajectory import Call, Trajectory
+from vrag_ray.types import VragError
 
 GGPO = recipe("ggpo")
 
@@ -96,3 +99,39 @@ def test_lessons_can_be_made_again_from_what_was_stored(runs: Groups, tmp_path: 
 
 def test_a_lesson_counts_the_tokens_of_its_replies():
     assert TrainSample((Call((1, 2), (), (3,)), Call((1,), (), (4, 5))), 0.5, keep=True).completion_tokens == 3
+
+
+def by_length(groups: Groups, algorithm: Algorithm, _ranks: Collectives) -> list[list[SegmentCredit]]:
+    """A credit as users write it: a run's advantage, shared by its segments."""
+    runs = [run for group in groups for run in group]
+    advantages = run_advantages(groups, algorithm)
+    return [
+        [SegmentCredit(advantage / max(1, len(run.segments)))] * len(run.segments)
+        for run, advantage in zip(runs, advantages, strict=True)
+    ]
+
+
+def too_short(groups: Groups, algorithm: Algorithm, ranks: Collectives) -> list[list[SegmentCredit]]:
+    return [credit[:1] for credit in by_length(groups, algorithm, ranks)]
+
+
+def of_no_run(_groups: Groups, _algorithm: Algorithm, _ranks: Collectives) -> list[list[SegmentCredit]]:
+    return []
+
+
+def test_a_function_of_a_users_own_assigns_the_credit(runs: Groups):
+    shared = train_samples(runs, algorithm_of(f"{__name__}:by_length"), Collectives())
+    whole = train_samples(runs, ALGORITHMS["gspo_segments"], Collectives())
+    for own, segments in zip(shared, whole, strict=True):
+        assert [one.advantage for one in own] == pytest.approx([one.advantage / len(own) for one in segments])
+    spelled = ALGORITHMS["dapo"].model_dump() | {"credit": f"{__name__}:by_length"}
+    assert train_samples(runs, Algorithm.model_validate(spelled), Collectives()) == shared
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("too_short", "credits 1 segments of .* SegmentCredit for each"), ("of_no_run", "credits 0 runs of .* each run")],
+)
+def test_credit_of_other_runs_or_segments_is_refused_by_the_name_of_the_function(runs: Groups, name: str, message: str):
+    with pytest.raises(VragError, match=f"{name} {message}"):
+        train_samples(runs, algorithm_of(f"{__name__}:{name}"), Collectives())

@@ -26,7 +26,7 @@ from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import FAMILIES, Size, model_size
 from vrag_ray.imaging.fitting import fitted, size_of
 from vrag_ray.training.advantages import ancestors, ggpo_keep, group_advantages
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.algorithms.loss import Counts, loss
 from vrag_ray.training.losses import Denominator, policy_loss
 from vrag_ray.training.rewards.reward import RewardWeights, mixed, pages_by_node

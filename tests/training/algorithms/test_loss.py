@@ -11,7 +11,8 @@ from pydantic import ValidationError
 
 from tests.support.golden_losses import golden_batch
 from tests.support.loss_batches import RATIOS, Batch, outcome, random_batch, wide
-from vrag_ray.training.algorithms.algorithm import ALGORITHMS, Algorithm, Credit
+from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
+from vrag_ray.training.algorithms.credit_assignment import ALGORITHMS
 from vrag_ray.training.algorithms.ggpo import masks
 from vrag_ray.training.algorithms.loss import Counts, LossParts, loss
 from vrag_ray.training.losses import Denominator, Ratio

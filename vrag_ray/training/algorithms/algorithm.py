@@ -1,12 +1,17 @@
-"""What sets one policy-gradient algorithm apart from another, as values."""
+"""What sets one policy-gradient algorithm apart from another, and what most of them start from: one advantage a run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from vrag_ray.training.advantages import group_advantages
+from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.losses import Denominator, Ratio
+from vrag_ray.training.trajectory import Trajectory
 
 TRACE, RECALL_WEIGHT = 0.8, 1.0
 """Of progress credit; see ``progress``."""
@@ -36,7 +41,8 @@ class Algorithm(BaseModel):
     ``budget`` (Dr.GRPO, with the denominator ``tokens``): divide by segments times this many tokens instead of those
     said. ``dynamic_sampling``: drop groups of equal reward and refill the batch. ``kl`` and ``entropy`` are
     coefficients. ``truncate`` caps the weights that correct for a sampler unlike the trainer; None corrects nothing.
-    ``trace`` and ``recall_weight`` are those of progress credit. ``cited_elements``: for GGPO's masks, a search from
+    ``trace`` and ``recall_weight`` are those of progress credit. ``credit`` is a ``Credit`` or, as
+    ``package.module:function``, an ``Assign`` of your own. ``cited_elements``: for GGPO's masks, a search from
     which the answer cites an element that meets a gold box is no dead end (``ggpo.mask``).
     """
 
@@ -48,7 +54,7 @@ class Algorithm(BaseModel):
     denominator: Denominator = Denominator.ALL
     budget: int | None = Field(default=None, ge=1)
     normalize_std: bool = True
-    credit: Credit
+    credit: Credit | str = Field(union_mode="left_to_right")
     dynamic_sampling: bool = False
     kl: float = Field(default=0.0, ge=0)
     entropy: float = Field(default=0.0, ge=0)
@@ -65,31 +71,50 @@ class Algorithm(BaseModel):
 
     @model_validator(mode="after")
     def _cited_elements_are_for_masks(self) -> Algorithm:
-        if self.cited_elements and self.credit in (Credit.TRAJECTORY, Credit.SEGMENTS, Credit.PROGRESS):
-            raise ValueError(f"cited_elements needs a credit that masks, such as 'ggpo', not {self.credit.value!r}")
+        unmasked = (Credit.TRAJECTORY, Credit.SEGMENTS, Credit.PROGRESS)
+        if self.cited_elements and (not isinstance(self.credit, Credit) or self.credit in unmasked):
+            raise ValueError(f"cited_elements needs a credit that masks, such as 'ggpo', not {str(self.credit)!r}")
+        return self
+
+    @model_validator(mode="after")
+    def _credit_is_known_or_a_path(self) -> Algorithm:
+        if not isinstance(self.credit, Credit) and ":" not in self.credit:
+            raise ValueError(
+                f"there is no credit {self.credit!r}: choose from {', '.join(Credit)}, or name a function as "
+                "package.module:function"
+            )
         return self
 
 
-_GRPO = Algorithm(ratio=Ratio.TOKEN, clip_low=0.2, clip_high=0.2, credit=Credit.TRAJECTORY)
-_BY_TOKENS = _GRPO.model_copy(update={"denominator": Denominator.TOKENS})
-_GSPO = Algorithm(ratio=Ratio.GEO, clip_low=3e-4, clip_high=4e-4, credit=Credit.TRAJECTORY)
+@dataclass(frozen=True, slots=True)
+class SegmentCredit:
+    """``keep`` false: the segment counts in the denominator, but nothing is learnt from it."""
 
-ALGORITHMS = {
-    # Clip and KL are those of VRAG-RL's script; the paper (arXiv 2402.03300) has KL .04 and does not state its clip.
-    "grpo": _GRPO.model_copy(update={"kl": 0.01}),
-    # arXiv 2503.20783. The budget, here VRAG-RL's reply length, should be sampling's limit: it only scales the loss.
-    "dr_grpo": _BY_TOKENS.model_copy(update={"budget": 2048, "normalize_std": False}),
-    # arXiv 2503.14476: clip .2 and .28, every token weighs the same, no KL.
-    "dapo": _BY_TOKENS.model_copy(update={"clip_high": 0.28, "dynamic_sampling": True}),
-    # arXiv 2507.18071: clip 3e-4 and 4e-4, which fit its length-normalised ratio alone; no KL.
-    "gspo": _GSPO,
-    # What VimRAG (arXiv 2602.12735) compares with, "GSPO without pruning": each node is a sample of its own.
-    "gspo_segments": _GSPO.model_copy(update={"credit": Credit.SEGMENTS}),
-    # VimRAG's eq. 12, divided by all segments; it states neither ratio nor clip, so those of its baseline.
-    "ggpo": _GSPO.model_copy(update={"credit": Credit.GGPO}),
-    # Ours, and not measured: the mask spares searches whose elements the answer cites, where they meet gold boxes.
-    "ggpo_cited": _GSPO.model_copy(update={"credit": Credit.GGPO, "cited_elements": True}),
-    # Ours (docs/research/ggpo.md): the mask without its cost; the graph's credit for each segment's change, no mask.
-    "ggpo_first_find": _GSPO.model_copy(update={"credit": Credit.GGPO_FIRST_FIND}),
-    "progress": _GSPO.model_copy(update={"credit": Credit.PROGRESS}),
-}
+    advantage: float
+    keep: bool = True
+
+
+def graded(group: Sequence[Trajectory]) -> list[Trajectory]:
+    """Those that the engine's limits did not cut short: the others teach nothing and are compared with none."""
+    return [run for run in group if not run.engine_limited]
+
+
+def run_advantages(groups: Sequence[Sequence[Trajectory]], algorithm: Algorithm) -> list[float]:
+    """The group-normalised advantage of each run, in order; 0 for those without a grade."""
+    import torch
+
+    advantages: list[float] = []
+    for group in groups:
+        rewards = torch.tensor([[run.reward.total for run in graded(group)]], dtype=torch.float64)
+        if not rewards.numel():
+            advantages += [0.0] * len(group)
+            continue
+        found = iter(group_advantages(rewards, normalize_std=algorithm.normalize_std).flatten().tolist())
+        advantages += [0.0 if run.engine_limited else next(found) for run in group]
+    return advantages
+
+
+Assign = Callable[[Sequence[Sequence[Trajectory]], Algorithm, Collectives], list[list[SegmentCredit]]]
+"""From the groups of this rank, runs of one question each, to the credit of each run: one ``SegmentCredit`` for each
+of its ``segments``, or with ``Credit.TRAJECTORY`` one for the run as a whole. A function that compares with the groups
+of other ranks gathers them by ``Collectives``; every rank calls it at the same time."""

@@ -1,26 +1,46 @@
-"""From graded runs to what the trainer learns from: each algorithm assigns, in its own file, advantage and mask."""
+"""The algorithms by name, and from graded runs to what the trainer learns from: each algorithm has its presets and its
+assignment of advantages and masks in a file of its own. An algorithm of a user's is a function that assigns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from vrag_ray.training.algorithms import ggpo, progress, segments, trajectories
-from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
-from vrag_ray.training.algorithms.segment_credit import SegmentCredit
+from vrag_ray.training.algorithms import ggpo, grpo, gspo, progress
+from vrag_ray.training.algorithms.algorithm import Algorithm, Assign, Credit, SegmentCredit
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trajectory import Call, Trajectory
+from vrag_ray.types import VragError
+from vrag_ray.types.dotted_path import load_object
 
-Assign = Callable[[Sequence[Sequence[Trajectory]], Algorithm, Collectives], list[list[SegmentCredit]]]
+ALGORITHMS: dict[str, Algorithm] = grpo.PRESETS | gspo.PRESETS | ggpo.PRESETS | progress.PRESETS
 ASSIGN: dict[Credit, Assign] = {
-    Credit.TRAJECTORY: trajectories.assign,
-    Credit.SEGMENTS: segments.assign,
+    Credit.TRAJECTORY: grpo.assign,
+    Credit.SEGMENTS: gspo.assign_segments,
     Credit.GGPO: ggpo.assign,
     Credit.GGPO_POSITIVE: ggpo.assign,
     Credit.GGPO_NEGATIVE: ggpo.assign,
     Credit.GGPO_FIRST_FIND: ggpo.assign,
     Credit.PROGRESS: progress.assign,
 }
+
+
+def algorithm_of(name: str) -> Algorithm:
+    """A preset, or for ``package.module:function`` GSPO's loss with the credit that this function assigns.
+
+    Raises VragError for any other name, and for a function that cannot be imported or called.
+    """
+    if name in ALGORITHMS:
+        return ALGORITHMS[name]
+    user_assign(name, "algorithm", ALGORITHMS)
+    return gspo.of_sequences(name)
+
+
+def user_assign(path: str, setting: str = "algorithm.credit", known: Iterable[str] = tuple(Credit)) -> Assign:
+    """The function at ``package.module:function``; raises VragError where there is none."""
+    # What it returns is checked where it is called.
+    return cast("Assign", load_object(path, setting, known))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +65,11 @@ def train_samples(
     Progress credit compares with the groups of all ranks: there, every rank must call this at the same time.
     """
     runs = [run for group in groups for run in group]
-    assigned = ASSIGN[algorithm.credit](groups, algorithm, ranks)
-    return [_samples(run, credit, algorithm) for run, credit in zip(runs, assigned, strict=True)]
+    credit = algorithm.credit
+    assigned = (ASSIGN[credit] if isinstance(credit, Credit) else user_assign(credit))(groups, algorithm, ranks)
+    if len(assigned) != len(runs):
+        raise VragError(f"{credit} credits {len(assigned)} runs of {len(runs)}: return a list for each run, in order")
+    return [_samples(run, segments, algorithm) for run, segments in zip(runs, assigned, strict=True)]
 
 
 def _samples(run: Trajectory, assigned: Sequence[SegmentCredit], algorithm: Algorithm) -> list[TrainSample]:
@@ -55,6 +78,11 @@ def _samples(run: Trajectory, assigned: Sequence[SegmentCredit], algorithm: Algo
         return []
     if algorithm.credit is Credit.TRAJECTORY:
         return [TrainSample(run.calls, assigned[0].advantage, keep=True)]
+    if len(assigned) != len(run.segments):
+        raise VragError(
+            f"{algorithm.credit} credits {len(assigned)} segments of {len(run.segments)}: return a SegmentCredit for "
+            "each of Trajectory.segments"
+        )
     return [
         TrainSample(segment.calls, credit.advantage, credit.keep)
         for segment, credit in zip(run.segments, assigned, strict=True)

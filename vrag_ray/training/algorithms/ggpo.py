@@ -8,10 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 
 from vrag_ray.training.advantages import ggpo_keep
-from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
-from vrag_ray.training.algorithms.segment_credit import SegmentCredit, run_advantages
+from vrag_ray.training.algorithms.algorithm import Algorithm, Credit, SegmentCredit, run_advantages
+from vrag_ray.training.algorithms.gspo import of_sequences
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trajectory import Trajectory
+
+PRESETS = {
+    # VimRAG's eq. 12, divided by all segments; it states neither ratio nor clip, so those of its baseline.
+    "ggpo": of_sequences(Credit.GGPO),
+    # Ours: the mask spares searches whose elements the answer cites, where they meet gold boxes.
+    "ggpo_cited": of_sequences(Credit.GGPO, cited_elements=True),
+    # Ours (docs/research/ggpo.md): the mask without its cost.
+    "ggpo_first_find": of_sequences(Credit.GGPO_FIRST_FIND),
+}
 
 
 def assign(
@@ -50,7 +59,7 @@ def mask(run: Trajectory, algorithm: Algorithm) -> list[bool]:
     return ggpo_keep(parents, run.answer_id, run.reward.success, valuable, nodes)
 
 
-def masks(credit: Credit, success: bool) -> bool:
+def masks(credit: Credit | str, success: bool) -> bool:
     """Whether the mask applies to a trajectory of this verdict; else all its segments are kept."""
     if credit in (Credit.GGPO, Credit.GGPO_FIRST_FIND):
         return True

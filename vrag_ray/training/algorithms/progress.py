@@ -11,8 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vrag_ray.training.advantages import STD_FLOOR, group_advantages
-from vrag_ray.training.algorithms.algorithm import RECALL_WEIGHT, TRACE, Algorithm
-from vrag_ray.training.algorithms.segment_credit import SegmentCredit, graded
+from vrag_ray.training.algorithms.algorithm import (
+    RECALL_WEIGHT,
+    TRACE,
+    Algorithm,
+    Credit,
+    SegmentCredit,
+    graded,
+)
+from vrag_ray.training.algorithms.gspo import of_sequences
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.trajectory import Trajectory
 from vrag_ray.types import VragError
@@ -20,6 +27,8 @@ from vrag_ray.types import VragError
 if TYPE_CHECKING:
     from torch import Tensor
 
+PRESETS = {"progress": of_sequences(Credit.PROGRESS)}
+"""Ours (docs/research/ggpo.md)."""
 RIDGE = 3.0
 STALE = 3
 """From this many segments without a new gold page on, a run's standstill counts the same."""
