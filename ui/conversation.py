@@ -28,12 +28,12 @@ def begin(request: RunRequest, *, instead_of: str = "") -> None:
     """Ask, below what was asked before; or in the place of an earlier run."""
     run_id = request.run_id or ""
     _known()[run_id] = Watched(run_id, request)
-    set_run_ids([*(one for one in run_ids() if one not in (instead_of, run_id)), run_id])
+    set_run_ids([*(known for known in run_ids() if known not in (instead_of, run_id)), run_id])
 
 
 def open_run(run_id: str) -> None:
     """Show it last, which opens it."""
-    set_run_ids([*(one for one in run_ids() if one != run_id), run_id])
+    set_run_ids([*(known for known in run_ids() if known != run_id), run_id])
 
 
 def open_in_ask(run_id: str) -> None:

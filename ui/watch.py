@@ -68,13 +68,13 @@ def watch(client: Client, run: Watched, show: Callable[[RunView], None], tick: C
             arrived = _arrived(inbox)
             before = len(run.events)
             ended = False
-            for one in arrived:
-                if isinstance(one, VragError):
-                    raise one
-                if one is None:
+            for event in arrived:
+                if isinstance(event, VragError):
+                    raise event
+                if event is None:
                     ended = True
                 else:
-                    run.take(one)
+                    run.take(event)
             if len(run.events) > before:
                 show(run.view)
             if ended:

@@ -100,7 +100,9 @@ class Placement:
     @property
     def line(self) -> str:
         """What runs where, in one line; parts that run on the CPU for one reason are named together."""
-        groups = groupby(sorted(self.placed, key=lambda one: (not one.share, one.why)), lambda one: one.why)
+        groups = groupby(
+            sorted(self.placed, key=lambda placed: (not placed.share, placed.why)), lambda placed: placed.why
+        )
         texts: list[str] = []
         for why, group in groups:
             members = list(group)

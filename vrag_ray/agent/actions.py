@@ -25,11 +25,11 @@ def _numbers(value: object) -> object:
     """Models write ``[12]``, ``"12-15"`` or ``"12, 14"`` where a list of numbers is meant."""
     values = value if isinstance(value, list | tuple) else (value,)
     numbers: list[object] = []
-    for one in values:
-        if not isinstance(one, str):
-            numbers += [] if one is None else [one]
+    for entry in values:
+        if not isinstance(entry, str):
+            numbers += [] if entry is None else [entry]
             continue
-        for first, last in _RANGE.findall(one):
+        for first, last in _RANGE.findall(entry):
             numbers += range(int(first), min(int(last or first), int(first) + MOST_OF_A_RANGE) + 1)
     return numbers
 

@@ -145,7 +145,7 @@ class Episode:
         self._notices |= dict.fromkeys(completion.notices)
         text = self._reply = storable(completion.text)
         reply = self._protocol.parse(text)
-        think = "\n".join(one for one in (completion.reasoning.strip(), reply.think) if one)
+        think = "\n".join(thought for thought in (completion.reasoning.strip(), reply.think) if thought)
         if think and not streamed:
             self._events.append(ThinkEvent(step=self.steps, content=storable(think)))
         self._correction = ""

@@ -166,7 +166,7 @@ class Facts:
     def figures(self) -> frozenset[Decimal]:
         """The values of all its figures, those of a table also as the scale of the table makes them."""
         said = (*figures(self.text), *fiscal_years(self.text))
-        every = [one for figure in said for one in (figure, *figure.parts)]
+        every = [part for figure in said for part in (figure, *figure.parts)]
         plain = {value for figure in every for value, _ in figure.readings}
         return frozenset(plain | {value.scaleb(scale) for scale in self.scales for value in plain})
 
@@ -187,7 +187,7 @@ def facts_of(text: str) -> tuple[Fact, ...]:
     text = _FURNITURE.sub(lambda found: " " * len(found[0]), text)
     found: list[Fact] = [*dates(text)]
     free = _without(text, found)
-    codes = [Name(str(one[0]), one.start()) for one in (*_CLOCK.finditer(free), *_codes(free))]
+    codes = [Name(str(match[0]), match.start()) for match in (*_CLOCK.finditer(free), *_codes(free))]
     fiscal = list(fiscal_years(free))
     names = [
         name

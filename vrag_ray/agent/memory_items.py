@@ -192,7 +192,7 @@ def _frames(entry: MemorizeEntry, sighting: Sighting, stamps: Sequence[float]) -
 
 def nearest(stamp: float, stamps: Sequence[float]) -> float:
     """The frame closest to ``stamp``, the earlier of two as close."""
-    return min(stamps, key=lambda one: (abs(one - stamp), one))
+    return min(stamps, key=lambda time: (abs(time - stamp), time))
 
 
 def settled(graph: MemoryGraph, seen: Observation | None, action: AddAnswerNode) -> tuple[MemoryGraph, tuple[str, ...]]:
@@ -212,7 +212,7 @@ def settled(graph: MemoryGraph, seen: Observation | None, action: AddAnswerNode)
         )
         for sighting, elements in parts
     )
-    place = {one: f"{seen.node_id}#{parts.index(part) + 1}" for one, part in named.items()}
+    place = {citation: f"{seen.node_id}#{parts.index(part) + 1}" for citation, part in named.items()}
     references = tuple(place.get(citation, citation) for citation in action.citations)
     return graph.memorize(seen.node_id, "", items), references
 

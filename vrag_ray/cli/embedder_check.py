@@ -186,10 +186,10 @@ def _compared(
         return None, f"its id is {other.id}"
     cosines = {}
     for label, content in contents:
-        one, two = _embed(embedder, label, content), _embed(other, label, content)
-        if isinstance(one, EmbedError) or isinstance(two, EmbedError) or one.vectors.shape != two.vectors.shape:
+        first, two = _embed(embedder, label, content), _embed(other, label, content)
+        if isinstance(first, EmbedError) or isinstance(two, EmbedError) or first.vectors.shape != two.vectors.shape:
             return None, f"the two engines do not give as many vectors for the {label}"
-        cosines[label] = float((one.vectors * two.vectors).sum(axis=1).min())
+        cosines[label] = float((first.vectors * two.vectors).sum(axis=1).min())
     return cosines, ""
 
 

@@ -89,10 +89,10 @@ def with_collections(settings: Settings, typed: Sequence[str] | None) -> Setting
 
     known = settings.served
     named: dict[str, str] = {}
-    for one in dict.fromkeys(typed):
-        if not one:
+    for path in dict.fromkeys(typed):
+        if not path:
             raise typer.BadParameter("--collection is empty: name a folder")
-        named[one if one in known else free_name(one, named)] = known.get(one, one)
+        named[path if path in known else free_name(path, named)] = known.get(path, path)
     return settings.model_copy(update={"collection": next(iter(named.values())), "collections": named})
 
 

@@ -71,10 +71,10 @@ class SearchRequest(Request):
         # `query` is absent from the data when it failed its own check: that error stands alone.
         if "query" not in info.data or "picture" not in info.data:
             return queries
-        one = info.data["query"] is not None or info.data["picture"] is not None
-        if queries is None and not one:
+        has_content = info.data["query"] is not None or info.data["picture"] is not None
+        if queries is None and not has_content:
             raise ValueError("give a query, a picture, or queries")
-        if queries is not None and one:
+        if queries is not None and has_content:
             raise ValueError("give queries alone, or one query with or without a picture")
         if queries is not None and not queries:
             raise ValueError("queries is empty: give at least one")

@@ -91,9 +91,9 @@ def line_chart(
     The highest value of a position is written above its point and the others below, which keeps labels apart.
     """
     legend_x = area.x + 34
-    for one in series:
-        canvas.line((legend_x, area.y + 4), (legend_x + 18, area.y + 4), one.colour, 2.2)
-        canvas.text(legend_x + 23, area.y + 7, one.name, Style(size + 0.5, Face.BOLD, one.colour))
+    for row in series:
+        canvas.line((legend_x, area.y + 4), (legend_x + 18, area.y + 4), row.colour, 2.2)
+        canvas.text(legend_x + 23, area.y + 7, row.name, Style(size + 0.5, Face.BOLD, row.colour))
         legend_x += 170
     floor, top = bounds
     plot = _axes(canvas, Area(area.x, area.y + 20, area.width, area.height - 20), floor, top, size)
@@ -103,23 +103,23 @@ def line_chart(
         canvas.text(at, plot.bottom + size * 1.6, name, Style(size, Face.REGULAR, MUTED), Align.CENTRE)
     scale = plot.height / (top - floor)
     points: dict[str, list[Point]] = {
-        one.name: [
+        row.name: [
             (plot.x + slot * (index + 0.5), plot.bottom - scale * (value - floor))
-            for index, value in enumerate(one.values)
+            for index, value in enumerate(row.values)
         ]
-        for one in series
+        for row in series
     }
-    for one in series:
-        canvas.polyline(points[one.name], one.colour)
-    for one in series:
-        style = Style(size - 1, Face.REGULAR, one.colour)
-        for index, ((x, y), value) in enumerate(zip(points[one.name], one.values, strict=True)):
+    for row in series:
+        canvas.polyline(points[row.name], row.colour)
+    for row in series:
+        style = Style(size - 1, Face.REGULAR, row.colour)
+        for index, ((x, y), value) in enumerate(zip(points[row.name], row.values, strict=True)):
             highest = value >= max(other.values[index] for other in series)
             baseline = y - size * 0.8 if highest else y + size * 1.6
             label = f"{value:,.0f}"
             width = measure(label, style) + 2.0
             canvas.rect(Area(x - width / 2, baseline - style.size * 0.8, width, style.size), fill=WHITE)
-            canvas.circle((x, y), 2.2, one.colour)
+            canvas.circle((x, y), 2.2, row.colour)
             canvas.text(x, baseline, label, style, Align.CENTRE)
 
 

@@ -135,7 +135,7 @@ def run_mteb(
             co2_tracker=False,
             show_progress_bar=False,
         )
-        scores[mode] = {one.task_name: float(one.get_score()) for one in result.task_results}
+        scores[mode] = {task_result.task_name: float(task_result.get_score()) for task_result in result.task_results}
     return scores
 
 

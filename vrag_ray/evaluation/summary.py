@@ -52,11 +52,11 @@ def measure_names(rows: Sequence[Row]) -> list[str]:
     return list(dict.fromkeys(name for row in rows for name in row.measures))
 
 
-def shown(one: Summary, name: str) -> str:
+def shown(summary: Summary, name: str) -> str:
     """A mean, with its spread where there is one."""
-    if name not in one.means:
+    if name not in summary.means:
         return "-"
-    return f"{one.means[name]:.3f}" + (f" ± {one.spread[name]:.3f}" if name in one.spread else "")
+    return f"{summary.means[name]:.3f}" + (f" ± {summary.spread[name]:.3f}" if name in summary.spread else "")
 
 
 def table(rows: Sequence[Row], names: Sequence[str]) -> Iterator[str]:

@@ -236,8 +236,8 @@ def _waiting_bytes(sources: Sequence[Source], done: AbstractSet[str]) -> int:
     files = [source.path for source in sources if source.uri not in done and source.rows is None]
     waiting = sum(path.stat().st_size for path in files if isinstance(path, Path) and path.exists())
     rows_done = Counter(uri.rpartition("#")[0] for uri in done)
-    for uri, ranges in groupby((source for source in sources if source.rows is not None), lambda one: one.uri):
-        parts = [one.rows for one in ranges if one.rows is not None]
+    for uri, ranges in groupby((source for source in sources if source.rows is not None), lambda source: source.uri):
+        parts = [part.rows for part in ranges if part.rows is not None]
         count = sum(part.count for part in parts)
         waiting += sum(part.size_bytes for part in parts) * max(0, count - rows_done[uri]) // count
     return waiting

@@ -156,27 +156,27 @@ def decode_tasks(ranges: Iterable[PlannedRange], config: CorpusConfig) -> Iterat
     """
     task: list[PlannedRange] = []
     room = 0
-    for one in ranges:
-        cost = cost_of(one, config)
+    for planned in ranges:
+        cost = cost_of(planned, config)
         if task and (cost > room or len(task) == MOST_FILES_OF_A_TASK):
             yield task
             task = []
         if not task:
             room = config.pages_per_item
-        task.append(one)
+        task.append(planned)
         room -= cost
     if task:
         yield task
 
 
-def cost_of(one: PlannedRange, config: CorpusConfig) -> int:
+def cost_of(planned: PlannedRange, config: CorpusConfig) -> int:
     """What decoding it takes, in pages."""
-    return max(one.stop - one.start, config.pages_per_item if is_long(one, config) else 0)
+    return max(planned.stop - planned.start, config.pages_per_item if is_long(planned, config) else 0)
 
 
-def is_long(one: PlannedRange, config: CorpusConfig) -> bool:
+def is_long(planned: PlannedRange, config: CorpusConfig) -> bool:
     """Whether decoding it takes long."""
-    return one.start < one.stop and takes_long(one.plan, config)
+    return planned.start < planned.stop and takes_long(planned.plan, config)
 
 
 def waits(task: Sequence[PlannedRange], config: CorpusConfig) -> bool:

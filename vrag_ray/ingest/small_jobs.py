@@ -45,13 +45,13 @@ def embedded_few(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Ro
     corpus = job.settings.corpus
     late = [task for task, ranges in read if waits(ranges, corpus)]
     tasks = [task for task, ranges in read if not waits(ranges, corpus)] + late
-    if _is_much([one for _, ranges in read for one in ranges], job.settings):
+    if _is_much([planned for _, ranges in read for planned in ranges], job.settings):
         return embedded_tasks(tasks, job, any_slow=bool(late))
     return _embedded_here(tasks, job)
 
 
 def _is_much(ranges: Sequence[PlannedRange], settings: Settings) -> bool:
-    pending = [one for one in ranges if one.start < one.stop]
+    pending = [planned for planned in ranges if planned.start < planned.stop]
     plans = {part.plan.doc_id: part.plan for part in pending}.values()
     return (
         any(plan.kind is DocumentKind.VIDEO for plan in plans)

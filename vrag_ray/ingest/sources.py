@@ -200,7 +200,7 @@ def _by_rows(sources: dict[str, Source], tables: dict[str, Source], content_colu
         except VragError as error:
             # Of this file alone, as with any other that is broken.
             return [replace(table, error=str(error))]
-        return [replace(table, rows=one) for one in ranges]
+        return [replace(table, rows=rows) for rows in ranges]
 
     # On an object store each footer is a few round trips, and a data set may have hundreds of files.
     with ThreadPoolExecutor(FOOTERS_AT_ONCE) as pool:

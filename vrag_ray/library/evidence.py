@@ -94,7 +94,7 @@ class CachedEvidence:
         self._found: SizedLRU[tuple[str, int], SearchAnswer] = SizedLRU(KEPT)
         # Runs of a group search for the same at the same time.
         self._searching: SingleFlight[tuple[str, int], SearchAnswer] = SingleFlight()
-        self._drawn: SizedLRU[PictureRequest, Picture] = SizedLRU(KEPT_PICTURE_BYTES, lambda one: len(one.png))
+        self._drawn: SizedLRU[PictureRequest, Picture] = SizedLRU(KEPT_PICTURE_BYTES, lambda picture: len(picture.png))
         self._read: SizedLRU[tuple[str, str], PageText] = SizedLRU(KEPT)
 
     @property

@@ -83,9 +83,9 @@ class VragMcp(MCPServer[dict[str, object]]):
 def _problems(error: ValidationError) -> str:
     """Every argument at fault, with its value and what is wanted."""
     return "; ".join(
-        f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
-        + ("" if one["type"] == "missing" else f", not {shortened(repr(one['input']), 60)}")
-        for one in error.errors()
+        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+        + ("" if detail["type"] == "missing" else f", not {shortened(repr(detail['input']), 60)}")
+        for detail in error.errors()
     )
 
 

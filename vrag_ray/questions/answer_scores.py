@@ -75,10 +75,10 @@ def _similarity(answer: str, reference: str) -> float:
     return similarity if similarity >= ANLS_THRESHOLD else 0.0
 
 
-def edit_distance(one: str, other: str) -> int:
+def edit_distance(first: str, other: str) -> int:
     """Levenshtein's: single characters inserted, deleted or replaced."""
     row = list(range(len(other) + 1))
-    for i, mine in enumerate(one, start=1):
+    for i, mine in enumerate(first, start=1):
         corner, row[0] = row[0], i
         for j, theirs in enumerate(other, start=1):
             corner, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, corner + (mine != theirs))

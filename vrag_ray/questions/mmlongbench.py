@@ -55,7 +55,7 @@ def cleaned(text: str) -> str:
 
 def f1_of(scores: Sequence[float], answerable: Sequence[bool], abstained: Sequence[bool]) -> float:
     """The benchmark's F1: recall over the questions that have an answer, precision over those that were answered."""
-    earned = math.fsum(one for one, has in zip(scores, answerable, strict=True) if has)
+    earned = math.fsum(score for score, has in zip(scores, answerable, strict=True) if has)
     recall = earned / max(1, sum(answerable))
     precision = earned / max(1, sum(not abstention for abstention in abstained))
     return 2 * precision * recall / (precision + recall) if earned else 0.0
@@ -78,7 +78,7 @@ def _list_score(answer: Sequence[str], reference: Sequence[str]) -> float:
         return 1.0
     if _number(expected[0]) is not None or any(pattern.search(expected[0]) for pattern in _EXACT):
         return float(mine == expected)
-    return min(_text_score(one, other) for one, other in zip(mine, expected, strict=True))
+    return min(_text_score(own, other) for own, other in zip(mine, expected, strict=True))
 
 
 def _listed(text: str) -> list[str]:

@@ -57,7 +57,7 @@ class UnifiedExample(Strict):
         """What training and evaluation need of it: ``kind`` is the query type, else the document type; the source type
         is a group, ``evidence``. Answer formats that MMLongBench-Doc has not are left out."""
         meta = self.meta_info
-        answer_format = next((one for one in AnswerFormat if one.value == meta.answer_format), None)
+        answer_format = next((form for form in AnswerFormat if form.value == meta.answer_format), None)
         return Example(
             uid=self.uid,
             question=self.query,

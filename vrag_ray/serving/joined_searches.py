@@ -87,15 +87,15 @@ class JoinedSearches:
                 # What one of them asked may be at fault: the others must not hear of it.
                 await asyncio.gather(*(self._answer(scope, [waiting]) for waiting in together))
             return
-        for one, answer in zip(together, found, strict=True):
-            if not one.answer.done():
-                one.answer.set_result(answer)
+        for waiting, answer in zip(together, found, strict=True):
+            if not waiting.answer.done():
+                waiting.answer.set_result(answer)
 
     async def _alone(self, queries: Queries, scope: SearchScope) -> ProfiledAnswer:
         [found] = await self._search([queries], scope)
         return found
 
 
-def _tell(one: _Waiting, error: Exception) -> None:
-    if not one.answer.done():
-        one.answer.set_exception(error)
+def _tell(waiting: _Waiting, error: Exception) -> None:
+    if not waiting.answer.done():
+        waiting.answer.set_exception(error)

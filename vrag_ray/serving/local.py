@@ -210,7 +210,9 @@ def _wait_running(timeout_s: float) -> None:
             return
         if status is not None and status.status == "DEPLOY_FAILED":
             parts = status.deployments
-            reasons = [f"{name}: {_last_line(one.message)}" for name, one in parts.items() if one.status != "HEALTHY"]
+            reasons = [
+                f"{name}: {_last_line(part.message)}" for name, part in parts.items() if part.status != "HEALTHY"
+            ]
             raise VragError(f"the service cannot start: {'; '.join(reasons) or status.message}")
         if time.monotonic() > noticed + NOTICE_EVERY_S:
             noticed = time.monotonic()

@@ -94,7 +94,7 @@ def megapixels(pixels: int) -> str:
 
 def node_energy(view: RunView, node_id: str) -> float:
     """Energy of the node's kept pictures together."""
-    return sum(one.energy for (owner, _), one in view.kept.items() if owner == node_id)
+    return sum(picture.energy for (owner, _), picture in view.kept.items() if owner == node_id)
 
 
 def _lines(node: MemoryNode) -> list[str]:
@@ -157,7 +157,7 @@ def _pictures(view: RunView, node: MemoryNode, x: float, y: float, palette: Pale
                 f'<path d="M{left:.1f} {y + GLYPH:.1f}L{left + GLYPH:.1f} {y:.1f}" stroke="{palette.quiet}" '
                 'stroke-width="1.5"/>'
             )
-    pixels = sum(one.pixels for (owner, _), one in view.kept.items() if owner == node.id)
+    pixels = sum(picture.pixels for (owner, _), picture in view.kept.items() if owner == node.id)
     share = f"energy {node_energy(view, node.id):.2f} · {megapixels(pixels)}" if pixels else "no pixels"
     yield _text(x, y + GLYPH + LINE - 1, share, palette.quiet, size=11)
 

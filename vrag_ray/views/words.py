@@ -92,14 +92,16 @@ def _ending_texts(event: Event) -> Iterator[str]:
 
 def unsupported_lines(answer: str, sentences: Iterable[CheckedSentence]) -> Iterator[str]:
     """What of an answer stands in none of its sources, and the sentence that says it."""
-    for one in sentences:
-        if one.missing:
-            said = ", ".join(f'"{fact}"' for fact in one.missing)
-            where = "its source" if len(one.citations) == 1 else "its sources" if one.citations else "any source"
-            yield f"not in {where}: {said} ({shortened(' '.join(answer[one.start : one.end].split()))})"
-        elif one.entailed is False:
-            sentence = shortened(" ".join(answer[one.start : one.end].split()))
-            yield f"the model finds that its sources do not say: {sentence}"
+    for sentence in sentences:
+        if sentence.missing:
+            said = ", ".join(f'"{fact}"' for fact in sentence.missing)
+            where = (
+                "its source" if len(sentence.citations) == 1 else "its sources" if sentence.citations else "any source"
+            )
+            yield f"not in {where}: {said} ({shortened(' '.join(answer[sentence.start : sentence.end].split()))})"
+        elif sentence.entailed is False:
+            words = shortened(" ".join(answer[sentence.start : sentence.end].split()))
+            yield f"the model finds that its sources do not say: {words}"
 
 
 def computed_lines(sentences: Iterable[CheckedSentence]) -> Iterator[str]:

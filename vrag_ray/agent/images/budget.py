@@ -42,8 +42,8 @@ def results_of(pending: Observation, hits: Sequence[Hit], protocol: WireProtocol
     demands = [len(protocol.views(picture)) for picture in found]
     shares = even_shares(demands, limits.results)
     return tuple(
-        one if share == want else replace(one, max_pictures=share)
-        for one, want, share in zip(found, demands, shares, strict=True)
+        sighting if share == want else replace(sighting, max_pictures=share)
+        for sighting, want, share in zip(found, demands, shares, strict=True)
     )
 
 

@@ -78,8 +78,8 @@ class VisualMemory:
     def _with_characters(self, best: Sequence[ItemEnergy]) -> tuple[Allotment, ...]:
         """``kept`` with the characters of ``best`` too, and below it those of ``best`` that are no pictures."""
         characters = {
-            (one.node_id, one.index): (one.energy, share)
-            for one, share in zip(best, shares(best, self._config.memory_chars), strict=False)
+            (picture.node_id, picture.index): (picture.energy, share)
+            for picture, share in zip(best, shares(best, self._config.memory_chars), strict=False)
         }
         kept = [
             picture.model_copy(update={"characters": characters.pop((picture.node_id, picture.index), (0.0, 0))[1]})

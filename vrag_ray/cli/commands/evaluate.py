@@ -98,7 +98,7 @@ def retrieval(
     """Search a benchmark (BEIR), or score a TREC run: nDCG, recall, reciprocal rank, success; each leg and fused."""
     if (run is None) != (qrels is None):
         raise typer.BadParameter("--run and --qrels go together")
-    if sum(one is not None for one in (source, run, suite)) != 1:
+    if sum(given is not None for given in (source, run, suite)) != 1:
         raise typer.BadParameter("give a FOLDER or FILE, or --suite, or --run and --qrels")
     if run is not None and qrels is not None:
         if out is not None:
@@ -266,11 +266,15 @@ def compare(
     found = [compared(old, new, name) for name in names]
     changed = [field for field in after.header.differs_from(before.header) if not field.startswith("systems:")]
     if as_json:
-        typer.echo(json.dumps({"changed": changed, "differences": [asdict(one) for one in found]}))
+        typer.echo(json.dumps({"changed": changed, "differences": [asdict(difference) for difference in found]}))
     else:
         for line in _difference_lines(found, changed, {row.uid: row.question for row in new}, listed):
             typer.echo(line)
-    fallen = [one.measure for one in found if not_worse_than is not None and one.mean * 100 < -not_worse_than]
+    fallen = [
+        difference.measure
+        for difference in found
+        if not_worse_than is not None and difference.mean * 100 < -not_worse_than
+    ]
     if fallen:
         typer.echo(f"worse by more than {not_worse_than:g} points: {', '.join(fallen)}", err=True)
         raise typer.Exit(1)
@@ -297,16 +301,21 @@ def _difference_lines(
 ) -> Iterator[str]:
     for name in changed:
         yield f"changed: {name}"
-    for one in found:
-        verdict = ("better" if one.mean > 0 else "worse") if one.is_there else "no difference that is more than chance"
-        yield (
-            f"{one.measure:12} {one.first:.3f} -> {one.second:.3f}  {one.mean:+.3f} [{one.low:+.3f}, {one.high:+.3f}]  "
-            f"{len(one.wins)} won, {len(one.losses)} lost of {one.questions}: {verdict}"
+    for difference in found:
+        verdict = (
+            ("better" if difference.mean > 0 else "worse")
+            if difference.is_there
+            else "no difference that is more than chance"
         )
-    for one in found[:1]:
-        for name, uids in (("won", one.wins), ("lost", one.losses)):
+        yield (
+            f"{difference.measure:12} {difference.first:.3f} -> {difference.second:.3f}  {difference.mean:+.3f} "
+            f"[{difference.low:+.3f}, {difference.high:+.3f}]  "
+            f"{len(difference.wins)} won, {len(difference.losses)} lost of {difference.questions}: {verdict}"
+        )
+    for difference in found[:1]:
+        for name, uids in (("won", difference.wins), ("lost", difference.losses)):
             for uid in uids[:listed]:
-                yield f"  {name} ({one.measure}): {questions[uid]}  [{uid}]"
+                yield f"  {name} ({difference.measure}): {questions[uid]}  [{uid}]"
 
 
 def _score(run: Path, qrels: Path, as_json: bool) -> None:
@@ -317,7 +326,7 @@ def _score(run: Path, qrels: Path, as_json: bool) -> None:
     found = [rank_measures(in_order(scores.get(query, {})), judged) for query, judged in grades.items()]
     if not found:
         raise typer.BadParameter(f"{qrels} judges nothing", param_hint="--qrels")
-    means = {name: sum(one[name] for one in found) / len(found) for name in found[0]}
+    means = {name: sum(values[name] for values in found) / len(found) for name in found[0]}
     if as_json:
         typer.echo(json.dumps({"queries": len(found), "means": means}))
         return

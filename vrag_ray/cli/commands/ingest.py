@@ -137,9 +137,9 @@ def report_lines(report: IngestReport, collection: str) -> list[str]:
 def file_notice_lines(notices: Sequence[FileNotice]) -> list[str]:
     """A line a notice with the files that it is about; those of unchanged files are counted."""
     files: dict[str, list[str]] = {}
-    for one in notices:
-        if not one.known:
-            files.setdefault(one.notice, []).append(one.uri)
+    for notice in notices:
+        if not notice.known:
+            files.setdefault(notice.notice, []).append(notice.uri)
     lines = [
         f"{'' if len(uris) == 1 else f'{len(uris)} files: '}{listed_names(names_of(uris), MOST_FILES_NAMED)}: {notice}"
         for notice, uris in files.items()

@@ -123,7 +123,7 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
         raise VragError(f"cannot read the configuration {path}: {error}") from error
     if not isinstance(content, dict) or "applications" not in content:
         return load_settings(path), []
-    ours = [one for one in content["applications"] if one.get("import_path") == APPLICATION]
+    ours = [application for application in content["applications"] if application.get("import_path") == APPLICATION]
     if len(ours) != 1:
         raise VragError(f"{path} has {len(ours)} applications {APPLICATION}, and `vrag serve` runs one")
     args = dict(ours[0].get("args") or {})

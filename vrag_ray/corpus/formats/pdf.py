@@ -554,7 +554,7 @@ def sections(outline: Sequence[OutlineEntry], pages: int) -> dict[int, str]:
         shown, goes_down = path, True
         for number, entry in enumerate(beginning.get(page, ())):
             goes_down = goes_down and (number == 0 or entry.level > path[-1].level)
-            path = [*(one for one in path if one.level < entry.level), entry]
+            path = [*(heading for heading in path if heading.level < entry.level), entry]
             shown = path if goes_down else shown
         if shown:
             found[page - 1] = SECTION_MARK.join(entry.title for entry in shown)[:LONGEST_TITLE]

@@ -335,9 +335,9 @@ def _spread(times: tuple[float, ...], count: int) -> tuple[float, ...]:
     return tuple(times[round(i * (len(times) - 1) / (count - 1))] for i in range(count))
 
 
-def _looks_same(one: Picture, other: Picture) -> bool:
+def _looks_same(first: Picture, other: Picture) -> bool:
     """Whether hardly any pixel of a coarse grid changed, as on a slide that stays: it need not be read twice."""
-    changed = np.abs(one[::4, ::4].astype(np.int16) - other[::4, ::4]).max(axis=2) > 24
+    changed = np.abs(first[::4, ::4].astype(np.int16) - other[::4, ::4]).max(axis=2) > 24
     return float(changed.mean()) < 0.0005
 
 

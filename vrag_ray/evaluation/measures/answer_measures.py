@@ -89,7 +89,7 @@ def _of_places(record: RunRecord, gold: Sequence[GoldPlace], abstained: bool) ->
         return found | _page_recall(gold, []) | recalled
     cited = cited_places(record)
     places = dict.fromkeys(replace(citation, box=None, element=None, value=None) for citation in cited)
-    right = [one for one in places if any(place.is_met_by(one) for place in gold)]
+    right = [cited_place for cited_place in places if any(place.is_met_by(cited_place) for place in gold)]
     return {
         **found,
         "cited precision": len(right) / len(places) if places else 0.0,
@@ -143,7 +143,7 @@ def found_places(record: RunRecord) -> list[Seen]:
 
 
 def _share(gold: Sequence[GoldPlace], seen: Sequence[Seen]) -> float:
-    return sum(any(place.is_met_by(one) for one in seen) for place in gold) / len(gold)
+    return sum(any(place.is_met_by(place_seen) for place_seen in seen) for place in gold) / len(gold)
 
 
 def _by_words(words: str, example: Example) -> dict[str, float]:

@@ -60,7 +60,7 @@ def benchmarks_of(folder: EvaluationFolder) -> tuple[str, ...]:
         return ()
     names = {folder.header.suite, *(name for row in folder.rows for name in row.groups.get("source", ()))}
     text = " ".join(names).casefold()
-    return tuple(one for one in (SLIDEVQA, VIDOSEEK, MMLONGBENCH) if one.casefold() in text)
+    return tuple(benchmark for benchmark in (SLIDEVQA, VIDOSEEK, MMLONGBENCH) if benchmark.casefold() in text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class _Page:
 
     @property
     def gold_boxes(self) -> list[Corners]:
-        return [one.box for one in self.gold if one.box is not None]
+        return [place.box for place in self.gold if place.box is not None]
 
     @property
     def caption(self) -> str:
@@ -133,7 +133,7 @@ def _pages(citations: Sequence[Citation], gold: Sequence[GoldPlace]) -> Iterator
             yield _Page(
                 shown,
                 tuple(citation for citation in citations if shown_of_citation(citation) == shown),
-                tuple(one for one in gold if shown_of_gold(one) == shown),
+                tuple(place for place in gold if shown_of_gold(place) == shown),
             )
 
 

@@ -68,7 +68,7 @@ def corpus_table(folder: Path, target: Path) -> Path:
 def _qrels(folder: Path, split: str) -> dict[str, dict[str, int]]:
     path = folder / "qrels" / f"{split}.tsv"
     if not path.is_file():
-        there = sorted(one.stem for one in path.parent.glob("*.tsv"))
+        there = sorted(file.stem for file in path.parent.glob("*.tsv"))
         raise VragError(f"{folder} has no qrels/{split}.tsv: splits there are {', '.join(there) or 'none'}")
     qrels: dict[str, dict[str, int]] = defaultdict(dict)
     with path.open(encoding="utf-8", newline="") as stream:

@@ -61,7 +61,8 @@ def read_paraphrases(path: Path, sections: Sequence[TocQuery]) -> Paraphrases:
         raise VragError(f"{path} is no JSON object of questions, each with the title of the section that answers it")
     titles_of = {text: [titles] if isinstance(titles, str) else list(titles) for text, titles in found.items()}
     return {
-        text: [one for title in titles for one in _titled(title, sections, path)] for text, titles in titles_of.items()
+        text: [query for title in titles for query in _titled(title, sections, path)]
+        for text, titles in titles_of.items()
     }
 
 

@@ -195,7 +195,7 @@ def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple
     found: dict[str, tuple[Snapshot, Passage]] = {}
     damaged: dict[str, str] = {}
     for part in parts:
-        missing = [one for one in dict.fromkeys(ids) if one not in found]
+        missing = [passage_id for passage_id in dict.fromkeys(ids) if passage_id not in found]
         passages, problems = _passages(part.collection, missing)
         found |= {
             name: (part.snapshot, passage)

@@ -73,10 +73,10 @@ async def _embedded(leg: VectorLeg, queries: Sequence[Query], mode: str) -> LegR
     # A vector of what the embedder cannot read is noise: only who asks for the leg by name gets it.
     chosen = [n for n, share in readable.items() if share >= LEAST_READABLE or mode != HYBRID]
     found = dict(zip(chosen, await leg.vectors([parts[n] for n in chosen]), strict=True)) if chosen else {}
-    faults = {n: str(one) for n, one in found.items() if isinstance(one, EmbedError)}
+    faults = {n: str(embedded) for n, embedded in found.items() if isinstance(embedded, EmbedError)}
     if faults and mode != HYBRID:
         raise VragError(f"the query cannot be searched by {leg.name}: {next(iter(faults.values()))}")
-    vectors = {n: one for n, one in found.items() if not isinstance(one, EmbedError)}
+    vectors = {n: embedded for n, embedded in found.items() if not isinstance(embedded, EmbedError)}
     return LegReply(leg, readable, vectors, faults)
 
 

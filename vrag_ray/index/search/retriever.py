@@ -153,7 +153,7 @@ class ShardedRetriever:
             shards_ok=self.pool.healthy,
             shards_total=self.pool.total,
             shards=tuple(statuses),
-            notices=legs.notices + self.pool.problems() + tuple(sorted({one.notice for one in statuses} - {""})),
+            notices=legs.notices + self.pool.problems() + tuple(sorted({status.notice for status in statuses} - {""})),
         )
 
     async def search(

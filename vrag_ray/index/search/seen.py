@@ -82,11 +82,11 @@ def _marked_duplicates(hits: list[Hit], hashes: dict[str, int]) -> list[Hit]:
         own = hashes.get(_first_window(hit.passage.id))
         alike = next(
             (
-                one.passage.id
-                for one in marked
+                cell.passage.id
+                for cell in marked
                 if own is not None
-                and not one.duplicate_of
-                and (other := hashes.get(_first_window(one.passage.id))) is not None
+                and not cell.duplicate_of
+                and (other := hashes.get(_first_window(cell.passage.id))) is not None
                 and (own ^ other).bit_count() <= ALIKE_BITS
             ),
             "",

@@ -39,7 +39,7 @@ class Change:
 
 def fragments_of(table: lance.LanceDataset) -> dict[int, int]:
     """The number of deleted rows by fragment. Lance never changes the other rows of a fragment."""
-    return {int(one.fragment_id): int(one.num_deletions) for one in table.get_fragments()}
+    return {int(fragment.fragment_id): int(fragment.num_deletions) for fragment in table.get_fragments()}
 
 
 def change_since(taken: Taken, fragments: Mapping[int, int], documents: Mapping[str, int]) -> Change | None:

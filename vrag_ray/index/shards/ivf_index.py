@@ -101,7 +101,7 @@ class IvfIndex:
                     for score, number in zip(*row, strict=True)
                     if number >= 0
                 ),
-                key=lambda one: one.sort_key,
+                key=lambda scored: scored.sort_key,
             )
             for row in zip(scores.tolist(), numbers.tolist(), strict=True)
         ]
@@ -134,7 +134,10 @@ class IvfIndex:
         k = min(RECALL_AT, self.size)
         exact = FlatIndex(self.rows, vectors).search(moved, k)
         found = self.search(moved, k)
-        hits = sum(len({o.id for o in one} & {o.id for o in other}) for one, other in zip(exact, found, strict=True))
+        hits = sum(
+            len({o.id for o in exact_hits} & {o.id for o in other})
+            for exact_hits, other in zip(exact, found, strict=True)
+        )
         return hits / (k * len(moved))
 
 

@@ -147,7 +147,7 @@ def _batches(
         if extent.doc_ids is not None:
             condition += f" AND doc_id IN ({quoted(sorted(extent.doc_ids))})"
         if extent.fragments is not None:
-            fragments = [one for one in table.get_fragments() if one.fragment_id in extent.fragments]
+            fragments = [fragment for fragment in table.get_fragments() if fragment.fragment_id in extent.fragments]
         if (extent.doc_ids is None or extent.doc_ids) and (fragments is None or fragments):
             yield from table.scanner(
                 columns=list(columns), filter=condition, fragments=fragments, batch_size=ROWS_AT_ONCE

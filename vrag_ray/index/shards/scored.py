@@ -28,10 +28,10 @@ class Scored:
 def merge_distinct(parts: Iterable[Sequence[Scored]], k: int) -> list[Scored]:
     """As ``merge``, of lists that may share windows: each of them once, with its best score."""
     found: dict[str, Scored] = {}
-    for one in heapq.merge(*parts, key=lambda scored: scored.sort_key):
+    for item in heapq.merge(*parts, key=lambda scored: scored.sort_key):
         if len(found) >= k:
             break
-        found.setdefault(one.id, one)
+        found.setdefault(item.id, item)
     return list(found.values())
 
 

@@ -67,7 +67,7 @@ class SegmentedIndex:
     recall = 1.0
 
     def __init__(self, base: Segment, added: Segment | None = None) -> None:
-        self._segments = [one for one in (added, base) if one is not None]
+        self._segments = [segment for segment in (added, base) if segment is not None]
 
     @property
     def size(self) -> int:
@@ -76,11 +76,11 @@ class SegmentedIndex:
     @property
     def device(self) -> str:
         """Of its larger segment: ``cpu`` or ``cuda``."""
-        return max(self._segments, key=lambda one: one.size).index.device
+        return max(self._segments, key=lambda segment: segment.size).index.device
 
     @property
     def dim(self) -> int:
-        return max(self._segments, key=lambda one: one.size).index.dim
+        return max(self._segments, key=lambda segment: segment.size).index.dim
 
     @property
     def bytes_per_passage(self) -> float:

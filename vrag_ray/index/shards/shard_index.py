@@ -94,15 +94,15 @@ class ShardIndex:
     def statuses(self) -> tuple[ShardStatus, ...]:
         return tuple(
             ShardStatus(
-                one.index.size,
-                one.index.dim,
-                one.index.bytes_per_passage,
+                space.index.size,
+                space.index.dim,
+                space.index.bytes_per_passage,
                 name,
-                one.index.recall,
-                one.index.device,
-                one.notice,
+                space.index.recall,
+                space.index.device,
+                space.notice,
             )
-            for name, one in self._spaces.items()
+            for name, space in self._spaces.items()
         )
 
     def search(self, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:

@@ -170,8 +170,8 @@ class Collection:
             table = self.table("passages").to_table(columns=HIT_COLUMNS, filter=f"id IN ({quoted(missing)})")
         found = {str(row["id"]): passage_from_row(row) for row in table.to_pylist()}
         with self._keeping:
-            for one, passage in found.items():
-                self._kept.put(one, passage)
+            for passage_id, passage in found.items():
+                self._kept.put(passage_id, passage)
         return stored | found
 
     def passage(self, passage_id: str) -> Passage:

@@ -51,7 +51,7 @@ class DocumentRows:
                 if owner == document.doc_id:
                     continue
                 other = changed.get(owner) or self._rows[owner]
-                changed[owner] = replace(other, uris=tuple(one for one in other.uris if one != uri))
+                changed[owner] = replace(other, uris=tuple(known for known in other.uris if known != uri))
                 if not changed[owner].uris:
                     orphans.add(owner)
             changed[document.doc_id] = document

@@ -61,7 +61,7 @@ class SpaceWriter:
     @property
     def versions(self) -> dict[str, tuple[str, int]]:
         """The table of each space, and its newest version."""
-        return {name: (one.record.table, int(one.table.version)) for name, one in self._open.items()}
+        return {name: (space.record.table, int(space.table.version)) for name, space in self._open.items()}
 
     def get(self, name: str) -> SpaceRecord | None:
         found = self._open.get(name)

@@ -75,7 +75,9 @@ def _columns(schema: pa.Schema, rows: RowRange) -> list[str]:
     if rows.content not in schema.names:
         raise OSError("the file was changed while it was being read: do the same again")
     scalar = (types.is_boolean, types.is_integer, types.is_floating, types.is_date, types.is_timestamp, is_text)
-    return [one.name for one in schema if one.name == rows.content or any(test(one.type) for test in scalar)]
+    return [
+        column.name for column in schema if column.name == rows.content or any(test(column.type) for test in scalar)
+    ]
 
 
 def _document(batch: pa.RecordBatch, place: int, number: int, uri: str, file: str, rows: RowRange) -> RowDocument:
@@ -99,7 +101,7 @@ def _document(batch: pa.RecordBatch, place: int, number: int, uri: str, file: st
         name=fitting_name(base, head, is_text=isinstance(value, str)),
         content=content,
         title=title,
-        meta={clean(name): stored for name, one in values.items() if (stored := _stored(one)) is not None},
+        meta={clean(name): stored for name, value in values.items() if (stored := _stored(value)) is not None},
     )
 
 

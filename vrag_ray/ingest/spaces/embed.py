@@ -168,11 +168,15 @@ def _placed(
     """
     placement = place([space_part(name, config, settings) for name, config in spaces], cards)
     configs = []
-    for (_, config), one in zip(spaces, placement.placed, strict=True):
+    for (_, config), placed in zip(spaces, placement.placed, strict=True):
         device = settings.device_of(config.device)
-        if device == "cuda" and not one.share:
-            raise VragError(f"{one.part.setting.rpartition('.')[0]}.device is cuda, and {one.why}: set it to auto")
-        configs.append(config.model_copy(update={"num_gpus": one.share, "device": device if one.share else "cpu"}))
+        if device == "cuda" and not placed.share:
+            raise VragError(
+                f"{placed.part.setting.rpartition('.')[0]}.device is cuda, and {placed.why}: set it to auto"
+            )
+        configs.append(
+            config.model_copy(update={"num_gpus": placed.share, "device": device if placed.share else "cpu"})
+        )
     return configs, placement
 
 

@@ -63,7 +63,9 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
         return ""
     if not at:
         return fresh[0][1]
-    return min(fresh, key=lambda one: min((one[0] - word) if one[0] > word else 2 * (word - one[0]) for word in at))[1]
+    return min(
+        fresh, key=lambda span: min((span[0] - word) if span[0] > word else 2 * (word - span[0]) for word in at)
+    )[1]
 
 
 def _with_unit(quote: str, number: re.Match[str]) -> tuple[int, str]:

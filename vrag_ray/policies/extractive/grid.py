@@ -162,13 +162,13 @@ def _nearest(row: Row, value: Span) -> Span | None:
     return best if _overlap(best, value) > -COLUMN_SLACK else None
 
 
-def _overlap(one: Span, other: Span) -> float:
+def _overlap(first: Span, other: Span) -> float:
     """Shared width in page widths; negative is the gap between them."""
-    return min(one.along[1], other.along[1]) - max(one.along[0], other.along[0])
+    return min(first.along[1], other.along[1]) - max(first.along[0], other.along[0])
 
 
-def _offset(one: Span, other: Span) -> float:
-    return abs(sum(one.along) - sum(other.along)) / 2
+def _offset(first: Span, other: Span) -> float:
+    return abs(sum(first.along) - sum(other.along)) / 2
 
 
 def _first(pair: tuple[int, Span]) -> int:

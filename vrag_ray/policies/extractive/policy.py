@@ -225,21 +225,21 @@ class ExtractivePolicy:
         parents: list[str] = []
         findings: list[Finding] = []
         unanswered: list[Finding] = []
-        for number, (part, one) in enumerate(zip(parts, evidence, strict=True), start=1):
-            reference = _reference(prompt, one)
-            sufficient = self._is_enough(one) and bool(reference)
+        for number, (part, item) in enumerate(zip(parts, evidence, strict=True), start=1):
+            reference = _reference(prompt, item)
+            sufficient = self._is_enough(item) and bool(reference)
             unread = None if sufficient else self._unread(prompt, part, number)
             finding = Finding(
                 part=part,
-                match=one.match if one is not None else None,
-                where=one.where if one is not None else "",
+                match=item.match if item is not None else None,
+                where=item.where if item is not None else "",
                 number=numbers.setdefault(reference, len(numbers)),
                 queries=tuple(node.query for node in prompt.graph.nodes if node.id in _node_ids(number)),
                 unread=unread.where if unread is not None else "",
                 unread_number=numbers.setdefault(_reference(prompt, unread), len(numbers)),
             )
             (findings if sufficient else unanswered).append(finding)
-            named = [found.node_id for found in (one, unread) if found is not None]
+            named = [found.node_id for found in (item, unread) if found is not None]
             parents.extend(named if sufficient or not answered else [])
         known = [node.id for node in prompt.graph.nodes if node.id != ROOT_ID]
         return AddAnswerNode(

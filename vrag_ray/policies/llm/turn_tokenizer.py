@@ -42,8 +42,8 @@ class TurnTokenizer:
 def _stands_alone(token: str, added: Iterable[AddedToken]) -> bool:
     """Whether ``token`` is found wherever it stands, and takes nothing of what is beside it."""
     known = {token.content: token for token in added}
-    one = known.pop(token, None)
-    if one is None or one.lstrip or one.rstrip or one.single_word or one.normalized:
+    counted = known.pop(token, None)
+    if counted is None or counted.lstrip or counted.rstrip or counted.single_word or counted.normalized:
         return False
     beginnings = tuple(token[:length] for length in range(1, len(token) + 1))
     return not any(token in other or other.endswith(beginnings) for other in known)

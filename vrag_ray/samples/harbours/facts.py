@@ -86,7 +86,7 @@ def harbours(seed: int, count: int) -> list[Harbour]:
     languages = list(Language)
 
     def numbers(low: int, high: int, size: int) -> list[int]:
-        return [int(one) for one in drawn.integers(low, high, size)]
+        return [int(number) for number in drawn.integers(low, high, size)]
 
     return [
         Harbour(

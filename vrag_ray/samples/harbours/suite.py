@@ -130,8 +130,8 @@ def _two_hops(harbour: Harbour, places: Places) -> Example:
 
 
 def _comparison(*both: tuple[Harbour, Places]) -> Example:
-    harbour, other = (one for one, _ in both)
-    more = max((harbour, other), key=lambda one: one.value(Quantity.FUEL, YEARS[2]))
+    harbour, other = (named for named, _ in both)
+    more = max((harbour, other), key=lambda port: port.value(Quantity.FUEL, YEARS[2]))
     text = f"Which of the two sold more fuel in {YEARS[2]}, {harbour.name} or {other.name}?"
     gold = (places.cell(Quantity.FUEL, YEARS[2]) for _, places in both)
     return _example(harbour, Difficulty.COMPARE, 0, text, [more.name], *gold)

@@ -47,9 +47,11 @@ class StreamThrottle:
             self._streams -= 1
 
 
-def joined_words(one: Delta, other: Delta) -> Delta:
-    return Delta(one.think + other.think, one.content + other.content)
+def joined_words(first: Delta, other: Delta) -> Delta:
+    return Delta(first.think + other.think, first.content + other.content)
 
 
-def joined_tokens(one: TokenDelta, other: TokenDelta) -> TokenDelta:
-    return TokenDelta(one.token_ids + other.token_ids, one.logprobs + other.logprobs, one.prompt_ids + other.prompt_ids)
+def joined_tokens(first: TokenDelta, other: TokenDelta) -> TokenDelta:
+    return TokenDelta(
+        first.token_ids + other.token_ids, first.logprobs + other.logprobs, first.prompt_ids + other.prompt_ids
+    )

@@ -82,7 +82,7 @@ class ConstructStore:
             table = pq.read_table(io.BytesIO(self._files.read(name)), columns=["uid", "steps", "actions", "refused"])
             [row] = table.to_pylist()
             found.append(RunOutline(Shape(row["uid"], row["steps"], tuple(row["actions"])), row["refused"]))
-        return sorted(found, key=lambda one: one.shape.uid)
+        return sorted(found, key=lambda stored: stored.shape.uid)
 
     def chosen(self, total: int | None = None) -> tuple[str, ...]:
         """The uids of runs to learn from, in a balanced mix of at most ``total``."""

@@ -114,8 +114,8 @@ class SingleForm:
         if shown:
             return Inputs(tensors, tensors["input_ids"] == self._image_token_id)
         # Where the words begin: two chats that differ in nothing but these differ from there on.
-        one, other = (self._chat(text, picture=False, queries=queries) for text in "ab")
-        start = next(place for place, (here, there) in enumerate(zip(one, other, strict=True)) if here != there)
+        first, other = (self._chat(text, picture=False, queries=queries) for text in "ab")
+        start = next(place for place, (here, there) in enumerate(zip(first, other, strict=True)) if here != there)
         return Inputs(tensors, body_of(self._tokenizer, wholes, start, [content.text for content in contents]))
 
     def tokens(self, content: Content) -> int:

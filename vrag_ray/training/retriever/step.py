@@ -51,14 +51,14 @@ def step(
     passes = int(ranks.maxima((len(own),))[0]) if retriever.sharded else len(own)
     own += [Part((), own[0].inputs)] * (passes - len(own))
     on_device = [part.inputs.to(device) for part in own]
-    targets, allowed = (one.to(device) for one in (_numbers(batch.targets), batch.allowed()))
+    targets, allowed = (tensor.to(device) for tensor in (_numbers(batch.targets), batch.allowed()))
     measured: dict[str, float] = {}
 
     def loss(computed: Sequence[tuple[Tensor, ...]]) -> Tensor:
         heads = everywhere(own, on_device, computed, batch, ranks)
         total = None
         for number, (queries, passages) in enumerate(heads):
-            one, scores = contrastive(
+            row_loss, scores = contrastive(
                 queries,
                 passages,
                 targets,
@@ -67,11 +67,11 @@ def step(
                 dims=config.dims,
                 margin=config.margin,
             )
-            measured["retriever/loss_tokens" if number else "retriever/loss"] = float(one.detach())
+            measured["retriever/loss_tokens" if number else "retriever/loss"] = float(row_loss.detach())
             if not number:
                 best = scores.masked_fill(~allowed, float("-inf")).argmax(dim=1)
                 measured["retriever/first"] = float((best == targets).float().mean())
-            total = one if total is None else total + config.late_weight * one
+            total = row_loss if total is None else total + config.late_weight * row_loss
         if total is None:
             raise VragError("the model gave no vectors")
         return total

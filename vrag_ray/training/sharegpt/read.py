@@ -129,13 +129,13 @@ def _described(folder: Path) -> dict[str, DataSet]:
 
 
 def _form(file: Path, rows: Sequence[object]) -> DataSet:
-    for name, one in _described(file.parent).items():
-        if one.file_name == file.name:
-            if one.formatting not in ("sharegpt", "openai"):
+    for name, description in _described(file.parent).items():
+        if description.file_name == file.name:
+            if description.formatting not in ("sharegpt", "openai"):
                 raise DataError(
-                    f"{file.parent / INFO}: {name}: formatting is {one.formatting!r}, which is not read here"
+                    f"{file.parent / INFO}: {name}: formatting is {description.formatting!r}, which is not read here"
                 )
-            return one
+            return description
     first = rows[0] if rows else None
     if isinstance(first, dict) and OPENAI.columns.messages in first:
         return OPENAI

@@ -96,7 +96,7 @@ class Learner:
         largest = 0.0
         # What cannot change the gradient is counted, but not computed.
         always = algorithm.kl > 0 or algorithm.entropy > 0
-        live = [number for number, one in enumerate(batch) if one.keep and (one.advantage != 0 or always)]
+        live = [number for number, sample in enumerate(batch) if sample.keep and (sample.advantage != 0 or always)]
         passes = self._parts([batch[number] for number in live])
         behind = passes_behind(self._scorer, self._ranks, len(passes))
         for part in passes:

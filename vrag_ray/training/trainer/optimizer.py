@@ -74,7 +74,7 @@ class Optimizer:
         from torch.distributed.tensor import DTensor
         from torch.utils._pytree import tree_map_only
 
-        local: dict[str, object] = tree_map_only(DTensor, lambda one: one.to_local(), self._adam.state_dict())
+        local: dict[str, object] = tree_map_only(DTensor, lambda tensor: tensor.to_local(), self._adam.state_dict())
         return {"adam": local, "done": self.done}
 
     def restore(self, state: dict[str, object]) -> None:

@@ -69,7 +69,7 @@ def still_stretches(path: Path, start: float, stop: float) -> list[tuple[float, 
     usual, of_key = (median(others) if others else 0), median(keys)
     times = sorted(packet.t for packet in packets)
     lasting = [t for t, following in zip(times, [*times[1:], stop], strict=True) if following - t >= STILL_SECONDS]
-    changes = [after for (_, one), (after, other) in itertools.pairwise(looks) if _differs(one, other)]
+    changes = [after for (_, before), (after, other) in itertools.pairwise(looks) if _differs(before, other)]
     if len(lasting) > len(times) / 2:
         # A recording that has a frame only where something changes.
         changes = times
@@ -146,5 +146,5 @@ def _scan(
     ]
 
 
-def _differs(one: NDArray[np.int16], other: NDArray[np.int16]) -> bool:
-    return bool((np.abs(one - other) > CHANGED_LEVELS).mean() > CHANGED_SHARE)
+def _differs(first: NDArray[np.int16], other: NDArray[np.int16]) -> bool:
+    return bool((np.abs(first - other) > CHANGED_LEVELS).mean() > CHANGED_SHARE)

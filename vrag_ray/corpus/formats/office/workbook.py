@@ -49,15 +49,16 @@ def styles_of(styles: ElementTree.Element | None, *, from_1904: bool) -> Styles:
     if styles is not None:
         fonts, fills = ([*next(every(styles, tag), ())] for tag in ("fonts", "fills"))
         written = {
-            int(one.get("numFmtId", "0")): _QUOTED.sub("", one.get("formatCode", "")) for one in every(styles, "numFmt")
+            int(number_format.get("numFmtId", "0")): _QUOTED.sub("", number_format.get("formatCode", ""))
+            for number_format in every(styles, "numFmt")
         }
         formats = next(every(styles, "cellXfs"), ())
-        for number, one in enumerate(formats):
-            format_ = int(one.get("numFmtId", "0"))
+        for number, cell_format in enumerate(formats):
+            format_ = int(cell_format.get("numFmtId", "0"))
             code = written.get(format_, "")
             if code.replace(" ", "") in (";;;", ";;"):
                 unseen.add(number)
-            font, fill = _at(fonts, one.get("fontId", "0")), _at(fills, one.get("fillId", "0"))
+            font, fill = _at(fonts, cell_format.get("fontId", "0")), _at(fills, cell_format.get("fillId", "0"))
             if font is not None and _is_white(next(every(font, "color"), None)) and _is_bare(fill):
                 white.add(number)
             if format_ in _DATES or re.search(r"[ymdhs]", code, re.IGNORECASE):
@@ -163,7 +164,7 @@ def _shown(cell: ElementTree.Element, strings: Sequence[str], styles: Styles) ->
     kind, style = cell.get("t", "n"), int(cell.get("s", "0"))
     if kind == "inlineStr":
         return _text(cell)
-    value = next((one.text or "" for one in every(cell, "v")), "")
+    value = next((element.text or "" for element in every(cell, "v")), "")
     if kind == "s":
         return strings[int(value)] if value.isdigit() and int(value) < len(strings) else value
     if kind == "b":
