@@ -26,6 +26,26 @@ def test_the_measured_case_comes_out_as_measured():
     assert made.load_s == pytest.approx(55, rel=0.02)
 
 
+def test_an_inverted_file_is_trained_whenever_a_shard_starts():
+    """100,000 rows of 1,024 dimensions on two cores: 4.0 s of training, as measured."""
+    space = SPACES["qwen3-vl-2b"].model_copy(update={"dims": 1024})
+    need = Need(1e5, space, qps=0.1, scanned=0.05, shard_cores=2, node_cores=4)
+    made = plan(need, MEASURED)
+    assert (made.shards, made.training_s) == (1, pytest.approx(4.0, rel=0.1))
+    exact = plan(dataclasses.replace(need, scanned=1.0), MEASURED)
+    assert exact.training_s == 0 and made.load_s == pytest.approx(exact.load_s + made.training_s)
+    late = plan(dataclasses.replace(need, space=SPACES["colqwen2"]), MEASURED)
+    assert late.training_s == 0, "late interaction has no inverted file"
+
+
+def test_the_command_says_what_training_an_inverted_file_takes(capsys: pytest.CaptureFixture[str]):
+    assert main(["plan", "--pages", "1e8", "--space", "qwen3-vl-2b", "--scanned", "0.02"]) == 0
+    start = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("start "))
+    assert "of it to train its inverted file (ivf_sq, computed)" in start
+    assert main(["plan", "--pages", "1e6"]) == 0
+    assert "inverted file" not in capsys.readouterr().out
+
+
 def test_a_small_collection_needs_one_node():
     made = plan(SMALL, MEASURED)
     assert (made.shards, made.nodes) == (1, 1)

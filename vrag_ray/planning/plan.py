@@ -7,7 +7,7 @@ dimensions, f the fraction of the rows that an index scans, c cores of a shard, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, sqrt
 
 from vrag_ray.planning.units import SpaceSize, Units
 from vrag_ray.types import VragError
@@ -16,6 +16,8 @@ USABLE_MEMORY = 0.7
 """Of a node, for shards: Ray, the parts and a refresh need the rest."""
 USABLE_CORES = 0.6
 """Busy above it, waiting times grow faster than the load."""
+KMEANS_ROUNDS, POINTS_OF_A_LIST = 10, 256
+"""Of FAISS where it trains an inverted file: its rounds, and the most rows of each list that they look at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,10 @@ class Plan:
     search_cores: float
     """Busy with scanning and serving at ``qps``."""
     load_s: float
-    """Until a shard that starts anew answers."""
+    """Until a shard that starts anew answers, training included."""
+    training_s: float
+    """Of these, for the inverted file of a shard (``ivf_sq``), which is trained whenever it starts; 0 for an exact
+    index."""
     disk_bytes: float
     ingest_s: float | None
     bound_by: str
@@ -91,6 +96,7 @@ def plan(need: Need, units: Units) -> Plan:
         speed = on_gpu.value * need.gpus
     elif not need.gpus and need.space.is_measured_on_cores:
         speed = units.pages_per_core_s.value * nodes * need.node_cores
+    training_s = _training_products(rows / shards, need) / units.products_trained_per_core_s.value / need.shard_cores
     disk = need.pages * units.original_bytes_per_page.value + rows * units.row_disk_bytes.value
     return Plan(
         rows=rows,
@@ -99,12 +105,22 @@ def plan(need: Need, units: Units) -> Plan:
         nodes=nodes,
         scan_s=scan_s,
         search_cores=scanning + serving,
-        load_s=rows / shards / units.rows_loaded_s.value,
+        load_s=rows / shards / units.rows_loaded_s.value + training_s,
+        training_s=training_s,
         disk_bytes=disk + need.pages * need.space.vector_bytes_per_page,
         ingest_s=need.pages / speed if speed is not None else None,
         bound_by=bound_by,
         rl_memory_bytes=memory * need.rl_workers,
     )
+
+
+def _training_products(rows: float, need: Need) -> float:
+    """Multiplications of k-means over the rows of a shard and of sorting each row into its list: as many lists as the
+    square root of the rows. Late interaction and exact indexes train nothing."""
+    if need.scanned == 1 or need.space.late:
+        return 0.0
+    lists = sqrt(rows)
+    return (KMEANS_ROUNDS * min(rows, POINTS_OF_A_LIST * lists) + rows) * lists * need.space.dims
 
 
 def _check(need: Need) -> None:

@@ -76,6 +76,9 @@ def plan(
         return
     unknown = "not known: nobody measured this embedder there; give --gpus, and pages_per_gpu_s in --units"
     ingest = unknown if made.ingest_s is None else _hours(made.ingest_s)
+    training = (
+        f", {made.training_s:,.0f} s of it to train its inverted file (ivf_sq, computed)" if made.training_s else ""
+    )
     lines = [
         ("rows", f"{made.rows:,.0f}, {need.space.dims} dimensions ({need.space.source})"),
         ("shards", f"{made.shards:,}, {replicas} {'copy' if replicas == 1 else 'copies'} of each"),
@@ -84,7 +87,7 @@ def plan(
         ("cores", f"{made.search_cores:,.1f} busy at {qps:g} searches/s"),
         ("a scan", f"{made.scan_s * 1e3:,.0f} ms in a shard"),
         ("waits", f"{median * 1e3:,.0f} ms in the middle, {slowest * 1e3:,.0f} ms for one in a hundred (simulated)"),
-        ("start", f"{made.load_s:,.0f} s until a shard that starts anew answers"),
+        ("start", f"{made.load_s:,.0f} s until a shard that starts anew answers{training}"),
         ("storage", f"{made.disk_bytes / 1e9:,.1f} GB"),
         ("ingest", ingest),
     ]
