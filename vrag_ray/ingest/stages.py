@@ -93,12 +93,12 @@ class Decode:
         """End the decoding child. In an actor, the actor's end does that."""
         self._sandbox.close()
 
-    def _units(self, one: PlannedRange) -> list[DecodedUnit]:
-        item = one.item
+    def _units(self, planned: PlannedRange) -> list[DecodedUnit]:
+        item = planned.item
         try:
-            with storage_faults(self._files.root, f"reading {one.plan.name} from it"):
-                path = pages_file(one.plan, self._files)
-                item = replace(item, sidecars=sidecar_files(one.plan, self._files))
+            with storage_faults(self._files.root, f"reading {planned.plan.name} from it"):
+                path = pages_file(planned.plan, self._files)
+                item = replace(item, sidecars=sidecar_files(planned.plan, self._files))
                 return decode_isolating(self._sandbox, path, item, self._options)
         except DecodeError as error:
             return self._failed(item, str(error))
