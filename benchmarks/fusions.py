@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks.recorded_legs import Question
+from vrag_ray.embedding.base import LEAST_READABLE
 from vrag_ray.index.search.fusion import Leg
-from vrag_ray.index.search.legs import LEAST_READABLE, lexical_weight, rank
+from vrag_ray.index.search.legs import lexical_weight, rank
 from vrag_ray.types import HYBRID, LEXICAL, TEXT
 
 Fusion = Callable[[Question], list[str]]

@@ -198,11 +198,9 @@ class SearchEngine:
 
         shelves = {str(shelf.folder): shelf for shelf in self._shelves}
         snapshots = [shelf.retriever.snapshot for shelf in self._shelves]
-        candidates = self._settings.index.candidates
+        index = self._settings.index
         [answer] = self._loop.run(
-            search_each(
-                snapshots, [queries], top_k=top_k, mode=self._space or HYBRID, filter=None, candidates=candidates
-            )
+            search_each(snapshots, [queries], top_k=top_k, mode=self._space or HYBRID, filter=None, index=index)
         )
         for notice in answer.notices:
             logger.warning("%s", notice)

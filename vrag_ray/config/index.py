@@ -48,6 +48,9 @@ class IndexConfig(Section):
     its node is gone. What waits for it at that moment goes on at once."""
     candidates: int = Field(default=100, ge=1)
     """Windows each leg of a hybrid search brings in before they are fused."""
+    title_weight: float = Field(default=0.4, ge=0.0)
+    """In hybrid search, of how near the title of a document is to the query, beside 1 for all legs together: a question
+    that names a report finds its pages. 0: titles count among the words alone."""
 
     @model_validator(mode="before")
     @classmethod

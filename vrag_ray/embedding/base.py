@@ -95,6 +95,11 @@ class Resident(Protocol):
         """None where the engine that holds the weights does not say."""
 
 
+LEAST_READABLE = 0.5
+"""An embedder that knows less of a text than this share of its pieces (``Embedder.readable``) makes a vector of it that
+says nothing: such a query stays out of hybrid search, such a title out of the vectors of its document."""
+
+
 @runtime_checkable
 class Embedder(Protocol):
     """Turns contents into unit vectors whose inner product is their similarity.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vrag_ray.types.documents import (
     NOTES,
     PAGES,
+    PREFIX_OF_PASSAGES,
     SECTION,
     Cue,
     Document,
@@ -32,6 +33,7 @@ __all__ = [
     "LEXICAL",
     "NOTES",
     "PAGES",
+    "PREFIX_OF_PASSAGES",
     "SECTION",
     "TEXT",
     "FULL_PAGE",

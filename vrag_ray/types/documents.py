@@ -91,9 +91,13 @@ def document_id(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+PREFIX_OF_PASSAGES = 24
+"""Hex digits of a document's id in the ids of its passages."""
+
+
 def passage_id(doc_id: str, locator: Locator, window: int) -> str:
     """``<first 24 hex of doc_id>:<locator key>:w<window>``, the same on every run for the same bytes."""
-    return f"{doc_id[:24]}:{locator.key}:w{window}"
+    return f"{doc_id[:PREFIX_OF_PASSAGES]}:{locator.key}:w{window}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def local_members(settings: Settings) -> dict[str, LocalMember]:
 async def side_by_side(settings: Settings) -> AsyncIterator[FederatedRetriever]:
     members = local_members(settings)
     try:
-        yield FederatedRetriever(members, settings.index.candidates)
+        yield FederatedRetriever(members, settings.index)
     finally:
         for member in members.values():
             await member.close()
@@ -294,7 +294,7 @@ def test_one_collection_that_is_not_ready_keeps_no_other_from_its_heat_maps(fold
 
     async def check() -> None:
         members = local_members(settings_for(folder / "colours"))
-        federated = FederatedRetriever({"starting": Starting(), **members}, 4)
+        federated = FederatedRetriever({"starting": Starting(), **members}, IndexConfig(candidates=4))
         assert (await federated.heat("red", doc_id_of("a"), 1)).shape == (4, 4)
         with pytest.raises(VragError, match="starting"):
             await federated.heat("red", doc_id_of("nobody"), 1)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.planted import plant
+from vrag_ray.embedding.base import LEAST_READABLE
 from vrag_ray.index.search.fusion import Leg
 from vrag_ray.index.search.legs import (
-    LEAST_READABLE,
     MOST_LEXICAL_WEIGHT,
     lexical_leg,
     lexical_weight,

@@ -30,6 +30,7 @@ from tests.support.planted_spaces import (
 from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
 from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.index.search.titles import TITLE
 from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.local_shard import LocalShard
 from vrag_ray.index.shards.segments import QueryVectors
@@ -91,7 +92,7 @@ def test_a_picture_finds_the_page_that_looks_like_it_with_and_without_words(root
         assert names(search(root, Query(picture=picture_of("b")), mode=mode, top_k=1)) == ["b"]
     both = search(root, Query("two", picture_of("b")), top_k=1)
     assert names(both) == ["b"]
-    assert set(both.results[0][0].scores) == {LEXICAL, TEXT, "late", "mean"}
+    assert set(both.results[0][0].scores) == {LEXICAL, TEXT, "late", "mean", TITLE}
 
 
 def test_a_picture_alone_asks_no_leg_of_words(root: Path) -> None:
@@ -131,7 +132,7 @@ def test_hybrid_asks_every_leg_that_can_read_the_query(root: Path) -> None:
     assert names(colours) == ["a"]
     words = search(root, "three", top_k=1)
     assert names(words) == ["c"]
-    assert set(words.results[0][0].scores) == {LEXICAL, TEXT}
+    assert set(words.results[0][0].scores) == {LEXICAL, TEXT, TITLE}
     assert any("colours/1 knows 0%" in notice and "left out" in notice for notice in words.notices)
 
 

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vrag_ray.config import IndexConfig
 from vrag_ray.index.search.joint_search import search_each
 from vrag_ray.index.search.modes import common_mode
 from vrag_ray.index.search.retriever import ShardedRetriever
@@ -30,16 +31,14 @@ class Member(Protocol):
 class FederatedRetriever:
     """The collections of one service; the first of ``members`` is the one that is meant where none is named."""
 
-    def __init__(self, members: Mapping[str, Member], candidates: int) -> None:
-        """``candidates`` as in ``IndexConfig``."""
+    def __init__(self, members: Mapping[str, Member], index: IndexConfig) -> None:
+        """``index`` says how legs are fused."""
         self._members = members
-        self._candidates = candidates
+        self._index = index
 
     def choose(self, names: Sequence[str] = ()) -> ChosenCollections:
         """A ``Retriever`` of these collections. Raises UnknownCollectionError."""
-        return ChosenCollections(
-            tuple(self._members[name] for name in chosen_names(self._members, names)), self._candidates
-        )
+        return ChosenCollections(tuple(self._members[name] for name in chosen_names(self._members, names)), self._index)
 
     async def member(self, name: str = "") -> ShardedRetriever:
         """The retriever of one collection, by default of the first.
@@ -84,7 +83,7 @@ class ChosenCollections:
     """``Retriever`` over one collection or several. ``search_each`` says how several are merged."""
 
     _members: tuple[Member, ...]
-    _candidates: int
+    _index: IndexConfig
 
     async def search(
         self,
@@ -108,4 +107,4 @@ class ChosenCollections:
         """The queries of several who ask, as one search: an answer for each of them."""
         retrievers = await asyncio.gather(*(member.retriever() for member in self._members))
         snapshots = [retriever.snapshot for retriever in retrievers]
-        return await search_each(snapshots, groups, top_k=top_k, mode=mode, filter=filter, candidates=self._candidates)
+        return await search_each(snapshots, groups, top_k=top_k, mode=mode, filter=filter, index=self._index)

@@ -12,12 +12,15 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from itertools import accumulate, pairwise
 
+from vrag_ray.config import IndexConfig
+from vrag_ray.embedding.base import LEAST_READABLE
 from vrag_ray.index.search.fusion import Fused, Leg
 from vrag_ray.index.search.leg_search import LegReply, search_leg
-from vrag_ray.index.search.legs import LEAST_READABLE, lexical_leg, query_notices, rank
+from vrag_ray.index.search.legs import lexical_leg, query_notices, rank
 from vrag_ray.index.search.modes import common_mode, refuse_unseen
 from vrag_ray.index.search.seen import seen
 from vrag_ray.index.search.snapshot import Part, Snapshot, parts_of
+from vrag_ray.index.search.titles import MOST_PAGES, by_titles
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.types import HYBRID, LEXICAL, Hit, Passage, Query, SearchAnswer
@@ -36,7 +39,7 @@ async def search_each(
     top_k: int,
     mode: str,
     filter: SearchFilter | None,
-    candidates: int,
+    index: IndexConfig,
 ) -> list[SearchAnswer]:
     """The queries of several callers, searched as one; the answer of each has the notices of its own queries only.
 
@@ -52,7 +55,7 @@ async def search_each(
     with ExitStack() as until_found:
         for snapshot in non_empty:
             until_found.enter_context(snapshot.in_use())
-        return await _search(snapshots, non_empty, queries, _numbers(groups), top_k, used, filter, candidates)
+        return await _search(snapshots, non_empty, queries, _numbers(groups), top_k, used, filter, index)
 
 
 async def _search(
@@ -63,21 +66,25 @@ async def _search(
     top_k: int,
     mode: str,
     filter: SearchFilter | None,
-    candidates: int,
+    index: IndexConfig,
 ) -> list[SearchAnswer]:
     parts = parts_of(snapshots, filter)
     legs = [leg for leg in snapshots[0].legs.by_name.values() if mode in (HYBRID, leg.name)]
-    limits = {"top_k": top_k, "candidates": candidates}
+    limits = {"top_k": top_k, "candidates": index.candidates}
     leg_replies, lexical = await asyncio.gather(
         asyncio.gather(*(search_leg(leg, parts, queries, **limits, mode=mode) for leg in legs)),
-        _lexical(parts, queries, top_k, candidates, comparable=len(named) > 1)
+        _lexical(parts, queries, top_k, index.candidates, comparable=len(named) > 1)
         if mode in (HYBRID, LEXICAL)
         else _nothing(),
     )
     ranked = [
-        rank(mode, [leg.found[n] for leg in leg_replies if n in leg.found], lexical.get(n))[:top_k]
-        for n in range(len(queries))
+        rank(mode, [leg.found[n] for leg in leg_replies if n in leg.found], lexical.get(n)) for n in range(len(queries))
     ]
+    if mode == HYBRID and index.title_weight:
+        ranked = await asyncio.gather(
+            *(_by_titles(items, n, leg_replies, parts, index.title_weight) for n, items in enumerate(ranked))
+        )
+    ranked = [items[:top_k] for items in ranked]
     passages, damaged = await asyncio.to_thread(_hydrate, parts, [item.id for items in ranked for item in items])
     hits = [[_hit(item, *passages[item.id]) for item in items if item.id in passages] for items in ranked]
     results = await seen({part.snapshot.name: part.snapshot for part in parts}, hits, leg_replies)
@@ -107,6 +114,28 @@ def _numbers(groups: Sequence[Sequence[str | Query]]) -> list[range]:
     """The numbers of each group's queries, counted through all groups."""
     starts = [0, *accumulate(map(len, groups))]
     return [range(start, stop) for start, stop in pairwise(starts)]
+
+
+async def _by_titles(
+    fused: list[Fused], number: int, legs: Sequence[LegReply], parts: Sequence[Part], weight: float
+) -> list[Fused]:
+    """By the titles of the documents, where the embedder of texts reads the query and there is more than one title."""
+    text = next((leg for leg in legs if leg.leg.titles is not None and number in leg.vectors), None)
+    titles = {item.id: title for item in fused[:MOST_PAGES] if (title := _title(item.id, parts)) is not None}
+    names = list(dict.fromkeys(titles.values()))
+    if text is None or text.leg.titles is None or len(names) < 2:
+        return fused
+    vectors, query = text.leg.titles, text.vectors[number]
+    if vectors.lacks(names):
+        near = await asyncio.to_thread(vectors.similarities, names, query)
+    else:
+        near = vectors.similarities(names, query)
+    return by_titles(fused, {page: near[title] for page, title in titles.items()}, weight)
+
+
+def _title(passage_id: str, parts: Sequence[Part]) -> str | None:
+    titles = (part.collection.title_of(passage_id) for part in parts)
+    return next((title for title in titles if title is not None), None)
 
 
 async def _lexical(

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.embedding.base import EmbedError
+from vrag_ray.embedding.base import LEAST_READABLE, EmbedError
 from vrag_ray.index.search.fusion import Leg, best_windows
-from vrag_ray.index.search.legs import LEAST_READABLE
 from vrag_ray.index.search.snapshot import Part
 from vrag_ray.index.search.vector_leg import VectorLeg
 from vrag_ray.index.shards.scored import merge_distinct

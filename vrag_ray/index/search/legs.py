@@ -12,8 +12,6 @@ from vrag_ray.index.storage.terms import index_terms
 from vrag_ray.types import HYBRID, LEXICAL, Query
 from vrag_ray.types.filters import SearchFilter
 
-LEAST_READABLE = 0.5
-"""An embedder that knows less of a query than this share of its pieces stays out of hybrid search."""
 MOST_LEXICAL_WEIGHT = 0.8
 """Words that match wholly still leave the meaning a say: one common word is matched wholly by many pages."""
 _QUOTED_CHARS = 80

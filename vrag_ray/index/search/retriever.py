@@ -165,9 +165,8 @@ class ShardedRetriever:
         filter: SearchFilter | None = None,
     ) -> SearchAnswer:
         """As ``Retriever.search``, see ``search_each``."""
-        candidates = self._settings.index.candidates
         [answer] = await search_each(
-            [self._served], [queries], top_k=top_k, mode=mode, filter=filter, candidates=candidates
+            [self._served], [queries], top_k=top_k, mode=mode, filter=filter, index=self._settings.index
         )
         return answer
 

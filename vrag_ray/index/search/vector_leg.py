@@ -13,6 +13,7 @@ from vrag_ray.config import EmbedderConfig, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.registry import load_embedder
+from vrag_ray.index.search.titles import TitleVectors
 from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.types import TEXT, Query, VragError
@@ -25,6 +26,8 @@ class VectorLeg:
     spec: SpaceSpec
     embedder: Embedder
     weight: float = 1.0
+    titles: TitleVectors | None = None
+    """Of the embedder of texts."""
 
     @property
     def name(self) -> str:
@@ -61,7 +64,8 @@ def text_leg(config: EmbedderConfig) -> tuple[VectorLeg | None, str]:
     loaded = load_embedder(config)
     if loaded.embedder is None:
         return None, loaded.notice
-    return VectorLeg(SpaceSpec(TEXT, loaded.embedder.id), loaded.embedder), loaded.notice
+    spec = SpaceSpec(TEXT, loaded.embedder.id)
+    return VectorLeg(spec, loaded.embedder, titles=TitleVectors(loaded.embedder)), loaded.notice
 
 
 def space_leg(record: SpaceRecord, config: SpaceConfig, embedder: Embedder) -> VectorLeg:

@@ -29,7 +29,7 @@ from vrag_ray.index.storage.rows import (
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.index.storage.term_scores import TermScores
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, list_versions
-from vrag_ray.types import Document, Locator, NotFoundError, Passage, VragError
+from vrag_ray.types import PREFIX_OF_PASSAGES, Document, Locator, NotFoundError, Passage, VragError
 
 if TYPE_CHECKING:
     import lance
@@ -60,6 +60,7 @@ class Collection:
         self._kept: SizedLRU[str, Passage] = SizedLRU(KEPT_PASSAGE_BYTES, _size_of)
         self._keeping = threading.Lock()
         self._names: PassageNames | None = None
+        self._titles: dict[str, str] | None = None
         self._is_large = False
         self._naming = threading.Lock()
 
@@ -112,6 +113,12 @@ class Collection:
             problem = "is ambiguous" if matching else "is not in this collection"
             raise NotFoundError(f"document {doc_id} {problem}: `vrag documents` lists the ids")
         return matching[0]
+
+    def title_of(self, passage_id: str) -> str | None:
+        """The title of the document that a passage is of; None where this version has not that document."""
+        if self._titles is None:
+            self._titles = {doc_id[:PREFIX_OF_PASSAGES]: document.title for doc_id, document in self._by_id().items()}
+        return self._titles.get(passage_id[:PREFIX_OF_PASSAGES])
 
     @property
     def document_count(self) -> int:
@@ -184,7 +191,7 @@ class Collection:
         """All windows of one page, clip, picture or span, in order."""
         if self.record is None:
             return []
-        prefix = f"{self.document(doc_id).doc_id[:24]}:{locator.key}:w"
+        prefix = f"{self.document(doc_id).doc_id[:PREFIX_OF_PASSAGES]}:{locator.key}:w"
         # ';' is the character after ':' and 'x' the one after 'w': a range the id index can answer.
         where = f"id >= {_quote(prefix)} AND id < {_quote(prefix[:-1] + 'x')}"
         with storage_faults(self.root, "reading passages"):

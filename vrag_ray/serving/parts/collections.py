@@ -54,7 +54,7 @@ class ServedCollections(JoinedSearches):
             name: FreshRetriever(_of(settings, root), name, partial(started, _of(settings, root), name))
             for name, root in settings.served.items()
         }
-        self._federated = FederatedRetriever(self._members, settings.index.candidates)
+        self._federated = FederatedRetriever(self._members, settings.index)
         # Where pages are read again, the retriever draws them itself: another part's would cost a hop a page.
         self._library = Library(settings)
 

@@ -1,0 +1,110 @@
+"""Titles of documents in hybrid search: which page gains, and what is embedded for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tests.support.planted import PlantedEmbedder, plant
+from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
+from vrag_ray.embedding.base import Content, Embedding, EmbedError
+from vrag_ray.index.search.fusion import Fused
+from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.index.search.titles import TITLE, TitleVectors, by_titles
+from vrag_ray.types import HYBRID, LEXICAL, TEXT, SearchAnswer
+
+PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
+PAGES = {
+    "lund": ["fleet cash ratio of boats", "crew"],
+    "berg": ["fleet cash ratio of boats", "engines"],
+}
+
+
+class Counted(PlantedEmbedder):
+    """It cannot read ``unreadable``, refuses ``refused``, and counts what it embeds."""
+
+    def __init__(self) -> None:
+        self.embedded: list[str] = []
+
+    def readable(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.array([0.0 if text == "unreadable" else 1.0 for text in texts], np.float32)
+
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        self.embedded += [content.text for content in contents]
+        found = super().embed_passages(contents)
+        return [
+            EmbedError("too odd") if content.text == "refused" else embedded
+            for content, embedded in zip(contents, found, strict=True)
+        ]
+
+
+def test_a_title_is_embedded_once_and_what_cannot_be_read_is_near_nothing() -> None:
+    embedder = Counted()
+    titles, query = TitleVectors(embedder), embedder.vectors(["lund boats"])
+    names = ["lund boats", "refused", "unreadable"]
+    assert titles.lacks(names)
+    for _ in range(2):
+        near = titles.similarities(names, query)
+        assert near == {"lund boats": pytest.approx(1.0), "refused": 0.0, "unreadable": 0.0}
+    assert not titles.lacks(names)
+    assert embedder.embedded == ["lund boats", "refused"]
+
+
+scores = st.floats(0, 1, allow_nan=False)
+
+
+@given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.tuples(scores, st.none() | scores)), st.floats(0, 2))
+def test_scores_stay_in_their_range_and_order_follows_them(
+    pages: dict[str, tuple[float, float | None]], weight: float
+) -> None:
+    fused = sorted((Fused(name, score, {}) for name, (score, _) in pages.items()), key=lambda item: -item.score)
+    near = {name: title for name, (_, title) in pages.items() if title is not None}
+    found = by_titles(fused, near, weight)
+    assert found == sorted(found, key=lambda item: (-item.score, item.id))
+    assert {item.id for item in found} == set(pages)
+    for item in found:
+        score, title = pages[item.id]
+        assert item.score * (1 + weight) == pytest.approx(score + weight * (title or 0.0))
+        assert item.by_leg.get(TITLE) == title
+        assert 0 <= item.score <= 1
+
+
+def searched(root: Path, query: str, weight: float = 0.4, mode: str = HYBRID) -> SearchAnswer:
+    async def search() -> SearchAnswer:
+        index = IndexConfig(shards=1, threads=1, title_weight=weight)
+        settings = Settings(collection=str(root), embedder=PLANTED, index=index)
+        retriever = await ShardedRetriever.start(settings)
+        try:
+            return await retriever.search([query], top_k=4, mode=mode)
+        finally:
+            await retriever.close()
+
+    return asyncio.run(search())
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_a_question_that_names_a_report_finds_the_page_in_that_report(tmp_path: Path) -> None:
+    plant(tmp_path / "c", PAGES)
+    for name in ("lund", "berg"):
+        answer = searched(tmp_path / "c", f"cash ratio of {name}")
+        first, second, *_ = answer.results[0]
+        assert first.title == name and first.score > second.score
+        assert first.scores[TITLE] > second.scores[TITLE]
+    for mode, weight in ((HYBRID, 0.0), (TEXT, 0.4), (LEXICAL, 0.4)):
+        [hits] = searched(tmp_path / "c", "cash ratio of berg", weight, mode).results
+        assert hits[0].score == hits[1].score, "the two pages say the same"
+        assert all(TITLE not in hit.scores for hit in hits)
+
+
+@pytest.mark.usefixtures("local_ray")
+def test_titles_change_nothing_where_all_pages_are_of_one_title(tmp_path: Path) -> None:
+    plant(tmp_path / "c", {"lund": ["fleet cash ratio of boats", "crew of boats"]})
+    with_titles, without = (searched(tmp_path / "c", "cash of lund boats", weight) for weight in (0.4, 0.0))
+    assert with_titles.results == without.results

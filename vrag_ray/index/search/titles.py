@@ -1,0 +1,86 @@
+"""What the title of a document says for its pages in hybrid search.
+
+A question that names a report ("the cash ratio of Acme in FY2022") has few words of the page of figures that answers
+it, and no page says which report it is in. A page therefore gains by how near the title of its document is to the
+query. Within one document nothing changes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vrag_ray.caching import SizedLRU
+from vrag_ray.embedding.base import LEAST_READABLE, Content, Embedder, Embedding
+from vrag_ray.index.search.fusion import Fused
+
+TITLE = "title"
+"""The name of a title's similarity among the scores of a hit."""
+MOST_PAGES = 100
+"""The first pages of a list: those behind them gain nothing."""
+REMEMBERED = 50_000
+"""Vectors of titles that are kept in memory."""
+
+
+class TitleVectors:
+    """Vectors of titles by an embedder of texts, made when they are first needed. Thread-safe."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+        self._known: SizedLRU[str, NDArray[np.float32]] = SizedLRU(REMEMBERED)
+        self._lock = threading.Lock()
+
+    def lacks(self, titles: Sequence[str]) -> bool:
+        """Whether ``similarities`` has to embed one of these."""
+        with self._lock:
+            return any(self._known.get(title) is None for title in titles)
+
+    def similarities(self, titles: Sequence[str], query: NDArray[np.float32]) -> dict[str, float]:
+        """The inner product of each title's vector with that of the query, [1, dim]; at least 0, and 0 for a title that
+        the embedder cannot read."""
+        with self._lock:
+            vectors = {title: known for title in titles if (known := self._known.get(title)) is not None}
+        missing = [title for title in dict.fromkeys(titles) if title not in vectors]
+        if missing:
+            vectors |= self._embedded(missing)
+        if not vectors:
+            return {}
+        products = np.stack(list(vectors.values())) @ query[0].astype(np.float32)
+        return dict(zip(vectors, np.maximum(products, 0.0).tolist(), strict=True))
+
+    def _embedded(self, titles: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        nothing = np.zeros(self._embedder.dim, np.float32)
+        shares = self._embedder.readable(titles)
+        readable = [title for title, share in zip(titles, shares, strict=True) if share >= LEAST_READABLE]
+        found = self._embedder.embed_passages([Content(title) for title in readable]) if readable else []
+        vectors = dict.fromkeys(titles, nothing)
+        for title, embedded in zip(readable, found, strict=True):
+            if isinstance(embedded, Embedding):
+                vectors[title] = embedded.vectors[0].astype(np.float32)
+        with self._lock:
+            for title, vector in vectors.items():
+                self._known.put(title, vector)
+        return vectors
+
+
+def by_titles(fused: Sequence[Fused], similarities: Mapping[str, float], weight: float) -> list[Fused]:
+    """``fused`` with the similarity of its document's title, by the id of each page, as one more score of that weight.
+
+    Scores stay in 0..1, and the order is by (-score, id).
+    """
+    total = 1.0 + weight
+    gained = [
+        replace(
+            item,
+            score=(item.score + weight * similarities[item.id]) / total,
+            by_leg={**item.by_leg, TITLE: similarities[item.id]},
+        )
+        if item.id in similarities
+        else replace(item, score=item.score / total)
+        for item in fused
+    ]
+    return sorted(gained, key=lambda item: (-item.score, item.id))
