@@ -1,11 +1,11 @@
 """What a reward for cited elements does: fine print of the mosaic world, with and without it, two seeds.
 
-Usage: ``python benchmarks/mosaic_grounding.py [--out FOLDER] [--steps N] [--seeds N N …]``.
+Usage: ``python benchmarks/mosaic_grounding.py [--out FOLDER] [--steps N] [--seeds N N …] [--masks]``.
 
 A model of 1.3 million parameters learns to see and imitates a noisy expert on questions about fine print, and is then
-reinforced twice from the same weights: for its answers alone, and for the region that it cites too. A right
-region has an intersection over union of at least 0.5 with the crop that shows the fine print. A run goes on where it
-stopped.
+reinforced twice from the same weights: for its answers alone, and for the region that it cites too. With ``--masks``
+the second is done by ``ggpo`` and by ``ggpo_cited`` as well, whose mask spares what the answer cites. A right region
+has an intersection over union of at least 0.5 with the crop that shows the fine print. A run goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ REWARDS = {
 }
 
 
-def run(out: Path, seed: int, steps: int) -> None:
+MASKS = ("ggpo", "ggpo_cited")
+
+
+def run(out: Path, seed: int, steps: int, masks: bool) -> None:
     course = Course(out, seed, WORLD, IMITATION)
     out.mkdir(parents=True, exist_ok=True)
     constant = OptimizerConfig(lr=2e-3, warmup_steps=40, betas=(0.9, 0.95))
@@ -50,13 +53,15 @@ def run(out: Path, seed: int, steps: int) -> None:
     seeing = course.prepare("seeing", out / "model", LESSONS, constant)
     imitated = out / "imitating-run" / "final"
     course.stage("imitating", imitated, lambda: course.learn("imitating", seeing, 40, EPOCHS, falling))
-    for name, reward in REWARDS.items():
-        algorithm = ALGORITHMS["gspo_segments"]
-        reinforced = partial(course.reinforce, name, algorithm, steps, LEARNING_RATE, reward)
+    courses = [(name, "gspo_segments", reward) for name, reward in REWARDS.items()]
+    if masks:
+        courses += [(name, name, REWARDS["answer-and-region"]) for name in MASKS]
+    for name, algorithm, reward in courses:
+        reinforced = partial(course.reinforce, name, ALGORITHMS[algorithm], steps, LEARNING_RATE, reward)
         course.stage(name, out / name / "final", reinforced)
         for measure in ("success", "grounding"):
             curve = ", ".join(f"{step}: {value:.3f}" for step, value in course.curve(name, measure))
-            print(f"seed {seed}, reward for {name}, validation {measure}: {curve}", flush=True)
+            print(f"seed {seed}, {name}, validation {measure}: {curve}", flush=True)
 
 
 def main() -> None:
@@ -64,12 +69,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("mosaic-grounding"))
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
+    parser.add_argument("--masks", action="store_true")
     chosen = parser.parse_args()
     # Ray's workers are nice to everything else by default; here they are all that runs.
     os.environ.setdefault("RAY_worker_niceness", "0")
     start_ray()
     for seed in chosen.seeds:
-        run(chosen.out.absolute() / f"seed-{seed}", seed, chosen.steps)
+        run(chosen.out.absolute() / f"seed-{seed}", seed, chosen.steps, chosen.masks)
 
 
 if __name__ == "__main__":

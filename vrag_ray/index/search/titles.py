@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,14 +72,9 @@ def by_titles(fused: Sequence[Fused], similarities: Mapping[str, float], weight:
     Scores stay in 0..1, and the order is by (-score, id).
     """
     total = 1.0 + weight
-    gained = [
-        replace(
-            item,
-            score=(item.score + weight * similarities[item.id]) / total,
-            by_leg={**item.by_leg, TITLE: similarities[item.id]},
-        )
-        if item.id in similarities
-        else replace(item, score=item.score / total)
-        for item in fused
-    ]
+    gained: list[Fused] = []
+    for item in fused:
+        near = similarities.get(item.id)
+        score = item.score + weight * (near or 0.0)
+        gained.append(Fused(item.id, score / total, item.by_leg if near is None else {**item.by_leg, TITLE: near}))
     return sorted(gained, key=lambda item: (-item.score, item.id))
