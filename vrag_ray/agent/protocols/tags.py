@@ -40,7 +40,6 @@ _EXAMPLE = (
     "A first reply to another question: <think>I look for the test report of the rope.</think>\n"
     f"<search>{_SEARCHED}</search>"
 )
-_COPIED = frozenset({_SEARCHED, "a few words to look for", "the answer in few words"})
 _INSTRUCTION = (
     "Answer the question from pages of a document collection. You see no page until you search. "
     f"{_SHAPE} A search shows you a page that may help. A bbox shows you that part of the last picture enlarged, in "
@@ -58,10 +57,12 @@ _BLIND_INSTRUCTION = (
     f"{_EXAMPLE}"
 )
 _BESIDE = f" Beside a picture stand the words that were read from it, where there are any. {FENCE_RULE}"
+_CITED = "14 weeks [12]"
 _CITE = (
-    "In the answer put the number of the part that proves it in brackets: [12] for part 12 of the last page, [2:12] "
-    "for part 12 of the second page that a search showed you."
+    f"Behind the answer stands the number of the part that proves it: <answer>{_CITED}</answer> for part 12 of the "
+    "last page, [2:12] for part 12 of the second page that a search showed you."
 )
+_COPIED = frozenset({_SEARCHED, _CITED, "a few words to look for", "the answer in few words"})
 _BOX_UNITS = {
     FamilyName.QWEN2_5_VL: "pixels of that picture",
     FamilyName.QWEN3_VL: "thousandths of that picture's width and height, 0 to 1000",
