@@ -123,7 +123,8 @@ def test_a_function_of_a_users_own_assigns_the_credit(runs: Groups):
     shared = train_samples(runs, algorithm_of(f"{__name__}:by_length"), Collectives())
     whole = train_samples(runs, ALGORITHMS["gspo_segments"], Collectives())
     for own, segments in zip(shared, whole, strict=True):
-        assert [one.advantage for one in own] == pytest.approx([one.advantage / len(own) for one in segments])
+        expected = [segment.advantage / len(own) for segment in segments]
+        assert [sample.advantage for sample in own] == pytest.approx(expected)
     spelled = ALGORITHMS["dapo"].model_dump() | {"credit": f"{__name__}:by_length"}
     assert train_samples(runs, Algorithm.model_validate(spelled), Collectives()) == shared
 

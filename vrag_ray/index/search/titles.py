@@ -22,7 +22,7 @@ TITLE = "title"
 MOST_PAGES = 100
 """The first pages of a list: those behind them gain nothing."""
 REMEMBERED = 50_000
-"""Vectors of titles that are kept in memory."""
+"""Vectors of titles in memory, at most."""
 
 
 class TitleVectors:
