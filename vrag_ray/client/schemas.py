@@ -92,10 +92,10 @@ class SearchHit(ResponseBody):
     None for plain text, clips and text whose place is not known.
 
     ``region`` is where on the page the query was seen, in the same fractions, as far as a leg of late interaction can
-    tell. ``scores`` has each leg's own score. ``duplicate_of`` is the passage of an earlier result that looks the same.
-    ``page`` is 1-based; ``label`` is what the document calls it, of ``pages``, where that is another name, and
-    ``section`` the titles of its outline that the page stands under. ``t_start`` and ``t_end`` are seconds,
-    ``span_start`` and ``span_end`` characters of a text.
+    tell. ``scores`` has each leg's own score, and in hybrid search that of the ``title``. ``duplicate_of`` is the
+    passage of an earlier result that looks the same. ``page`` is 1-based; ``label`` is what the document calls it, of
+    ``pages``, where that is another name, and ``section`` the titles of its outline that the page stands under.
+    ``t_start`` and ``t_end`` are seconds, ``span_start`` and ``span_end`` characters of a text.
     ``image_url`` is a path of the same server and is None where there is nothing to show (text files). ``score`` orders
     the results of one query and compares with no other query's: that of the leg, see ``mode``, or a share in 0..1
     (``hybrid``).

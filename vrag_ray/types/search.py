@@ -44,7 +44,8 @@ class Hit:
     mean MaxSim of one of several. In a search of several collections ``lexical`` is the share of the query's words that
     the page covers, 0..1, since BM25 compares within one collection only. ``score`` is that of the leg in the mode of a
     single leg. In ``hybrid`` mode it is in 0..1: the mean of the legs' scores as shares of each leg's best for this
-    query, by the legs' weights, so it does not compare across queries; with a reranker it is the reranker's, 0..1.
+    query, by the legs' weights, and the cosine of query and title (``title``, see ``index.title_weight``), so it does
+    not compare across queries; with a reranker it is the reranker's, 0..1.
     ``region`` is where on the page the query was seen, as far as a leg can tell. ``duplicate_of`` is the passage id of
     an earlier hit that looks the same. ``collection`` is the name of the one that it was found in, of several that are
     served side by side.
