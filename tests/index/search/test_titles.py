@@ -60,15 +60,21 @@ def test_a_title_is_embedded_once_and_what_cannot_be_read_is_near_nothing() -> N
 scores = st.floats(0, 1, allow_nan=False)
 
 
-@given(st.dictionaries(st.text("abc", min_size=1, max_size=3), st.tuples(scores, st.none() | scores)), st.floats(0, 2))
+@given(
+    st.dictionaries(st.text("abc", min_size=1, max_size=3), st.tuples(scores, st.none() | scores)),
+    st.floats(0, 2),
+    st.integers(1, 9),
+)
 def test_scores_stay_in_their_range_and_order_follows_them(
-    pages: dict[str, tuple[float, float | None]], weight: float
+    pages: dict[str, tuple[float, float | None]], weight: float, top_k: int
 ) -> None:
     fused = sorted((Fused(name, score, {}) for name, (score, _) in pages.items()), key=lambda item: -item.score)
     near = {name: title for name, (_, title) in pages.items() if title is not None}
-    found = by_titles(fused, near, weight)
+    every = by_titles(fused, near, weight, len(pages))
+    found = by_titles(fused, near, weight, top_k)
+    assert found == every[:top_k]
     assert found == sorted(found, key=lambda item: (-item.score, item.id))
-    assert {item.id for item in found} == set(pages)
+    assert {item.id for item in every} == set(pages)
     for item in found:
         score, title = pages[item.id]
         assert item.score * (1 + weight) == pytest.approx(score + weight * (title or 0.0))

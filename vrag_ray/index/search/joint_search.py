@@ -82,7 +82,7 @@ async def _search(
     ]
     if mode == HYBRID and index.title_weight:
         ranked = await asyncio.gather(
-            *(_by_titles(items, n, leg_replies, parts, index.title_weight) for n, items in enumerate(ranked))
+            *(_by_titles(items, n, leg_replies, parts, index.title_weight, top_k) for n, items in enumerate(ranked))
         )
     ranked = [items[:top_k] for items in ranked]
     passages, damaged = await asyncio.to_thread(_hydrate, parts, [item.id for items in ranked for item in items])
@@ -117,9 +117,10 @@ def _numbers(groups: Sequence[Sequence[str | Query]]) -> list[range]:
 
 
 async def _by_titles(
-    fused: list[Fused], number: int, legs: Sequence[LegReply], parts: Sequence[Part], weight: float
+    fused: list[Fused], number: int, legs: Sequence[LegReply], parts: Sequence[Part], weight: float, top_k: int
 ) -> list[Fused]:
-    """By the titles of the documents, where the embedder of texts reads the query and there is more than one title."""
+    """The first ``top_k`` by the titles of their documents; all as they are where the embedder of texts does not read
+    the query, or where there is one title."""
     text = next((leg for leg in legs if leg.leg.titles is not None and number in leg.vectors), None)
     titles = {item.id: title for item in fused[:MOST_PAGES] if (title := _title(item.id, parts)) is not None}
     names = list(dict.fromkeys(titles.values()))
@@ -130,7 +131,7 @@ async def _by_titles(
         near = await asyncio.to_thread(vectors.similarities, names, query)
     else:
         near = vectors.similarities(names, query)
-    return by_titles(fused, {page: near[title] for page, title in titles.items()}, weight)
+    return by_titles(fused, {page: near[title] for page, title in titles.items()}, weight, top_k)
 
 
 def _title(passage_id: str, parts: Sequence[Part]) -> str | None:

@@ -66,15 +66,18 @@ class TitleVectors:
         return vectors
 
 
-def by_titles(fused: Sequence[Fused], similarities: Mapping[str, float], weight: float) -> list[Fused]:
-    """``fused`` with the similarity of its document's title, by the id of each page, as one more score of that weight.
+def by_titles(fused: Sequence[Fused], similarities: Mapping[str, float], weight: float, top_k: int) -> list[Fused]:
+    """The first ``top_k`` of ``fused`` with the similarity of its document's title, by the id of each page, as one more
+    score of that weight.
 
     Scores stay in 0..1, and the order is by (-score, id).
     """
-    total = 1.0 + weight
-    gained: list[Fused] = []
-    for item in fused:
-        near = similarities.get(item.id)
-        score = item.score + weight * (near or 0.0)
-        gained.append(Fused(item.id, score / total, item.by_leg if near is None else {**item.by_leg, TITLE: near}))
-    return sorted(gained, key=lambda item: (-item.score, item.id))
+    scored = [(-(item.score + weight * similarities.get(item.id, 0.0)), item.id, item) for item in fused]
+    return [
+        Fused(page, -score / (1.0 + weight), _with_title(item, similarities.get(page)))
+        for score, page, item in sorted(scored, key=lambda entry: entry[:2])[:top_k]
+    ]
+
+
+def _with_title(item: Fused, similarity: float | None) -> Mapping[str, float]:
+    return item.by_leg if similarity is None else {**item.by_leg, TITLE: similarity}
