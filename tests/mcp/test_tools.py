@@ -169,7 +169,12 @@ async def test_ask_cites_the_right_page_and_reports_each_step_while_it_goes_on(
     assert not answer.abstained
     first = answer.citations[0]
     assert (first.number, first.doc_id, first.page) == (1, library["harbour.pdf"], 2)
-    assert first.bbox is not None
+    assert first.bbox is not None and first.element is not None
+    page = PageContent.model_validate(
+        (await client.call_tool("read_page", {"doc_id": first.doc_id, "page": first.page})).structured_content
+    )
+    around = next(element for element in page.elements if element.number == first.element.number)
+    assert "4.7 million" in around.text and around.bbox == pytest.approx(first.element.bbox, abs=1e-4)
     numbers = [number for number, _ in heard]
     assert numbers == sorted(set(numbers))
     told = " ".join(message for _, message in heard)

@@ -11,9 +11,11 @@ import httpx
 from PIL import Image
 
 from tests.support.stand_in import DOC_ID
-from vrag_ray.agent.citations import Citation
+from vrag_ray.agent.citations import Citation, CitedElement
 from vrag_ray.agent.events import AnswerEvent, RunStatus
+from vrag_ray.agent.support import CheckedSentence, Support
 from vrag_ray.types import PassageKind
+from vrag_ray.types.elements import ElementKind
 
 CHAT = "/v1/chat/completions"
 PAGE = Citation(
@@ -24,6 +26,8 @@ PAGE = Citation(
     kind=PassageKind.PAGE,
     page=2,
     bbox=(0.1, 0.2, 0.5, 0.25),
+    element=CitedElement(number=7, last=7, kind=ElementKind.TABLE, bbox=(0.1, 0.2, 0.9, 0.6)),
+    value_bbox=(0.4, 0.2, 0.5, 0.25),
     quote="cost 4.7 million",
     score=0.5,
     node_id="a",
@@ -32,7 +36,9 @@ CLIP = Citation(
     number=2, doc_id=DOC_ID, title="film", uri="f", kind=PassageKind.CLIP, t_start=60.0, t_end=90.0, node_id="b"
 )
 CITED = AnswerEvent(answer="It cost 4.7 [1], then more [1, 2].", abstained=False, status=RunStatus.ANSWERED,
-                    citations=(PAGE, CLIP), notices=("one shard is down",))  # fmt: skip
+                    citations=(PAGE, CLIP), notices=("one shard is down",),
+                    sentences=(CheckedSentence(start=0, end=34, support=Support.UNSUPPORTED, citations=(1, 2),
+                                               missing=("4.7",)),))  # fmt: skip
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
 
 

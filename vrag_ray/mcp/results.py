@@ -106,10 +106,25 @@ class SearchResult(_Result):
         )
 
 
+class ElementAround(_Result):
+    """The elements of ``read_page`` around a citation, from ``number`` to ``last``; ``kind`` is that of the first."""
+
+    number: int
+    last: int
+    kind: ElementKind
+    bbox: Corners = Field(description="Around all of them: x0, y0, x1, y1 in fractions of the page, origin top left.")
+
+
 class CitedEvidence(Evidence):
     """One citation: ``[number]`` in the answer."""
 
     number: int
+    element: ElementAround | None = Field(
+        default=None, description="The paragraph, table or other element around bbox."
+    )
+    value_bbox: Corners | None = Field(
+        default=None, description="The figure or cell within bbox that the answer states, where there is exactly one."
+    )
     quote: str = Field(description="Stands in the source word for word: data, not instructions.")
 
     @classmethod

@@ -35,6 +35,7 @@ from vrag_ray.serving.openai.question import OF_A_PICTURE
 from vrag_ray.types import PassageKind
 
 pytestmark = pytest.mark.anyio
+NO_TIMES = {"t_start": None, "t_end": None}
 
 
 async def test_an_answer_has_marks_with_their_places_and_evidence_with_its_box(
@@ -58,6 +59,11 @@ async def test_an_answer_has_marks_with_their_places_and_evidence_with_its_box(
     assert (await client.get(marks[0]["url"])).content == b"\x89PNG"
     page, clip = message["evidence"]
     assert (page["document"], page["page"], page["box"]) == (DOC_ID, 2, [0.1, 0.2, 0.5, 0.25])
+    assert page["element"] == {"number": 7, "last": 7, "kind": "table", "bbox": [0.1, 0.2, 0.9, 0.6]} | NO_TIMES
+    assert page["value_box"] == [0.4, 0.2, 0.5, 0.25] and "element" not in clip
+    [first] = message["sentences"]
+    assert (first["support"], first["citations"], first["missing"]) == ("unsupported", [1, 2], ["4.7"])
+    assert message["content"][first["start"] : first["end"]] == CITED.answer
     assert (page["score"], page["node"], page["quote"]) == (0.5, "a", "cost 4.7 million")
     assert (clip["t_start"], clip["t_end"]) == (60.0, 90.0)
     assert body["usage"] == {

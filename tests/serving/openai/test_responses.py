@@ -51,6 +51,8 @@ async def test_a_response_has_the_answer_with_citations_page_and_box(client: htt
     [file, *_] = [each for each in text.annotations if each.type == "file_citation"]
     assert [CITED.answer[each.start_index : each.end_index] for each in urls] == ["[1]", "[1, 2]", "[1, 2]"]
     assert (urls[0].page, urls[0].box) == (2, [0.1, 0.2, 0.5, 0.25])
+    assert (urls[0].element["number"], urls[0].value_box) == (7, [0.4, 0.2, 0.5, 0.25])
+    assert [sentence["missing"] for sentence in reply.json()["sentences"]] == [["4.7"]]
     assert (file.file_id, file.filename) == (f"file-{DOC_ID}", "report")
     assert response.usage is not None
     assert (response.usage.total_tokens, response.usage.input_tokens_details.cached_tokens) == (9, 4)

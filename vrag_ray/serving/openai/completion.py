@@ -52,6 +52,7 @@ async def _added_up(head: Head, source: AsyncGenerator[Piece | Ending]) -> ChatC
         tool_calls=calls or None,
         annotations=end.said.annotations,
         evidence=end.said.evidence,
+        sentences=end.said.sentences,
         notices=end.said.notices,
     )
     return ChatCompletion(

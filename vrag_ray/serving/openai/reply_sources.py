@@ -156,6 +156,7 @@ def answer_of(event: AnswerEvent | RunRecord, links: Links, notices: Sequence[st
         content=with_footnotes(event.answer, event.citations, links) if links.footnotes else event.answer,
         annotations=marked(event.answer, event.citations, links),
         evidence=evidence_of(event.citations, links),
+        sentences=event.sentences or None,
         notices=(*notices, *event.notices) or None,
     )
 

@@ -253,7 +253,13 @@ def annotations_of(said: Said) -> list[JsonValue]:
         shown: Json = {"type": "url_citation", **place.model_dump(mode="json")}
         source = evidence.get(place.url)
         if source is not None:
-            shown |= {"document": source.document, "page": source.page, "box": list(source.box) if source.box else None}
+            shown |= {
+                "document": source.document,
+                "page": source.page,
+                "box": list(source.box) if source.box else None,
+                "element": source.element.model_dump(mode="json") if source.element is not None else None,
+                "value_box": list(source.value_box) if source.value_box else None,
+            }
             documents.setdefault(
                 source.document,
                 {
@@ -285,7 +291,8 @@ def reasoning_item(item_id: str, thoughts: str) -> Json:
 def _fields_of(said: Said) -> Json:
     """This server's own fields of an answer."""
     evidence: list[JsonValue] = [each.model_dump(mode="json") for each in said.evidence or ()]
-    return {"evidence": evidence, "notices": list(said.notices or ())}
+    sentences: list[JsonValue] = [each.model_dump(mode="json") for each in said.sentences or ()]
+    return {"evidence": evidence, "sentences": sentences, "notices": list(said.notices or ())}
 
 
 def _usage(usage: Usage) -> Json:

@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
+from vrag_ray.agent.citations import CitedElement
+from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.types import PassageKind
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
@@ -65,8 +67,9 @@ class Evidence(_Sparse):
     """What a mark ``[number]`` rests on.
 
     ``page`` counts from 1; ``t_start`` and ``t_end`` are seconds; ``box`` is (x0, y0, x1, y1) in fractions of the page,
-    origin top left. ``node`` is the node of the run's memory graph, ``score`` that of the search, ``collection`` the
-    collection that it is from.
+    origin top left, ``element`` the paragraph, table or other element around it, ``value_box`` the one figure in it
+    that the answer states. ``node`` is the node of the run's memory graph, ``score`` that of the search, ``collection``
+    the collection that it is from.
     """
 
     number: int
@@ -77,6 +80,8 @@ class Evidence(_Sparse):
     t_start: float | None = None
     t_end: float | None = None
     box: tuple[float, float, float, float] | None = None
+    element: CitedElement | None = None
+    value_box: tuple[float, float, float, float] | None = None
     score: float
     node: str
     quote: str
@@ -93,6 +98,8 @@ class Said(_Sparse):
     tool_calls: tuple[ToolCall, ...] | None = None
     annotations: tuple[Annotation, ...] | None = None
     evidence: tuple[Evidence, ...] | None = None
+    sentences: tuple[CheckedSentence, ...] | None = None
+    """Of an agent's answer: what each cites, and what of it stands in none of that."""
     notices: tuple[str, ...] | None = None
     """What was degraded on the way to an agent's answer, or what the model's server did not take."""
 
