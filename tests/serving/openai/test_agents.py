@@ -131,7 +131,7 @@ async def test_an_answer_at_the_end_of_the_budget_says_length(client: httpx.Asyn
 
 async def test_a_run_that_fails_is_one_error_that_the_sdk_does_not_repeat(client: httpx.AsyncClient, backend: StandIn):
     reply = await client.post(CHAT, json=ask(content="crash"))
-    assert refused(reply) == (500, None, "run_failed")
+    assert refused(reply) == (502, None, "run_failed")
     assert reply.headers["x-should-retry"] == "false"
     assert "secret" not in reply.text
     assert (await client.get(f"/v1/runs/{reply.headers['x-run-id']}")).json()["status"] == "error"

@@ -37,6 +37,15 @@ async def test_the_models_words_and_thoughts_come_as_they_are_said(client: httpx
     assert chunks[-2]["system_fingerprint"] == "step-7"
 
 
+async def test_thoughts_without_their_first_tag_are_told_apart_in_a_whole_reply(
+    client: httpx.AsyncClient, backend: StandIn
+):
+    text = "deep thoughts</think>\n\nAnswer"
+    backend.reply = (*(Delta(content=letter) for letter in text), Completion(text))
+    message = (await client.post(CHAT, json=ask("policy"))).json()["choices"][0]["message"]
+    assert (message["reasoning_content"], message["content"]) == ("deep thoughts", "Answer")
+
+
 async def test_tags_of_thought_and_calls_never_show_in_the_content(client: httpx.AsyncClient, backend: StandIn):
     text = (
         "<think>rain?</think>\n\nLet me see: a < b.\n"
@@ -186,6 +195,9 @@ async def test_a_fault_of_the_model_has_a_status_before_the_first_word_and_is_an
         assert (reply.status_code, reply.json()["error"]["message"]) == (status, str(fault))
         assert reply.headers.get("retry-after") == ("7" if status == 429 else None)
     backend.reply = (Delta(content="Ye"), fault)
+    reply = await client.post(CHAT, json=ask("policy"))
+    assert reply.status_code == (502 if isinstance(fault, ModelLostError) else status)
+    assert reply.json()["error"]["message"] == str(fault)
     async with client.stream("POST", CHAT, json=ask("policy", stream=True)) as response:
         *_, last = [json.loads(data) async for data in data_lines(response)]
     assert last["error"]["message"] == str(fault)

@@ -114,7 +114,7 @@ async def test_a_response_is_fetched_in_the_background_and_cancelled(client: htt
 
 async def test_a_run_that_fails_is_a_failed_response_that_is_not_repeated(client: httpx.AsyncClient, backend: StandIn):
     reply = await client.post(PATH, json={"model": "vimrag", "input": "crash"})
-    assert refused(reply) == (500, None, "run_failed")
+    assert refused(reply) == (502, None, "run_failed")
     assert reply.headers["x-should-retry"] == "false"
     stored = whole(await client.get(f"{PATH}/resp_{reply.headers['x-run-id']}"))
     assert stored.status == "failed"

@@ -19,6 +19,13 @@ class ModelLostError(VragError):
     code = "not_ready"
 
 
+class BrokenReplyError(ModelLostError):
+    """The model went away after its first words: what came of the reply is no reply."""
+
+    status = 502
+    code = "upstream"
+
+
 class ModelDownError(VragError):
     """The model's server refuses or cannot be reached. Nothing in the request can mend that; the server's owner can."""
 

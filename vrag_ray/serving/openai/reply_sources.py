@@ -15,7 +15,7 @@ from vrag_ray.agent.chat import Delta, QuestionPicture
 from vrag_ray.agent.events import EVENT, AnswerEvent, ErrorEvent, RunStatus, UsageEvent
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.client.schemas import RunRequest
-from vrag_ray.policies.llm.chat_model import ChatRequest, ModelLostError
+from vrag_ray.policies.llm.chat_model import BrokenReplyError, ChatRequest, ModelLostError
 from vrag_ray.serving.contract import ModelPart, RunPart
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.openai.citations import Links, evidence_of, marked, with_footnotes
@@ -42,7 +42,7 @@ class Ending:
 class RunFailedError(VragError):
     """The run ended without an answer."""
 
-    status = 500
+    status = 502
     type = "server_error"
     code = "run_failed"
 
@@ -111,17 +111,25 @@ async def from_model(model: ModelPart, request: ChatRequest) -> AsyncGenerator[P
 
 @asynccontextmanager
 async def model_reply(model: ModelPart, request: ChatRequest) -> AsyncIterator[AsyncGenerator[Delta | Completion]]:
-    """The reply of the model. It ends with a ``Completion``."""
+    """The reply of the model. It ends with a ``Completion``. Raises BrokenReplyError for a model that is lost after its
+    first words, ModelLostError for one that is lost before."""
 
     async def pieces() -> AsyncGenerator[Delta | Completion]:
-        async with aclosing(model.chat(request)) as said:
-            async for delta in said:
-                if isinstance(delta, Delta) and delta.trouble:
-                    raise ModelLostError(delta.trouble)
-                yield delta
-                if isinstance(delta, Completion):
-                    return
-        raise ModelLostError("the model broke off: ask again")
+        began = False
+        try:
+            async with aclosing(model.chat(request)) as said:
+                async for delta in said:
+                    if isinstance(delta, Delta) and delta.trouble:
+                        raise ModelLostError(delta.trouble)
+                    yield delta
+                    began = True
+                    if isinstance(delta, Completion):
+                        return
+            raise ModelLostError("the model broke off: ask again")
+        except ModelLostError as error:
+            if began:
+                raise BrokenReplyError(str(error)) from error
+            raise
 
     async with aclosing(pieces()) as reply:
         yield reply
