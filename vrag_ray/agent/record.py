@@ -9,6 +9,7 @@ from vrag_ray.agent.events import Event, PictureRef, RunStatus, SearchDoneEvent
 from vrag_ray.agent.memory.graph import MemoryGraph
 from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.types import VragError
+from vrag_ray.types.errors import validation_message
 
 
 class Timings(BaseModel):
@@ -58,7 +59,7 @@ class RunRecord(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise VragError(f"not a run record: {where or 'the text'}: {first['msg']}") from error
+            raise VragError(f"not a run record: {where or 'the text'}: {validation_message(first)}") from error
 
     @property
     def collections(self) -> tuple[str, ...]:

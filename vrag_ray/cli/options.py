@@ -143,7 +143,9 @@ def request_fields() -> Iterator[None]:
         yield
     except ValidationError as error:
         first = error.errors()[0]
-        raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        from vrag_ray.types.errors import validation_message
+
+        raise typer.BadParameter(f"{'.'.join(map(str, first['loc']))}: {validation_message(first)}") from error
 
 
 def parse_evidence(form: str | None) -> EvidenceForm | None:

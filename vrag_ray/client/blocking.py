@@ -31,6 +31,7 @@ from vrag_ray.client.schemas import (
     SearchResponse,
 )
 from vrag_ray.types import Box, InvalidError, Meta
+from vrag_ray.types.errors import validation_message
 
 if TYPE_CHECKING:
     from anyio.from_thread import BlockingPortal
@@ -160,7 +161,7 @@ def _invalid(param: str) -> Iterator[None]:
     try:
         yield
     except ValidationError as error:
-        raise InvalidError(f"{param}: {error.errors()[0]['msg']}", param=param) from error
+        raise InvalidError(f"{param}: {validation_message(error.errors()[0])}", param=param) from error
 
 
 class Client(BlockingSystem):

@@ -30,6 +30,7 @@ from vrag_ray.policies.llm.openai_api import NO_KEY, OpenAiModel
 from vrag_ray.policies.llm.prompt_limits import ModelLimits
 from vrag_ray.policies.registry import agent_spec, wire_protocol
 from vrag_ray.types import VragError
+from vrag_ray.types.errors import validation_message
 
 SEARCH_PATH = "/search"
 """Clients of the original name the route; ours is found below the same server."""
@@ -172,4 +173,4 @@ def agent_config(values: Mapping[str, object], names: Mapping[str, str]) -> Agen
     except ValidationError as error:
         first = error.errors()[0]
         field = str(first["loc"][0])
-        raise VragError(f"{names.get(field, field)}={first['input']!r}: {first['msg']}") from error
+        raise VragError(f"{names.get(field, field)}={first['input']!r}: {validation_message(first)}") from error

@@ -20,6 +20,7 @@ from vrag_ray.config.model import OpenAiConfig, VllmConfig
 from vrag_ray.config.serving import ServingConfig
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, VragError
 from vrag_ray.types.collection_names import own_name
+from vrag_ray.types.errors import validation_message
 
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[^\s/,*?#&][^/,*?#&]{0,63}$")]
 
@@ -133,4 +134,6 @@ def load_settings(path: Path | None = None) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise VragError(f"the configuration {path or '(environment)'} is wrong at {where}: {first['msg']}") from error
+        raise VragError(
+            f"the configuration {path or '(environment)'} is wrong at {where}: {validation_message(first)}"
+        ) from error

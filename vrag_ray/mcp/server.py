@@ -25,6 +25,7 @@ from vrag_ray.mcp.tools import Tools
 from vrag_ray.serving.http.middleware import Guard
 from vrag_ray.serving.http.security import KEYS_VARIABLE, Security, is_loopback
 from vrag_ray.types import VragError
+from vrag_ray.types.errors import validation_message
 from vrag_ray.views.words import shortened
 
 PATH = "/mcp"
@@ -83,7 +84,7 @@ class VragMcp(MCPServer[dict[str, object]]):
 def _problems(error: ValidationError) -> str:
     """Every argument at fault, with its value and what is wanted."""
     return "; ".join(
-        f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}"
+        f"{'.'.join(map(str, detail['loc']))}: {validation_message(detail)}"
         + ("" if detail["type"] == "missing" else f", not {shortened(repr(detail['input']), 60)}")
         for detail in error.errors()
     )

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
+from vrag_ray.types.errors import validation_message
 
 Row = TypeVar("Row", bound=BaseModel)
 
@@ -34,7 +35,9 @@ def checked(rows: Iterable[object], model: type[Row], path: Path) -> list[Row]:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise DataError(f"{path}: row {number}: {f'{where}: ' if where else ''}{first['msg']}") from error
+            raise DataError(
+                f"{path}: row {number}: {f'{where}: ' if where else ''}{validation_message(first)}"
+            ) from error
     return found
 
 

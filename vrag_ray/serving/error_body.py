@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from vrag_ray.client.schemas import ErrorBody, ErrorDetail
 from vrag_ray.index.storage.errors import StorageError, StorageFailure, fault_of
 from vrag_ray.types import VragError
+from vrag_ray.types.errors import validation_message
 from vrag_ray.types.redaction import scrub
 
 UNREAD_BODY = "There was an error parsing the body"
@@ -73,7 +74,7 @@ def install(app: FastAPI) -> None:
             return error_response(415, header, code=_CODES[415])
         rest = len(error.errors()) - 1
         more = f" (and {rest} more)" if rest else ""
-        return error_response(422, f"{param}: {first['msg']}{more}", code="invalid_value", param=param)
+        return error_response(422, f"{param}: {validation_message(first)}{more}", code="invalid_value", param=param)
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> JSONResponse:

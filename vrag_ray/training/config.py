@@ -27,6 +27,7 @@ from vrag_ray.training.algorithms.algorithm import Algorithm, Credit
 from vrag_ray.training.algorithms.credit_assignment import algorithm_of, user_assign
 from vrag_ray.training.rewards.reward import RewardWeights
 from vrag_ray.types import VragError
+from vrag_ray.types.errors import validation_message
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T", bound=Section)
@@ -285,7 +286,9 @@ def load_training(path: Path, kind: type[T]) -> T:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise VragError(f"the configuration {path} is wrong at {where or 'the top'}: {first['msg']}") from error
+        raise VragError(
+            f"the configuration {path} is wrong at {where or 'the top'}: {validation_message(first)}"
+        ) from error
 
 
 def presets() -> tuple[str, ...]:

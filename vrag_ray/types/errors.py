@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class VragError(Exception):
     """A fault the caller can act on: the message names the input and the remedy.
@@ -39,3 +41,8 @@ class NotFoundError(VragError):
     status = 404
     type = "not_found_error"
     code = "not_found"
+
+
+def validation_message(error: Mapping[str, object]) -> str:
+    """What is wrong by one of the ``errors()`` of pydantic, in the words of the validator that raised it."""
+    return str(error["msg"]).removeprefix("Value error, ")

@@ -13,6 +13,7 @@ from itertools import count
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from vrag_ray.types import Box, Locator, PassageKind, VragError
+from vrag_ray.types.errors import validation_message
 
 ROOT_ID = "root"
 ANSWER_ID = "answer"
@@ -109,7 +110,7 @@ class MemoryGraph(BaseModel):
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
-            raise GraphError(f"not a memory graph: {where or 'the text'}: {first['msg']}") from error
+            raise GraphError(f"not a memory graph: {where or 'the text'}: {validation_message(first)}") from error
 
     def to_json(self) -> str:
         return self.model_dump_json()

@@ -26,6 +26,7 @@ from vrag_ray.config import EvidenceForm, Marks
 from vrag_ray.imaging.coordinates import FAMILIES, ModelFamily
 from vrag_ray.imaging.frame_times import sample_times
 from vrag_ray.types import FamilyName, PassageKind
+from vrag_ray.types.errors import validation_message
 
 TOOLS = ("add_search_node", "summarize_and_memorize", "crop", "add_answer_node")
 BLIND_TOOLS = tuple(name for name in TOOLS if name != "crop")
@@ -157,7 +158,7 @@ def _typed(call: LooseCall, think: str, names: tuple[str, ...], expected: str) -
         first = error.errors(include_url=False, include_input=False)[0]
         # The first part of the location repeats the tool's name.
         where = ".".join(str(part) for part in first["loc"][1:])
-        return Reply(think, None, f"{name}: argument {where or 'arguments'}: {first['msg']}")
+        return Reply(think, None, f"{name}: argument {where or 'arguments'}: {validation_message(first)}")
     if graph_calls.is_copied(action):
         return Reply(think, None, f"{name}: these are the words of the example: write what this question needs")
     return Reply(think, action)

@@ -77,5 +77,7 @@ def with_space(settings: Settings, name: str, model: str) -> Settings:
     try:
         Checked(spaces={name: config})
     except ValidationError as error:
-        raise typer.BadParameter(f"--space {name}: {error.errors()[0]['msg']}") from error
+        from vrag_ray.types.errors import validation_message
+
+        raise typer.BadParameter(f"--space {name}: {validation_message(error.errors()[0])}") from error
     return settings.model_copy(update={"spaces": {**settings.spaces, name: config}})

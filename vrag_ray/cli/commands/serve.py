@@ -134,7 +134,9 @@ def read_serve_config(path: Path | None) -> tuple[Settings, list[str]]:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise VragError(f"{path} is wrong at args.{where}: {first['msg']}") from error
+        from vrag_ray.types.errors import validation_message
+
+        raise VragError(f"{path} is wrong at args.{where}: {validation_message(first)}") from error
     plain = {"name", "num_replicas"}
     deployments = ours[0].get("deployments") or []
     return settings, [

@@ -15,6 +15,7 @@ from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.types import LEXICAL, TEXT, DocumentKind, DocumentStatus, VragError
+from vrag_ray.types.errors import validation_message
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def _recorded(record: SpaceRecord) -> SpaceConfig:
     try:
         return SpaceConfig.from_record(record.config)
     except ValidationError as error:
-        problem = error.errors()[0]["msg"]
+        problem = validation_message(error.errors()[0])
         raise VragError(f"its recorded settings cannot be read ({problem}): set spaces.{record.name}") from error
 
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from vrag_ray.agent.chat import ImagePart, Message, Part, Role, TextPart
 from vrag_ray.questions.rows import DataError, json_lines, read_bytes, read_text
 from vrag_ray.training.sharegpt.write import PLACEHOLDER
+from vrag_ray.types.errors import validation_message
 
 INFO = "dataset_info.json"
 SUFFIXES = (".json", ".jsonl")
@@ -254,4 +255,4 @@ def _field(error: ValidationError, names: Mapping[str, str]) -> str:
     """The first fault, by the names of the file."""
     first = error.errors(include_url=False, include_input=False)[0]
     path = ".".join(names.get(part, part) if isinstance(part, str) else str(part) for part in first["loc"])
-    return f"{path}: {first['msg']}"
+    return f"{path}: {validation_message(first)}"
