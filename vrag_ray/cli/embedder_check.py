@@ -186,10 +186,14 @@ def _compared(
         return None, f"its id is {other.id}"
     cosines = {}
     for label, content in contents:
-        first, two = _embed(embedder, label, content), _embed(other, label, content)
-        if isinstance(first, EmbedError) or isinstance(two, EmbedError) or first.vectors.shape != two.vectors.shape:
+        first, second = _embed(embedder, label, content), _embed(other, label, content)
+        if (
+            isinstance(first, EmbedError)
+            or isinstance(second, EmbedError)
+            or first.vectors.shape != second.vectors.shape
+        ):
             return None, f"the two engines do not give as many vectors for the {label}"
-        cosines[label] = float((first.vectors * two.vectors).sum(axis=1).min())
+        cosines[label] = float((first.vectors * second.vectors).sum(axis=1).min())
     return cosines, ""
 
 

@@ -44,6 +44,12 @@ async def test_thoughts_without_their_first_tag_are_told_apart_in_a_whole_reply(
     backend.reply = (*(Delta(content=letter) for letter in text), Completion(text))
     message = (await client.post(CHAT, json=ask("policy"))).json()["choices"][0]["message"]
     assert (message["reasoning_content"], message["content"]) == ("deep thoughts", "Answer")
+    body = (await client.post("/v1/responses", json={"model": "policy", "input": "q"})).json()
+    thoughts, said = body["output"]
+    backend.reply = (Completion(text),)
+    chunks = await chunks_of(client, ask("policy"))
+    assert (joined(chunks, "reasoning_content"), joined(chunks, "content")) == ("deep thoughts", "Answer")
+    assert (thoughts["summary"][0]["text"], said["content"][0]["text"]) == ("deep thoughts", "Answer")
 
 
 async def test_tags_of_thought_and_calls_never_show_in_the_content(client: httpx.AsyncClient, backend: StandIn):

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from fastapi import Request
 
-from vrag_ray.serving.openai.reasoning_parser import END_THINK, Piece
-from vrag_ray.serving.openai.reply_sources import Ending
+from vrag_ray.serving.openai.reasoning_parser import Piece
+from vrag_ray.serving.openai.reply_sources import Ending, at_once
 from vrag_ray.serving.openai.responses import ChatCompletion, Choice, Message
 from vrag_ray.serving.openai.stream import Head
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 async def whole_reply(head: Head, source: AsyncGenerator[Piece | Ending], request: Request) -> ChatCompletion | None:
     """The whole reply; None where the caller went away, which stops what was behind it. Raises what ``source`` does."""
-    return await unless_gone(_added_up(head, source), request)
+    return await unless_gone(_added_up(head, at_once(source)), request)
 
 
 async def unless_gone(work: Coroutine[object, object, T], request: Request) -> T | None:
@@ -44,10 +44,6 @@ async def _added_up(head: Head, source: AsyncGenerator[Piece | Ending]) -> ChatC
             end = piece
     assert end is not None, "a source ends with an Ending or raises"
     content += end.said.content or ""
-    if not think and END_THINK in content:
-        # The template of some models opens the thoughts, so that a reply has their end alone. A stream cannot know.
-        think, _, content = content.partition(END_THINK)
-        content = content.lstrip("\n")
     calls = tuple(call.model_copy(update={"index": None}) for call in end.said.tool_calls or ())
     said = Message(
         role="assistant",

@@ -22,6 +22,12 @@ class Piece:
     content: str = ""
 
 
+def parted(text: str) -> Piece:
+    """A whole reply whose thoughts have their end alone, as where a chat template opens them; else all is content."""
+    before, end, after = text.partition(END_THINK)
+    return Piece(before, after.lstrip("\n")) if end else Piece(content=text)
+
+
 class _Mode(Enum):
     START = auto()
     THINK = auto()

@@ -20,7 +20,7 @@ from vrag_ray.serving.contract import ModelPart, RunPart
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.openai.citations import Links, evidence_of, marked, with_footnotes
 from vrag_ray.serving.openai.detached import detached
-from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser
+from vrag_ray.serving.openai.reasoning_parser import Piece, ReasoningParser, parted
 from vrag_ray.serving.openai.responses import CachedTokens, FinishReason, Said, ToolCall, Usage
 from vrag_ray.types import Completion, VragError
 from vrag_ray.types.redaction import scrub
@@ -109,6 +109,20 @@ async def from_model(model: ModelPart, request: ChatRequest) -> AsyncGenerator[P
             yield Piece(delta.think + piece.think, piece.content)
 
 
+async def at_once(source: AsyncGenerator[Piece | Ending]) -> AsyncGenerator[Piece | Ending]:
+    """``source`` with all its pieces as one, for a reply that is sent whole: thoughts that have their end alone are
+    parted from the content, which a stream cannot do before that end comes."""
+    think = content = ""
+    async with aclosing(source):
+        async for piece in source:
+            if isinstance(piece, Ending):
+                yield Piece(think, content) if think else parted(content)
+                yield piece
+            else:
+                think += piece.think
+                content += piece.content
+
+
 @asynccontextmanager
 async def model_reply(model: ModelPart, request: ChatRequest) -> AsyncIterator[AsyncGenerator[Delta | Completion]]:
     """The reply of the model. It ends with a ``Completion``. Raises BrokenReplyError for a model that is lost after its
@@ -143,6 +157,9 @@ def _ending(whole: Completion, parser: ReasoningParser, heard: str, *, thought: 
     if not thought:
         think = whole.reasoning + think
     content = "".join(piece.content for piece in pieces)
+    if not (thought or think or heard):
+        unstreamed = parted(content)
+        think, content = unstreamed.think, unstreamed.content
     calls = tuple(
         ToolCall(index=number, id=f"call_{uuid.uuid4().hex[:24]}", function=call)
         for number, call in enumerate(parser.calls)

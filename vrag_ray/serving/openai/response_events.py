@@ -15,7 +15,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.openai.citations import Links
 from vrag_ray.serving.openai.reasoning_parser import Piece
-from vrag_ray.serving.openai.reply_sources import Ending, answer_of, finish_of, usage_of
+from vrag_ray.serving.openai.reply_sources import Ending, answer_of, at_once, finish_of, usage_of
 from vrag_ray.serving.openai.response_requests import ResponseRequest, ResponseStatus
 from vrag_ray.serving.openai.responses import Evidence, FinishReason, Said, ToolCall, Usage
 from vrag_ray.types import VragError
@@ -195,7 +195,7 @@ async def response_events(head: ResponseHead, source: AsyncGenerator[Piece | End
 async def whole_response(head: ResponseHead, source: AsyncGenerator[Piece | Ending]) -> Json:
     """The response at its end. Raises what ``source`` does."""
     last: Json = {}
-    async for event in _events(_Growing(head), source):
+    async for event in _events(_Growing(head), at_once(source)):
         last = event
     response = last["response"]
     assert isinstance(response, dict)
