@@ -45,7 +45,7 @@ class Counted(PlantedEmbedder):
         ]
 
 
-def test_a_title_is_embedded_once_and_what_cannot_be_read_is_near_nothing() -> None:
+def test_a_title_is_embedded_once_and_what_cannot_be_read_is_near_nothing(caplog: pytest.LogCaptureFixture) -> None:
     embedder = Counted()
     titles, query = TitleVectors(embedder), embedder.vectors(["lund boats"])
     names = ["lund boats", "refused", "unreadable"]
@@ -55,6 +55,9 @@ def test_a_title_is_embedded_once_and_what_cannot_be_read_is_near_nothing() -> N
         assert near == {"lund boats": pytest.approx(1.0), "refused": 0.0, "unreadable": 0.0}
     assert not titles.lacks(names)
     assert embedder.embedded == ["lund boats", "refused"]
+    assert [record.getMessage() for record in caplog.records] == [
+        "pages of 'refused' gain nothing by this title: too odd"
+    ]
 
 
 scores = st.floats(0, 1, allow_nan=False)

@@ -122,9 +122,11 @@ async def _by_titles(
     """The first ``top_k`` by the titles of their documents; all as they are where the embedder of texts does not read
     the query, or where there is one title."""
     text = next((leg for leg in legs if leg.leg.titles is not None and number in leg.vectors), None)
+    if text is None or text.leg.titles is None:
+        return fused
     titles = {item.id: title for item in fused[:MOST_PAGES] if (title := _title(item.id, parts)) is not None}
     names = list(dict.fromkeys(titles.values()))
-    if text is None or text.leg.titles is None or len(names) < 2:
+    if len(names) < 2:
         return fused
     vectors, query = text.leg.titles, text.vectors[number]
     if vectors.lacks(names):

@@ -82,11 +82,11 @@ def _marked_duplicates(hits: list[Hit], hashes: dict[str, int]) -> list[Hit]:
         own = hashes.get(_first_window(hit.passage.id))
         alike = next(
             (
-                cell.passage.id
-                for cell in marked
+                previous.passage.id
+                for previous in marked
                 if own is not None
-                and not cell.duplicate_of
-                and (other := hashes.get(_first_window(cell.passage.id))) is not None
+                and not previous.duplicate_of
+                and (other := hashes.get(_first_window(previous.passage.id))) is not None
                 and (own ^ other).bit_count() <= ALIKE_BITS
             ),
             "",

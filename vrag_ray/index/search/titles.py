@@ -7,6 +7,7 @@ query. Within one document nothing changes.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 
@@ -17,6 +18,7 @@ from vrag_ray.caching import SizedLRU
 from vrag_ray.embedding.base import LEAST_READABLE, Content, Embedder, Embedding
 from vrag_ray.index.search.fusion import Fused
 
+logger = logging.getLogger(__name__)
 TITLE = "title"
 """The name of a title's similarity among the scores of a hit."""
 MOST_PAGES = 100
@@ -60,6 +62,8 @@ class TitleVectors:
         for title, embedded in zip(readable, found, strict=True):
             if isinstance(embedded, Embedding):
                 vectors[title] = embedded.vectors[0].astype(np.float32)
+            else:
+                logger.warning("pages of %r gain nothing by this title: %s", title, embedded)
         with self._lock:
             for title, vector in vectors.items():
                 self._known.put(title, vector)
