@@ -117,9 +117,9 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
     if embedder is None or report.notices:
         raise VragError(f"the dense leg cannot be measured: {' '.join(report.notices)}")
     collection = Collection.open(settings.collection)
-    index = FlatIndex(*load_text_rows(collection, embedder.id), threads=2)
+    index = FlatIndex(load_text_rows(collection, embedder.id), threads=2)
     candidates = settings.index.candidates
-    windows = index.search(stacked(embedder.embed_queries([Content(text) for text in texts])), candidates)
+    windows = index.search(list(stacked(embedder.embed_queries([Content(text) for text in texts]))), candidates)
     dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]
     collection.documents()  # read here, for the threads below to share
     with ThreadPoolExecutor(2) as pool:

@@ -143,11 +143,11 @@ def plain_server(collection: str, port: int) -> None:
 
     embedder = load_embedder(EmbedderConfig()).embedder
     assert isinstance(embedder, TextEmbedder)
-    rows, vectors = load_text_rows(Collection.open(collection), embedder.id)
-    index = faiss.IndexFlatIP(vectors.shape[1])
-    index.add(vectors.astype(np.float32))
+    space = load_text_rows(Collection.open(collection), embedder.id)
+    index = faiss.IndexFlatIP(space.vectors.shape[1])
+    index.add(space.vectors.astype(np.float32))
     faiss.omp_set_num_threads(1)
-    ids = rows.ids.to_pylist()
+    ids = space.rows.ids.to_pylist()
     app = FastAPI()
 
     def find(asked: Asked) -> list[dict[str, object]]:

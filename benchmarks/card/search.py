@@ -88,17 +88,18 @@ def faiss_search(setup: Setup) -> Iterator[Row]:
         yield Row("not measured", remark=missing or "no card")
         return
     from vrag_ray.index.shards.flat_index import FlatIndex
-    from vrag_ray.index.shards.shard_rows import ShardRows
+    from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows
 
     count, dim = 1_000_000, 1024
     stored = _unit_vectors(count, dim, setup.device)
     rows = ShardRows.of(
         [f"{n:024x}:p1:w0" for n in range(count)], [f"{n:064x}" for n in range(count)], ["page"] * count, ["{}"] * count
     )
-    in_memory, on_card = FlatIndex(rows, stored, threads=16), FlatIndex(rows, stored, gpu_temp_mb=256)
+    space = SpaceRows.of(rows, stored)
+    in_memory, on_card = FlatIndex(space, threads=16), FlatIndex(space, gpu_temp_mb=256)
     chance = np.random.default_rng(0)
     for batch in (1, 16, 256):
-        queries = np.concatenate([_near(stored, chance, 1) for _ in range(batch)])
+        queries = [_near(stored, chance, 1) for _ in range(batch)]
         slow, fast = (_milliseconds(partial(index.search, queries, K), setup.device) for index in (in_memory, on_card))
         pairs = zip(in_memory.search(queries, K), on_card.search(queries, K), strict=True)
         same = statistics.mean([hit.id for hit in a] == [hit.id for hit in b] for a, b in pairs)

@@ -26,8 +26,8 @@ from tests.support.paths import ROOT
 from tests.support.planted import DIM, EMBEDDER, plant
 from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards import shard_pool
-from vrag_ray.index.shards.segments import QueryVectors
 from vrag_ray.index.shards.shard_index import SpaceSpec
+from vrag_ray.index.shards.space_index import QueryVectors
 from vrag_ray.planning.tail import FanOutModel
 from vrag_ray.types import TEXT
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.planted import doc_id_of, plant
 from vrag_ray.config import EmbedderConfig, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
-from vrag_ray.index.storage.spaces import StoredVectors
+from vrag_ray.index.storage.spaces import space_table
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import Locator, passage_id
 
@@ -94,6 +96,18 @@ def painted(cells: Sequence[str], side: int = 64) -> bytes:
     return buffer.getvalue()
 
 
+@dataclass(frozen=True)
+class StoredVectors:
+    """A row of a space of pages: ``vectors`` [n, dim]."""
+
+    passage_id: str
+    doc_id: str
+    vectors: NDArray[np.float16]
+    grid: tuple[int, int] | None = None
+    phash: int | None = None
+    error: str = ""
+
+
 def stored_vectors(name: str, page: int, vectors: NDArray[np.float32], **more: object) -> StoredVectors:
     """The row of page ``page`` of the planted document ``name``."""
     doc_id = doc_id_of(name)
@@ -101,16 +115,34 @@ def stored_vectors(name: str, page: int, vectors: NDArray[np.float32], **more: o
     assert grid is None or isinstance(grid, tuple)
     assert phash is None or isinstance(phash, int)
     return StoredVectors(
-        passage_id(doc_id, Locator(page=page), 0), doc_id, "page", "{}", vectors.astype(np.float16), grid, phash,
-        str(error),
-    )  # fmt: skip
+        passage_id(doc_id, Locator(page=page), 0), doc_id, vectors.astype(np.float16), grid, phash, str(error)
+    )
+
+
+def vectors_table(rows: Sequence[StoredVectors]) -> pa.Table:
+    """As ``SpaceWriter.add`` takes it."""
+    grids = [row.grid or (None, None) for row in rows]
+    return space_table(
+        {
+            "id": pa.array([row.passage_id for row in rows], pa.string()),
+            "doc_id": pa.array([row.doc_id for row in rows], pa.string()),
+            "kind": pa.array(["page"] * len(rows), pa.string()),
+            "meta": pa.array(["{}"] * len(rows), pa.string()),
+            "count": pa.array([len(row.vectors) for row in rows], pa.int32()),
+            "grid_rows": pa.array([grid[0] for grid in grids], pa.int32()),
+            "grid_columns": pa.array([grid[1] for grid in grids], pa.int32()),
+            "phash": pa.array([row.phash for row in rows], pa.uint64()),
+            "error": pa.array([row.error for row in rows], pa.string()),
+            "vectors": pa.array([row.vectors.tobytes() for row in rows], pa.large_binary()),
+        }
+    )
 
 
 def plant_space(root: Path, name: str, rows: Sequence[StoredVectors], *, dim: int, multi_vector: bool = True) -> None:
     """A space ``name`` of ``rows``, published."""
     with CollectionWriter(root) as writer:
         writer.spaces.create(name, embedder_id=f"{name}/1", dim=dim, multi_vector=multi_vector, config={"model": "m"})
-        writer.spaces.add(name, rows)
+        writer.spaces.add(name, vectors_table(rows))
         writer.publish("vectors")
 
 
@@ -213,7 +245,7 @@ def add_space(writer: CollectionWriter, name: str, pictures: dict[str, bytes], p
         [found] = embedder.embed_passages([Content(picture=png)])
         assert isinstance(found, Embedding)
         rows.append(stored_vectors(document, 1, found.vectors, grid=found.grid, phash=phashes.get(document)))
-    writer.spaces.add(name, rows)
+    writer.spaces.add(name, vectors_table(rows))
 
 
 def fill(

@@ -31,10 +31,9 @@ from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
 from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.titles import TITLE
-from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.local_shard import LocalShard
-from vrag_ray.index.shards.segments import QueryVectors
 from vrag_ray.index.shards.shards import Look
+from vrag_ray.index.shards.space_index import QueryVectors, Sight
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Box, NotFoundError, Query, SearchAnswer, VragError

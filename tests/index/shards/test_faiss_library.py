@@ -13,7 +13,7 @@ from vrag_ray.cli.diagnosis import diagnose
 from vrag_ray.config import Settings
 from vrag_ray.index.shards.faiss_library import FaissWheel, load_faiss, too_many_wheels
 from vrag_ray.index.shards.flat_index import FlatIndex
-from vrag_ray.index.shards.shard_rows import ShardRows
+from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows
 from vrag_ray.types import VragError
 
 
@@ -35,7 +35,7 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def shard() -> FlatIndex:
-    return FlatIndex(ShardRows.of([], [], [], []), np.zeros((0, 4), np.float16))
+    return FlatIndex(SpaceRows.of(ShardRows.of([], [], [], []), np.zeros((0, 4), np.float16)))
 
 
 def test_the_doctor_notices_two_wheels_and_says_which_commands_leave_one(two: Path):

@@ -42,12 +42,12 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 def sharded(collection: Collection) -> dict[int, list[FlatIndex]]:
     """By number of shards; under ``IN_PARTS`` a single shard that five threads scan."""
     shards = {
-        n: [FlatIndex(*load_text_rows(collection, EMBEDDER, rows_of(collection, i, n))) for i in range(n)]
+        n: [FlatIndex(load_text_rows(collection, EMBEDDER, rows_of(collection, i, n))) for i in range(n)]
         for n in SHARDINGS
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flat_index, "LEAST_ROWS_OF_A_PART", 40)
-        shards[IN_PARTS] = [FlatIndex(*load_text_rows(collection, EMBEDDER), threads=5)]
+        shards[IN_PARTS] = [FlatIndex(load_text_rows(collection, EMBEDDER), threads=5)]
     assert len(shards[IN_PARTS][0]._cpu) == 5
     return shards
 
@@ -116,7 +116,7 @@ def test_queries_of_another_dimension_are_refused(sharded: dict[int, list[FlatIn
 def test_an_empty_shard_answers_with_nothing() -> None:
     empty = Collection.__new__(Collection)
     empty.record = None
-    index = FlatIndex(*load_text_rows(empty, EMBEDDER))
+    index = FlatIndex(load_text_rows(empty, EMBEDDER))
     assert index.search(np.ones((2, DIM), dtype=np.float32), 5) == [[], []]
 
 

@@ -14,7 +14,7 @@ from vrag_ray.index.shards import flat_index, ivf_index
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.gpu_index import MOST_RESULTS, GpuFlat, refuse_unsupported
 from vrag_ray.index.shards.ivf_index import IvfIndex
-from vrag_ray.index.shards.shard_rows import ShardRows
+from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 
@@ -58,9 +58,9 @@ def indexes(monkeypatch: pytest.MonkeyPatch) -> tuple[FlatIndex, FlatIndex, Card
 def both(vectors: NDArray[np.float16], monkeypatch: pytest.MonkeyPatch) -> tuple[FlatIndex, FlatIndex, Card]:
     rows = ShardRows.of([f"{n:024x}:p1:w0" for n in range(ROWS)], DOCS, ["page"] * ROWS, ["{}"] * ROWS)
     monkeypatch.setattr(flat_index, "GpuFlat", Card)
-    on_card = FlatIndex(rows, vectors, gpu_temp_mb=64)
+    on_card = FlatIndex(SpaceRows.of(rows, vectors), gpu_temp_mb=64)
     assert isinstance(on_card._gpu, Card)
-    return on_card, FlatIndex(rows, vectors), on_card._gpu
+    return on_card, FlatIndex(SpaceRows.of(rows, vectors)), on_card._gpu
 
 
 def test_all_queries_are_one_scan_and_nothing_is_copied_to_main_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +140,8 @@ def test_an_inverted_file_searches_on_the_card_and_in_main_memory_where_a_filter
     vectors = np.random.default_rng(7).standard_normal((ROWS, DIM)).astype(np.float16)
     rows = ShardRows.of([f"{n:024x}:p1:w0" for n in range(ROWS)], DOCS, ["page"] * ROWS, ["{}"] * ROWS)
     monkeypatch.setattr(ivf_index, "GpuIvf", IvfCard)
-    in_memory = IvfIndex(rows, vectors, kind, nprobe=20, recall_floor=0.0)
-    on_card = IvfIndex(rows, vectors, kind, nprobe=20, recall_floor=0.0, gpu_temp_mb=64)
+    in_memory = IvfIndex(SpaceRows.of(rows, vectors), kind, nprobe=20, recall_floor=0.0)
+    on_card = IvfIndex(SpaceRows.of(rows, vectors), kind, nprobe=20, recall_floor=0.0, gpu_temp_mb=64)
     card = on_card._gpu
     assert isinstance(card, IvfCard)
     queries, before = vectors[:9].astype(np.float32), card.scans

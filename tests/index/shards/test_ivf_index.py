@@ -14,7 +14,7 @@ from vrag_ray.config import EmbedderConfig, IndexConfig, IndexKind, Settings
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.ivf_index import IvfIndex
-from vrag_ray.index.shards.shard_rows import ShardRows
+from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows
 from vrag_ray.types import TEXT, VragError
 from vrag_ray.types.filters import SearchFilter
 
@@ -42,7 +42,7 @@ def queries(vectors: NDArray[np.float16]) -> NDArray[np.float32]:
 
 
 def recall(index: IvfIndex, rows: ShardRows, vectors: NDArray[np.float16]) -> float:
-    exact = FlatIndex(rows, vectors).search(queries(vectors), 10)
+    exact = FlatIndex(SpaceRows.of(rows, vectors)).search(queries(vectors), 10)
     found = index.search(queries(vectors), 10)
     return float(np.mean([len({o.id for o in a} & {o.id for o in b}) / 10 for a, b in zip(exact, found, strict=True)]))
 
@@ -50,7 +50,7 @@ def recall(index: IvfIndex, rows: ShardRows, vectors: NDArray[np.float16]) -> fl
 def test_scanning_enough_lists_finds_nearly_all_and_says_how_much(
     rows: ShardRows, vectors: NDArray[np.float16]
 ) -> None:
-    index = IvfIndex(rows, vectors, IndexKind.IVF_SQ, nprobe=24, recall_floor=0.9)
+    index = IvfIndex(SpaceRows.of(rows, vectors), IndexKind.IVF_SQ, nprobe=24, recall_floor=0.9)
     assert index.recall >= 0.9
     assert recall(index, rows, vectors) >= 0.9
     [best] = index.search(queries(vectors)[:1], 3)
@@ -59,15 +59,15 @@ def test_scanning_enough_lists_finds_nearly_all_and_says_how_much(
 
 def test_below_the_floor_it_is_refused_with_the_measured_recall(rows: ShardRows, vectors: NDArray[np.float16]) -> None:
     with pytest.raises(VragError, match=r"ivf_pq finds 0\.\d+ of the ten nearest.*recall_floor 0\.99: raise index"):
-        IvfIndex(rows, vectors, IndexKind.IVF_PQ, nprobe=1, recall_floor=0.99)
-    small = IvfIndex(rows, vectors, IndexKind.IVF_PQ, nprobe=63, recall_floor=0.0)
+        IvfIndex(SpaceRows.of(rows, vectors), IndexKind.IVF_PQ, nprobe=1, recall_floor=0.99)
+    small = IvfIndex(SpaceRows.of(rows, vectors), IndexKind.IVF_PQ, nprobe=63, recall_floor=0.0)
     # Eight bytes of codes and eight of a number, for 64 of half-precision values.
-    assert FlatIndex(rows, vectors).bytes_per_vector - small.bytes_per_passage == 64 - 16
+    assert FlatIndex(SpaceRows.of(rows, vectors)).bytes_per_passage - small.bytes_per_passage == 64 - 16
     assert 0.2 < small.recall < 1.0
 
 
 def test_a_filter_lets_only_its_documents_through(rows: ShardRows, vectors: NDArray[np.float16]) -> None:
-    index = IvfIndex(rows, vectors, IndexKind.IVF_SQ, nprobe=63, recall_floor=0.9)
+    index = IvfIndex(SpaceRows.of(rows, vectors), IndexKind.IVF_SQ, nprobe=63, recall_floor=0.9)
     [found] = index.search(queries(vectors)[:1], 50, SearchFilter(doc_ids=[DOCS[3], DOCS[9]]))
     assert 0 < len(found) <= 50
     assert {int(one.id[:24], 16) % 40 for one in found} <= {3, 9}
@@ -75,7 +75,10 @@ def test_a_filter_lets_only_its_documents_through(rows: ShardRows, vectors: NDAr
 
 def test_an_empty_shard_finds_nothing() -> None:
     index = IvfIndex(
-        ShardRows.of([], [], [], []), np.empty((0, 1), np.float16), IndexKind.IVF_SQ, nprobe=1, recall_floor=1
+        SpaceRows.of(ShardRows.of([], [], [], []), np.empty((0, 1), np.float16)),
+        IndexKind.IVF_SQ,
+        nprobe=1,
+        recall_floor=1,
     )
     assert index.search(np.ones((2, 5), np.float32), 3) == [[], []]
 

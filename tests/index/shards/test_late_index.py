@@ -134,7 +134,7 @@ def test_bits_take_a_sixteenth_and_score_a_float_query_against_signs(collection:
     rows, query = load_space_rows(collection, "late"), page_of(42)
     floats, bits = index_of(rows), index_of(rows, binary=True)
     vectors = rows.vectors.nbytes / len(rows.rows.ids)
-    assert floats.bytes_per_page - bits.bytes_per_page == pytest.approx(vectors * 15 / 16)
+    assert floats.bytes_per_passage - bits.bytes_per_passage == pytest.approx(vectors * 15 / 16)
     [found] = bits.search([query], DOCS * PAGES)
     for one in found[:5]:
         number = rows.rows.ids.to_pylist().index(one.id)

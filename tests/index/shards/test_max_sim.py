@@ -35,12 +35,10 @@ def space() -> SpaceRows:
         drawn = centres[number % 6] + 0.02 * chance.standard_normal((int(chance.integers(1, 10)), DIM))
         pages.append(unit(drawn.astype(np.float32)))
     ids = [f"{n // 10:024x}:p{n % 10}:w0" for n in range(PAGES)]
-    return SpaceRows(
-        rows=ShardRows.of(ids, [f"{n // 10:064x}" for n in range(PAGES)], ["page"] * PAGES, ["{}"] * PAGES),
-        vectors=np.concatenate(pages).astype(np.float16),
-        bounds=np.concatenate([[0], np.cumsum([len(page) for page in pages])]).astype(np.int64),
-        grids=np.zeros((PAGES, 2), np.int32),
-        phashes=[None] * PAGES,
+    return SpaceRows.of(
+        ShardRows.of(ids, [f"{n // 10:064x}" for n in range(PAGES)], ["page"] * PAGES, ["{}"] * PAGES),
+        np.concatenate(pages).astype(np.float16),
+        counts=np.array([len(page) for page in pages]),
     )
 
 
@@ -88,9 +86,7 @@ def test_the_scan_alone_is_within_its_stated_error_and_not_exact(space: SpaceRow
 
 
 def test_an_empty_shard_needs_no_device(space: SpaceRows) -> None:
-    empty = SpaceRows(
-        ShardRows.of([], [], [], []), space.vectors[:0], np.zeros(1, np.int64), np.zeros((0, 2), np.int32), []
-    )
+    empty = SpaceRows.of(ShardRows.of([], [], [], []), space.vectors[:0])
     assert LateIndex(empty, exhaustive_below=1, candidates=1, device="cpu").search([np.ones((1, DIM))], 3) == [[]]
 
 

@@ -84,7 +84,7 @@ def test_delete_removes_a_document_from_every_later_search_and_older_versions_ke
         writer.publish("deleted")
     newest, first = Collection.open(root), Collection.open(root, version=1)
     assert texts_found(newest, "harbour") == ["public harbour"]
-    assert load_text_rows(newest, "planted/1")[0].ids.to_pylist() == [stored("kept", 1, "").passage.id]
+    assert load_text_rows(newest, "planted/1").rows.ids.to_pylist() == [stored("kept", 1, "").passage.id]
     with pytest.raises(NotFoundError):
         newest.document(doc_id_of("gone"))
     assert sorted(texts_found(first, "harbour")) == ["public harbour", "secret harbour"]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.planted import doc_id_of, plant
-from tests.support.planted_spaces import plant_space, stored_vectors
+from tests.support.planted_spaces import plant_space, stored_vectors, vectors_table
 from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
@@ -33,7 +33,9 @@ def root(tmp_path: Path) -> Path:
 
 def unembedded(root: Path, space: str) -> list[str]:
     with CollectionWriter(root) as writer:
-        return [text for batch in writer.unembedded(space, ["text"]) for text in batch.column("text").to_pylist()]
+        return [
+            text for batch in writer.unembedded(space, {"text": "text"}) for text in batch.column("text").to_pylist()
+        ]
 
 
 def test_a_space_holds_what_was_put_in_bit_for_bit(root: Path) -> None:
@@ -48,7 +50,7 @@ def test_a_space_holds_what_was_put_in_bit_for_bit(root: Path) -> None:
     for row in ROWS:
         n = by_id[row.passage_id]
         np.testing.assert_array_equal(loaded.vectors[loaded.bounds[n] : loaded.bounds[n + 1]], row.vectors)
-        assert (tuple(loaded.grids[n]), loaded.phashes[n]) == (row.grid or (0, 0), row.phash)
+        assert (tuple(loaded.grids[n]), loaded.phashes[n].as_py()) == (row.grid or (0, 0), row.phash)
     assert verify(root).is_sound
 
 
@@ -57,7 +59,7 @@ def test_what_a_space_lacks_is_listed_until_it_is_embedded_or_has_failed(root: P
     assert sorted(unembedded(root, "late")) == ["one", "two"]
     broken = stored_vectors("b", 1, np.empty((0, 4), np.float32), error="no picture")
     with CollectionWriter(root) as writer:
-        writer.spaces.add("late", [ROWS[0], broken])
+        writer.spaces.add("late", vectors_table([ROWS[0], broken]))
         writer.publish("one of two")
     assert unembedded(root, "late") == []
     [record] = Collection.open(root).spaces
@@ -72,7 +74,7 @@ def test_what_a_space_lacks_is_listed_until_it_is_embedded_or_has_failed(root: P
 def test_what_a_killed_writer_committed_is_kept_and_seen_by_the_next(root: Path) -> None:
     plant_space(root, "late", [], dim=4)
     with CollectionWriter(root) as writer:
-        writer.spaces.add("late", ROWS[:1])
+        writer.spaces.add("late", vectors_table(ROWS[:1]))
     assert Collection.open(root).spaces[0].passages == 0
     assert unembedded(root, "late") == ["two"]
     with CollectionWriter(root) as writer:
@@ -115,7 +117,7 @@ def test_a_deleted_document_leaves_every_space_and_older_versions_keep_it(root: 
 def test_vectors_of_another_dimension_are_refused_before_anything_is_written(root: Path) -> None:
     plant_space(root, "late", ROWS, dim=4)
     with CollectionWriter(root) as writer, pytest.raises(VragError, match="have 3 dimensions, the space late has 4"):
-        writer.spaces.add("late", [stored_vectors("a", 1, np.eye(2, 3, dtype=np.float32))])
+        writer.spaces.add("late", vectors_table([stored_vectors("a", 1, np.eye(2, 3, dtype=np.float32))]))
     assert Collection.open(root).spaces[0].vectors == 5
 
 

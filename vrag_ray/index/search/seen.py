@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from vrag_ray.index.search.leg_search import LegReply
 from vrag_ray.index.search.snapshot import Snapshot
 from vrag_ray.index.shards.heat import hot_boxes
-from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.shards import Look
+from vrag_ray.index.shards.space_index import Sight
 from vrag_ray.types import TEXT, Box, Hit
 
 ALIKE_BITS = 4

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from vrag_ray.index.shards.faiss_library import load_faiss
 from vrag_ray.index.shards.gpu_index import MOST_RESULTS, SCORE_ERROR, GpuFlat
 from vrag_ray.index.shards.scored import Scored
-from vrag_ray.index.shards.shard_rows import ShardRows
-from vrag_ray.types import VragError
+from vrag_ray.index.shards.shard_rows import SpaceRows
+from vrag_ray.index.shards.space_index import Floats, QueryVectors, Sight, single_vectors
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -34,19 +34,20 @@ LEAST_SPARE = 32
 
 
 class FlatIndex:
-    """Exact inner-product search over vectors [n, dim] fp16; thread-safe for searching.
+    """Exact inner-product search over passages with one vector each; thread-safe for searching. A ``SpaceIndex``.
 
     With ``gpu_temp_mb`` (temporary memory there) the unfiltered search runs on a GPU, all queries in one scan. Filters
     and very large ``k`` need a copy in main memory, because GPU indexes take no selector and at most 2,048 results:
     it is made from the card when it is first needed.
     """
 
-    def __init__(
-        self, rows: ShardRows, vectors: NDArray[np.float16], threads: int = 1, *, gpu_temp_mb: int | None = None
-    ) -> None:
+    recall = 1.0
+
+    def __init__(self, space: SpaceRows, threads: int = 1, *, gpu_temp_mb: int | None = None) -> None:
         """``threads`` scan one query side by side: FAISS itself would give it one."""
-        self.rows = rows
-        self.size, self.dim = len(rows.ids), int(vectors.shape[1])
+        self.rows, vectors = space.rows, space.vectors
+        self._phashes = space.drawn()
+        self.size, self.dim = len(self.rows.ids), int(vectors.shape[1])
         parts = max(1, min(threads, self.size // LEAST_ROWS_OF_A_PART))
         self._bounds = [self.size * part // parts for part in range(parts + 1)]
         self._pool = ThreadPoolExecutor(parts, thread_name_prefix="scan") if parts > 1 else None
@@ -72,35 +73,33 @@ class FlatIndex:
         return "cpu" if self._gpu is None else "cuda"
 
     @property
-    def bytes_per_vector(self) -> float:
-        """Memory of codes, ids and filter columns together, a vector."""
+    def bytes_per_passage(self) -> float:
+        """Memory of codes, ids and filter columns together, a passage."""
         return (self.rows.nbytes + self.size * self.dim * FP16_BYTES) / max(1, self.size)
 
     def search(
         self,
-        queries: NDArray[np.float32],
+        queries: QueryVectors,
         k: int,
         filter: SearchFilter | None = None,
         alive: NDArray[np.bool_] | None = None,
     ) -> list[list[Scored]]:
-        """The ``k`` best windows of each query, [queries, dim] float32, by (-score, id); fewer when fewer match.
-
-        ``alive`` [rows] says which rows count; None: all.
-        """
-        if self.size == 0 or k <= 0:
+        if self.size == 0 or k <= 0 or not len(queries):
             return [[] for _ in queries]
-        if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise VragError(f"queries have shape {queries.shape}, this shard holds vectors of {self.dim} dimensions")
+        vectors = single_vectors(queries, self.dim)
         mask = self.rows.mask(filter, alive)
         available = self.size if mask is None else int(mask.sum())
         if available == 0:
             return [[] for _ in queries]
         k = min(k, available)
         if self._gpu is None or mask is not None or k >= MOST_RESULTS:
-            return [self._search_one(query, k, available, mask) for query in queries]
-        queries = np.ascontiguousarray(queries, np.float32)
-        scores, numbers = self._gpu.search(queries, min(k + max(k, LEAST_SPARE), available, MOST_RESULTS))
-        return [self._from_gpu(self._gpu, query, scores[n], numbers[n], k) for n, query in enumerate(queries)]
+            return [self._search_one(query, k, available, mask) for query in vectors]
+        scores, numbers = self._gpu.search(vectors, min(k + max(k, LEAST_SPARE), available, MOST_RESULTS))
+        return [self._from_gpu(self._gpu, query, scores[n], numbers[n], k) for n, query in enumerate(vectors)]
+
+    def sight(self, passage_id: str, query: Floats | None) -> Sight | None:  # noqa: ARG002
+        """A single vector has no places: the perceptual hash alone is known."""
+        return Sight(None, self._phashes[passage_id]) if passage_id in self._phashes else None
 
     def _from_gpu(
         self,

@@ -17,7 +17,8 @@ from vrag_ray.index.shards.faiss_library import load_faiss
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.gpu_index import MOST_RESULTS, GpuIvf
 from vrag_ray.index.shards.scored import Scored
-from vrag_ray.index.shards.shard_rows import ShardRows
+from vrag_ray.index.shards.shard_rows import SpaceRows
+from vrag_ray.index.shards.space_index import Floats, QueryVectors, Sight, single_vectors
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 
@@ -32,7 +33,7 @@ _SEED = 20
 
 
 class IvfIndex:
-    """As ``FlatIndex``, approximately; thread-safe for searching.
+    """As ``FlatIndex``, approximately; thread-safe for searching. A ``SpaceIndex``.
 
     With ``gpu_temp_mb`` (temporary memory there) it is on a GPU once it is built. Filters and ``k`` above 2,048 need a
     copy in main memory, which is made from the card when it is first needed.
@@ -40,8 +41,7 @@ class IvfIndex:
 
     def __init__(
         self,
-        rows: ShardRows,
-        vectors: NDArray[np.float16],
+        space: SpaceRows,
         kind: IndexKind,
         *,
         nprobe: int,
@@ -51,8 +51,9 @@ class IvfIndex:
         """``nprobe`` of about the square root of n lists are scanned. Raises VragError where recall@10 is below
         ``recall_floor``, and where FAISS has no GPU code for such an index."""
         faiss = load_faiss()
-        self.rows = rows
-        self.size, self.dim = len(rows.ids), int(vectors.shape[1])
+        self.rows, vectors = space.rows, space.vectors
+        self._phashes = space.drawn()
+        self.size, self.dim = len(self.rows.ids), int(vectors.shape[1])
         self.recall = 1.0
         self._nprobe = nprobe
         if self.size == 0:
@@ -72,8 +73,8 @@ class IvfIndex:
         self._copying = threading.Lock()
         self._gpu = GpuIvf(index, nprobe, gpu_temp_mb) if gpu_temp_mb is not None else None
         self._copy = index if self._gpu is None else None
-        self.bytes_per_passage = index.code_size + 8 + rows.nbytes / self.size
-        self.recall = self._measured(vectors)
+        self.bytes_per_passage = index.code_size + 8 + self.rows.nbytes / self.size
+        self.recall = self._measured(space)
         if self.recall < recall_floor:
             raise VragError(
                 f"index.kind {kind} finds {self.recall:.3f} of the ten nearest of this collection, below "
@@ -87,13 +88,17 @@ class IvfIndex:
         """``cpu`` or ``cuda``."""
         return "cuda" if self.size and self._gpu is not None else "cpu"
 
-    def search(self, queries: NDArray[np.float32], k: int, filter: SearchFilter | None = None) -> list[list[Scored]]:
-        """About the ``k`` best windows of each query, [queries, dim] float32, by (-score, id)."""
-        if self.size == 0 or k <= 0:
+    def search(
+        self,
+        queries: QueryVectors,
+        k: int,
+        filter: SearchFilter | None = None,
+        alive: NDArray[np.bool_] | None = None,
+    ) -> list[list[Scored]]:
+        if self.size == 0 or k <= 0 or not len(queries):
             return [[] for _ in queries]
-        if queries.ndim != 2 or queries.shape[1] != self.dim:
-            raise VragError(f"queries have shape {queries.shape}, this shard holds vectors of {self.dim} dimensions")
-        scores, numbers = self._scan(queries, min(k, self.size), self.rows.mask(filter))
+        vectors = single_vectors(queries, self.dim)
+        scores, numbers = self._scan(vectors, min(k, self.size), self.rows.mask(filter, alive))
         return [
             sorted(
                 (
@@ -106,12 +111,15 @@ class IvfIndex:
             for row in zip(scores.tolist(), numbers.tolist(), strict=True)
         ]
 
+    def sight(self, passage_id: str, query: Floats | None) -> Sight | None:  # noqa: ARG002
+        """A single vector has no places: the perceptual hash alone is known."""
+        return Sight(None, self._phashes[passage_id]) if passage_id in self._phashes else None
+
     def _scan(
-        self, queries: NDArray[np.float32], k: int, mask: NDArray[np.bool_] | None
+        self, queries: Floats, k: int, mask: NDArray[np.bool_] | None
     ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         import faiss
 
-        queries = np.ascontiguousarray(queries, np.float32)
         if self._gpu is not None and mask is None and k <= MOST_RESULTS:
             return self._gpu.search(queries, k)
         selector = None if mask is None else faiss.IDSelectorBitmap(np.packbits(mask, bitorder="little"))
@@ -126,14 +134,15 @@ class IvfIndex:
                 self._copy = self._gpu.on_cpu()
             return self._copy
 
-    def _measured(self, vectors: NDArray[np.float16]) -> float:
+    def _measured(self, space: SpaceRows) -> float:
         """Share of the exact ten nearest that is found, over ``SAMPLES`` queries like the shard's own vectors."""
+        vectors = space.vectors
         chance = np.random.default_rng(_SEED)
         chosen = vectors[chance.choice(self.size, min(SAMPLES, self.size), replace=False)].astype(np.float32)
         moved = chosen + chance.standard_normal(chosen.shape).astype(np.float32) * NOISE / np.sqrt(self.dim)
         k = min(RECALL_AT, self.size)
-        exact = FlatIndex(self.rows, vectors).search(moved, k)
-        found = self.search(moved, k)
+        queries = list(moved)
+        exact, found = FlatIndex(space).search(queries, k), self.search(queries, k)
         hits = sum(
             len({o.id for o in exact_hits} & {o.id for o in other})
             for exact_hits, other in zip(exact, found, strict=True)

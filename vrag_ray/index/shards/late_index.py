@@ -12,7 +12,6 @@ id). So a sharded search equals an unsharded one, and a GPU's results equal the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -23,27 +22,20 @@ from vrag_ray.index.shards.heat import heat_map
 from vrag_ray.index.shards.max_sim import SCORE_ERROR, MaxSimScan
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import SpaceRows
+from vrag_ray.index.shards.space_index import Floats, Sight
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 
-Floats = NDArray[np.float32]
 SCAN_BYTES = 64 << 20
 """Of page vectors that are widened to single precision at a time."""
 SCAN_ERROR = 1e-4
 """More than a scan's score can differ from the page's own: both are means of inner products of unit vectors."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """What a space tells of a page beside its score: the ``heat`` map of a query on it, [rows, columns], None where the
-    page's vectors have no place; and the perceptual hash of its picture."""
-
-    heat: Floats | None
-    phash: int | None
-
-
 class LateIndex:
-    """MaxSim over the pages of one shard; thread-safe."""
+    """MaxSim over the pages of one shard; thread-safe. A ``SpaceIndex``."""
+
+    recall = 1.0
 
     def __init__(
         self,
@@ -67,8 +59,7 @@ class LateIndex:
             self._vectors = np.packbits(space.vectors > 0, axis=1)
         self._binary = binary
         self._candidates = candidates
-        means = _means(space) if self.size > exhaustive_below else None
-        self._first = None if means is None else FlatIndex(space.rows, means)
+        self._first = FlatIndex(_means(space)) if self.size > exhaustive_below else None
         ids: list[str] = space.rows.ids.to_pylist()
         self._number_of = {passage_id: number for number, passage_id in enumerate(ids)}
         self._device_scan = (
@@ -83,7 +74,7 @@ class LateIndex:
         return "cpu" if self._device_scan is None else self._device_scan.device
 
     @property
-    def bytes_per_page(self) -> float:
+    def bytes_per_passage(self) -> float:
         """Memory of vectors, ids and filter columns together, a page."""
         return (self.rows.nbytes + self._vectors.nbytes) / max(1, self.size)
 
@@ -121,7 +112,7 @@ class LateIndex:
             return None
         rows, columns = (int(side) for side in self.grids[number])
         heat = heat_map(query, self._page(number), (rows, columns)) if rows and query is not None else None
-        return Sight(heat, self.phashes[number])
+        return Sight(heat, self.phashes[number].as_py())
 
     def _nearest(
         self,
@@ -132,7 +123,7 @@ class LateIndex:
         alive: NDArray[np.bool_] | None,
     ) -> list[NDArray[np.int64]]:
         """For each query the row numbers of the pages whose mean vectors are nearest to its own mean."""
-        means = np.stack([query.mean(axis=0) for query in queries])
+        means = [query.mean(axis=0, keepdims=True) for query in queries]
         found = first.search(means, max(k, self._candidates), filter, alive)
         return [np.array(sorted(self._number_of[window.id] for window in windows), np.int64) for windows in found]
 
@@ -198,11 +189,10 @@ class LateIndex:
         return unit
 
 
-def _means(space: SpaceRows) -> NDArray[np.float16]:
-    """The mean vector of each page, of length 1."""
+def _means(space: SpaceRows) -> SpaceRows:
+    """The pages with one vector each, their mean, of length 1."""
     means = np.stack(
         [space.vectors[first:last].astype(np.float32).mean(axis=0) for first, last in pairwise(space.bounds)]
     )
     lengths = np.linalg.norm(means, axis=1, keepdims=True)
-    unit: NDArray[np.float16] = (means / np.where(lengths == 0, 1, lengths)).astype(np.float16)
-    return unit
+    return SpaceRows.of(space.rows, (means / np.where(lengths == 0, 1, lengths)).astype(np.float16))

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.shards.late_index import Sight
-from vrag_ray.index.shards.segments import QueryVectors
 from vrag_ray.index.shards.shard_index import ShardIndex, ShardStatus, SpaceSpec, load_shard
 from vrag_ray.index.shards.shards import FanOut, Look
+from vrag_ray.index.shards.space_index import QueryVectors, Sight
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter

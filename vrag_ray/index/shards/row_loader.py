@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,16 +12,18 @@ from numpy.typing import NDArray
 
 from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows, shard_of
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.index.storage.column_checksums import text_checksums, vector_offsets
+from vrag_ray.index.storage.column_checksums import byte_data, byte_offsets, space_checksums, text_checksums
 from vrag_ray.index.storage.errors import storage_faults
 from vrag_ray.index.storage.rows import SHARD_COLUMNS, CorruptionError, quoted
-from vrag_ray.index.storage.spaces import SPACE_COLUMNS, space_row_is_sound
+from vrag_ray.index.storage.spaces import SPACE_COLUMNS
 
 if TYPE_CHECKING:
     import lance
     import pyarrow as pa
 
 ROWS_AT_ONCE = 65_536
+BYTES_AT_ONCE = 64 << 20
+"""Of vectors: a page of late interaction has a thousand of them."""
 
 
 @dataclass(frozen=True)
@@ -71,76 +73,73 @@ WHOLE = (Extent(),)
 
 def load_text_rows(
     collection: Collection, embedder_id: str, selection: RowSelection | None = None, extents: Sequence[Extent] = WHOLE
-) -> tuple[ShardRows, NDArray[np.float16]]:
-    """A shard's text windows and vectors [n, dim] of one embedder. CorruptionError for a damaged row."""
-    import pyarrow.compute as pc
-
-    parts: list[pa.RecordBatch] = []
+) -> SpaceRows:
+    """A shard's text windows and their vectors of one embedder. CorruptionError for a damaged row."""
+    if collection.record is None:
+        return _joined([], [], dim=1)
+    selection = selection or rows_of(collection)
+    where = f"embedder_id = '{embedder_id}' AND vector IS NOT NULL"
+    table, columns = collection.table("passages"), [*SHARD_COLUMNS, "checksum"]
+    batches: list[pa.RecordBatch] = []
     vectors: list[NDArray[np.float16]] = []
-    for batch in _text_batches(collection, embedder_id, selection or rows_of(collection), extents):
-        parts.append(batch.select(["id", "doc_id", "kind", "meta"]))
-        vectors.append(_matrix(batch, collection))
-    if not parts:
-        return ShardRows.of([], [], [], []), np.empty((0, 1), np.float16)
+    with storage_faults(collection.root, "loading vectors"):
+        for whole in _batches(table, columns, where, extents):
+            batch = selection.of(whole)
+            if not batch.num_rows:
+                continue
+            _check(batch, columns, collection)
+            _check_sums(batch, text_checksums(batch), collection)
+            batches.append(batch.select(["id", "doc_id", "kind", "meta"]))
+            vectors.append(_matrix(batch, collection))
     if len({part.shape[1] for part in vectors}) > 1:
         raise CorruptionError(f"{collection.root} holds vectors of several lengths made by {embedder_id}")
-    ids = _joined([part.column("id") for part in parts])
-    order = pc.sort_indices(ids).to_numpy()
-    rows = ShardRows.of(
-        ids.take(order),
-        *(_coded([part.column(name) for part in parts]).take(order) for name in ("doc_id", "kind", "meta")),
-    )
-    return rows, _in_order(vectors, order)
+    return _joined(batches, vectors, dim=vectors[0].shape[1] if vectors else 1)
 
 
 def load_space_rows(
     collection: Collection, name: str, selection: RowSelection | None = None, extents: Sequence[Extent] = WHOLE
 ) -> SpaceRows:
     """A shard's part of a vector space; passages without vectors are left out. CorruptionError for a damaged row."""
-    dim, selection = collection.space(name).dim, selection or rows_of(collection)
-    found: list[dict[str, object]] = []
+    space, selection = collection.space(name), selection or rows_of(collection)
+    rows_at_once = min(ROWS_AT_ONCE, max(1, int(BYTES_AT_ONCE / max(1.0, space.bytes_per_passage))))
+    columns = [*SPACE_COLUMNS, "checksum"]
+    batches: list[pa.RecordBatch] = []
+    vectors: list[NDArray[np.float16]] = []
     with storage_faults(collection.root, f"loading the vectors of {name}"):
-        for whole in _batches(collection.space_table(name), [*SPACE_COLUMNS, "checksum"], "count > 0", extents):
-            for row in selection.of(whole).to_pylist():
-                if not space_row_is_sound(row):
-                    raise _damaged(row["id"], collection)
-                found.append(row)
-    found.sort(key=lambda row: str(row["id"]))
-    counts = np.array([row["count"] for row in found], np.int64)
-    joined = b"".join([row["vectors"] for row in found if isinstance(row["vectors"], bytes)])
-    return SpaceRows(
-        rows=ShardRows.of(*([str(row[name]) for row in found] for name in ("id", "doc_id", "kind", "meta"))),
-        vectors=np.frombuffer(joined, np.float16).reshape(-1, dim),
-        bounds=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        grids=np.array([[row["grid_rows"] or 0, row["grid_columns"] or 0] for row in found], np.int32).reshape(-1, 2),
-        phashes=[row["phash"] if isinstance(row["phash"], int) else None for row in found],
-    )
-
-
-def _text_batches(
-    collection: Collection, embedder_id: str, selection: RowSelection, extents: Sequence[Extent]
-) -> Iterator[pa.RecordBatch]:
-    if collection.record is None:
-        return
-    columns = [*SHARD_COLUMNS, "checksum"]
-    where = f"embedder_id = '{embedder_id}' AND vector IS NOT NULL"
-    with storage_faults(collection.root, "loading vectors"):
-        for whole in _batches(collection.table("passages"), columns, where, extents):
+        for whole in _batches(collection.space_table(name), columns, "count > 0", extents, rows_at_once):
             batch = selection.of(whole)
             if not batch.num_rows:
                 continue
-            for name in columns:
-                if batch.column(name).null_count:
-                    missing = batch.filter(batch.column(name).is_null())
-                    raise _damaged(missing.column("id")[0], collection)
-            wrong = np.flatnonzero(text_checksums(batch) != batch.column("checksum").to_numpy())
-            if len(wrong):
-                raise _damaged(batch.column("id")[int(wrong[0])], collection)
-            yield batch
+            _check(batch, ["id", "doc_id", "kind", "meta", "vectors", "checksum"], collection)
+            _check_sums(batch, space_checksums(batch), collection)
+            batches.append(batch.drop_columns(["vectors", "checksum"]))
+            column = batch.column("vectors")
+            starts = byte_offsets(column)
+            data = np.frombuffer(byte_data(column), np.uint8)[starts[0] : starts[-1]]
+            vectors.append(data.view(np.float16).reshape(-1, space.dim))
+    return _joined(batches, vectors, dim=space.dim)
+
+
+def _check(batch: pa.RecordBatch, columns: Sequence[str], collection: Collection) -> None:
+    """Raise CorruptionError for a row that lacks a value which every row has."""
+    for name in columns:
+        if batch.column(name).null_count:
+            missing = batch.filter(batch.column(name).is_null())
+            raise _damaged(missing.column("id")[0], collection)
+
+
+def _check_sums(batch: pa.RecordBatch, sums: NDArray[np.uint64], collection: Collection) -> None:
+    wrong = np.flatnonzero(sums != batch.column("checksum").to_numpy())
+    if len(wrong):
+        raise _damaged(batch.column("id")[int(wrong[0])], collection)
 
 
 def _batches(
-    table: lance.LanceDataset, columns: Sequence[str], where: str, extents: Sequence[Extent]
+    table: lance.LanceDataset,
+    columns: Sequence[str],
+    where: str,
+    extents: Sequence[Extent],
+    rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[pa.RecordBatch]:
     for extent in extents:
         condition, fragments = where, None
@@ -150,38 +149,72 @@ def _batches(
             fragments = [fragment for fragment in table.get_fragments() if fragment.fragment_id in extent.fragments]
         if (extent.doc_ids is None or extent.doc_ids) and (fragments is None or fragments):
             yield from table.scanner(
-                columns=list(columns), filter=condition, fragments=fragments, batch_size=ROWS_AT_ONCE
+                columns=list(columns), filter=condition, fragments=fragments, batch_size=rows_at_once
             ).to_batches()
 
 
 def _matrix(batch: pa.RecordBatch, collection: Collection) -> NDArray[np.float16]:
-    """The vectors of a batch, [rows, dim]: a view of its memory."""
-    offsets = vector_offsets(batch)
+    """The single vectors of a batch of texts, [rows, dim]: a view of its memory."""
+    offsets = byte_offsets(batch.column("vector"))
     lengths = np.diff(offsets)
     if (lengths != lengths[0]).any():
         raise _damaged(str(batch.column("id")[int(np.argmax(lengths != lengths[0]))]), collection)
-    data = np.frombuffer(batch.column("vector").buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
+    data = np.frombuffer(byte_data(batch.column("vector")), np.uint8)[offsets[0] : offsets[-1]]
     return data.view(np.float16).reshape(batch.num_rows, -1)
 
 
-def _in_order(vectors: list[NDArray[np.float16]], order: NDArray[np.int64]) -> NDArray[np.float16]:
-    """The parts as one matrix whose row n is row ``order[n]`` of them. Takes each part out of the list, to free it."""
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    matrix = np.empty((len(order), vectors[0].shape[1]), np.float16)
-    stop = len(order)
-    while vectors:
-        part = vectors.pop()
-        matrix[place[stop - len(part) : stop]] = part
-        stop -= len(part)
+def _joined(batches: list[pa.RecordBatch], vectors: list[NDArray[np.float16]], *, dim: int) -> SpaceRows:
+    """One shard's rows in the order of their ids. Takes each part of ``vectors`` out of the list, to free it."""
+    import pyarrow.compute as pc
+
+    if not batches:
+        return SpaceRows.of(ShardRows.of([], [], [], []), np.empty((0, dim), np.float16))
+    # Offsets of 64 bits: the ids of many rows are longer together than those of 32 can say.
+    ids = _column(batches, "id", lambda array: array.cast("large_string"))
+    order = pc.sort_indices(ids).to_numpy()
+    coded = (_coded([batch.column(name) for batch in batches]).take(order) for name in ("doc_id", "kind", "meta"))
+    rows = ShardRows.of(ids.take(order), *coded)
+    if "count" not in batches[0].schema.names:
+        return SpaceRows.of(rows, _in_order(vectors, np.ones(len(order), np.int64), order))
+    counts = _column(batches, "count").to_numpy()
+    grids = [_column(batches, f"grid_{side}", lambda array: array.fill_null(0)) for side in ("rows", "columns")]
+    return SpaceRows.of(
+        rows,
+        _in_order(vectors, counts, order),
+        counts=counts[order],
+        grids=np.stack([grid.to_numpy() for grid in grids], axis=1)[order],
+        phashes=_column(batches, "phash").take(order),
+    )
+
+
+def _in_order(
+    parts: list[NDArray[np.float16]], counts: NDArray[np.int64], order: NDArray[np.int64]
+) -> NDArray[np.float16]:
+    """The vectors of the rows of all parts, ``counts`` [rows] each, as one matrix in the ``order`` of the rows [rows].
+
+    Takes each part out of the list, to free it.
+    """
+    starts = np.empty(len(order), np.int64)
+    starts[order] = np.concatenate([[0], np.cumsum(counts[order])])[:-1]
+    # Where each vector of the parts goes, in the order of the parts.
+    first = np.concatenate([[0], np.cumsum(counts)])
+    matrix = np.empty((int(first[-1]), parts[0].shape[1]), np.float16)
+    stop = len(counts)
+    while parts:
+        part = parts.pop()
+        begin = int(np.searchsorted(first, first[stop] - len(part)))
+        places = np.repeat(starts[begin:stop] - first[begin:stop], counts[begin:stop])
+        matrix[places + np.arange(first[begin], first[stop])] = part
+        stop = begin
     return matrix
 
 
-def _joined(arrays: list[pa.Array]) -> pa.Array:
-    """Offsets of 64 bits: the ids of many rows are longer together than those of 32 can say."""
+def _column(
+    batches: list[pa.RecordBatch], name: str, change: Callable[[pa.Array], pa.Array] = lambda array: array
+) -> pa.Array:
     import pyarrow as pa
 
-    return pa.chunked_array([array.cast(pa.large_string()) for array in arrays]).combine_chunks()
+    return pa.chunked_array([change(batch.column(name)) for batch in batches]).combine_chunks()
 
 
 def _coded(arrays: list[pa.Array]) -> pa.DictionaryArray:

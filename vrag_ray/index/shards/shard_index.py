@@ -5,22 +5,20 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-import numpy as np
-from numpy.typing import NDArray
 
 from vrag_ray.config import IndexConfig, IndexKind
 from vrag_ray.embedding.runtime import chosen_device, require
 from vrag_ray.index.shards.changes import Taken, change_since, fragments_of
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.ivf_index import IvfIndex
-from vrag_ray.index.shards.late_index import LateIndex, Sight
+from vrag_ray.index.shards.late_index import LateIndex
 from vrag_ray.index.shards.row_loader import WHOLE, Extent, RowSelection, load_space_rows, load_text_rows
 from vrag_ray.index.shards.scored import Scored
-from vrag_ray.index.shards.segments import QueryVectors, Segment, SegmentedIndex
-from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows
+from vrag_ray.index.shards.segments import Segment, SegmentedIndex
+from vrag_ray.index.shards.shard_rows import SpaceRows
+from vrag_ray.index.shards.space_index import QueryVectors, Sight
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import CorruptionError
@@ -65,16 +63,12 @@ class ShardStatus:
 
 @dataclass(frozen=True, slots=True)
 class LoadedSpace:
-    """One space as it is searched. ``base`` and ``taken`` are what a later version can go on from, if it can.
-
-    ``phashes``: of an approximate index, the perceptual hash of each passage that was drawn.
-    """
+    """One space as it is searched. ``base`` and ``taken`` are what a later version can go on from, if it can."""
 
     spec: SpaceSpec
-    index: SegmentedIndex | IvfIndex
+    index: SegmentedIndex
     base: Segment | None = None
     taken: Taken | None = None
-    phashes: Mapping[str, int] = field(default_factory=dict)
     notice: str = ""
     """As in ``ShardStatus``."""
 
@@ -107,23 +101,19 @@ class ShardIndex:
 
     def search(self, space: str, queries: QueryVectors, k: int, filter: SearchFilter | None) -> list[list[Scored]]:
         """The ``k`` best passages of each query by (-score, id)."""
-        found = self._spaces.get(space)
-        if found is None:
+        if space not in self._spaces:
             raise VragError(f"this shard has not loaded the vector space {space}")
-        if isinstance(found.index, IvfIndex):
-            return found.index.search(np.concatenate(queries), k, filter) if queries else []
-        return found.index.search(queries, k, filter)
+        return self._spaces[space].index.search(queries, k, filter)
 
     def sights(self, space: str, pairs: Sequence[tuple[str, int | None]], queries: QueryVectors) -> list[Sight | None]:
         """What a space tells of passages, each with the number of the query that looks at it; None where nothing.
 
         Heat maps are made here, because they are a thousandth of the vectors that they are made of.
         """
-        found = self._spaces.get(space)
-        if found is None or isinstance(found.index, IvfIndex):
-            phashes = found.phashes if found is not None else {}
-            return [Sight(None, phashes[passage_id]) if passage_id in phashes else None for passage_id, _ in pairs]
-        return [found.index.sight(passage_id, None if n is None else queries[n]) for passage_id, n in pairs]
+        if space not in self._spaces:
+            return [None] * len(pairs)
+        index = self._spaces[space].index
+        return [index.sight(passage_id, None if n is None else queries[n]) for passage_id, n in pairs]
 
 
 def load_shard(
@@ -164,16 +154,6 @@ def late_device(config: IndexConfig) -> str | None:
     return None if device == "cpu" else device
 
 
-def _late_index(spec: SpaceSpec, found: SpaceRows, device: str | None) -> LateIndex:
-    return LateIndex(
-        found,
-        binary=spec.binary,
-        exhaustive_below=spec.exhaustive_below,
-        candidates=spec.candidates,
-        device=device,
-    )
-
-
 class _Part:
     """One shard of one version, as it is loaded."""
 
@@ -191,19 +171,9 @@ class _Part:
         if self._collection.document_count != len(self._sums):
             raise CorruptionError(f"{self._collection.root} has two rows of one document: run `vrag verify`")
         selection = RowSelection(self._sums, self._shard, self._shards)
-        if self._config.kind is not IndexKind.FLAT and not spec.multi_vector:
-            rows, vectors, phashes = self._single(spec, selection, WHOLE)
-            config = self._config
-            ivf = IvfIndex(
-                rows,
-                vectors,
-                config.kind,
-                nprobe=config.nprobe,
-                recall_floor=config.recall_floor,
-                gpu_temp_mb=self._gpu_temp_mb,
-            )
-            return LoadedSpace(spec, ivf, phashes=phashes)
         base = self._segment(spec, selection, WHOLE)
+        if isinstance(base.index, IvfIndex):
+            return LoadedSpace(spec, SegmentedIndex(base))
         taken = None
         # Single vectors of which some do not count any more would be searched from a copy in main memory.
         if self._collection.record is not None and (spec.multi_vector or self._gpu_temp_mb is None):
@@ -233,30 +203,41 @@ class _Part:
         return self._collection.table("passages") if spec.name == TEXT else self._collection.space_table(spec.name)
 
     def _segment(self, spec: SpaceSpec, selection: RowSelection, extents: Sequence[Extent]) -> Segment:
+        if spec.name == TEXT:
+            space = load_text_rows(self._collection, spec.embedder_id, selection, extents)
+        else:
+            space = load_space_rows(self._collection, spec.name, selection, extents)
         if spec.multi_vector:
-            found = load_space_rows(self._collection, spec.name, selection, extents)
-            return Segment(self._late(spec, found))
-        rows, vectors, phashes = self._single(spec, selection, extents)
-        threads = self._config.threads or os.cpu_count() or 1
-        return Segment(FlatIndex(rows, vectors, threads, gpu_temp_mb=self._gpu_temp_mb), phashes)
+            return Segment(self._late(spec, space))
+        config = self._config
+        if config.kind is IndexKind.FLAT:
+            return Segment(FlatIndex(space, config.threads or os.cpu_count() or 1, gpu_temp_mb=self._gpu_temp_mb))
+        return Segment(
+            IvfIndex(
+                space,
+                config.kind,
+                nprobe=config.nprobe,
+                recall_floor=config.recall_floor,
+                gpu_temp_mb=self._gpu_temp_mb,
+            )
+        )
 
-    def _late(self, spec: SpaceSpec, found: SpaceRows) -> LateIndex:
+    def _late(self, spec: SpaceSpec, space: SpaceRows) -> LateIndex:
+        def index_on(device: str | None) -> LateIndex:
+            return LateIndex(
+                space,
+                binary=spec.binary,
+                exhaustive_below=spec.exhaustive_below,
+                candidates=spec.candidates,
+                device=device,
+            )
+
         device = late_device(self._config)
         try:
-            return _late_index(spec, found, device)
+            return index_on(device)
         except VragError as error:
             if device is None or self._config.num_gpus:
                 raise
             # Nobody has asked for the GPU, so the vectors need not fit it.
             self._notice = f"{spec.name} is searched on the CPU: {error}"
-            return _late_index(spec, found, None)
-
-    def _single(
-        self, spec: SpaceSpec, selection: RowSelection, extents: Sequence[Extent]
-    ) -> tuple[ShardRows, NDArray[np.float16], dict[str, int]]:
-        """Rows, their single vectors and the perceptual hashes of those that were drawn."""
-        if spec.name == TEXT:
-            return *load_text_rows(self._collection, spec.embedder_id, selection, extents), {}
-        found = load_space_rows(self._collection, spec.name, selection, extents)
-        drawn = zip(found.rows.ids.to_pylist(), found.phashes, strict=True)
-        return found.rows, found.vectors, {passage_id: phash for passage_id, phash in drawn if phash is not None}
+            return index_on(None)

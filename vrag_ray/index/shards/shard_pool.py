@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from vrag_ray.config import IndexConfig
-from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.scored import Scored, merge
-from vrag_ray.index.shards.segments import QueryVectors
 from vrag_ray.index.shards.shard_index import ShardIndex, ShardStatus, SpaceSpec, load_shard
 from vrag_ray.index.shards.shard_rows import shard_of
 from vrag_ray.index.shards.shards import FanOut, Look
+from vrag_ray.index.shards.space_index import QueryVectors, Sight
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter

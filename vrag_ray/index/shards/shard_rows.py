@@ -86,14 +86,44 @@ class SpaceRows:
 
     ``vectors`` [total, dim] fp16 holds the passages one after the other; passage n has ``bounds[n]`` to
     ``bounds[n + 1]``. ``grids`` [n, 2] are rows and columns of picture patches, 0 where there are none; ``phashes``
-    are None where no picture was drawn.
+    [n], an Arrow array of unsigned integers, are null where no picture was drawn.
     """
 
     rows: ShardRows
     vectors: NDArray[np.float16]
     bounds: NDArray[np.int64]
     grids: NDArray[np.int32]
-    phashes: list[int | None]
+    phashes: pa.Array
+
+    @classmethod
+    def of(
+        cls,
+        rows: ShardRows,
+        vectors: NDArray[np.float16],
+        *,
+        counts: NDArray[np.int64] | None = None,
+        grids: NDArray[np.int32] | None = None,
+        phashes: pa.Array | None = None,
+    ) -> SpaceRows:
+        """``counts`` [n] vectors of each passage; None: one each. Without ``grids`` and ``phashes``, as for words."""
+        import pyarrow as pa
+
+        n = len(rows.ids)
+        bounds = np.arange(n + 1) if counts is None else np.concatenate([[0], np.cumsum(counts)])
+        return cls(
+            rows,
+            vectors,
+            bounds.astype(np.int64),
+            np.zeros((n, 2), np.int32) if grids is None else grids,
+            pa.nulls(n, pa.uint64()) if phashes is None else phashes,
+        )
+
+    def drawn(self) -> dict[str, int]:
+        """The perceptual hash of each passage that was drawn, by its id."""
+        import pyarrow.compute as pc
+
+        ids = self.rows.ids.filter(pc.is_valid(self.phashes))
+        return dict(zip(ids.to_pylist(), self.phashes.drop_null().to_pylist(), strict=True))
 
 
 def shard_of(doc_id: str, shards: int) -> int:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from vrag_ray.index.shards.late_index import Sight
 from vrag_ray.index.shards.scored import Scored
-from vrag_ray.index.shards.segments import QueryVectors
 from vrag_ray.index.shards.shard_index import ShardStatus, SpaceSpec
+from vrag_ray.index.shards.space_index import QueryVectors, Sight
 from vrag_ray.types.filters import SearchFilter
 
 

@@ -13,15 +13,14 @@ from vrag_ray.index.storage.rows import CorruptionError, quoted
 from vrag_ray.index.storage.spaces import (
     FOLDER,
     SpaceRecord,
-    StoredVectors,
-    space_row_is_sound,
     space_schema,
-    space_table,
+    unsound_ids,
 )
 from vrag_ray.types import NotFoundError, VragError
 
 if TYPE_CHECKING:
     import lance
+    import pyarrow as pa
 
 
 class Faults(Protocol):
@@ -107,24 +106,27 @@ class SpaceWriter:
         self._opened(name)
         del self._open[name]
 
-    def add(self, name: str, rows: Sequence[StoredVectors]) -> None:
-        """Append vectors. The caller has made sure, by ``known_ids``, that none of the passages is there yet."""
+    def add(self, name: str, rows: pa.Table) -> None:
+        """Append the rows of a ``space_table``. The caller has made sure, by ``known_ids``, that none of the passages
+        is there yet. Raises VragError for vectors of another dimension."""
+        import pyarrow.compute as pc
+
         space = self._opened(name)
-        wrong = next((row for row in rows if len(row.vectors) and row.vectors.shape[1] != space.record.dim), None)
-        if wrong is not None:
+        sizes = pc.multiply(rows["count"], 2 * space.record.dim)
+        wrong = rows.filter(pc.not_equal(pc.binary_length(rows["vectors"]), sizes))
+        if wrong.num_rows:
+            size, count = pc.binary_length(wrong["vectors"])[0].as_py(), wrong["count"][0].as_py()
             raise VragError(
-                f"the vectors of {wrong.passage_id} have {wrong.vectors.shape[1]} dimensions, the space {name} has "
+                f"the vectors of {wrong['id'][0]} have {size // 2 // max(1, count)} dimensions, the space {name} has "
                 f"{space.record.dim}"
             )
-        table = space_table(rows)
-        with self._faults(f"writing {len(rows)} vectors", needed_bytes=lambda: table.nbytes):
-            space.table.insert(table, mode="append")
+        with self._faults(f"writing {rows.num_rows} vectors", needed_bytes=lambda: rows.nbytes):
+            space.table.insert(rows, mode="append")
             self._sealer.seal(space.record.table)
 
-    def known_ids(self, name: str) -> set[str]:
+    def known_ids(self, name: str) -> pa.ChunkedArray:
         """Passages that have a row, with vectors or with the reason why not."""
-        column = self._opened(name).table.to_table(columns=["id"])["id"]
-        return set(column.to_pylist())
+        return self._opened(name).table.to_table(columns=["id"])["id"]
 
     def forget_failed(self, name: str) -> None:
         """Remove the rows of what could not be embedded, so that it is tried again."""
@@ -174,11 +176,10 @@ class SpaceWriter:
         for space in self._open.values():
             unsealed = self._sealer.unsealed(space.record.table)
             if any("/data/" in name for name in unsealed):
-                for batch in space.table.to_batches():
-                    for row in batch.to_pylist():
-                        if not space_row_is_sound(row):
-                            raise CorruptionError(
-                                f"the vectors of {row['id']} are damaged on disk: run `vrag verify`, then "
-                                f"`vrag embed --space {space.record.name} --rebuild`"
-                            )
+                damaged = (passage_id for batch in space.table.to_batches() for passage_id in unsound_ids(batch))
+                if (passage_id := next(damaged, None)) is not None:
+                    raise CorruptionError(
+                        f"the vectors of {passage_id} are damaged on disk: run `vrag verify`, then "
+                        f"`vrag embed --space {space.record.name} --rebuild`"
+                    )
             self._sealer.seal(space.record.table)

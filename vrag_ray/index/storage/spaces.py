@@ -8,20 +8,19 @@ their tables, is in the version record; a dropped table stays for the older vers
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import xxhash
-from numpy.typing import NDArray
+
+from vrag_ray.index.storage.column_checksums import SPACE_HEAD, space_checksums
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FOLDER = "spaces"
-SPACE_COLUMNS = ("id", "doc_id", "kind", "meta", "count", "grid_rows", "grid_columns", "phash", "error", "vectors")
+SPACE_COLUMNS = (*SPACE_HEAD, "vectors")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,23 +50,6 @@ class SpaceRecord:
         return self.vectors * self.dim * 2 / max(1, self.passages)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredVectors:
-    """What a space keeps of a passage: ``vectors`` [n, dim] fp16, n = 0 where ``error`` says why there are none.
-
-    ``grid`` as in ``Embedding``. ``phash`` is the perceptual hash of the picture, None where none was drawn.
-    """
-
-    passage_id: str
-    doc_id: str
-    kind: str
-    meta: str
-    vectors: NDArray[np.float16]
-    grid: tuple[int, int] | None = None
-    phash: int | None = None
-    error: str = ""
-
-
 def space_schema() -> pa.Schema:
     import pyarrow as pa
 
@@ -79,37 +61,22 @@ def space_schema() -> pa.Schema:
     return pa.schema([*fields, ("checksum", pa.uint64())])
 
 
-def space_table(rows: Sequence[StoredVectors]) -> pa.Table:
+def space_table(columns: Mapping[str, pa.Array | pa.ChunkedArray]) -> pa.Table:
+    """The rows of a space's table with their sums, of its ``SPACE_COLUMNS``.
+
+    ``vectors`` are the fp16 bytes of ``count`` vectors each, none where ``error`` says why. ``grid_rows`` and
+    ``grid_columns`` are null where the vectors have no place on the page, ``phash`` where no picture was drawn.
+    """
     import pyarrow as pa
 
-    values = [_row(row) for row in rows]
-    return pa.Table.from_pylist(values, schema=space_schema())
+    schema = space_schema()
+    unsummed = pa.schema([schema.field(name) for name in SPACE_COLUMNS])
+    table = pa.table({name: columns[name] for name in SPACE_COLUMNS}, schema=unsummed).combine_chunks()
+    sums = [space_checksums(batch) for batch in table.to_batches()]
+    return table.append_column(schema.field("checksum"), pa.chunked_array(sums, pa.uint64()))
 
 
-def space_row_is_sound(row: dict[str, object]) -> bool:
-    return row["checksum"] == space_checksum(row)
-
-
-def space_checksum(row: dict[str, object]) -> int:
-    """xxh3-64 of a whole row but for the sum itself."""
-    head = json.dumps([row[name] for name in SPACE_COLUMNS[:-1]], ensure_ascii=False).encode()
-    vectors = row["vectors"]
-    return int(xxhash.xxh3_64_intdigest(head + b"\x1f" + (vectors if isinstance(vectors, bytes) else b"")))
-
-
-def _row(stored: StoredVectors) -> dict[str, object]:
-    rows, columns = stored.grid if stored.grid is not None else (None, None)
-    row: dict[str, object] = {
-        "id": stored.passage_id,
-        "doc_id": stored.doc_id,
-        "kind": stored.kind,
-        "meta": stored.meta,
-        "count": len(stored.vectors),
-        "grid_rows": rows,
-        "grid_columns": columns,
-        "phash": stored.phash,
-        "error": stored.error,
-        "vectors": np.ascontiguousarray(stored.vectors, np.float16).tobytes(),
-    }
-    row["checksum"] = space_checksum(row)
-    return row
+def unsound_ids(batch: pa.RecordBatch) -> list[str]:
+    """The passages whose rows are not what was written, of a batch with all columns."""
+    wrong = np.flatnonzero(space_checksums(batch) != batch.column("checksum").to_numpy())
+    return [batch.column("id")[int(n)].as_py() for n in wrong]

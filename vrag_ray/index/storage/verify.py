@@ -10,7 +10,7 @@ from vrag_ray.index.storage.collection import FORMAT, MARKER, Collection
 from vrag_ray.index.storage.file_checksums import check_seals
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import document_is_sound, passage_is_sound
-from vrag_ray.index.storage.spaces import space_row_is_sound
+from vrag_ray.index.storage.spaces import unsound_ids
 from vrag_ray.index.storage.versions import damaged_versions
 from vrag_ray.types import NotFoundError, document_id
 
@@ -72,8 +72,6 @@ def _check_rows(collection: Collection) -> tuple[int, list[str]]:
                     bad.append(f"{name}:{row[key]}")
     for space in collection.spaces:
         for batch in collection.space_table(space.name).to_batches():
-            for row in batch.to_pylist():
-                rows += 1
-                if not space_row_is_sound(row):
-                    bad.append(f"{space.name}:{row['id']}")
+            rows += batch.num_rows
+            bad += [f"{space.name}:{passage_id}" for passage_id in unsound_ids(batch)]
     return rows, bad

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FTS_COLUMN = "terms"
+_ROWS_AT_ONCE = 65_536
 _SMALL_FILES_BYTES = 50_000
 """Twice the files beside the manifest of a small commit: 16 kB were seen, 24 kB for a deletion, in blocks of 4 kB."""
 
@@ -107,14 +108,16 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             self._pages_committed += pages
             self._sealer.seal("passages.lance")
 
-    def unembedded(self, space: str, columns: Sequence[str], where: str = "") -> Iterator[pa.RecordBatch]:
-        """Passages of finished documents that have no row in ``space``, with these columns of their own."""
+    def unembedded(self, space: str, columns: Mapping[str, str], where: str = "") -> Iterator[pa.RecordBatch]:
+        """Passages of finished documents that have no row in ``space``: ``id``, ``doc_id`` and ``columns``, which are
+        SQL expressions of the columns of their table."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        known = pa.array(sorted(self.spaces.known_ids(space)), pa.string())
+        known = self.spaces.known_ids(space)
         finished = pa.array(sorted(self.documents), pa.string())
-        for batch in self._passages.to_batches(columns=["id", "doc_id", *columns], filter=where or None):
+        columns = {"id": "id", "doc_id": "doc_id", **columns}
+        for batch in self._passages.to_batches(columns=columns, filter=where or None, batch_size=_ROWS_AT_ONCE):
             missing = pc.and_(
                 pc.is_in(batch.column("doc_id"), value_set=finished),
                 pc.invert(pc.is_in(batch.column("id"), value_set=known)),
@@ -127,15 +130,19 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         return latest_number(self.files)
 
     @property
+    def table_versions(self) -> tuple[int, int]:
+        """Lance's versions of the passages and of the documents, with what is not published yet."""
+        return int(self._passages.version), int(self._documents.version)
+
+    @property
     def has_unpublished(self) -> bool:
         """Whether something is committed that no published version has, as a killed writer leaves it."""
         published = self._published
         if published is None:
             return bool(self._documents.count_rows() or self._passages.count_rows())
-        tables = (int(self._passages.version), int(self._documents.version))
-        return tables != (published.passages_version, published.documents_version) or self.spaces.versions != {
-            space.name: (space.table, space.version) for space in published.spaces
-        }
+        if self.table_versions != (published.passages_version, published.documents_version):
+            return True
+        return self.spaces.versions != {space.name: (space.table, space.version) for space in published.spaces}
 
     def unfinished_units(self, embedder_id: str, again: AbstractSet[str] = frozenset()) -> dict[str, dict[int, str]]:
         """What an earlier ingest left: by document without a finished row, its units and their error or "".

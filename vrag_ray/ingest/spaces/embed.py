@@ -7,7 +7,7 @@ none, is not in the manifest of the next run. Spaces whose embedders want pictur
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,16 +20,16 @@ from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import PictureSpec
 from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.index.storage.errors import StorageError
-from vrag_ray.index.storage.spaces import StoredVectors
+from vrag_ray.index.storage.spaces import space_table
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.machine import cause_of
 from vrag_ray.ingest.progress import Counts, reporting
 from vrag_ray.ingest.report import FileError, Progress, SpaceReport, StageProgress
 from vrag_ray.ingest.spaces.few import FewFill, is_small
 from vrag_ray.ingest.spaces.graph import Filling, GraphFill, SpaceToFill
-from vrag_ray.ingest.spaces.manifest import manifest_of
+from vrag_ray.ingest.spaces.manifest import CollectionState, manifest_of
 from vrag_ray.ingest.spaces.material import EmbedderTraits
-from vrag_ray.ingest.spaces.stages import columns_of
+from vrag_ray.ingest.spaces.stages import column_of
 from vrag_ray.placement import Cards, Part, Placement, configured_share, place, ray_cards
 from vrag_ray.signals import word_for
 from vrag_ray.types import VragError
@@ -258,7 +258,7 @@ def _fill(
         configs, placement = _placed([(space.name, space.config) for space in group], settings, cards)
         placement.report(on_line)
         placed = tuple(replace(space, config=config) for space, config in zip(group, configs, strict=True))
-        filling = Filling(manifest, writer.files.root, settings, spec, placed, tuple(stages))
+        filling = Filling(manifest, CollectionState.of(writer), settings, spec, placed, tuple(stages))
         blocks = FewFill(filling) if is_small(filling) else GraphFill(filling)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:
@@ -313,29 +313,40 @@ class _Committer:
         self.failed: dict[str, list[FileError]] = {space.name: [] for space in group}
         self.done = 0
         self._writer, self._commit_rows = writer, commit_rows
-        self._dims = {space.name: space.traits.dim for space in group}
-        self._rows: dict[str, list[StoredVectors]] = {space.name: [] for space in group}
+        self._tables: dict[str, list[pa.Table]] = {space.name: [] for space in group}
         self._waiting = 0
         self._published_at = time.monotonic()
 
     def add_block(self, block: pa.Table) -> None:
-        for row in block.to_pylist():
-            for name in row["spaces"]:
-                stored = self._stored(name, row)
-                if not row.get("transient"):
-                    # Without a row the next run draws it again.
-                    self._rows[name].append(stored)
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if "phash" not in block.column_names:
+            block = block.append_column("phash", pa.nulls(block.num_rows, pa.uint64()))
+        for name, tables in self._tables.items():
+            here = block.filter(pa.array([name in spaces for spaces in block["spaces"].to_pylist()], pa.bool_()))
+            embedded = here[column_of(name)].combine_chunks()
+            columns = {key: here[key] for key in ("id", "doc_id", "kind", "meta", "phash")}
+            columns |= dict(zip(embedded.type.names, embedded.flatten(), strict=True))
+            failed = zip(here["name"].to_pylist(), columns["error"].to_pylist(), strict=True)
+            self.failed[name] += [FileError(title, f"{title}: {error}") for title, error in failed if error]
+            rows = space_table(columns)
+            # What the machine was the reason of has no row: the next run draws it again.
+            tables.append(rows.filter(pc.invert(here["transient"])) if "transient" in here.column_names else rows)
         self._waiting += block.num_rows
         if self._waiting >= self._commit_rows:
             self.flush()
 
     def flush(self) -> None:
+        import pyarrow as pa
+
         # Out of hand before it is written: a caller that is interrupted in between must not write it again.
-        waiting, self._rows = self._rows, {name: [] for name in self._rows}
-        for name, rows in waiting.items():
-            if rows:
+        waiting, self._tables = self._tables, {name: [] for name in self._tables}
+        for name, tables in waiting.items():
+            rows = pa.concat_tables(tables) if tables else None
+            if rows is not None and rows.num_rows:
                 self._writer.spaces.add(name, rows)
-                self.embedded[name] += sum(not row.error for row in rows)
+                self.embedded[name] += int(np.count_nonzero(rows["count"]))
         self.done += self._waiting
         self._waiting = 0
         if time.monotonic() - self._published_at > PUBLISH_EVERY_S:
@@ -345,23 +356,6 @@ class _Committer:
     def finish(self) -> None:
         self.flush()
         self._writer.publish("embed")
-
-    def _stored(self, name: str, row: Mapping[str, object]) -> StoredVectors:
-        vectors, grid, error = (row[column] for column in columns_of(name))
-        phash = row.get("phash")
-        assert isinstance(vectors, bytes) and isinstance(grid, list) and isinstance(error, str)
-        if error:
-            self.failed[name].append(FileError(str(row["name"]), f"{row['name']}: {error}"))
-        return StoredVectors(
-            passage_id=str(row["id"]),
-            doc_id=str(row["doc_id"]),
-            kind=str(row["kind"]),
-            meta=str(row["meta"]),
-            vectors=np.frombuffer(vectors, np.float16).reshape(-1, self._dims[name]),
-            grid=(int(grid[0]), int(grid[1])) if grid else None,
-            phash=phash if isinstance(phash, int) else None,
-            error=error,
-        )
 
 
 def _progress(counts: Counts, stages: Sequence[str], done: int, total: int, elapsed_s: float) -> Progress:

@@ -14,6 +14,7 @@ from vrag_ray.config import Engine
 from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus
 from vrag_ray.ingest.progress import Counts, ProgressBoard, StageCount
 from vrag_ray.ingest.spaces.graph import Filling
+from vrag_ray.ingest.spaces.manifest import ReadPassages
 from vrag_ray.ingest.spaces.stages import Draw, EmbedSpace
 
 if TYPE_CHECKING:
@@ -89,12 +90,13 @@ def _embedded(filling: Filling, threads: int) -> Iterator[tuple[pa.Table, Counts
         for space in filling.spaces
     ]
     rows = max(space.config.batch for space in filling.spaces)
+    read = ReadPassages(filling.state)
     with ExitStack() as stack:
         draw: Draw | None = None
         if filling.spec is not None:
-            draw = stack.enter_context(closing(Draw(filling.root, filling.settings, filling.spec, board)))
+            draw = stack.enter_context(closing(Draw(filling.state.root, filling.settings, filling.spec, board)))
         for start in range(0, filling.manifest.num_rows, rows):
-            block = filling.manifest.slice(start, rows)
+            block = read(filling.manifest.slice(start, rows))
             if draw is not None:
                 block = draw(block)
             for embed in embedders:

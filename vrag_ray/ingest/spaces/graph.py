@@ -12,6 +12,7 @@ from vrag_ray.embedding.base import PictureSpec
 from vrag_ray.embedding.model_embedder import CALLS_AT_ONCE
 from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus, without_ray_data_output
 from vrag_ray.ingest.progress import Counts, SharedBoard
+from vrag_ray.ingest.spaces.manifest import CollectionState, ReadPassages
 from vrag_ray.ingest.spaces.material import EmbedderTraits
 from vrag_ray.ingest.spaces.stages import Draw, EmbedSpace
 
@@ -34,12 +35,11 @@ class SpaceToFill:
 class Filling:
     """The passages of ``manifest``, and spaces whose embedders want pictures of one size.
 
-    ``root`` is the collection; ``spec`` says that size, None for words alone; ``stages`` are the names under which
-    progress is reported.
+    ``spec`` says that size, None for words alone; ``stages`` are the names under which progress is reported.
     """
 
     manifest: pa.Table
-    root: str
+    state: CollectionState
     settings: Settings
     spec: PictureSpec | None
     spaces: tuple[SpaceToFill, ...]
@@ -66,11 +66,18 @@ class GraphFill:
         readers = max(1, usable_cpus() // 2)
         rows = min(MOST_ROWS_OF_A_BLOCK, max(DRAWN_AT_ONCE, math.ceil(manifest.num_rows / (8 * readers))))
         blocks = [manifest.slice(start, rows) for start in range(0, manifest.num_rows, rows)]
-        graph = ray.data.from_arrow(blocks)
+        graph = ray.data.from_arrow(blocks).map_batches(
+            ReadPassages,
+            fn_constructor_args=(filling.state,),
+            compute=ActorPoolStrategy(min_size=1, max_size=readers),
+            batch_size=None,
+            batch_format="pyarrow",
+            num_cpus=ACTOR_CPUS,
+        )
         if filling.spec is not None:
             graph = graph.map_batches(
                 Draw,
-                fn_constructor_args=(filling.root, filling.settings, filling.spec, self._board),
+                fn_constructor_args=(filling.state.root, filling.settings, filling.spec, self._board),
                 compute=ActorPoolStrategy(size=min(readers, len(blocks))),
                 batch_size=DRAWN_AT_ONCE,
                 batch_format="pyarrow",

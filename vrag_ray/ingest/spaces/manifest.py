@@ -1,77 +1,156 @@
-"""The manifest of a run: every passage that a space lacks and its embedder takes, one row each."""
+"""Which passages a run embeds, and what its stages read of them.
+
+The caller's process holds the manifest, some 150 bytes a passage, whatever the texts are; the stages read the rest from
+the collection, a block at a time, as it was when the manifest was made.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection as AbstractCollection
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vrag_ray.corpus.model import HAS_PICTURE
 from vrag_ray.corpus.passages import BLANK
 from vrag_ray.embedding.base import Modality
-from vrag_ray.index.storage.rows import meta_from_json
+from vrag_ray.index.storage.document_list import read_rows
+from vrag_ray.index.storage.errors import storage_faults
+from vrag_ray.index.storage.files import CollectionFiles
+from vrag_ray.index.storage.rows import CorruptionError, meta_from_json, quoted
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.ingest.spaces.material import Material, material_of, place_to_json
-from vrag_ray.types import PassageKind
+from vrag_ray.ingest.spaces.material import PLACE_COLUMNS, Material, material_of, place_to_json
+from vrag_ray.types import Document, PassageKind
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_COLUMNS = ("kind", "unit", "window", "text", "meta", "page", "t_start", "t_end", "span_start", "span_end")
+_HAS_WORDS = r"regexp_like(text, '\S')"
+_COLUMNS = {"unit": "unit", "window": "window", "kind": "kind", "meta": "meta", "has_words": _HAS_WORDS}
 
 
 def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollection[Modality]]) -> pa.Table:
-    """Rows ordered by document and unit, with the spaces (of those whose modalities are given) that want them.
+    """The passages that ``spaces`` lack and whose modalities they take: ``id``, ``material`` and ``spaces`` (names).
 
-    Columns: ``id``, ``doc_id``, ``blob`` (that it is drawn from), ``kind``, ``document_kind``, ``name``,
-    ``place`` (JSON), ``material``, ``text`` (only where words are embedded), ``meta`` (JSON) and ``spaces``.
+    Ordered by document, unit and window, so that pages of one file are drawn one after another.
     """
     import pyarrow as pa
 
-    rows: dict[tuple[str, Material], dict[str, object]] = {}
-    orders: dict[tuple[str, Material], tuple[str, int, int]] = {}
+    texts = [(name, pa.string()) for name in ("id", "doc_id", "material", "space")]
+    schema = pa.schema([*texts, ("unit", pa.int32()), ("window", pa.int32())])
+    parts = [schema.empty_table()]
     for space, modalities in spaces.items():
         # Only words come in windows: of a picture the first stands for all.
-        where = "" if Modality.TEXT in modalities else "window = 0"
+        where = f"window = 0 OR {_HAS_WORDS}" if Modality.TEXT in modalities else "window = 0"
         for batch in writer.unembedded(space, _COLUMNS, where):
-            for row in batch.to_pylist():
-                # A clip of a sound recording is its words.
-                has_picture = meta_from_json(row["meta"]).get(HAS_PICTURE, True)
-                kind = PassageKind(row["kind"]) if has_picture else PassageKind.TEXT
-                material = material_of(kind, row["window"], modalities)
-                if material is None or (material is Material.TEXT and not row["text"].strip()):
-                    continue
-                if material is not Material.TEXT and meta_from_json(row["meta"]).get(BLANK):
-                    continue
-                key = (row["id"], material)
-                if key not in rows:
-                    document = writer.documents[row["doc_id"]]
-                    orders[key] = (row["doc_id"], row["unit"], row["window"])
-                    rows[key] = {
-                        "id": row["id"],
-                        "doc_id": row["doc_id"],
-                        "blob": document.pages_blob,
-                        "kind": row["kind"],
-                        "document_kind": str(document.kind),
-                        "name": document.title,
-                        "place": place_to_json(row),
-                        "material": str(material),
-                        "text": row["text"] if material is Material.TEXT else "",
-                        "meta": row["meta"],
-                        "spaces": [],
-                    }
-                named = rows[key]["spaces"]
-                assert isinstance(named, list)
-                # While texts are embedded anew, a passage stands there twice.
-                if space not in named:
-                    named.append(space)
-    schema = pa.schema(
-        [
-            *((name, pa.string()) for name in ("id", "doc_id", "blob", "kind", "document_kind")),
-            *((name, pa.string()) for name in ("name", "place", "material")),
-            ("text", pa.large_string()),
-            ("meta", pa.string()),
-            ("spaces", pa.list_(pa.string())),
-        ]
-    )
-    return pa.Table.from_pylist([rows[key] for key in sorted(rows, key=orders.__getitem__)], schema=schema)
+            rows = pa.table({name: batch.column(name) for name in ("id", "doc_id", "unit", "window")})
+            rows = rows.append_column("material", _materials(batch, modalities))
+            rows = rows.append_column("space", pa.array([space] * batch.num_rows, pa.string()))
+            parts.append(rows.filter(rows["material"].is_valid()).select(schema.names))
+    # A passage stands there twice while its text is embedded anew.
+    keys = ["doc_id", "unit", "window", "id", "material"]
+    grouped = pa.concat_tables(parts).group_by(keys).aggregate([("space", "distinct")])
+    ordered = grouped.sort_by([(key, "ascending") for key in keys])
+    return ordered.select(["id", "material", "space_distinct"]).rename_columns(["id", "material", "spaces"])
+
+
+def _materials(batch: pa.RecordBatch, modalities: AbstractCollection[Modality]) -> pa.Array:
+    """What of each passage an embedder of these modalities takes; null where that is nothing."""
+    import pyarrow as pa
+
+    kinds, metas = (batch.column(name).dictionary_encode() for name in ("kind", "meta"))
+    pairs = kinds.indices.to_numpy().astype(np.int64) * len(metas.dictionary) + metas.indices.to_numpy()
+    distinct, pair_of = np.unique(pairs, return_inverse=True)
+    first, other = np.empty(len(distinct), object), np.empty(len(distinct), object)
+    for n, pair in enumerate(distinct.tolist()):
+        kind, meta = divmod(pair, len(metas.dictionary))
+        passage = PassageKind(kinds.dictionary[kind].as_py()), meta_from_json(metas.dictionary[meta].as_py())
+        first[n], other[n] = (_material(*passage, window, modalities) for window in (0, 1))
+    chosen: NDArray[np.object_] = np.where(batch.column("window").to_numpy() == 0, first[pair_of], other[pair_of])
+    chosen[(chosen == Material.TEXT) & ~batch.column("has_words").to_numpy(zero_copy_only=False)] = None
+    return pa.array(chosen, pa.string())
+
+
+def _material(
+    kind: PassageKind, meta: Mapping[str, object], window: int, modalities: AbstractCollection[Modality]
+) -> str | None:
+    # A clip of a sound recording is its words.
+    material = material_of(kind if meta.get(HAS_PICTURE, True) else PassageKind.TEXT, window, modalities)
+    return None if material is None or (material is not Material.TEXT and meta.get(BLANK)) else str(material)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionState:
+    """A collection as a manifest was made from it: versions of Lance's tables."""
+
+    root: str
+    passages: int
+    documents: int
+
+    @classmethod
+    def of(cls, writer: CollectionWriter) -> CollectionState:
+        passages, documents = writer.table_versions
+        return cls(writer.files.root, passages, documents)
+
+
+class ReadPassages:
+    """Rows of the manifest → the same with ``doc_id``, ``blob`` (that the passage is drawn from), ``kind``,
+    ``document_kind``, ``name``, ``place`` (JSON), ``meta`` (JSON) and ``text``, which is empty where no words are
+    embedded."""
+
+    def __init__(self, state: CollectionState) -> None:
+        import lance
+
+        files = CollectionFiles(state.root)
+        self._root = files.root
+        self._passages, self._documents = (
+            lance.dataset(files.uri(f"{name}.lance"), version=version, storage_options=files.lance_options)
+            for name, version in (("passages", state.passages), ("documents", state.documents))
+        )
+        self._known: dict[str, Document] = {}
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        columns = ["id", "doc_id", "kind", "meta", "text", *PLACE_COLUMNS]
+        where = f"id IN ({quoted(rows['id'].to_pylist())})"
+        with storage_faults(self._root, "reading passages"):
+            read = self._passages.to_table(columns=columns, filter=where)
+            # The first of two with one id: they differ in their vectors alone.
+            found = read.take(_places(rows["id"], read["id"]))
+            documents = self._documents_of(found["doc_id"].to_pylist())
+        added = {
+            "doc_id": found["doc_id"],
+            "blob": pa.array([document.pages_blob for document in documents], pa.string()),
+            "kind": found["kind"],
+            "document_kind": pa.array([str(document.kind) for document in documents], pa.string()),
+            "name": pa.array([document.title for document in documents], pa.string()),
+            "place": pa.array([place_to_json(row) for row in found.select(PLACE_COLUMNS).to_pylist()], pa.string()),
+            "meta": found["meta"],
+            "text": pc.if_else(pc.equal(rows["material"], str(Material.TEXT)), found["text"], ""),
+        }
+        for name, column in added.items():
+            rows = rows.append_column(name, column)
+        return rows
+
+    def _documents_of(self, doc_ids: Sequence[str]) -> list[Document]:
+        missing = set(doc_ids) - self._known.keys()
+        if missing:
+            # Those of the block before are likely to be needed again, others are not.
+            self._known = {doc_id: self._known[doc_id] for doc_id in set(doc_ids) & self._known.keys()}
+            self._known |= dict(read_rows(self._documents, missing))
+        return [self._known[doc_id] for doc_id in doc_ids]
+
+
+def _places(ids: pa.ChunkedArray, among: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Where each id first stands ``among`` others. Raises CorruptionError where it does not."""
+    import pyarrow.compute as pc
+
+    places = pc.index_in(ids, value_set=among)
+    if places.null_count:
+        raise CorruptionError(f"passage {ids.filter(places.is_null())[0]} cannot be read: run `vrag verify`")
+    return places

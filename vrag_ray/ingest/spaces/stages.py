@@ -1,8 +1,9 @@
-"""The two stages of filling spaces. Each handles its own bad input: Ray Data's unit of failure is a block.
+"""The stages of filling spaces after ``ReadPassages``. Each handles its own bad input: Ray Data's unit of failure is a
+block.
 
-``Draw``: rows of the manifest → the same with ``pictures`` (PNG files), ``times`` (seconds, of frames), ``phash``,
+``Draw``: rows of ``ReadPassages`` → the same with ``pictures`` (PNG files), ``times`` (seconds, of frames), ``phash``,
 ``error``, and ``transient`` where the machine is its reason. ``EmbedSpace``, one a space: → the same with that space's
-columns, see ``columns_of``.
+columns, see ``column_of``.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ UNDRAWN: dict[str, object] = {"pictures": [], "times": [], "error": "", "transie
 """What ``Draw`` would have said of a passage that is embedded by its words."""
 
 
-def columns_of(space: str) -> tuple[str, str, str]:
-    """Names of a space's columns: vectors (fp16 bytes), rows and columns of the grid, and the error."""
-    return f"{space}:vectors", f"{space}:grid", f"{space}:error"
+def column_of(space: str) -> str:
+    """The column of a space: structs of ``count``, ``grid_rows``, ``grid_columns``, ``error`` and ``vectors``, as
+    ``index.storage.spaces.space_table`` takes them."""
+    return f"{space}:embedded"
 
 
 class Draw:
@@ -158,23 +160,13 @@ class EmbedSpace:
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Thread-safe: the embedder prepares a batch of one call while it computes that of another."""
-        import pyarrow as pa
 
         began = time.perf_counter()
         rows = batch.to_pylist() if self._drawn else [row | UNDRAWN for row in batch.to_pylist()]
         chosen = [n for n, row in enumerate(rows) if self._name in row["spaces"] and not row["error"]]
         found = dict(zip(chosen, embedded(self._embedder, [rows[n] for n in chosen]), strict=True))
-        vectors, grids, errors = list[bytes](), list[list[int]](), list[str]()
-        for n, row in enumerate(rows):
-            result = found.get(n, EmbedError(row["error"]))
-            is_sound = isinstance(result, Embedding)
-            vectors.append(result.vectors.astype(np.float16).tobytes() if isinstance(result, Embedding) else b"")
-            grids.append(list(result.grid) if isinstance(result, Embedding) and result.grid is not None else [])
-            errors.append("" if is_sound else str(result))
-        for_vectors, for_grid, for_error = columns_of(self._name)
-        batch = batch.append_column(for_vectors, pa.array(vectors, pa.large_binary()))
-        batch = batch.append_column(for_grid, pa.array(grids, pa.list_(pa.int32())))
-        batch = batch.append_column(for_error, pa.array(errors, pa.string()))
+        results = [found.get(n, EmbedError(row["error"])) for n, row in enumerate(rows)]
+        batch = batch.append_column(column_of(self._name), _column(results))
         with self._counting:
             # Calls overlap: each second counts once.
             ended = time.perf_counter()
@@ -184,8 +176,26 @@ class EmbedSpace:
         return batch.drop_columns(heavy) if self._last else batch
 
 
+def _column(results: Sequence[Embedding | EmbedError]) -> pa.StructArray:
+    import pyarrow as pa
+
+    sound = [result if isinstance(result, Embedding) else None for result in results]
+    grids = [(None, None) if result is None or result.grid is None else result.grid for result in sound]
+    fields = {
+        "count": pa.array([0 if result is None else len(result.vectors) for result in sound], pa.int32()),
+        "grid_rows": pa.array([rows for rows, _ in grids], pa.int32()),
+        "grid_columns": pa.array([columns for _, columns in grids], pa.int32()),
+        "error": pa.array([str(result) if isinstance(result, EmbedError) else "" for result in results], pa.string()),
+        "vectors": pa.array(
+            [b"" if result is None else result.vectors.astype(np.float16).tobytes() for result in sound],
+            pa.large_binary(),
+        ),
+    }
+    return pa.StructArray.from_arrays(list(fields.values()), names=list(fields))
+
+
 def embedded(embedder: Embedder, rows: Sequence[dict[str, object]]) -> list[Embedding | EmbedError]:
-    """One result a row of the manifest, in order. Raises VragError where the embedder does not give one each."""
+    """One result a row, in order. Raises VragError where the embedder does not give one each."""
     contents: list[Content] = []
     bounds = [0]
     for row in rows:
