@@ -21,6 +21,8 @@ from pathlib import Path
 
 import psutil
 
+from vrag_ray.types.copies import with_changes
+
 sys.path[0] = str(Path(__file__).parents[1])
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
 
@@ -57,7 +59,7 @@ def main() -> None:
         )
         start_ray(None)
         ingest([pdf], settings)
-        seen = _graph(settings.model_copy(update={"spaces": {SPACE: space}}), arguments.pages)
+        seen = _graph(with_changes(settings, {"spaces": {SPACE: space}}), arguments.pages)
         loop = _loop(pdf, space)
         print(f"graph {seen.rate:.1f} pages/s, loop {loop:.1f} pages/s, ratio {seen.rate / loop:.2f}")
         print(f"embedding busy {seen.busy:.0%} of the time between its first and its last page; {seen.bottleneck}")

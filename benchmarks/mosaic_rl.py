@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 
+from vrag_ray.types.copies import with_changes
+
 # ``benchmarks.…`` is found from the repository's root, which Python does not look in for a script below it.
 sys.path[0] = str(Path(__file__).parents[1])
 
@@ -339,7 +341,7 @@ def main() -> None:
     out = course.out
     out.mkdir(parents=True, exist_ok=True)
     run = chosen.name or f"rl-{chosen.algorithm}"
-    algorithm = ALGORITHMS[chosen.algorithm].model_copy(update={"entropy": chosen.entropy})
+    algorithm = with_changes(ALGORITHMS[chosen.algorithm], {"entropy": chosen.entropy})
     constant = OptimizerConfig(lr=2e-3, warmup_steps=40, betas=(0.9, 0.95))
     falling = OptimizerConfig(lr=2e-3, warmup_steps=20, betas=(0.9, 0.95), schedule=Schedule.COSINE, final_lr=1e-4)
     course.stage("world", out / "model", course.make_world)

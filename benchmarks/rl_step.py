@@ -27,6 +27,8 @@ from pathlib import Path
 from shutil import copytree
 from typing import TYPE_CHECKING
 
+from vrag_ray.types.copies import with_changes
+
 # ``benchmarks.…`` is found from the repository's root, which Python does not look in for a script below it.
 sys.path[0] = str(Path(__file__).parents[1])
 
@@ -201,7 +203,7 @@ class Bench:
         asked = [prompt for prompt in prompts for _ in range(GROUP)]
         calls = await asyncio.gather(*(one(number, *prompt) for number, prompt in enumerate(asked)))
         samples = [TrainSample((call,), 1.0 if at % 2 else -1.0, keep=True) for at, call in enumerate(calls)]
-        self.learner.update([samples], ALGORITHMS["grpo"].model_copy(update={"kl": 0.0}))
+        self.learner.update([samples], with_changes(ALGORITHMS["grpo"], {"kl": 0.0}))
         await self.engine.load_weights(full_weights(self.trained), f"step {turn}")
         return len(calls)
 

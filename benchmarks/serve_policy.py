@@ -30,6 +30,7 @@ from vrag_ray.imaging.coordinates import FAMILIES
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.policies.llm.chat_model import ChatModel, ChatRequest, Sampling
 from vrag_ray.types import Completion, FamilyName
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.policies.llm.vllm_prompt import ChatFormat
@@ -189,7 +190,7 @@ async def cache_rate(model: ChatModel, folder: str) -> tuple[int, int, int]:
         AddAnswerNode(parent_ids=("b",), answer="15 and 675"),
     )
     render = GraphProtocol().render
-    config = SIZES.model_copy(update={"family": FAMILY.name, "deadline_s": 3600.0})
+    config = with_changes(SIZES, {"family": FAMILY.name, "deadline_s": 3600.0})
     told = Scripted(model, ChatFormat(folder), list(map(render, actions)))
     spec = agent_spec("vimrag", config, CorpusConfig(), told, session="cache")
     run = Run(

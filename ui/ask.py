@@ -12,6 +12,7 @@ from ui.options import EXAMPLES, Options, sidebar
 from ui.steps import Gallery, StepsPanel, run_line
 from ui.watch import Watched, watch
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.views.run_view import RunView
 
 MAX_QUESTION = 4096
@@ -80,7 +81,7 @@ def _again(run: Watched, options: Options) -> None:
     if run.request is None:
         _ask(options, _question(run), run.run_id)
     else:
-        conversation.begin(run.request.model_copy(update={"run_id": uuid.uuid4().hex}), instead_of=run.run_id)
+        conversation.begin(with_changes(run.request, {"run_id": uuid.uuid4().hex}), instead_of=run.run_id)
 
 
 def _question_of(run_id: str) -> Watched | None:

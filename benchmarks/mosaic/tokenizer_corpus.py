@@ -15,6 +15,7 @@ from vrag_ray.agent.chat import Message, Picture, PictureRequest, Role
 from vrag_ray.agent.observation import Prompt
 from vrag_ray.imaging.coordinates import Size
 from vrag_ray.types import FamilyName
+from vrag_ray.types.copies import with_changes
 
 Chat = tuple[Message, ...]
 
@@ -72,17 +73,17 @@ def _bungles(page: str, other: str, box: tuple[float, float, float, float]) -> I
     answer = AddAnswerNode(parent_ids=("s1",), answer="red")
     closer = Crop(information_id="Picture 1", bbox=box)
     yield search, more, search, memorise, search, memorise, answer
-    yield search, memorise, more.model_copy(update={"query": page}), more.model_copy(update={"id": "s1"}), answer
+    yield search, memorise, with_changes(more, {"query": page}), with_changes(more, {"id": "s1"}), answer
     yield (
         search,
         memorise,
-        more.model_copy(update={"parent_ids": ("s1", "s2")}),
-        more.model_copy(update={"parent_ids": ()}),
+        with_changes(more, {"parent_ids": ("s1", "s2")}),
+        with_changes(more, {"parent_ids": ()}),
     )
-    yield search, memorise, more.model_copy(update={"parent_ids": ("root", "s1")}), memorise, answer
+    yield search, memorise, with_changes(more, {"parent_ids": ("root", "s1")}), memorise, answer
     yield memorise, closer, answer, "", "red", '<tool_call>{"name": "crop"', '<tool_call>{"name": "look"}</tool_call>'
     for picture in (2, 3):
-        closest = closer.model_copy(update={"information_id": f"Picture {picture}"})
+        closest = with_changes(closer, {"information_id": f"Picture {picture}"})
         yield (
             search,
             closer,
@@ -91,9 +92,9 @@ def _bungles(page: str, other: str, box: tuple[float, float, float, float]) -> I
             SummarizeAndMemorize(summarize="c2 red", memorize=(*keep, _kept(3, useful=True))),
             answer,
         )
-    empty = closer.model_copy(update={"bbox": (*box[:2], *box[:2])})
+    empty = with_changes(closer, {"bbox": (*box[:2], *box[:2])})
     yield search, empty, SummarizeAndMemorize(summarize="", memorize=(_kept(4, useful=True),)), memorise, closer
-    yield search, memorise, answer.model_copy(update={"parent_ids": ("s3",)}), answer.model_copy(update={"answer": ""})
+    yield search, memorise, with_changes(answer, {"parent_ids": ("s3",)}), with_changes(answer, {"answer": ""})
 
 
 def _kept(picture: int, *, useful: bool) -> MemorizeEntry:

@@ -19,6 +19,7 @@ from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.imaging.frame_times import late_moment
 from vrag_ray.types import FULL_PAGE, Box, Cue, PageText, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_cues
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.elements import Element, ElementKind
 
 LEAST_SHARE = 0.5
@@ -140,7 +141,7 @@ def located(
     parts = sighting.page.elements if sighting.page is not None else ()
     if citation.bbox is None or citation.seen_by_search:
         return citation
-    return citation.model_copy(update={"element": _element_around(Box(*citation.bbox), parts)})
+    return with_changes(citation, {"element": _element_around(Box(*citation.bbox), parts)})
 
 
 def at_value(citation: Citation, answer: str, question: str, page: PageText) -> Citation:
@@ -163,7 +164,7 @@ def at_value(citation: Citation, answer: str, question: str, page: PageText) -> 
         return citation
     [figure] = boxes
     cells = (cell for cell in (Box(*corners) for corners in page.cells) if holds_centre(cell, figure))
-    return citation.model_copy(update={"value_bbox": next(cells, figure).as_tuple()})
+    return with_changes(citation, {"value_bbox": next(cells, figure).as_tuple()})
 
 
 def within(elements: Sequence[Element], numbers: tuple[int, int]) -> tuple[Element, ...]:
@@ -185,7 +186,7 @@ def _at_elements(citation: Citation, elements: Sequence[Element], words: Sequenc
         number=elements[0].number, last=elements[-1].number, kind=elements[0].kind, bbox=bounds.as_tuple()
     )
     box = _lines_of(citation.quote, [word for word in words if holds_centre(bounds, word.box)]) or bounds
-    return citation.model_copy(update={"element": cited, "bbox": box.as_tuple()})
+    return with_changes(citation, {"element": cited, "bbox": box.as_tuple()})
 
 
 def _boxed(
@@ -199,11 +200,11 @@ def _boxed(
         box = _lines_of(citation.quote, words) if by_quote else None
         box = sighting.passage_box if box is None and by_passage else box
     if box is not None:
-        return citation.model_copy(update={"bbox": box.as_tuple()})
+        return with_changes(citation, {"bbox": box.as_tuple()})
     if citation.quote or sighting.seen_at is None:
         # Where the query was seen is not where the quote stands.
         return citation
-    return citation.model_copy(update={"bbox": sighting.seen_at.as_tuple(), "seen_by_search": True})
+    return with_changes(citation, {"bbox": sighting.seen_at.as_tuple(), "seen_by_search": True})
 
 
 def _element_around(box: Box, elements: Sequence[Element]) -> CitedElement | None:
@@ -258,7 +259,7 @@ def _quoted(citation: Citation, clip: PageText) -> Citation:
     places = quoted_cues(citation.quote, cues, moment)
     if places is None:
         return citation
-    return citation.model_copy(update={"t_start": cues[places[0]].start, "t_end": cues[places[-1]].end})
+    return with_changes(citation, {"t_start": cues[places[0]].start, "t_end": cues[places[-1]].end})
 
 
 def _spoken_and_written(parts: Sequence[Element]) -> tuple[list[Element], list[Element]]:
@@ -283,13 +284,14 @@ def _over(citation: Citation, parts: Sequence[Element]) -> Citation:
         t_end=end,
     )
     has_place = bounds != FULL_PAGE and len(set(starts)) == len(set(ends)) == 1
-    return citation.model_copy(
-        update={
+    return with_changes(
+        citation,
+        {
             "t_start": start,
             "t_end": end,
             "element": cited,
             "bbox": bounds.as_tuple() if has_place and citation.bbox is None else citation.bbox,
-        }
+        },
     )
 
 

@@ -6,6 +6,7 @@ import asyncio
 
 from vrag_ray.agent.chat import Delta
 from vrag_ray.agent.events import ContentEvent, ErrorEvent, Event, ThinkEvent, storable
+from vrag_ray.types.copies import with_changes
 
 GATHER_S = 0.1
 """Pieces that come within this time share an event: a reply of 2,000 tokens need not be 2,000 events."""
@@ -44,7 +45,7 @@ class DeltaBuffer:
     def take(self, step: int) -> list[Event]:
         """All that was said since the last call, as events of ``step``."""
         self._flush(step)
-        events = [event.model_copy(update={"step": step}) for event in self._events]
+        events = [with_changes(event, {"step": step}) for event in self._events]
         self._events.clear()
         self._word.clear()
         return events

@@ -14,6 +14,7 @@ from vrag_ray.agent.chat import Message, Role
 from vrag_ray.agent.protocols.page_words import FENCE_RULE, excerpt, fenced, harmless
 from vrag_ray.agent.reply_form import ReplyForm
 from vrag_ray.agent.support import MARK, CheckedSentence, Source, Support
+from vrag_ray.types.copies import with_changes
 
 MOST_CLAIMS = 24
 """Sentences of one answer that are judged, the first ones."""
@@ -84,5 +85,5 @@ def judged(
     found = list(sentences)
     for claim, entailed in zip(claims, verdicts, strict=True):
         support = Support.UNSUPPORTED if entailed is False else found[claim.place].support
-        found[claim.place] = found[claim.place].model_copy(update={"entailed": entailed, "support": support})
+        found[claim.place] = with_changes(found[claim.place], {"entailed": entailed, "support": support})
     return tuple(found)

@@ -53,6 +53,7 @@ from vrag_ray.agent.support import CheckedSentence, checked
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.types import Completion, PageText, SearchAnswer, VragError
+from vrag_ray.types.copies import with_changes
 
 SHOWN_REPLY_CHARS = 2000
 NOTHING_LEARNT = "Nothing was found."
@@ -233,7 +234,7 @@ class Episode:
         found = [None if isinstance(verdict, VragError) else verdict.entailed for verdict in verdicts]
         assert self._drafted is not None
         sentences = judged(self._drafted.sentences, self._claims, found)
-        self._answer(self._drafted.model_copy(update={"sentences": sentences}))
+        self._answer(with_changes(self._drafted, {"sentences": sentences}))
 
     def expire(self, message: str) -> None:
         """End with what is remembered: the time is up. An answer that waits for its judge is given without."""
@@ -331,7 +332,7 @@ class Episode:
     def _remember_closer(self, closer: Sighting, source: CropSource) -> None:
         assert source.item is not None
         node = self.graph.node(source.node_id)
-        item = source.item.model_copy(update={"box": closer.region, "t_frame": source.t_frame, "quote": ""})
+        item = with_changes(source.item, {"box": closer.region, "t_frame": source.t_frame, "quote": ""})
         self.graph = self.graph.memorize(node.id, node.summary, (*node.items, item))
         closer = replace(closer, id=f"{node.id}#{len(node.items) + 1}")
         self._turn(shown=(closer,), note=f"This part is remembered as {closer.id}.")
@@ -493,7 +494,7 @@ class Episode:
             self._answer(self._drafted)
 
     def _answer(self, answer: AnswerEvent) -> None:
-        self.answer = answer.model_copy(update={"notices": self.notices})
+        self.answer = with_changes(answer, {"notices": self.notices})
         self._events.append(self.answer)
         self._need = Done(answer.status)
 

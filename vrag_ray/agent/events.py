@@ -17,6 +17,7 @@ from vrag_ray.agent.memory.energy import Allotment
 from vrag_ray.agent.memory.graph import MemoryItem
 from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.types import PassageKind
+from vrag_ray.types.copies import with_changes
 
 
 def storable(text: str) -> str:
@@ -257,4 +258,4 @@ EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 def stamped(event: Event, seq: int, t: float) -> Event:
     """The same event with its place and time in the run."""
-    return event.model_copy(update={"seq": seq, "t": t})
+    return with_changes(event, {"seq": seq, "t": t})

@@ -13,6 +13,7 @@ from vrag_ray.agent.observation import Observation, Sighting
 from vrag_ray.agent.support import Source, facts_held, holding
 from vrag_ray.config import EvidenceForm
 from vrag_ray.types import PageText, PassageKind
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.elements import ElementKind
 
 MOST_OF_A_QUOTE = 300
@@ -269,7 +270,7 @@ def with_cited_elements(
 def without_references(action: AddAnswerNode) -> AddAnswerNode:
     """``action`` that names neither nodes nor evidence, and has no marks of elements in its answer."""
     answer = _ELEMENT_MARK.sub("", action.answer)
-    return action.model_copy(update={"answer": answer, "parent_ids": (), "citations": ()})
+    return with_changes(action, {"answer": answer, "parent_ids": (), "citations": ()})
 
 
 def item_of(reference: str, graph: MemoryGraph) -> tuple[str, int] | None:

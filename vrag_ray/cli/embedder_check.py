@@ -15,6 +15,7 @@ from vrag_ray.config import EmbedderConfig, Engine, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.embedding.registry import load_embedder, space_embedder
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 TEXT = "Revenue by quarter, 2023: which region grew most?"
 SAMPLES = ("revenue by quarter", "季度收入", "выручка по кварталам")
@@ -179,7 +180,7 @@ def _compared(
 ) -> tuple[dict[str, float] | None, str]:
     engine = Engine.VLLM if config.engine is Engine.TRANSFORMERS else Engine.TRANSFORMERS
     try:
-        other = space_embedder(config.model_copy(update={"engine": engine}))
+        other = space_embedder(with_changes(config, {"engine": engine}))
     except VragError as error:
         return None, str(error)
     if other.id != embedder.id:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vrag_ray.types.copies import with_changes
+
 if TYPE_CHECKING:
     from vrag_ray.config import EvidenceForm, Settings
     from vrag_ray.types import MetaValue
@@ -59,7 +61,7 @@ def load(config: Path | None, collection: str | None) -> Settings:
     from vrag_ray.config import load_settings
 
     settings = load_settings(config)
-    return settings.model_copy(update={"collection": collection}) if collection is not None else settings
+    return with_changes(settings, {"collection": collection}) if collection is not None else settings
 
 
 def with_gpus(settings: Settings, gpus: int | None, url: str | None = None) -> Settings:
@@ -68,7 +70,7 @@ def with_gpus(settings: Settings, gpus: int | None, url: str | None = None) -> S
         return settings
     if url is not None:
         raise typer.BadParameter("--gpus is for this process, and --url asks a server: leave one of them out")
-    return settings.model_copy(update={"gpus": gpus})
+    return with_changes(settings, {"gpus": gpus})
 
 
 def echo_line(text: str) -> None:
@@ -76,9 +78,10 @@ def echo_line(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def load_several(config: Path | None, typed: Sequence[str] | None) -> Settings:
-    """As ``load``, with every collection that was typed, the first as the main one."""
-    return with_collections(load(config, None), typed)
+def load_several(config: Path | None, typed: Sequence[str] | None, url: str | None) -> Settings:
+    """As ``load``, with every collection that was typed, the first as the main one; with ``url`` they are the
+    server's."""
+    return with_collections(load(config, None), typed if url is None else None)
 
 
 def with_collections(settings: Settings, typed: Sequence[str] | None) -> Settings:
@@ -93,7 +96,7 @@ def with_collections(settings: Settings, typed: Sequence[str] | None) -> Setting
         if not path:
             raise typer.BadParameter("--collection is empty: name a folder")
         named[path if path in known else free_name(path, named)] = known.get(path, path)
-    return settings.model_copy(update={"collection": next(iter(named.values())), "collections": named})
+    return with_changes(settings, {"collection": next(iter(named.values())), "collections": named})
 
 
 def chosen_collections(settings: Settings, typed: Sequence[str] | None, url: str | None) -> list[str] | None:

@@ -28,6 +28,7 @@ from vrag_ray.client.schemas import (
     SearchResponse,
 )
 from vrag_ray.types import Box, Meta, VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.file_names import shown_name
 
 DRAWN_DPI = 150.0
@@ -146,7 +147,7 @@ def opened_file(file: FileToUpload, stack: ExitStack) -> tuple[str, IO[bytes]]:
 
 def with_run_id(request: RunRequest) -> RunRequest:
     """With an id that the caller chose, so that a request repeated after a lost reply starts no second run."""
-    return request if request.run_id else request.model_copy(update={"run_id": uuid.uuid4().hex})
+    return request if request.run_id else with_changes(request, {"run_id": uuid.uuid4().hex})
 
 
 async def every_document(system: System, *, collection: str = "") -> list[DocumentInfo]:

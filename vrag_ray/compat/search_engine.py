@@ -28,6 +28,7 @@ from vrag_ray.embedding.registry import model_sees, named_embedder
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.served_legs import modalities_of
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, DocumentKind, Hit, VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import public_uri
 
 if TYPE_CHECKING:
@@ -130,15 +131,14 @@ class SearchEngine:
             if value < 1:
                 raise VragError(f"{name}={value}: it must be at least 1")
         index, corpus = Path(index_output_path), Path(corpus_output_path)
-        settings = self._settings.model_copy(
-            update={
+        settings = with_changes(
+            self._settings,
+            {
                 "collection": str(index),
-                "embedder": self._settings.embedder.model_copy(update={"batch_windows": bs}),
-                "spaces": {
-                    name: space.model_copy(update={"batch": bs}) for name, space in self._settings.spaces.items()
-                },
-                "ingest": self._settings.ingest.model_copy(update={"commit_pages": save_interval}),
-            }
+                "embedder": with_changes(self._settings.embedder, {"batch_windows": bs}),
+                "spaces": {name: with_changes(space, {"batch": bs}) for name, space in self._settings.spaces.items()},
+                "ingest": with_changes(self._settings.ingest, {"commit_pages": save_interval}),
+            },
         )
         files = _files_of(Path(input_dir))
         with ray_session(at_once=False):
@@ -254,7 +254,7 @@ class SearchEngine:
         from vrag_ray.system.here import require_collection
 
         require_collection(str(folder))
-        settings = self._settings.model_copy(update={"collection": str(folder)})
+        settings = with_changes(self._settings, {"collection": str(folder)})
         retriever = loop.run(ShardedRetriever.start_local(settings, name=str(folder), loader=self._loader))
         if self._space and self._space not in retriever.status().legs:
             notices = "; ".join(retriever.status().notices)
@@ -281,14 +281,14 @@ def _settings_of(model: str) -> tuple[Settings, str]:
     """
     settings = load_settings()
     if not model_sees(model):
-        return settings.model_copy(update={"embedder": named_embedder(model, settings.embedder)}), ""
+        return with_changes(settings, {"embedder": named_embedder(model, settings.embedder)}), ""
     name = _space_name(model)
     known = settings.spaces.get(name)
-    space = SpaceConfig(model=model) if known is None else known.model_copy(update={"model": model})
+    space = SpaceConfig(model=model) if known is None else with_changes(known, {"model": model})
     # Words have no vectors of another model: what is searched is the model that was named.
-    embedder = settings.embedder.model_copy(update={"name": "none"})
+    embedder = with_changes(settings.embedder, {"name": "none"})
     spaces = {name: space.with_absolute_model()}
-    return settings.model_copy(update={"embedder": embedder, "spaces": spaces}), name
+    return with_changes(settings, {"embedder": embedder, "spaces": spaces}), name
 
 
 def _space_name(model: str) -> str:

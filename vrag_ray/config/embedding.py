@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field
 
 from vrag_ray.config.section import Section
+from vrag_ray.types.copies import with_changes
 
 
 class EmbedderConfig(Section):
@@ -78,7 +79,7 @@ class SpaceConfig(Section):
     def with_absolute_model(self) -> SpaceConfig:
         """The same for every process: a folder named relative to this one's is named in full."""
         folder = Path(self.model).expanduser()
-        return self.model_copy(update={"model": str(folder.absolute())}) if folder.is_dir() else self
+        return with_changes(self, {"model": str(folder.absolute())}) if folder.is_dir() else self
 
     @property
     def is_factory(self) -> bool:
@@ -90,7 +91,7 @@ class SpaceConfig(Section):
         """What of the settings a collection remembers: all but where they are computed, which is each machine's own
         affair."""
         fields = type(self).model_fields
-        return self.model_copy(update={name: fields[name].default for name in _OF_THE_MACHINE})
+        return with_changes(self, {name: fields[name].default for name in _OF_THE_MACHINE})
 
     @classmethod
     def from_record(cls, values: Mapping[str, object]) -> SpaceConfig:

@@ -20,6 +20,7 @@ from vrag_ray.config.model import OpenAiConfig, VllmConfig
 from vrag_ray.config.serving import ServingConfig
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, VragError
 from vrag_ray.types.collection_names import own_name
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.errors import validation_message
 
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[^\s/,*?#&][^/,*?#&]{0,63}$")]
@@ -87,7 +88,7 @@ class Settings(BaseSettings):
     @property
     def text_embedder(self) -> EmbedderConfig:
         """``embedder`` on the device that ``gpus`` leaves it."""
-        return self.embedder.model_copy(update={"device": self.device_of(self.embedder.device)})
+        return with_changes(self.embedder, {"device": self.device_of(self.embedder.device)})
 
     @model_validator(mode="after")
     def _one_language_model(self) -> Settings:

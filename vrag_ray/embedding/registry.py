@@ -12,6 +12,7 @@ from vrag_ray.embedding.minilm.weights import REPOSITORY, WeightsError, load_wei
 from vrag_ray.embedding.models.catalog import CLASSES
 from vrag_ray.embedding.source import CONFIG_FILE
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.dotted_path import load_object
 
 KNOWN = (
@@ -89,11 +90,11 @@ def named_embedder(name: str, base: EmbedderConfig) -> EmbedderConfig:
     """
     folder = Path(name).expanduser()
     if name in ("minilm", REPOSITORY, REPOSITORY.rpartition("/")[2]):
-        config = base.model_copy(update={"name": "minilm"})
+        config = with_changes(base, {"name": "minilm"})
     elif name == "none" or ":" in name or _is_model(name):
-        config = base.model_copy(update={"name": name})
+        config = with_changes(base, {"name": name})
     elif folder.is_dir():
-        config = base.model_copy(update={"name": "minilm", "weights_dir": str(folder)})
+        config = with_changes(base, {"name": "minilm", "weights_dir": str(folder)})
     else:
         raise VragError(f"there is no embedding model {name!r} here, nor such a folder: use {AVAILABLE}")
     if config.name == "minilm":

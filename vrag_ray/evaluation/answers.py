@@ -19,6 +19,7 @@ from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.questions.examples import Example
 from vrag_ray.questions.gold_places import GoldPlace, name_of
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 RUNS = "runs"
 
@@ -54,7 +55,7 @@ async def evaluate_answers(
         if shots is not None:
             await shots.take(record.citations, places)
         row = _row(record, example, agent, sample, measures, seconds)
-        return row.model_copy(update={"gold_places": places})
+        return with_changes(row, {"gold_places": places})
 
     await ask_all(examples, folder, ask, concurrency=concurrency, on_done=on_done)
 

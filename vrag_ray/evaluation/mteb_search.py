@@ -14,6 +14,7 @@ from vrag_ray.evaluation.run import Ingest
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.ingest.parquet.rows import row_names
 from vrag_ray.types import HYBRID, Query, SearchAnswer, VragError
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -50,9 +51,9 @@ class MtebSearch:
         table = folder / "corpus.parquet"
         if not table.exists():
             _write_table(corpus, table)
-        content = self._settings.ingest.model_copy(update={"content_column": "content"})
+        content = with_changes(self._settings.ingest, {"content_column": "content"})
         changes = {"collection": str(folder / "collection"), "collections": {}, "ingest": content}
-        self._served = self._settings.model_copy(update=changes)
+        self._served = with_changes(self._settings, changes)
         self._ingest([table], self._served)
 
     def search(

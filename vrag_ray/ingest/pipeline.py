@@ -43,6 +43,7 @@ from vrag_ray.ingest.spaces.embed import embed_into
 from vrag_ray.placement import Cards, Part, Placement, configured_share, place, ray_cards
 from vrag_ray.signals import word_for
 from vrag_ray.types import DocumentStatus, Meta, VragError
+from vrag_ray.types.copies import with_changes
 
 WITHOUT_GPU_CODE = {"minilm": "minilm has no GPU code", "none": "texts are not embedded"}
 """Names of text embedders, and why each is given no GPU."""
@@ -79,7 +80,7 @@ def ingest(
     cards, has_ray = ray_cards(settings.gpus), is_connected()
     settings, placement = placed_texts(settings, cards)
     # For its id: the vectors are made by actors, which are given the GPU.
-    loaded = load_embedder(settings.embedder.model_copy(update={"device": "cpu"}))
+    loaded = load_embedder(with_changes(settings.embedder, {"device": "cpu"}))
     embedder_id = loaded.embedder.id if loaded.embedder else ""
     with CollectionWriter(settings.collection) as writer:
         committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
@@ -193,9 +194,9 @@ def placed_texts(settings: Settings, cards: Cards) -> tuple[Settings, Placement]
         changes["concurrency"] = part.processes
     elif not on_cpu:
         # A process that was given none would take one that it sees.
-        embedder = embedder.model_copy(update={"device": "cpu"})
-    update = {"ingest": config.model_copy(update=changes), "embedder": embedder}
-    return settings.model_copy(update=update), placement
+        embedder = with_changes(embedder, {"device": "cpu"})
+    update = {"ingest": with_changes(config, changes), "embedder": embedder}
+    return with_changes(settings, update), placement
 
 
 def _has_documents_of(listing: Listing, root: str) -> bool:

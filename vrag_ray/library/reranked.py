@@ -12,6 +12,7 @@ from vrag_ray.config import Settings
 from vrag_ray.embedding.base import Content, PictureSpec
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.types import HYBRID, Hit, PassageKind, Query, SearchAnswer, VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ async def reranker_of(settings: Settings) -> Reranker | None:
     from vrag_ray.embedding.reranker import load_reranker
 
     device = settings.device_of(settings.reranker.device)
-    return await asyncio.to_thread(load_reranker, settings.reranker.model_copy(update={"device": device}))
+    return await asyncio.to_thread(load_reranker, with_changes(settings.reranker, {"device": device}))
 
 
 def reranked(settings: Settings, retriever: Retriever, library: Library, reranker: Reranker | None) -> Retriever:

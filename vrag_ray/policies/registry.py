@@ -26,6 +26,7 @@ from vrag_ray.policies.llm.prompt_limits import (
     picture_limits,
 )
 from vrag_ray.types import FamilyName, VragError
+from vrag_ray.types.copies import with_changes
 
 logger = logging.getLogger(__name__)
 
@@ -250,10 +251,10 @@ def _as_the_model_sees(settings: Settings, vllm: VllmConfig) -> Settings:
             if agent.marks.on_pictures:
                 logger.warning("agent.marks %s: the numbers of elements stand before their words alone", agent.marks)
             marks = Marks.WORDS if agent.marks.on_pictures else agent.marks
-            agent = agent.model_copy(update={"evidence": EvidenceForm.TEXT, "marks": marks})
-        vllm = vllm.model_copy(update={"max_images": 0})
+            agent = with_changes(agent, {"evidence": EvidenceForm.TEXT, "marks": marks})
+        vllm = with_changes(vllm, {"max_images": 0})
     family = served_family(agent.family, vllm.model, "vllm.model", shows_pictures=agent.evidence.has_pictures)
-    return settings.model_copy(update={"agent": agent.model_copy(update={"family": family}), "vllm": vllm})
+    return with_changes(settings, {"agent": with_changes(agent, {"family": family}), "vllm": vllm})
 
 
 def offered(settings: Settings, *, has_model: bool) -> tuple[AgentName, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from vrag_ray.questions.examples import Corners, Example, GoldPage, PixelBox
 from vrag_ray.questions.named_pages import PAGED, NamedDocument, NamedPages
 from vrag_ray.types import DocumentKind, Locator, VragError
+from vrag_ray.types.copies import with_changes
 
 LEAST_COVERED = 0.5
 """A region is right that covers this share of the gold box."""
@@ -108,7 +109,7 @@ def without_missing_pages(
         return gold.page <= pages.document(gold.file_name, f"example {uid!r}: gold file {gold.file_name!r}").units
 
     known = tuple(
-        example.model_copy(update={"gold": tuple(gold for gold in example.gold if exists(example.uid, gold))})
+        with_changes(example, {"gold": tuple(gold for gold in example.gold if exists(example.uid, gold))})
         for example in examples
     )
     return known, sum(len(after.gold) < len(before.gold) for after, before in zip(known, examples, strict=True))

@@ -8,21 +8,22 @@ from pathlib import Path
 from vrag_ray.config import Settings
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 
 def absolute_settings(settings: Settings) -> Settings:
     """The same folders for every process: replicas need not share the working folder of the caller."""
     served = {name: _absolute_root(root) for name, root in settings.served.items()}
-    settings = settings.model_copy(update={"collection": next(iter(served.values())), "collections": served})
+    settings = with_changes(settings, {"collection": next(iter(served.values())), "collections": served})
     spaces = {name: space.with_absolute_model() for name, space in settings.spaces.items()}
-    settings = settings.model_copy(update={"spaces": spaces})
+    settings = with_changes(settings, {"spaces": spaces})
     if settings.vllm is not None:
         from vrag_ray.serving.deployments.policy import with_absolute_folders
 
-        settings = settings.model_copy(update={"vllm": with_absolute_folders(settings.vllm)})
+        settings = with_changes(settings, {"vllm": with_absolute_folders(settings.vllm)})
     paths = ServingPaths.of(settings)
     folders = {"runs_dir": str(paths.runs), "uploads_dir": str(paths.uploads)}
-    return settings.model_copy(update={"serving": settings.serving.model_copy(update=folders)})
+    return with_changes(settings, {"serving": with_changes(settings.serving, folders)})
 
 
 def _absolute_root(root: str) -> str:
@@ -45,4 +46,4 @@ def with_endpoint_key(settings: Settings) -> Settings:
             "built: set it there (on a running cluster under applications: runtime_env: env_vars), or leave "
             f"api_key_env out where {endpoint.base_url} takes no key"
         )
-    return settings.model_copy(update={"openai": endpoint.model_copy(update={"api_key": key})})
+    return with_changes(settings, {"openai": with_changes(endpoint, {"api_key": key})})

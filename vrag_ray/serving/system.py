@@ -40,6 +40,7 @@ from vrag_ray.serving.runs.feedback import unified_lines
 from vrag_ray.serving.sent_pictures import SentPictures, sent_file
 from vrag_ray.serving.uploads import save_files
 from vrag_ray.types import Box, Meta, VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import scrub
 
 T = TypeVar("T")
@@ -85,7 +86,7 @@ class ServedSystem:
         """The id of a new run, or of the run that ``request.run_id`` names where that has the same question."""
         picture = await self.pictures.question(request.picture)
         # Decoded once, here: neither events nor records hold what was sent.
-        return await self.parts.runs.start(request.model_copy(update={"picture": None}), picture)
+        return await self.parts.runs.start(with_changes(request, {"picture": None}), picture)
 
     async def ask(self, request: RunRequest) -> AsyncGenerator[Event]:
         run_id = await self.start(with_run_id(request))

@@ -13,6 +13,7 @@ from vrag_ray.serving.parts.local import local_parts
 from vrag_ray.serving.placement import local_placement
 from vrag_ray.serving.system import ServedSystem
 from vrag_ray.types import NotFoundError
+from vrag_ray.types.copies import with_changes
 
 
 @asynccontextmanager
@@ -34,7 +35,7 @@ async def local_system(
             # The limit protects a service from its callers; here they are one program.
             "max_concurrent_runs": sys.maxsize,
         }
-        settings = settings.model_copy(update={"serving": settings.serving.model_copy(update=own)})
+        settings = with_changes(settings, {"serving": with_changes(settings.serving, own)})
         async with local_parts(settings, must_load=True) as parts:
             system = ServedSystem(parts, uploads)
             try:

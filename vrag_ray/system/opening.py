@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from vrag_ray.client.blocking import BlockingSystem
 from vrag_ray.client.contract import System
 from vrag_ray.types import MetaValue
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -61,7 +62,7 @@ def connect(url: str, *, api_key: str | None = None, timeout_s: float = 60.0) ->
 def _of(settings: Settings | None, collection: str | Path) -> Settings:
     from vrag_ray.config import load_settings
 
-    return (settings or load_settings(None)).model_copy(update={"collection": str(collection), "collections": {}})
+    return with_changes(settings or load_settings(None), {"collection": str(collection), "collections": {}})
 
 
 class Opening:

@@ -12,6 +12,7 @@ from vrag_ray.training.run.folder import FINAL, claim, follow_progress
 from vrag_ray.training.run.storage import RunStorage, is_uri
 from vrag_ray.training.run.submitted_paths import input_place, model_place, output_place
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 OnLine = Callable[[str], None]
 SLOW_ON_A_GPU = (
@@ -31,10 +32,10 @@ def train_rl(config: RLConfig, on_line: OnLine) -> str:
     from vrag_ray.training.rollout.environment import with_family
 
     _require("torch", "transformers", "vllm", *_of_adapters(config))
-    environment = config.environment.model_copy(update={"collection": _collection(config.environment.collection)})
+    environment = with_changes(config.environment, {"collection": _collection(config.environment.collection)})
     cache = config.reward.judge_cache
-    reward = config.reward.model_copy(
-        update={"judge_cache": output_place("reward.judge_cache", cache) if cache is not None else None}
+    reward = with_changes(
+        config.reward, {"judge_cache": output_place("reward.judge_cache", cache) if cache is not None else None}
     )
     model = _with_model(config)
     if config.rollout.served is not None and is_uri(model.path):
@@ -45,7 +46,7 @@ def train_rl(config: RLConfig, on_line: OnLine) -> str:
         "examples": input_place("examples", config.examples),
         "validation": input_place("validation", config.validation) if config.validation else "",
     }
-    placed = config.model_copy(update={"environment": environment, "reward": reward, "model": model, **paths})
+    placed = with_changes(config, {"environment": environment, "reward": reward, "model": model, **paths})
     return _fit(with_family(placed), train_loop, on_line, "reinforcement learning")
 
 
@@ -55,7 +56,7 @@ def train_sft(config: SFTConfig, on_line: OnLine) -> str:
 
     _require("torch", "transformers", *_of_adapters(config))
     paths = {"trajectories": input_place("trajectories", config.trajectories), "model": _with_model(config)}
-    return _fit(config.model_copy(update=paths), train_loop, on_line, "supervised fine-tuning")
+    return _fit(with_changes(config, paths), train_loop, on_line, "supervised fine-tuning")
 
 
 def train_retriever(config: RetrieverConfig, on_line: OnLine) -> str:
@@ -68,7 +69,7 @@ def train_retriever(config: RetrieverConfig, on_line: OnLine) -> str:
         "model": _with_model(config),
         "collection": _collection(config.collection, "collection") if config.collection is not None else None,
     }
-    return _fit(config.model_copy(update=paths), train_loop, on_line, "retriever training")
+    return _fit(with_changes(config, paths), train_loop, on_line, "retriever training")
 
 
 def _require(*packages: str) -> None:
@@ -82,7 +83,7 @@ def _of_adapters(config: TrainConfig) -> Sequence[str]:
 
 
 def _with_model(config: TrainConfig) -> ModelConfig:
-    return config.model.model_copy(update={"path": model_place(config.model.path)})
+    return with_changes(config.model, {"path": model_place(config.model.path)})
 
 
 def _collection(root: str, field: str = "environment.collection") -> str:
@@ -102,7 +103,7 @@ def _fit(config: TrainConfig, loop: Callable[[Mapping[str, object]], None], on_l
 
     from vrag_ray.cluster import start_ray
 
-    config = config.model_copy(update={"storage": output_place("storage", config.storage)})
+    config = with_changes(config, {"storage": output_place("storage", config.storage)})
     storage = RunStorage(config.storage, config.name)
     storage.create()
     claim(storage, kind)

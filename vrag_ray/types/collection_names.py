@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection as Names
 from collections.abc import Sequence
 from pathlib import Path
 
 from vrag_ray.types.errors import InvalidError
 
+_NOT_IN_NAMES = re.compile(r"[/,*?#&]")
+_LONGEST = 60
 ALL_COLLECTIONS = "*"
 """In place of names: all that are served."""
 
@@ -42,9 +45,10 @@ def one_name(served: Names[str], name: str) -> str:
 
 
 def own_name(root: str) -> str:
-    """What a collection is called that was given no name: its folder, or the last part of its URI."""
+    """What a collection is called that was given no name: its folder, or the last part of its URI, without characters
+    that separate names or have a meaning in a URL."""
     last = root.partition("?")[0].rstrip("/").rpartition("/")[2] if "://" in root else ""
-    return last or Path(root).expanduser().absolute().name
+    return _NOT_IN_NAMES.sub("-", last or Path(root).expanduser().absolute().name).strip()[:_LONGEST] or "collection"
 
 
 def free_name(root: str, taken: Names[str]) -> str:
@@ -53,6 +57,6 @@ def free_name(root: str, taken: Names[str]) -> str:
     if name in taken:
         whole = root.partition("?")[0] if "://" in root else str(Path(root).expanduser().absolute())
         above = whole.rstrip("/").rpartition("/")[0]
-        name = f"{own_name(above)}-{name}"
+        name = f"{own_name(above)}-{name}"[:_LONGEST]
     numbered = (name, *(f"{name}-{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in numbered if name not in taken)

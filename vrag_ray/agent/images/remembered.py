@@ -12,6 +12,7 @@ from vrag_ray.agent.observation import Sighting
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.config import AgentConfig
 from vrag_ray.imaging.coordinates import ModelFamily
+from vrag_ray.types.copies import with_changes
 
 Drawn = Mapping[PictureRequest, Picture | None]
 """Every picture asked for so far; None for one that could not be drawn."""
@@ -82,7 +83,7 @@ class VisualMemory:
             for picture, share in zip(best, shares(best, self._config.memory_chars), strict=False)
         }
         kept = [
-            picture.model_copy(update={"characters": characters.pop((picture.node_id, picture.index), (0.0, 0))[1]})
+            with_changes(picture, {"characters": characters.pop((picture.node_id, picture.index), (0.0, 0))[1]})
             for picture in self.kept
         ]
         more = (

@@ -13,6 +13,7 @@ from itertools import count
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from vrag_ray.types import Box, Locator, PassageKind, VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.errors import validation_message
 
 ROOT_ID = "root"
@@ -159,7 +160,7 @@ class MemoryGraph(BaseModel):
         node = self.node(node_id)
         if node.kind is not NodeKind.SEARCH:
             raise GraphError(f"node {node_id!r} is the {node.kind}: only a search node remembers results")
-        changed = node.model_copy(update={"summary": summary, "items": items})
+        changed = with_changes(node, {"summary": summary, "items": items})
         return MemoryGraph(nodes=tuple(changed if old.id == node_id else old for old in self.nodes))
 
     def add_answer(self, parents: tuple[str, ...], answer: str) -> MemoryGraph:

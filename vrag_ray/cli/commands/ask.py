@@ -25,6 +25,7 @@ from vrag_ray.cli.options import (
     request_fields,
     with_gpus,
 )
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
@@ -73,7 +74,7 @@ def ask(
         raise typer.BadParameter("the question is empty")
     narrowed = parse_filter(doc, kind, where)
     form = parse_evidence(evidence)
-    settings = with_gpus(load_several(config, collection), gpus, url)
+    settings = with_gpus(load_several(config, collection, url), gpus, url)
 
     from vrag_ray.agent.events import RunStatus
     from vrag_ray.cli.system import with_system
@@ -123,11 +124,11 @@ async def follow(system: System, request: RunRequest, base_url: str | None, echo
 
     run_id = uuid.uuid4().hex
     thought: ThinkEvent | None = None
-    async for event in system.ask(request.model_copy(update={"run_id": run_id})):
+    async for event in system.ask(with_changes(request, {"run_id": run_id})):
         if isinstance(event, ThinkEvent):
             # Thoughts come in pieces: a line for each would be a column of words.
             said = thought.content + event.content if thought is not None else event.content
-            thought = event.model_copy(update={"content": said})
+            thought = with_changes(event, {"content": said})
             continue
         for shown in (thought, event):
             if shown is not None and echo is not None:

@@ -13,6 +13,7 @@ import typer
 from vrag_ray.cli.commands.up import ingest_new, say, serving_on_free_port, web_interface
 from vrag_ray.cli.console import Echo, ray_behind_terminal
 from vrag_ray.cli.options import JsonFlag
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.agent.record import RunRecord
@@ -36,8 +37,8 @@ def demo(
     from vrag_ray.config import load_settings
     from vrag_ray.samples.demo.corpus import make_corpus
 
-    settings = load_settings(None).model_copy(
-        update={"collection": collection or str(folder.absolute().parent / "demo-collection")}
+    settings = with_changes(
+        load_settings(None), {"collection": collection or str(folder.absolute().parent / "demo-collection")}
     )
     stay = not leave and not as_json and sys.stdin.isatty()
     with ray_behind_terminal() as echo:

@@ -10,6 +10,7 @@ import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
 from vrag_ray.cli.options import CollectionOption, ConfigOption, GpusOption, JsonFlag, echo_line, load, with_gpus
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -73,11 +74,11 @@ def with_space(settings: Settings, name: str, model: str) -> Settings:
     from vrag_ray.config import SpaceConfig
 
     known = settings.spaces.get(name)
-    config = SpaceConfig(model=model) if known is None else known.model_copy(update={"model": model})
+    config = SpaceConfig(model=model) if known is None else with_changes(known, {"model": model})
     try:
         Checked(spaces={name: config})
     except ValidationError as error:
         from vrag_ray.types.errors import validation_message
 
         raise typer.BadParameter(f"--space {name}: {validation_message(error.errors()[0])}") from error
-    return settings.model_copy(update={"spaces": {**settings.spaces, name: config}})
+    return with_changes(settings, {"spaces": {**settings.spaces, name: config}})

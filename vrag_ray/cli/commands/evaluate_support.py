@@ -14,6 +14,7 @@ import typer
 
 from vrag_ray.cli.console import ray_behind_terminal
 from vrag_ray.cli.options import api_key
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -73,7 +74,7 @@ def about(
         service = Service(url, api_key(), collection or "")
         return replace(plan, service=service), questions
     elif collection is not None:
-        plan = replace(plan, settings=plan.settings.model_copy(update={"collection": collection}))
+        plan = replace(plan, settings=with_changes(plan.settings, {"collection": collection}))
     require_collection(plan.settings.collection)
     return plan, questions
 

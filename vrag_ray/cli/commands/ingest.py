@@ -22,6 +22,7 @@ from vrag_ray.cli.options import (
     parse_meta,
     with_gpus,
 )
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.file_names import listed_names, names_of, shown_name
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def ingest(
         "content_column": content_column,
     }
     changes = {name: value for name, value in typed.items() if value is not None}
-    settings = settings.model_copy(update={"ingest": settings.ingest.model_copy(update=changes)})
+    settings = with_changes(settings, {"ingest": with_changes(settings.ingest, changes)})
 
     from vrag_ray.cli.progress import shown_progress
     from vrag_ray.cluster import refuse_lost_output

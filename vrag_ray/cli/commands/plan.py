@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from vrag_ray.cli.options import JsonFlag
+from vrag_ray.types.copies import with_changes
 
 
 def plan(
@@ -44,7 +45,7 @@ def plan(
         raise VragError(f"there is no space {space}: choose one of {', '.join(SPACES)}")
     figures = read_units(units)
     if gpus:
-        figures = figures.model_copy(update={"pages_per_gpu_s": figures.on_gpu(SPACES[space])})
+        figures = with_changes(figures, {"pages_per_gpu_s": figures.on_gpu(SPACES[space])})
     need = Need(
         pages=pages,
         space=SPACES[space],

@@ -62,7 +62,7 @@ def search(
     if not mode:
         raise typer.BadParameter("--mode is empty: say hybrid, or a leg: lexical, text, or a space of the collection")
     narrowed = parse_filter(doc, kind, where)
-    settings = with_gpus(load_several(config, collection), gpus, url)
+    settings = with_gpus(load_several(config, collection, url), gpus, url)
     chosen = chosen_collections(settings, collection, url)
 
     from vrag_ray.cli.show import search_lines

@@ -15,6 +15,7 @@ import typer
 from vrag_ray.cli.console import Echo, interruptible, ray_behind_terminal
 from vrag_ray.cli.options import GpusOption, JsonFlag, RayFlag, echo_line, with_collections, with_gpus
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.config import Settings
@@ -53,7 +54,7 @@ def serve(
     settings, listed = read_serve_config(config)
     typed = {"host": host, "port": port}
     changes = {name: value for name, value in typed.items() if value is not None}
-    settings = settings.model_copy(update={"serving": settings.serving.model_copy(update=changes)})
+    settings = with_changes(settings, {"serving": with_changes(settings.serving, changes)})
     settings = with_gpus(with_collections(settings, collection), gpus)
     if listed:
         typer.echo(f"notice: options of {', '.join(listed)} are left to `serve run {config}`", err=True)

@@ -19,6 +19,7 @@ import typer
 from vrag_ray.cli.console import ray_behind_terminal
 from vrag_ray.cli.options import GpusOption, RayFlag, with_gpus
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.file_names import shown_name
 
 if TYPE_CHECKING:
@@ -84,9 +85,9 @@ def up(
     settings = with_model(settings, openai, model, vllm)
     refuse_model_on_gpu(settings)
     if collection is not None or "collection" not in settings.model_fields_set:
-        settings = settings.model_copy(update={"collection": collection or collection_beside(paths[0])})
+        settings = with_changes(settings, {"collection": collection or collection_beside(paths[0])})
     first = starting_agent(settings, agent)
-    settings = settings.model_copy(update={"serving": settings.serving.model_copy(update={"agent": first})})
+    settings = with_changes(settings, {"serving": with_changes(settings.serving, {"agent": first})})
     if interface:
         # What it lacks is said before anything is ingested.
         launch_of("", "127.0.0.1", 1)
@@ -118,8 +119,8 @@ def with_model(settings: Settings, openai: str | None, model: str | None, vllm: 
         if model is None:
             raise VragError(f"--openai {openai} needs --model: what the endpoint calls the model")
         endpoint = settings.openai or OpenAiConfig(base_url=openai, model=model)
-        return settings.model_copy(
-            update={"openai": endpoint.model_copy(update={"base_url": openai, "model": model}), "vllm": None}
+        return with_changes(
+            settings, {"openai": with_changes(endpoint, {"base_url": openai, "model": model}), "vllm": None}
         )
     if model is not None:
         raise VragError(f"--model {model} needs --openai: the endpoint that serves it")
@@ -127,9 +128,9 @@ def with_model(settings: Settings, openai: str | None, model: str | None, vllm: 
         from vrag_ray.policies.llm.model_family import require_model
 
         require_model(vllm, "--vllm")
-        settings = settings.model_copy(update={"openai": None})
+        settings = with_changes(settings, {"openai": None})
         if settings.vllm is not None:
-            return settings.model_copy(update={"vllm": settings.vllm.model_copy(update={"model": vllm})})
+            return with_changes(settings, {"vllm": with_changes(settings.vllm, {"model": vllm})})
         return fitted_to_model(settings, vllm)
     return settings
 
@@ -180,7 +181,7 @@ def fitted_to_model(settings: Settings, model: str) -> Settings:
         say(f"notice: {why}, the model runs on the CPU: slowly")
         vllm = VllmConfig(model=model, dtype="float32", max_model_len=context, enforce_eager=True, num_gpus=0)
     # What the model sees, and its family; whether the budgets fit is found out below.
-    unchecked = ready_settings(settings.model_copy(update={"vllm": vllm}), check=False)
+    unchecked = ready_settings(with_changes(settings, {"vllm": vllm}), check=False)
     assert unchecked.vllm is not None
     limits = ModelLimits.of_vllm(unchecked.vllm)
     agent = fitted(
@@ -195,7 +196,7 @@ def fitted_to_model(settings: Settings, model: str) -> Settings:
     ]
     if lowered:
         say(f"notice: the model takes {context} tokens, so budgets are lowered: {', '.join(lowered)}")
-    return unchecked.model_copy(update={"agent": agent})
+    return with_changes(unchecked, {"agent": agent})
 
 
 def collection_beside(path: Path) -> str:
@@ -212,8 +213,8 @@ def ingest_new(paths: Sequence[Path], settings: Settings, meta: Mapping[str, Met
     from vrag_ray.cli.progress import shown_progress
     from vrag_ray.ingest import ingest
 
-    retrying = settings.ingest.model_copy(update={"retry_errors": True})
-    settings = settings.model_copy(update={"ingest": retrying})
+    retrying = with_changes(settings.ingest, {"retry_errors": True})
+    settings = with_changes(settings, {"ingest": retrying})
     with shown_progress() as on_progress:
         report = ingest(paths, settings, meta=meta or {}, on_progress=on_progress, on_line=say)
     for line in report_lines(report, settings.collection):

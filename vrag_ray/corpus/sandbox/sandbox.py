@@ -55,6 +55,7 @@ from vrag_ray.corpus.sandbox.wire import (
 )
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, PageText
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.file_names import shown_name
 
 log = logging.getLogger("vrag_ray.corpus")
@@ -113,7 +114,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
             return self._one(path, name, request, ProbeReply)[0].probe
         except KilledError:
             # A title is looked for on the first page. A page that kills must cost itself, not its document.
-            request = request.model_copy(update={"cautious": True})
+            request = with_changes(request, {"cautious": True})
             return self._one(path, name, request, ProbeReply)[0].probe
 
     def stream(self, path: Path, item: WorkItem, options: DecodeOptions) -> Iterator[DecodedUnit]:

@@ -17,6 +17,7 @@ from vrag_ray.evaluation.report.album import Album, Shot
 from vrag_ray.questions.examples import Corners
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import scrub
 from vrag_ray.views.graph_picture import LIGHT, described, svg
 from vrag_ray.views.run_view import view_of
@@ -152,4 +153,4 @@ def _whole_thoughts(events: Sequence[Event]) -> Iterator[Event]:
             yield from some
             continue
         pieces = [event for event in some if isinstance(event, ThinkEvent)]
-        yield pieces[0].model_copy(update={"content": "".join(piece.content for piece in pieces)})
+        yield with_changes(pieces[0], {"content": "".join(piece.content for piece in pieces)})

@@ -14,6 +14,7 @@ from vrag_ray.embedding.base import Embedder
 from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.index.search.vector_leg import VectorLeg, space_leg, text_leg
 from vrag_ray.index.storage.spaces import SpaceRecord
+from vrag_ray.types.copies import with_changes
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -45,7 +46,7 @@ class LegLoader:
     def space(self, record: SpaceRecord, config: SpaceConfig) -> VectorLeg:
         """The leg of one of a collection's spaces. Raises VragError as ``space_embedder`` and ``space_leg``."""
         defaults = {name: SpaceConfig.model_fields[name].default for name in _NOT_THE_EMBEDDERS}
-        key = config.model_copy(update=defaults)
+        key = with_changes(config, defaults)
         embedder = self._embedders.get(key)
         if embedder is None:
             embedder = space_embedder(config)

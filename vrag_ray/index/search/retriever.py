@@ -24,6 +24,7 @@ from vrag_ray.index.shards.shard_pool import ShardPool
 from vrag_ray.index.shards.shards import Look, Shards
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, Locator, NotFoundError, Query, SearchAnswer, VragError, passage_id
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.filters import SearchFilter
 
 
@@ -102,7 +103,7 @@ class ShardedRetriever:
     ) -> ShardedRetriever:
         collection = await asyncio.to_thread(Collection.open, settings.collection)
         legs = await loader.run(load_legs, settings, collection, loader)
-        index = settings.index if settings.gpus != 0 else settings.index.model_copy(update={"num_gpus": 0.0})
+        index = settings.index if settings.gpus != 0 else with_changes(settings.index, {"num_gpus": 0.0})
         pool = shards(collection.root, index)
         await pool.load(collection.version, legs.specs)
         return cls(settings, Snapshot(name, collection, legs, pool), loader)

@@ -15,6 +15,7 @@ from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.types import LEXICAL, TEXT, DocumentKind, DocumentStatus, VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.errors import validation_message
 
 
@@ -49,7 +50,7 @@ def load_legs(settings: Settings, collection: Collection, loader: LegLoader) -> 
             named = settings.spaces.get(record.name)
             config = named.with_absolute_model() if named is not None else _recorded(record)
             device = settings.device_of(config.device)
-            legs[record.name] = loader.space(record, config.model_copy(update={"device": device}))
+            legs[record.name] = loader.space(record, with_changes(config, {"device": device}))
         except VragError as error:
             missing[record.name] = str(error)
             continue

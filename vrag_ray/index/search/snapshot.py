@@ -11,6 +11,7 @@ from vrag_ray.index.search.served_legs import ServedLegs
 from vrag_ray.index.shards.shards import Shards
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import NotFoundError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.filters import SearchFilter
 
 
@@ -74,7 +75,7 @@ def parts_of(snapshots: Sequence[Snapshot], filter: SearchFilter | None) -> list
         for name, full in _holders(snapshots, doc_id).items():
             ids[name].append(full)
     matching = [snapshot for snapshot in snapshots if ids[snapshot.name]] or snapshots[:1]
-    return [Part(snapshot, filter.model_copy(update={"doc_ids": ids[snapshot.name]})) for snapshot in matching]
+    return [Part(snapshot, with_changes(filter, {"doc_ids": ids[snapshot.name]})) for snapshot in matching]
 
 
 def _holders(snapshots: Sequence[Snapshot], doc_id: str) -> dict[str, str]:

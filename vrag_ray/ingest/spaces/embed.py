@@ -33,6 +33,7 @@ from vrag_ray.ingest.spaces.stages import column_of
 from vrag_ray.placement import Cards, Part, Placement, configured_share, place, ray_cards
 from vrag_ray.signals import word_for
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -174,9 +175,7 @@ def _placed(
             raise VragError(
                 f"{placed.part.setting.rpartition('.')[0]}.device is cuda, and {placed.why}: set it to auto"
             )
-        configs.append(
-            config.model_copy(update={"num_gpus": placed.share, "device": device if placed.share else "cpu"})
-        )
+        configs.append(with_changes(config, {"num_gpus": placed.share, "device": device if placed.share else "cpu"}))
     return configs, placement
 
 

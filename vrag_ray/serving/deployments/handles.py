@@ -36,6 +36,7 @@ from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.joined_searches import JoinedSearches
 from vrag_ray.serving.ray_faults import call, call_again, stream, while_running
 from vrag_ray.types import Box, Meta
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -96,7 +97,7 @@ class HandleRuns:
 
     async def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
         run_id = request.run_id or uuid.uuid4().hex
-        request = request.model_copy(update={"run_id": run_id})
+        request = with_changes(request, {"run_id": run_id})
         # Again: by its id it joins a run that the lost replica had begun.
         return await call_again(lambda: self._of(run_id).start.remote(request, picture), "agent")
 

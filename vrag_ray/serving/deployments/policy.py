@@ -22,6 +22,7 @@ from vrag_ray.serving.deployments.stream_throttle import StreamThrottle, joined_
 from vrag_ray.serving.errors import NotReadyError
 from vrag_ray.serving.ray_faults import call, stream, unwrapped
 from vrag_ray.types import Completion, VragError
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from ray.serve.handle import DeploymentHandle
@@ -240,7 +241,7 @@ def with_absolute_folders(config: VllmConfig) -> VllmConfig:
         return str(folder.absolute()) if folder.is_dir() else name
 
     adapters = {name: absolute(folder) for name, folder in config.adapters.items()}
-    return config.model_copy(update={"model": absolute(config.model), "adapters": adapters})
+    return with_changes(config, {"model": absolute(config.model), "adapters": adapters})
 
 
 def gpu_shortage(config: VllmConfig, gpus_of_nodes: Sequence[float]) -> str:

@@ -24,6 +24,7 @@ from vrag_ray.serving.errors import OverloadedError
 from vrag_ray.serving.files import utc_now, write_atomically
 from vrag_ray.serving.owners import Owners, Seat
 from vrag_ray.types import Meta, MetaValue, NotFoundError, VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import scrub
 
 log = logging.getLogger("vrag_ray.serving")
@@ -124,7 +125,7 @@ class JobQueue:
                 continue
             job_id = self._running = job.public.job_id
             try:
-                self._update(job_id, job.public.model_copy(update={"state": JobState.RUNNING}))
+                self._update(job_id, with_changes(job.public, {"state": JobState.RUNNING}))
                 self._update(job_id, await self._run(job))
             finally:
                 self._running = ""
@@ -139,11 +140,11 @@ class JobQueue:
         return next(iter(self._in_state(JobState.QUEUED, JobState.RUNNING)), None)
 
     async def _run(self, job: StoredJob) -> IngestJob:
-        running = job.public.model_copy(update={"state": JobState.RUNNING})
+        running = with_changes(job.public, {"state": JobState.RUNNING})
         try:
             while True:
                 try:
-                    return await self._ingest(job.model_copy(update={"public": running}), self._progress)
+                    return await self._ingest(with_changes(job, {"public": running}), self._progress)
                 except BusyError as error:
                     # By `vrag ingest`, or what is left of a replica that was killed; neither is a fault of the job.
                     log.info("ingest job %s waits: %s", running.job_id, error)
@@ -153,10 +154,10 @@ class JobQueue:
         except Exception:
             log.exception("ingest job %s failed", running.job_id)
             reason = "ingest failed inside the server; its log has the reason under the id of the job"
-        return running.model_copy(update={"state": JobState.FAILED, "error": reason})
+        return with_changes(running, {"state": JobState.FAILED, "error": reason})
 
     def _progress(self, public: IngestJob) -> None:
-        job = self._jobs[public.job_id] = self._jobs[public.job_id].model_copy(update={"public": public})
+        job = self._jobs[public.job_id] = with_changes(self._jobs[public.job_id], {"public": public})
         if time.monotonic() - self._written_at > PROGRESS_EVERY_S:
             self._written_at = time.monotonic()
             with contextlib.suppress(OSError):
@@ -164,7 +165,7 @@ class JobQueue:
                 write_atomically(self._folder / public.job_id / STATE_FILE, job.model_dump_json(), durable=False)
 
     def _update(self, job_id: str, public: IngestJob) -> None:
-        job = self._jobs[job_id].model_copy(update={"public": public})
+        job = with_changes(self._jobs[job_id], {"public": public})
         try:
             self._store(job)
         except OSError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from vrag_ray.client.schemas import FileNotice, FileProblem, FileState, IngestJob, JobState
 from vrag_ray.config import Settings
 from vrag_ray.types import DocumentStatus, Meta, VragError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import scrub
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ async def run_job(
         raise VragError("ingest ended without a report: upload the files again")
     version = await refresh()
     names = {source.uri: source.name for source in sources}
-    return state.model_copy(
-        update={
+    return with_changes(
+        state,
+        {
             "state": JobState.DONE,
             "done_pages": max(state.done_pages, outcome.pages),
             "total_pages": max(state.total_pages or 0, outcome.pages),
@@ -63,14 +65,15 @@ async def run_job(
                 for file_notice in outcome.file_notices
             ],
             "collection_version": version,
-        }
+        },
     )
 
 
 def _progressed(state: IngestJob, progress: Progress, sources: Sequence[Source]) -> IngestJob:
     by_uri = {file.uri: file for file in progress.by_file}
-    return state.model_copy(
-        update={
+    return with_changes(
+        state,
+        {
             "files": [
                 FileState(
                     name=source.name,
@@ -85,7 +88,7 @@ def _progressed(state: IngestJob, progress: Progress, sources: Sequence[Source])
             "total_pages": progress.total_pages,
             "pages_per_s": progress.pages_per_s,
             "eta_s": progress.eta_s,
-        }
+        },
     )
 
 

@@ -12,6 +12,7 @@ from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending, at_once
 from vrag_ray.serving.openai.responses import ChatCompletion, Choice, Message
 from vrag_ray.serving.openai.stream import Head
+from vrag_ray.types.copies import with_changes
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ async def _added_up(head: Head, source: AsyncGenerator[Piece | Ending]) -> ChatC
             end = piece
     assert end is not None, "a source ends with an Ending or raises"
     content += end.said.content or ""
-    calls = tuple(call.model_copy(update={"index": None}) for call in end.said.tool_calls or ())
+    calls = tuple(with_changes(call, {"index": None}) for call in end.said.tool_calls or ())
     said = Message(
         role="assistant",
         content=None if calls and not content.strip() else content,

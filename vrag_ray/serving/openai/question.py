@@ -12,6 +12,7 @@ from vrag_ray.serving.openai.references import InlinePicture, referenced
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, ChatMessage, ImageContent, TextContent
 from vrag_ray.serving.sent_pictures import is_data_url
 from vrag_ray.types import InvalidError
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.filters import SearchFilter
 
 MAX_CHARS = 4096
@@ -152,4 +153,4 @@ def _narrowed(given: SearchFilter | None, documents: list[str]) -> SearchFilter 
     if not documents:
         return given
     narrowed = given or SearchFilter()
-    return narrowed.model_copy(update={"doc_ids": list(dict.fromkeys([*(narrowed.doc_ids or []), *documents]))})
+    return with_changes(narrowed, {"doc_ids": list(dict.fromkeys([*(narrowed.doc_ids or []), *documents]))})

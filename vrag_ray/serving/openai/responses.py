@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 from vrag_ray.agent.citations import CitedElement
 from vrag_ray.agent.support import CheckedSentence
 from vrag_ray.types import PassageKind
+from vrag_ray.types.copies import with_changes
 
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 
@@ -59,7 +60,7 @@ class Annotation(_Outgoing):
 
     def at(self, start: int, end: int) -> Annotation:
         """The same citation at another place of the content."""
-        moved = self.url_citation.model_copy(update={"start_index": start, "end_index": end})
+        moved = with_changes(self.url_citation, {"start_index": start, "end_index": end})
         return Annotation(url_citation=moved)
 
 
@@ -120,12 +121,13 @@ class Usage(_Sparse):
 
     def plus(self, other: Usage) -> Usage:
         """The tokens of both."""
-        return self.model_copy(
-            update={
+        return with_changes(
+            self,
+            {
                 "prompt_tokens": self.prompt_tokens + other.prompt_tokens,
                 "completion_tokens": self.completion_tokens + other.completion_tokens,
                 "total_tokens": self.total_tokens + other.total_tokens,
-            }
+            },
         )
 
 

@@ -21,6 +21,7 @@ from vrag_ray.serving.openai.reasoning_parser import Piece
 from vrag_ray.serving.openai.reply_sources import Ending
 from vrag_ray.serving.openai.responses import ChatCompletionChunk, ChunkChoice, Said
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 log = logging.getLogger("vrag_ray.serving")
 DONE = b"data: [DONE]\n\n"
@@ -57,7 +58,7 @@ async def chunks(
             last = ChunkChoice(delta=Said(), finish_reason=piece.finish)
             yield _of(head, (last,), weights=piece.weights)
             if include_usage:
-                yield _of(head, ()).model_copy(update={"usage": piece.usage})
+                yield with_changes(_of(head, ()), {"usage": piece.usage})
 
 
 T = TypeVar("T")

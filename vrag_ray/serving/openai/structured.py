@@ -24,6 +24,7 @@ from vrag_ray.serving.openai.reply_sources import Ending, model_reply, usage_of
 from vrag_ray.serving.openai.requests import ChatCompletionRequest, FunctionChoice
 from vrag_ray.serving.openai.responses import CalledFunction, Said, ToolCall
 from vrag_ray.types import Completion, InvalidError
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator
@@ -115,9 +116,7 @@ async def answer_as_json(
             length = len(end.said.content or "")
             marks = tuple(mark.at(length, length) for mark in piece.said.annotations or ())
             notices = (*(piece.said.notices or ()), *(end.said.notices or ())) or None
-            said = end.said.model_copy(
-                update={"annotations": marks, "evidence": piece.said.evidence, "notices": notices}
-            )
+            said = with_changes(end.said, {"annotations": marks, "evidence": piece.said.evidence, "notices": notices})
             yield Ending(said, end.finish, piece.usage.plus(end.usage), piece.weights)
 
 

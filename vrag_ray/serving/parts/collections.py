@@ -13,6 +13,7 @@ from vrag_ray.serving.contract import ProfiledAnswer, Queries, RetrieverState, S
 from vrag_ray.serving.joined_searches import JoinedSearches
 from vrag_ray.serving.parts.fresh_retriever import FreshRetriever
 from vrag_ray.types import HYBRID
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.filters import SearchFilter
 from vrag_ray.types.redaction import scrub
 
@@ -116,4 +117,4 @@ class ServedCollections(JoinedSearches):
 
 
 def _of(settings: Settings, root: str) -> Settings:
-    return settings.model_copy(update={"collection": root, "collections": {}})
+    return with_changes(settings, {"collection": root, "collections": {}})

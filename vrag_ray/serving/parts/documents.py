@@ -22,6 +22,7 @@ from vrag_ray.serving.ingest_jobs.task import run_job
 from vrag_ray.serving.paths import ServingPaths
 from vrag_ray.types import Document, DocumentKind, Meta, PageText
 from vrag_ray.types.collection_names import one_name
+from vrag_ray.types.copies import with_changes
 from vrag_ray.types.redaction import public_uri, scrub
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class Documents(Library):
 
         async def run(job: StoredJob, report: Report) -> IngestJob:
             name = self._name(job.public.collection)
-            collection = settings.model_copy(update={"collection": settings.served[name], "collections": {}})
+            collection = with_changes(settings, {"collection": settings.served[name], "collections": {}})
             return await run_job(collection, job, report, ingest, lambda: self._refresh(name))
 
         self._jobs = JobQueue(

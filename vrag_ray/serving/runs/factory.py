@@ -12,6 +12,7 @@ from vrag_ray.config import AgentName, Settings
 from vrag_ray.policies.llm.prompt_limits import PromptBudgetError, limits_of
 from vrag_ray.policies.registry import UnknownAgentError, agent_spec, starting_agent
 from vrag_ray.types import InvalidError, VragError
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from vrag_ray.policies.llm.chat_model import ChatModel
@@ -44,7 +45,7 @@ def make_run(
         "search_top_k": request.top_k,
         "evidence": request.evidence,
     }
-    config = settings.agent.model_copy(update={k: v for k, v in requested.items() if v is not None})
+    config = with_changes(settings.agent, {k: v for k, v in requested.items() if v is not None})
     try:
         spec = agent_spec(
             agent,

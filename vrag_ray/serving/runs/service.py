@@ -22,6 +22,7 @@ from vrag_ray.serving.files import utc_now
 from vrag_ray.serving.runs.event_log import EventLog, final_error, logged
 from vrag_ray.serving.runs.store import RunStore, StoredRun, bare_record
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -79,7 +80,7 @@ class RunService:
     def start(self, request: RunRequest, picture: QuestionPicture | None = None) -> str:
         """The id of a new run, or of the one that ``request.run_id`` names if it has the same question."""
         agent = request.agent or self._default_agent
-        request = request.model_copy(update={"agent": agent})
+        request = with_changes(request, {"agent": agent})
         run_id = request.run_id or uuid.uuid4().hex
         if run_id in self._live or self._store.has(run_id) or self._store.live(run_id) is not None:
             return self._joined(run_id, request, picture)
@@ -120,7 +121,7 @@ class RunService:
         live = self._live.get(run_id)
         if live is None:
             return self._store.summary(run_id)
-        return live.summary.model_copy(update={"last_event_id": live.log.last_seq})
+        return with_changes(live.summary, {"last_event_id": live.log.last_seq})
 
     def fetch(self, run_id: str) -> FetchedRun:
         if run_id in self._live:
@@ -212,7 +213,7 @@ class RunService:
         record = _record(live, cut_off, events)
         seconds = round(time.monotonic() - live.started, 3)
         update = {"status": record.status.value, "seconds": seconds, "last_event_id": last.seq}
-        summary = live.summary.model_copy(update=update)
+        summary = with_changes(live.summary, update)
         try:
             await self._store.save(StoredRun(summary=summary, record=record))
         except OSError:
@@ -240,6 +241,4 @@ def _record(live: _Live, cut_off: RunStatus | None, events: tuple[Event, ...]) -
         record = live.run.record()
     except VragError:
         return bare_record(live.summary, cut_off or RunStatus.ERROR, events, error)
-    return record.model_copy(
-        update={"events": events, "error": record.error or error, "status": cut_off or record.status}
-    )
+    return with_changes(record, {"events": events, "error": record.error or error, "status": cut_off or record.status})

@@ -21,6 +21,7 @@ from vrag_ray.serving.files import write_atomically
 from vrag_ray.serving.owners import Owners
 from vrag_ray.serving.runs.event_log import EventLog, LogTail, ReadLog, final_error, logged, read_log
 from vrag_ray.types import NotFoundError
+from vrag_ray.types.copies import with_changes
 
 log = logging.getLogger("vrag_ray.serving")
 _NAME = re.compile(RUN_ID)
@@ -114,7 +115,7 @@ class RunStore:
         found = self._live_log(run_id)
         if found is None:
             return None
-        return found.summary.model_copy(update={"last_event_id": found.events[-1].seq if found.events else -1})
+        return with_changes(found.summary, {"last_event_id": found.events[-1].seq if found.events else -1})
 
     def live_elsewhere(self) -> list[RunSummary]:
         """Of the runs that other replicas run; those that a crash left unfinished are closed by it."""
@@ -225,7 +226,7 @@ class RunStore:
 
     def _close_interrupted(self, found: ReadLog) -> None:
         end = final_error(found.events, "the server was restarted during this run: ask again")
-        ended = found.summary.model_copy(update={"status": RunStatus.ERROR.value, "last_event_id": end.seq})
+        ended = with_changes(found.summary, {"status": RunStatus.ERROR.value, "last_event_id": end.seq})
         record = bare_record(found.summary, RunStatus.ERROR, (*found.events, end), end.message)
         self._write(StoredRun(summary=ended, record=record))
         self._remember(ended)

@@ -19,6 +19,7 @@ from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.training.sharegpt.write import Exchange
 from vrag_ray.types import Completion, FamilyName, PassageKind, VragError
+from vrag_ray.types.copies import with_changes
 
 _NO_THOUGHT = "<think></think>"
 _EXAMPLE_BOX = (100.0, 150.0, 300.0, 250.0)
@@ -112,7 +113,7 @@ class TwoExperts:
         if self._frame == self._protocol.family:
             return plain_form(self._protocol, done.text, done.reasoning)
         numbers = self._protocol.family.codec.encode(box, source.view)
-        crop = reply.action.model_copy(update={"bbox": tuple(map(float, numbers))})
+        crop = with_changes(reply.action, {"bbox": tuple(map(float, numbers))})
         return _written(self._protocol, crop, reply.think or done.reasoning)
 
 

@@ -36,6 +36,7 @@ from vrag_ray.training.construct.filters import refusal
 from vrag_ray.training.construct.store import Constructed, ConstructStore
 from vrag_ray.training.rewards.grader import Grader
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     import ray.data
@@ -80,7 +81,7 @@ def construct(
     _grader(config)  # refuses a scorer that is none before anything is started
     store = ConstructStore(config.output)
     # Workers have working folders of their own.
-    config = config.model_copy(update={"output": store.root, "judge_cache": _absolute(config.judge_cache)})
+    config = with_changes(config, {"output": store.root, "judge_cache": _absolute(config.judge_cache)})
     finished = store.finished(example.uid for example in examples)
     waiting = [example for example in examples if example.uid not in finished]
     refused: Counter[str] = Counter()

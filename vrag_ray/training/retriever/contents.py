@@ -19,6 +19,7 @@ from vrag_ray.questions.named_pages import NamedPages
 from vrag_ray.questions.rows import DataError
 from vrag_ray.training.retriever.pairs import Item, Pair
 from vrag_ray.types import Locator, VragError
+from vrag_ray.types.copies import with_changes
 
 
 class ContentReader:
@@ -33,7 +34,7 @@ class ContentReader:
         self._library: Library | None = None
         self._pages = NamedPages(())
         if collection is not None:
-            self._library = Library(Settings().model_copy(update={"collection": collection, "collections": {}}))
+            self._library = Library(with_changes(Settings(), {"collection": collection, "collections": {}}))
             self._pages = NamedPages(Collection.open(collection).documents())
 
     def check(self, pairs: Sequence[Pair]) -> None:

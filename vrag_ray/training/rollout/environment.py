@@ -17,6 +17,7 @@ from vrag_ray.training.rewards.grader import AnswerScorer, Grader, resolve_gold
 from vrag_ray.training.rollout.rollout import RolloutContext, Task
 from vrag_ray.training.run.storage import local_copy
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def with_family(config: RLConfig) -> RLConfig:
     """
     environment = config.environment
     family = served_family(environment.agent.family, config.model.path, "model.path")
-    agent = environment.agent.model_copy(update={"family": family})
+    agent = with_changes(environment.agent, {"family": family})
     # The configuration was checked with the family of its agent, if it says none.
     wire_protocol(environment.agent_name, agent, environment.corpus, config.prompt_limits)
-    return config.model_copy(update={"environment": environment.model_copy(update={"agent": agent})})
+    return with_changes(config, {"environment": with_changes(environment, {"agent": agent})})

@@ -15,6 +15,7 @@ from vrag_ray.training.config import RLConfig
 from vrag_ray.training.run.storage import RunStorage
 from vrag_ray.training.trainer.weights import save
 from vrag_ray.types import Completion
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -50,7 +51,7 @@ class ServedBackend:
         ranks, owns_serve = worker.ranks, False
         if ranks.rank == 0:
             owns_serve = _get_global_client(raise_if_no_controller_running=False) is None
-            exact = served.model_copy(update={"model": worker.source, "engine_args": EXACT | served.engine_args})
+            exact = with_changes(served, {"model": worker.source, "engine_args": EXACT | served.engine_args})
             settings = Settings(vllm=exact)
             # Where Serve does not run yet: no proxy, since only handles are used.
             serve.start(proxy_location="Disabled")

@@ -26,6 +26,7 @@ from vrag_ray.serving.openai.responses import ChatCompletion
 from vrag_ray.serving.openai.stream import CHUNKS, Head, ReplyResponse, ReplyStream, chunks
 from vrag_ray.serving.openai.structured import answer_as_json, call_of, reply_schema
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 PATH = "/v1/chat/completions"
 CLIENT_CLOSED_REQUEST = 499
@@ -100,5 +101,5 @@ async def decoded_question(
     """The run that ``body`` asks for, and its picture, which the request of the run holds no longer."""
     question = chat_question(body, run_id)
     picture = await gate.system.pictures.question(question.request.picture, "messages")
-    bare = question.request.model_copy(update={"picture": None})
+    bare = with_changes(question.request, {"picture": None})
     return replace(question, request=bare), picture
