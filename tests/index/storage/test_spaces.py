@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import plant_space, stored_vectors, vectors_table
+from vrag_ray.index.shards import row_loader
 from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
@@ -148,3 +149,24 @@ def test_a_collection_from_before_spaces_is_read_written_and_given_one(tmp_path:
     assert Collection.open(root).spaces[0].passages == 2
     assert Collection.open(root, old.version).spaces == ()
     assert verify(root).is_sound
+
+
+def test_rows_are_loaded_in_the_order_of_their_ids_however_many_batches_they_are_read_in(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = np.random.default_rng(7)
+    rows = [
+        stored_vectors("ab"[n % 2], n, chance.standard_normal((n % 5 + 1, 4)).astype(np.float32), grid=(1, n % 5 + 1))
+        for n in chance.permutation(np.arange(1, 60)).tolist()
+    ]
+    plant_space(root, "late", rows[:20], dim=4)
+    with CollectionWriter(root) as writer:
+        writer.spaces.add("late", vectors_table(rows[20:]))
+        writer.publish("more")
+    monkeypatch.setattr(row_loader, "BYTES_AT_ONCE", 200)
+    loaded = load_space_rows(Collection.open(root), "late")
+    expected = sorted(rows, key=lambda row: row.passage_id)
+    assert loaded.rows.ids.to_pylist() == [row.passage_id for row in expected]
+    np.testing.assert_array_equal(loaded.vectors, np.concatenate([row.vectors for row in expected]))
+    np.testing.assert_array_equal(np.diff(loaded.bounds), [len(row.vectors) for row in expected])
+    assert [tuple(grid) for grid in loaded.grids.tolist()] == [row.grid for row in expected]

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _FTS_COLUMN = "terms"
+_TEXTS_AT_ONCE = 2_048
+"""Rows that are read together where conditions need their texts, which Lance holds several batches of."""
 _ROWS_AT_ONCE = 65_536
+"""Rows that are looked up together among those that are there: each look-up first hashes all of those."""
 _SMALL_FILES_BYTES = 50_000
 """Twice the files beside the manifest of a small commit: 16 kB were seen, 24 kB for a deletion, in blocks of 4 kB."""
 
@@ -117,7 +120,10 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         known = self.spaces.known_ids(space)
         finished = pa.array(sorted(self.documents), pa.string())
         columns = {"id": "id", "doc_id": "doc_id", **columns}
-        for batch in self._passages.to_batches(columns=columns, filter=where or None, batch_size=_ROWS_AT_ONCE):
+        batches = self._passages.to_batches(
+            columns=columns, filter=where or None, batch_size=_TEXTS_AT_ONCE, batch_readahead=2, fragment_readahead=2
+        )
+        for batch in _together(batches):
             missing = pc.and_(
                 pc.is_in(batch.column("doc_id"), value_set=finished),
                 pc.invert(pc.is_in(batch.column("id"), value_set=known)),
@@ -365,6 +371,20 @@ def _claim(files: CollectionFiles) -> WriterClaim:
             f"another process is writing to the collection {files.root}: wait until it has finished, or a minute after "
             "it was killed"
         ) from error
+
+
+def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of about ``_ROWS_AT_ONCE``."""
+    import pyarrow as pa
+
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(part.num_rows for part in held) >= _ROWS_AT_ONCE:
+            yield pa.concat_batches(held)
+            held = []
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _lock(root: str) -> IO[bytes]:

@@ -28,6 +28,7 @@ from vrag_ray.types import Document, PassageKind
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_NOTHING = -1
 _HAS_WORDS = r"regexp_like(text, '\S')"
 _COLUMNS = {"unit": "unit", "window": "window", "kind": "kind", "meta": "meta", "has_words": _HAS_WORDS}
 
@@ -38,48 +39,77 @@ def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollectio
     Ordered by document, unit and window, so that pages of one file are drawn one after another.
     """
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    texts = [(name, pa.string()) for name in ("id", "doc_id", "material", "space")]
-    schema = pa.schema([*texts, ("unit", pa.int32()), ("window", pa.int32())])
+    documents = pa.array(sorted(writer.documents), pa.string())
+    schema = pa.schema([("document", pa.int32()), ("unit", pa.int32()), ("window", pa.int32()), ("id", pa.string()),
+                        ("material", pa.int8()), ("space", pa.int8())])  # fmt: skip
     parts = [schema.empty_table()]
-    for space, modalities in spaces.items():
+    for number, (space, modalities) in enumerate(spaces.items()):
         # Only words come in windows: of a picture the first stands for all.
         where = f"window = 0 OR {_HAS_WORDS}" if Modality.TEXT in modalities else "window = 0"
         for batch in writer.unembedded(space, _COLUMNS, where):
-            rows = pa.table({name: batch.column(name) for name in ("id", "doc_id", "unit", "window")})
-            rows = rows.append_column("material", _materials(batch, modalities))
-            rows = rows.append_column("space", pa.array([space] * batch.num_rows, pa.string()))
-            parts.append(rows.filter(rows["material"].is_valid()).select(schema.names))
+            rows = {name: batch.column(name) for name in ("unit", "window", "id")}
+            rows["document"] = pc.index_in(batch.column("doc_id"), value_set=documents)
+            rows["material"] = _materials(batch, modalities)
+            rows["space"] = pa.repeat(pa.scalar(number, pa.int8()), batch.num_rows)
+            parts.append(pa.table(rows).filter(rows["material"].is_valid()).select(schema.names))
+    order = ("document", "unit", "window", "material", "id", "space")
+    rows = pa.concat_tables(parts).sort_by([(name, "ascending") for name in order]).combine_chunks()
+    is_new = _differs_from_previous(rows, ("id", "material"))
     # A passage stands there twice while its text is embedded anew.
-    keys = ["doc_id", "unit", "window", "id", "material"]
-    grouped = pa.concat_tables(parts).group_by(keys).aggregate([("space", "distinct")])
-    ordered = grouped.sort_by([(key, "ascending") for key in keys])
-    return ordered.select(["id", "material", "space_distinct"]).rename_columns(["id", "material", "spaces"])
+    listed = rows.filter(is_new | _differs_from_previous(rows, ("space",)))
+    starts = np.flatnonzero(_differs_from_previous(listed, ("id", "material")))
+    names = pa.array(list(spaces), pa.string()).take(listed["space"].combine_chunks())
+    passages = listed.take(starts)
+    return pa.table(
+        {
+            "id": passages["id"],
+            "material": pa.array([str(material) for material in Material]).take(passages["material"].combine_chunks()),
+            "spaces": pa.ListArray.from_arrays(pa.array([*starts, listed.num_rows], pa.int32()), names),
+        }
+    )
+
+
+def _differs_from_previous(rows: pa.Table, columns: Sequence[str]) -> NDArray[np.bool_]:
+    """Whether a row differs in one of these columns from the row before it; the first row does."""
+    import pyarrow.compute as pc
+
+    differs = np.zeros(rows.num_rows, np.bool_)
+    differs[:1] = True
+    for name in columns:
+        column = rows[name]
+        differs[1:] |= pc.not_equal(column.slice(1), column.slice(0, len(column) - 1)).to_numpy()
+    return differs
 
 
 def _materials(batch: pa.RecordBatch, modalities: AbstractCollection[Modality]) -> pa.Array:
-    """What of each passage an embedder of these modalities takes; null where that is nothing."""
+    """What of each passage an embedder of these modalities takes, as its number; null where that is nothing."""
     import pyarrow as pa
 
     kinds, metas = (batch.column(name).dictionary_encode() for name in ("kind", "meta"))
     pairs = kinds.indices.to_numpy().astype(np.int64) * len(metas.dictionary) + metas.indices.to_numpy()
     distinct, pair_of = np.unique(pairs, return_inverse=True)
-    first, other = np.empty(len(distinct), object), np.empty(len(distinct), object)
+    first, other = np.empty(len(distinct), np.int8), np.empty(len(distinct), np.int8)
     for n, pair in enumerate(distinct.tolist()):
         kind, meta = divmod(pair, len(metas.dictionary))
         passage = PassageKind(kinds.dictionary[kind].as_py()), meta_from_json(metas.dictionary[meta].as_py())
-        first[n], other[n] = (_material(*passage, window, modalities) for window in (0, 1))
-    chosen: NDArray[np.object_] = np.where(batch.column("window").to_numpy() == 0, first[pair_of], other[pair_of])
-    chosen[(chosen == Material.TEXT) & ~batch.column("has_words").to_numpy(zero_copy_only=False)] = None
-    return pa.array(chosen, pa.string())
+        first[n], other[n] = (_number(_material(*passage, window, modalities)) for window in (0, 1))
+    numbers = np.where(batch.column("window").to_numpy() == 0, first[pair_of], other[pair_of])
+    has_words = batch.column("has_words").to_numpy(zero_copy_only=False)
+    return pa.array(numbers, mask=(numbers == _NOTHING) | ((numbers == _number(Material.TEXT)) & ~has_words))
 
 
 def _material(
     kind: PassageKind, meta: Mapping[str, object], window: int, modalities: AbstractCollection[Modality]
-) -> str | None:
+) -> Material | None:
     # A clip of a sound recording is its words.
     material = material_of(kind if meta.get(HAS_PICTURE, True) else PassageKind.TEXT, window, modalities)
-    return None if material is None or (material is not Material.TEXT and meta.get(BLANK)) else str(material)
+    return None if material is not Material.TEXT and meta.get(BLANK) else material
+
+
+def _number(material: Material | None) -> int:
+    return _NOTHING if material is None else list(Material).index(material)
 
 
 @dataclass(frozen=True, slots=True)
