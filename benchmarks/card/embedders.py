@@ -39,7 +39,7 @@ from vrag_ray.embedding.models.decoding import decoded_content
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.source import find_model
 from vrag_ray.packed_attention import NAME
-from vrag_ray.training.memory_plan import OVERHEAD, embedding_phase
+from vrag_ray.planning.memory_plan import OVERHEAD, embedding_phase
 
 if TYPE_CHECKING:
     import torch

@@ -22,10 +22,10 @@ from benchmarks.card.models import (
 )
 from benchmarks.card.runner import Row, Setup
 from vrag_ray.imaging import fitting
+from vrag_ray.planning.memory_plan import GIB, OVERHEAD, memory_plan
 from vrag_ray.training.algorithms.credit_assignment import TrainSample
 from vrag_ray.training.collectives import Collectives
 from vrag_ray.training.config import ModelConfig, RLConfig, preset_values
-from vrag_ray.training.memory_plan import GIB, OVERHEAD, memory_plan
 from vrag_ray.training.trainer.batch import collate
 from vrag_ray.training.trainer.image_processing import Pixels
 from vrag_ray.training.trainer.learner import Learner

@@ -175,13 +175,23 @@ class TrainConfig(Section):
     storage: str = "vrag-runs"
     """Folder, or URI of an object store. The same ``name`` and ``storage`` go on where that run stopped."""
     seed: int = 0
+    gpu_memory_gb: int | None = Field(default=None, ge=1)
+    """Memory of each GPU that this configuration is made for, one a worker. None: it is made for no GPU."""
     needs: str = ""
-    """In words: which hardware this configuration is made for, and why."""
+    """In words: what else this configuration needs, and why."""
     model: ModelConfig
     optimizer: OptimizerConfig = OptimizerConfig()
     workers: WorkersConfig = WorkersConfig()
     checkpoint_every: int = Field(default=25, ge=1)
     kept_checkpoints: int = Field(default=2, ge=1)
+
+    @property
+    def made_for(self) -> str:
+        """The hardware in words, and why."""
+        if self.gpu_memory_gb is None:
+            return self.needs
+        count = self.workers.count
+        return f"{count} {'GPU' if count == 1 else 'GPUs'} of {self.gpu_memory_gb} GB. {self.needs}".strip()
 
 
 class RLConfig(TrainConfig):
@@ -296,9 +306,16 @@ def presets() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in PRESETS.glob("*.yaml")))
 
 
-def needs_of(preset: str) -> str:
-    """The hardware that a preset is made for, and why."""
-    return str(preset_values(preset)["needs"])
+def preset_config(preset: str) -> RLConfig:
+    """A preset, with placeholders for what only its user knows."""
+    unknown: dict[str, object] = {
+        "name": preset,
+        "examples": "-",
+        "steps": 1,
+        "environment": {"collection": "-"},
+        "model": {"path": "-"},
+    }
+    return RLConfig.model_validate(_merged(unknown, preset_values(preset)))
 
 
 def preset_values(preset: str) -> dict[str, object]:

@@ -105,7 +105,7 @@ class Session:
             config.environment, config.reward, config.rollout.concurrency, config.prompt_limits
         )
         storage = RunStorage(config.storage, config.name)
-        log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
+        log = RunFolder(storage, config, config.name, config.made_for) if worker.ranks.rank == 0 else None
         session = cls(
             config, storage, worker, environment, ChatFormat(worker.source), backend, learner, log, StepTimer()
         )

@@ -45,7 +45,7 @@ def _train(config: SFTConfig, source: str) -> None:
     steps = config.epochs * -(-len(calls) // config.batch)
     worker = start_worker(config, source, steps, seed=config.seed)
     storage = RunStorage(config.storage, config.name)
-    log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
+    log = RunFolder(storage, config, config.name, config.made_for) if worker.ranks.rank == 0 else None
     if log is not None:
         log.rewind(worker.done)
         log.report(worker.done, steps, str(replies))

@@ -16,8 +16,8 @@ from benchmarks.card.models import language_model
 from benchmarks.card.runner import Row, Table, line
 from benchmarks.card.training import STEPS, step_config
 from tests.support.paths import ROOT
+from vrag_ray.planning.memory_plan import GIB, OVERHEAD, embedding_phase, memory_plan
 from vrag_ray.planning.units import SPACES, read_units
-from vrag_ray.training.memory_plan import GIB, OVERHEAD, embedding_phase, memory_plan
 from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES
 
 MODULES = (
@@ -33,7 +33,7 @@ MODULES = (
     "vrag_ray.training.trainer.optimizer",
     "vrag_ray.training.trainer.scorer",
     "vrag_ray.training.algorithms.loss",
-    "vrag_ray.training.memory_plan",
+    "vrag_ray.planning.memory_plan",
     "vrag_ray.planning.plan",
 )
 PARTS = [

@@ -31,7 +31,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> RunStorage:
 
 def open_folder(storage: RunStorage) -> RunFolder:
     storage.create()
-    return RunFolder(storage, CONFIG, CONFIG.name, CONFIG.needs)
+    return RunFolder(storage, CONFIG, CONFIG.name, CONFIG.made_for)
 
 
 def metrics(storage: RunStorage) -> list[dict[str, float]]:

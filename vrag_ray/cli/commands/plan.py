@@ -35,10 +35,10 @@ def plan(
     as_json: JsonFlag = False,
 ) -> None:
     """Compute shards, memory, nodes, load time, ingest hours and storage from unit figures measured or given."""
+    from vrag_ray.planning.memory_plan import embedding_phase, searching_bytes
     from vrag_ray.planning.plan import Need
     from vrag_ray.planning.plan import plan as planned
     from vrag_ray.planning.units import SPACES, read_units
-    from vrag_ray.training.memory_plan import embedding_phase, searching_bytes
     from vrag_ray.types import VragError
 
     if space not in SPACES:

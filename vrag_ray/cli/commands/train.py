@@ -44,12 +44,12 @@ def retriever(config: ConfigFile) -> None:
 @train.command()
 def presets() -> None:
     """List the presets: `preset: NAME` in a configuration supplies what it does not set itself."""
-    from vrag_ray.training.config import needs_of
+    from vrag_ray.planning.memory_plan import preset_plan
+    from vrag_ray.training.config import preset_config
     from vrag_ray.training.config import presets as names
-    from vrag_ray.training.memory_plan import preset_plan
 
     for name in names():
-        typer.echo(f"{name}: {needs_of(name)}")
+        typer.echo(f"{name}: {preset_config(name).made_for}")
         plan = preset_plan(name)
         if plan is not None:
             typer.echo(f"    {plan}")

@@ -44,7 +44,7 @@ def _train(worker: RetrieverWorker, batches: Batches, steps: int, description: s
 
     config = worker.config
     storage = RunStorage(config.storage, config.name)
-    log = RunFolder(storage, config, config.name, config.needs) if worker.ranks.rank == 0 else None
+    log = RunFolder(storage, config, config.name, config.made_for) if worker.ranks.rank == 0 else None
     if log is not None:
         log.rewind(worker.optimizer.done)
         log.report(worker.optimizer.done, steps, description)

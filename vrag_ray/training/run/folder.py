@@ -37,17 +37,17 @@ README = """\
 - `checkpoint_…/`: Ray Train's checkpoints. Each is a Hugging Face folder that vLLM serves as it is (`vllm.model` in
   a serve config), with the trainer's own state (`trainer.pt`) beside it.
 - `final/`: the model at the end of the run.
-{needs}"""
+{made_for}"""
 
 
 class RunFolder:
     """Written by one rank. A step that is done again after a restart replaces what was written of it before."""
 
-    def __init__(self, storage: RunStorage, config: BaseModel, name: str, needs: str) -> None:
+    def __init__(self, storage: RunStorage, config: BaseModel, name: str, made_for: str) -> None:
         self._storage = storage
         storage.write("config.yaml", yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False).encode())
-        hardware = f"\nMade for: {needs}\n" if needs else ""
-        storage.write("README.md", README.format(name=name, needs=hardware).encode())
+        hardware = f"\nMade for: {made_for}\n" if made_for else ""
+        storage.write("README.md", README.format(name=name, made_for=hardware).encode())
         self._open = ExitStack()
         self._points = self._open.enter_context(storage.staged("tensorboard"))
         self._board = self._begun()

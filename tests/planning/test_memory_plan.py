@@ -14,9 +14,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
 from vrag_ray.cli.main import main
-from vrag_ray.training import memory_plan as module
-from vrag_ray.training.config import RLConfig, preset_values, presets
-from vrag_ray.training.memory_plan import (
+from vrag_ray.planning import memory_plan as module
+from vrag_ray.planning.memory_plan import (
     CARDS,
     FORWARD,
     GIB,
@@ -27,6 +26,7 @@ from vrag_ray.training.memory_plan import (
     memory_plan,
     preset_plan,
 )
+from vrag_ray.training.config import RLConfig, preset_values, presets
 from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES, TEXT_EMBEDDERS, ModelShape
 from vrag_ray.training.trainer.scorer import Scorer
 from vrag_ray.types import VragError

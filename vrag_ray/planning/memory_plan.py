@@ -7,12 +7,11 @@ layers with grouped queries and a gated MLP; a test holds them against what torc
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from vrag_ray.training.algorithms.algorithm import Credit
-from vrag_ray.training.config import ModelConfig, RLConfig, needs_of, preset_values
+from vrag_ray.training.config import ModelConfig, RLConfig, preset_config
 from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES, TEXT_EMBEDDERS, ModelShape
 from vrag_ray.training.trainer.scorer import CHUNK
 from vrag_ray.types import VragError
@@ -39,7 +38,6 @@ WHOLE_SCORES = 16
 on an H100 (docs/results/gpu.md)."""
 SEGMENT_CALLS = 3
 """Calls of a node that are planned for: its search, one crop, what it remembers. More of them have to be shorter."""
-_HARDWARE = re.compile(r"(\d+) GPUs? of (\d+) GB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +82,9 @@ class MemoryPlan:
 
 
 def preset_plan(name: str) -> MemoryPlan | None:
-    """Of a preset on the hardware that its ``needs`` name; None where that is no GPU."""
-    hardware = _HARDWARE.match(needs_of(name))
-    if hardware is None:
-        return None
-    gpus, size = int(hardware[1]), int(hardware[2])
-    values = preset_values(name)
-    environment = values["environment"]
-    assert isinstance(environment, dict)
-    # What only its user knows changes nothing here.
-    unknown = {"name": name, "examples": "-", "steps": 1, "environment": {"collection": "-", **environment}}
-    config = RLConfig.model_validate(values | unknown)
-    if config.workers.count != gpus:
-        raise VragError(f"the preset {name} needs {gpus} GPUs and starts {config.workers.count} workers")
-    return memory_plan(config, CARDS[size])
+    """Of a preset on the GPUs that it is made for; None where it is made for none."""
+    config = preset_config(name)
+    return None if config.gpu_memory_gb is None else memory_plan(config, CARDS[config.gpu_memory_gb])
 
 
 def memory_plan(config: RLConfig, capacity: int, spaces: Sequence[str] = ()) -> MemoryPlan:
