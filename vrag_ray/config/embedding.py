@@ -28,6 +28,12 @@ class EmbedderConfig(Section):
     """Texts that ingest hands to the embedder in one call, at most."""
 
 
+MINILM = "minilm"
+"""The embedder of texts that has a package of its own, and runs on every machine."""
+WITHOUT_GPU_CODE = {MINILM: "minilm has no GPU code", "none": "texts are not embedded"}
+"""Names of text embedders, and why each is given no GPU."""
+
+
 class Engine(StrEnum):
     """What computes the vectors of a model; both give the same space."""
 
@@ -40,7 +46,7 @@ class SpaceConfig(Section):
     """One more vector space of a collection, beside the texts' own: which model, and how it is run and searched."""
 
     model: str
-    """A hub id, a folder that every node can read, or a dotted path ``package.module:factory``."""
+    """``minilm``, a hub id, a folder that every node can read, or a dotted path ``package.module:factory``."""
     revision: str | None = None
     """Of the hub: a tag or commit. None: the newest."""
     engine: Engine = Engine.TRANSFORMERS
@@ -85,6 +91,11 @@ class SpaceConfig(Section):
     def is_factory(self) -> bool:
         """Whether ``model`` is ``package.module:factory``."""
         return ":" in self.model and not Path(self.model).expanduser().is_dir()
+
+    @property
+    def without_gpu_code(self) -> str:
+        """Why the model has no use for a GPU; "" where it has one."""
+        return WITHOUT_GPU_CODE.get(self.model, "")
 
     @property
     def anywhere(self) -> SpaceConfig:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.config.embedding import MINILM
 from vrag_ray.embedding.base import Embedder, Modality
 from vrag_ray.embedding.minilm.weights import REPOSITORY, WeightsError, load_weights
 from vrag_ray.embedding.models.catalog import CLASSES
@@ -21,6 +23,8 @@ KNOWN = (
     "none (words only)",
     "a hub id (owner/name) or a folder of a text embedder (docs/embedding.md)",
 )
+_OF_OTHER_MODELS = ("revision", "engine", "dtype", "dims", "max_pixels", "max_frames", "instruction", "token_pooling")
+"""Settings of a space that ``minilm`` has no use for."""
 AVAILABLE = f"{', '.join(KNOWN)}, or package.module:factory"
 MEMBERS = ("id", "dim", "multi_vector", "modalities", "pictures", "readable", "embed_passages", "embed_queries")
 """Of ``Embedder``, in the order a reader would write them."""
@@ -50,8 +54,8 @@ def load_embedder(config: EmbedderConfig) -> LoadedEmbedder:
 
 
 def space_embedder(config: SpaceConfig) -> Embedder:
-    """The embedder of a vector space: ``config.model`` is a hub id, a folder, or ``package.module:factory``, whose
-    factory is called with ``config``.
+    """The embedder of a space: ``config.model`` is ``minilm``, a hub id, a folder, or ``package.module:factory``,
+    whose factory is called with ``config``.
 
     The config.json of a model alone decides which class reads it. Raises VragError that names the model, what was tried
     and the remedy: not found offline, an architecture unknown here or to the engine, a package not installed, a
@@ -59,6 +63,8 @@ def space_embedder(config: SpaceConfig) -> Embedder:
     """
     if ":" in config.model and not Path(config.model).expanduser().is_dir():
         return _from_factory(config.model, config, "spaces: model")
+    if config.model == MINILM:
+        return _minilm_of_space(config)
     from vrag_ray.embedding.space import model_embedder
 
     return model_embedder(config)
@@ -119,6 +125,21 @@ def _load_minilm(config: EmbedderConfig) -> LoadedEmbedder:
     except WeightsError as error:
         return LoadedEmbedder(None, f"lexical search only: {error}")
     return LoadedEmbedder(TextEmbedder(weights, threads=config.threads))
+
+
+def _minilm_of_space(config: SpaceConfig) -> Embedder:
+    """Raises VragError for a setting that it does not take, and where its weights are missing."""
+    from vrag_ray.embedding.minilm.text import TextEmbedder
+
+    foreign = [name for name in _OF_OTHER_MODELS if getattr(config, name) != SpaceConfig.model_fields[name].default]
+    if foreign:
+        raise VragError(f"{MINILM} takes no {foreign[0]}: leave it out of the space")
+    try:
+        weights = load_weights(None)
+    except WeightsError as error:
+        raise VragError(f"{MINILM}, the model of a space, cannot be loaded: {error}") from error
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return TextEmbedder(weights, threads=max(1, cpus // config.actors))
 
 
 def _is_model(name: str) -> bool:

@@ -17,12 +17,15 @@ from pathlib import Path
 
 from vrag_ray.cluster import is_connected, require_ray
 from vrag_ray.config import Settings
+from vrag_ray.config.embedding import WITHOUT_GPU_CODE
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
 from vrag_ray.corpus.formats.media.speech import model_folder
 from vrag_ray.embedding.base import Modality
 from vrag_ray.embedding.registry import LoadedEmbedder, load_embedder
+from vrag_ray.index.search.served_legs import notice_of_texts
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import StorageError
+from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.committer import READ_AGAIN, Committer, Outcome
 from vrag_ray.ingest.gone import documents_in
@@ -44,9 +47,6 @@ from vrag_ray.placement import Cards, Part, Placement, configured_share, place, 
 from vrag_ray.signals import word_for
 from vrag_ray.types import DocumentStatus, Meta, VragError
 from vrag_ray.types.copies import with_changes
-
-WITHOUT_GPU_CODE = {"minilm": "minilm has no GPU code", "none": "texts are not embedded"}
-"""Names of text embedders, and why each is given no GPU."""
 
 
 def ingest(
@@ -118,7 +118,7 @@ def ingest(
             # The actors of texts may still hold their GPUs.
             cards=cards if has_ray else None,
         )
-        version = writer.version
+        version, records = writer.version, writer.spaces.records
     outcome = committer.outcome
     return IngestReport(
         added=outcome.added,
@@ -131,7 +131,7 @@ def ingest(
         startup_s=max(0.0, (counts.embedders_ready_at or began_at) - began_at),
         version=version,
         doc_ids=tuple(outcome.doc_ids),
-        notices=tuple(_notices(settings, loaded, spaces, outcome, listing)),
+        notices=tuple(_notices(settings, loaded, records, spaces, outcome, listing)),
         bottleneck=bottleneck,
         spaces=tuple(space for space in spaces if not space.skipped),
         duplicates=outcome.duplicates,
@@ -142,12 +142,15 @@ def ingest(
 
 
 def _notices(
-    settings: Settings, loaded: LoadedEmbedder, spaces: Sequence[SpaceReport], outcome: Outcome, listing: Listing
+    settings: Settings,
+    loaded: LoadedEmbedder,
+    records: Sequence[SpaceRecord],
+    spaces: Sequence[SpaceReport],
+    outcome: Outcome,
+    listing: Listing,
 ) -> list[str]:
-    notice = loaded.notice
-    if spaces:
-        # Other vectors are searched all the same.
-        notice = notice.replace("lexical search only", "texts are searched by their words only")
+    filled = [record for record in records if not any(space.name == record.name and space.skipped for space in spaces)]
+    notice = notice_of_texts(loaded.notice, filled)
     notices = [notice] if notice else []
     if loaded.embedder is not None and Modality.PICTURE in loaded.embedder.modalities:
         notices.append(

@@ -62,6 +62,7 @@ class LeftOut(StrEnum):
     DANGLING = "a link to nothing"
     SPECIAL = "no regular file (a pipe, a socket or a device)"
     CLOSED = "a folder that cannot be opened"
+    COLLECTION = "a collection of vrag_ray, not read again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +247,8 @@ def _walked(root: Path, listing: Listing) -> list[Path]:
                 left_out.append((LeftOut.HIDDEN, path))
             elif is_folder and path.is_symlink():
                 left_out.append((LeftOut.LINKED, path))
+            elif is_folder and _is_collection(path):
+                left_out.append((LeftOut.COLLECTION, path))
             elif path.is_file():
                 if _is_known(name):
                     files.append(path)
@@ -254,10 +257,14 @@ def _walked(root: Path, listing: Listing) -> list[Path]:
             elif not is_folder:
                 left_out.append((LeftOut.DANGLING if path.is_symlink() else LeftOut.SPECIAL, path))
             is_empty &= is_folder and not path.is_symlink()
-        folders[:] = [name for name in folders if not name.startswith(".")]
+        folders[:] = [name for name in folders if not (name.startswith(".") or _is_collection(Path(place, name)))]
     listing.left_out += [(reason, shown_name(str(path.relative_to(root)))) for reason, path in sorted(left_out)]
     listing.folders.append(Folder(f"{root.absolute().as_uri()}/", shown_name(str(root)), is_empty))
     return sorted(files)
+
+
+def _is_collection(folder: Path) -> bool:
+    return all((folder / part).is_dir() for part in ("passages.lance", "documents.lance", "versions"))
 
 
 def _remote(uri: str, listing: Listing) -> list[Source]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vrag_ray.config import Settings
+from vrag_ray.config.embedding import WITHOUT_GPU_CODE
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.placement import Part, Placement, local_cards, place, ray_cards
@@ -83,9 +84,7 @@ def _records(settings: Settings) -> list[SpaceRecord]:
 
 def _model(settings: Settings, records: Iterable[SpaceRecord]) -> bool:
     """Whether something embeds queries or reads results that can use a GPU."""
-    models = {name: config.is_factory for name, config in settings.spaces.items()}
-    for record in records:
-        models.setdefault(record.name, ":" in str(record.config.get("model", "")))
-    names = {record.name for record in records}
-    text = settings.embedder.name not in ("minilm", "none") and ":" not in settings.embedder.name
-    return text or settings.reranker is not None or any(not models[name] for name in names)
+    models = {record.name: str(record.config.get("model", "")) for record in records}
+    models |= {name: config.model for name, config in settings.spaces.items() if name in models}
+    names = [settings.embedder.name, *models.values()]
+    return settings.reranker is not None or any(name not in WITHOUT_GPU_CODE and ":" not in name for name in names)

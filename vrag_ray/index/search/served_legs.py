@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import ValidationError
@@ -58,13 +58,18 @@ def load_legs(settings: Settings, collection: Collection, loader: LegLoader) -> 
     for name in settings.spaces:
         if collection.record is not None and collection.record.space(name) is None:
             missing[name] = f"this collection has no such vectors yet: `vrag embed --space {name}` makes them"
-    if legs:
-        # Other legs search by vectors all the same.
-        text_notice = text_notice.replace("lexical search only", "texts are searched by their words only")
+    text_notice = notice_of_texts(text_notice, [record for record in collection.spaces if record.name in legs])
     notices = [text_notice] if text_notice else []
     notices += _state(collection, text)
     notices += [f"the vector space {name} is not searched: {why}" for name, why in missing.items()]
     return ServedLegs(legs, text_notice, missing, (*notices, *lagging))
+
+
+def notice_of_texts(notice: str, spaces: Sequence[SpaceRecord]) -> str:
+    """Why texts have no vectors of their own, where these ``spaces`` are searched; "" where one of them has some."""
+    if any(Modality.TEXT in modalities_of(record) for record in spaces):
+        return ""
+    return notice.replace("lexical search only", "texts are searched by their words only") if spaces else notice
 
 
 def _recorded(record: SpaceRecord) -> SpaceConfig:

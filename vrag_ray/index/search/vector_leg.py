@@ -27,7 +27,7 @@ class VectorLeg:
     embedder: Embedder
     weight: float = 1.0
     titles: TitleVectors | None = None
-    """Of the embedder of texts."""
+    """Of an embedder of texts."""
 
     @property
     def name(self) -> str:
@@ -83,7 +83,8 @@ def space_leg(record: SpaceRecord, config: SpaceConfig, embedder: Embedder) -> V
         exhaustive_below=config.exhaustive_below,
         candidates=config.candidates,
     )
-    return VectorLeg(spec, embedder, config.weight)
+    reads_words_alone = embedder.modalities == {Modality.TEXT} and not embedder.multi_vector
+    return VectorLeg(spec, embedder, config.weight, TitleVectors(embedder) if reads_words_alone else None)
 
 
 def _content(query: Query, spec: PictureSpec | None) -> Content:

@@ -182,12 +182,15 @@ def _placed(
 def space_part(name: str, config: SpaceConfig, settings: Settings) -> Part:
     """What the actors that fill a space ask for. Raises VragError where its settings contradict each other."""
     setting = f"spaces.{name}.num_gpus"
-    share = config.num_gpus if settings.gpus == 0 else configured_share(config.num_gpus, config.device, setting)
+    share = config.num_gpus
+    if settings.gpus != 0 and not config.without_gpu_code:
+        share = configured_share(share, config.device, setting)
     return Part(
         name=f"embedding of {name}",
         setting=setting,
         share=share,
         processes=config.actors,
+        cannot=config.without_gpu_code,
         unless_set=f"{config.model} is a factory, and {setting} is not set" if config.is_factory else "",
     )
 
