@@ -6,9 +6,10 @@ A process killed in between leaves nothing that a reader sees, and everything th
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -250,6 +251,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         with self._faults("updating the search index", needed_bytes=self._index_bytes):
             if self._passages.count_rows():
                 self._index_passages()
+                _return_free_memory()
             self._sealer.seal("passages.lance")
             self._sealer.seal("documents.lance")
             self.spaces.seal()
@@ -371,6 +373,15 @@ def _claim(files: CollectionFiles) -> WriterClaim:
             f"another process is writing to the collection {files.root}: wait until it has finished, or a minute after "
             "it was killed"
         ) from error
+
+
+def _return_free_memory() -> None:
+    """Merging the index of words takes memory by the size of the collection; glibc would keep it for this process."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def _together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
