@@ -1,4 +1,4 @@
-"""The one evidence source over a collection in this process: what its retriever finds, and what its pages show."""
+"""What agents read of a collection that this process opens for them, as in training: evidence, and a cache over it."""
 
 from __future__ import annotations
 
@@ -18,39 +18,18 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
-KEPT = 50_000
-"""Searches and pages that ``CachedEvidence`` keeps of each at most."""
-KEPT_PICTURE_BYTES = 1 << 30
-"""Of the pictures that it keeps."""
+MOST_CACHED = 50_000
+"""Searches, and pages, of ``CachedEvidence``."""
+MOST_PICTURE_BYTES = 1 << 30
+"""Of the pictures in it."""
 
 
-class LibraryEvidence:
-    """``EvidenceSource`` in this process: what ``search`` finds, and what ``library`` shows of it."""
-
-    def __init__(self, search: Retriever, library: Library) -> None:
-        self._search = search
-        self._library = library
-
-    async def search(
-        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
-    ) -> SearchAnswer:
-        sent = query if picture is None else Query(query, picture)
-        return await self._search.search([sent], top_k=top_k, filter=filter)
-
-    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
-        return await self._library.page_texts(pages)
-
-    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
-        return await self._library.pictures(requests)
-
-
-class CollectionEvidence(LibraryEvidence):
-    """The same of one collection that is opened for it, ``settings.collection``."""
+class CollectionEvidence:
+    """``EvidenceSource`` over one collection that this process opens: what a search finds, and what its pages show."""
 
     def __init__(self, retriever: ShardedRetriever, library: Library, search: Retriever) -> None:
         """``search`` answers in place of ``retriever``, which it is made of: with a reranker after it."""
-        super().__init__(search, library)
-        self._retriever = retriever
+        self._retriever, self._library, self._search = retriever, library, search
 
     @classmethod
     async def open(cls, settings: Settings) -> CollectionEvidence:
@@ -78,24 +57,36 @@ class CollectionEvidence(LibraryEvidence):
     def documents(self) -> Sequence[Document]:
         return self._retriever.collection.documents()
 
+    async def search(
+        self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
+    ) -> SearchAnswer:
+        sent = query if picture is None else Query(query, picture)
+        return await self._search.search([sent], top_k=top_k, filter=filter)
+
+    async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:
+        return await self._library.page_texts(pages)
+
+    async def pictures(self, requests: Sequence[PictureRequest]) -> Sequence[Picture | VragError]:
+        return await self._library.pictures(requests)
+
     async def close(self) -> None:
         self._library.close()
         await self._retriever.close()
 
 
 class CachedEvidence:
-    """``EvidenceSource`` over a collection that does not change, as in training: what was found or drawn is kept.
+    """``EvidenceSource`` that caches hits, pages and pictures of a collection that does not change.
 
-    The runs of one question, and the steps that ask it again, look for the same things.
+    The runs of one question, and the steps that ask it again, search for the same things.
     """
 
     def __init__(self, evidence: CollectionEvidence) -> None:
         self._evidence = evidence
-        self._found: SizedLRU[tuple[str, int], SearchAnswer] = SizedLRU(KEPT)
+        self._answers: SizedLRU[tuple[str, int], SearchAnswer] = SizedLRU(MOST_CACHED)
         # Runs of a group search for the same at the same time.
         self._searching: SingleFlight[tuple[str, int], SearchAnswer] = SingleFlight()
-        self._drawn: SizedLRU[PictureRequest, Picture] = SizedLRU(KEPT_PICTURE_BYTES, lambda picture: len(picture.png))
-        self._read: SizedLRU[tuple[str, str], PageText] = SizedLRU(KEPT)
+        self._drawn: SizedLRU[PictureRequest, Picture] = SizedLRU(MOST_PICTURE_BYTES, lambda picture: len(picture.png))
+        self._read: SizedLRU[tuple[str, str], PageText] = SizedLRU(MOST_CACHED)
 
     @property
     def retriever(self) -> ShardedRetriever:
@@ -108,19 +99,19 @@ class CachedEvidence:
     async def search(
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
     ) -> SearchAnswer:
-        """Searches with a filter or a picture are not kept."""
+        """Searches with a filter or a picture are not cached."""
         if filter is not None or picture is not None:
             return await self._evidence.search(query, top_k=top_k, filter=filter, picture=picture)
-        found = self._found.get((query, top_k))
-        if found is not None:
-            return found
+        cached = self._answers.get((query, top_k))
+        if cached is not None:
+            return cached
         return await self._searching.result((query, top_k), lambda: self._search(query, top_k))
 
     async def _search(self, query: str, top_k: int) -> SearchAnswer:
         answer = await self._evidence.search(query, top_k=top_k, filter=None)
         # With a part of the collection missing for the moment, the next run may find more.
         if answer.shards_ok == answer.shards_total:
-            self._found.put((query, top_k), answer)
+            self._answers.put((query, top_k), answer)
         return answer
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:

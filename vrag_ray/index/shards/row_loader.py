@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -196,15 +197,21 @@ def _in_order(
     """
     starts = np.empty(len(order), np.int64)
     starts[order] = np.concatenate([[0], np.cumsum(counts[order])])[:-1]
-    # Where each vector of the parts goes, in the order of the parts.
+    # The first vector of each row, counted through all parts.
     first = np.concatenate([[0], np.cumsum(counts)])
     matrix = np.empty((int(first[-1]), parts[0].shape[1]), np.float16)
+    is_single = len(matrix) == len(order)
     stop = len(counts)
     while parts:
         part = parts.pop()
         begin = int(np.searchsorted(first, first[stop] - len(part)))
-        places = np.repeat(starts[begin:stop] - first[begin:stop], counts[begin:stop])
-        matrix[places + np.arange(first[begin], first[stop])] = part
+        if is_single:
+            matrix[starts[begin:stop]] = part
+        else:
+            # A page of late interaction is one copy, not one a vector.
+            cuts = (first[begin : stop + 1] - first[begin]).tolist()
+            for place, (low, high) in zip(starts[begin:stop].tolist(), pairwise(cuts), strict=True):
+                matrix[place : place + high - low] = part[low:high]
         stop = begin
     return matrix
 
