@@ -249,7 +249,9 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
     def publish(self, note: str) -> int:
         """Bring the indexes up to date and make everything committed so far the newest version; its number."""
         with self._faults("updating the search index", needed_bytes=self._index_bytes):
-            if self._passages.count_rows():
+            published = self._published.passages_version if self._published is not None else None
+            # While spaces are filled no passage changes: merging the same index again would take as long as the first.
+            if published != int(self._passages.version) and self._passages.count_rows():
                 self._index_passages()
                 _return_free_memory()
             self._sealer.seal("passages.lance")
