@@ -150,7 +150,7 @@ def _notices(
     listing: Listing,
 ) -> list[str]:
     filled = [record for record in records if not any(space.name == record.name and space.skipped for space in spaces)]
-    notice = notice_of_texts(loaded.notice, filled)
+    notice = notice_of_texts(loaded.notice, settings.embedder, filled)
     notices = [notice] if notice else []
     if loaded.embedder is not None and Modality.PICTURE in loaded.embedder.modalities:
         notices.append(

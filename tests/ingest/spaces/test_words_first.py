@@ -12,8 +12,10 @@ from vrag_ray.config import EmbedderConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding
 from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.index.search.retriever import ShardedRetriever
+from vrag_ray.index.search.served_legs import notice_of_texts
 from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.ingest import ingest
 from vrag_ray.ingest.spaces import embed_spaces
 from vrag_ray.types import VragError
@@ -59,6 +61,14 @@ def test_words_are_searched_before_the_space_has_vectors_which_then_comes_from_t
     [alone] = space_embedder(SpaceConfig(model="minilm")).embed_passages([Content(PAPERS["harbour.txt"])])
     assert isinstance(alone, Embedding)
     assert any(np.array_equal(row, alone.vectors[0].astype(np.float16)) for row in rows.vectors)
+
+
+def test_missing_weights_are_named_although_a_space_has_vectors_of_texts() -> None:
+    space = SpaceRecord("words", "t", 1, "m/1", 4, multi_vector=False, traits={"modalities": ["text"]})
+    lacking = "lexical search only: the weights are not here"
+    assert notice_of_texts(lacking, EmbedderConfig(), [space]).endswith("the weights are not here")
+    assert notice_of_texts(lacking, EmbedderConfig(name="none"), [space]) == ""
+    assert notice_of_texts(lacking, EmbedderConfig(name="none"), []) == lacking
 
 
 def test_a_setting_of_other_models_is_refused_by_name() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from vrag_ray.config import Settings, SpaceConfig
+from vrag_ray.config import EmbedderConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Modality
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.vector_leg import VectorLeg
@@ -58,16 +58,18 @@ def load_legs(settings: Settings, collection: Collection, loader: LegLoader) -> 
     for name in settings.spaces:
         if collection.record is not None and collection.record.space(name) is None:
             missing[name] = f"this collection has no such vectors yet: `vrag embed --space {name}` makes them"
-    text_notice = notice_of_texts(text_notice, [record for record in collection.spaces if record.name in legs])
+    searched = [record for record in collection.spaces if record.name in legs]
+    text_notice = notice_of_texts(text_notice, settings.embedder, searched)
     notices = [text_notice] if text_notice else []
     notices += _state(collection, text)
     notices += [f"the vector space {name} is not searched: {why}" for name, why in missing.items()]
     return ServedLegs(legs, text_notice, missing, (*notices, *lagging))
 
 
-def notice_of_texts(notice: str, spaces: Sequence[SpaceRecord]) -> str:
-    """Why texts have no vectors of their own, where these ``spaces`` are searched; "" where one of them has some."""
-    if any(Modality.TEXT in modalities_of(record) for record in spaces):
+def notice_of_texts(notice: str, embedder: EmbedderConfig, spaces: Sequence[SpaceRecord]) -> str:
+    """Why texts have no vectors of their own, where these ``spaces`` are searched; "" where that was chosen and one of
+    them has vectors of texts. Weights that are missing are always named."""
+    if embedder.name == "none" and any(Modality.TEXT in modalities_of(record) for record in spaces):
         return ""
     return notice.replace("lexical search only", "texts are searched by their words only") if spaces else notice
 
