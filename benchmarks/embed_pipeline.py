@@ -27,7 +27,7 @@ sys.path[0] = str(Path(__file__).parents[1])
 sys.path.append(str(Path(__file__).parents[1] / "tools"))
 
 from vrag_ray.cluster import start_ray
-from vrag_ray.config import CorpusConfig, EmbedderConfig, Settings, SpaceConfig
+from vrag_ray.config import CorpusConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.registry import space_embedder
@@ -54,12 +54,11 @@ def main() -> None:
         settings = Settings(
             collection=str(home / "collection"),
             corpus=CorpusConfig(ocr=False),
-            embedder=EmbedderConfig(name="none"),
-            spaces={},
+            spaces={"text": SpaceConfig(model="none")},
         )
         start_ray(None)
         ingest([pdf], settings)
-        seen = _graph(with_changes(settings, {"spaces": {SPACE: space}}), arguments.pages)
+        seen = _graph(with_changes(settings, {"spaces": {SPACE: space, **settings.spaces}}), arguments.pages)
         loop = _loop(pdf, space)
         print(f"graph {seen.rate:.1f} pages/s, loop {loop:.1f} pages/s, ratio {seen.rate / loop:.2f}")
         print(f"embedding busy {seen.busy:.0%} of the time between its first and its last page; {seen.bottleneck}")
@@ -118,9 +117,9 @@ def _loop(pdf: Path, space: SpaceConfig) -> float:
     pixels = (spec.side**2 if spec.side is not None else spec.max_pixels) * OVERSIZE
     document = pymupdf.open(pdf)
     began, done = time.perf_counter(), 0
-    for start in range(0, len(document), space.batch):
+    for start in range(0, len(document), space.batch_size):
         contents = []
-        for number in range(start, min(start + space.batch, len(document))):
+        for number in range(start, min(start + space.batch_size, len(document))):
             page = document[number]
             scale = (pixels / (page.rect.width * page.rect.height)) ** 0.5
             png = page.get_pixmap(matrix=pymupdf.Matrix(scale, scale)).tobytes("png")

@@ -26,12 +26,12 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from vrag_ray.config import EmbedderConfig
+from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.minilm.minilm_graph import HEADS, HIDDEN, INPUT, LAYERS, MAX_TOKENS, build_session
 from vrag_ray.embedding.minilm.onnx_graph import IR_VERSION, LAYER_NORM_EPSILON, OPSET
 from vrag_ray.embedding.minilm.text import TextEmbedder
 from vrag_ray.embedding.minilm.weights import REPOSITORY, MiniLmWeights, Tensors, load_weights
-from vrag_ray.embedding.registry import load_embedder
+from vrag_ray.embedding.registry import space_embedder
 
 Vectors = NDArray[np.float32]
 Embed = Callable[[Sequence[str]], Vectors]
@@ -281,8 +281,8 @@ def main() -> None:
 
     texts = windows_of(chosen.pdf, chosen.windows)
     started = time.perf_counter()
-    load_embedder(EmbedderConfig())
-    print(f"load_embedder, first in the process: {time.perf_counter() - started:.2f} s")
+    space_embedder(SpaceConfig(model="minilm"))
+    print(f"space_embedder, first in the process: {time.perf_counter() - started:.2f} s")
 
     weights = load_weights(None)
     context = multiprocessing.get_context("spawn")

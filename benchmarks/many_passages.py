@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 sys.path[0] = str(Path(__file__).parents[1])
 
 from vrag_ray.cluster import start_ray
-from vrag_ray.config import EmbedderConfig, Settings, SpaceConfig
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.corpus.passages import Holds
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors, texts_of
 from vrag_ray.index.storage.rows import passage_to_json
@@ -41,7 +41,6 @@ from vrag_ray.types import DocumentKind, Locator, Passage, PassageKind, passage_
 PAGES = 100
 """Of one document."""
 WORDS_OF_A_PAGE = 200
-TEXT_DIM = 384
 DIM = 32
 EMBEDDER = "made-up/1"
 
@@ -79,16 +78,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="vrag-many-") as root:
         began = _step(f"{arguments.passages:,} passages, at start", time.perf_counter())
         with CollectionWriter(root) as writer:
-            committer = Committer(writer, EMBEDDER, 2048)
+            committer = Committer(writer, 2048)
             for block in _blocks(arguments.passages):
                 committer.add_block(block)
             began = _step("committed", began)
             committer.close(Listing())
+            committer.publish("ingest")
             began = _step("published, with the index of words", began)
         spaces = {"lengths": SpaceConfig(model="benchmarks.many_passages:lengths", batch=256)}
         start_ray(None)
         began = _step("Ray started", began)
-        [report] = embed_spaces(Settings(collection=root, embedder=EmbedderConfig(name="none"), spaces=spaces))
+        [report] = embed_spaces(Settings(collection=root, spaces={**spaces, "text": SpaceConfig(model="none")}))
         _step(f"space filled, {report.embedded:,} vectors", began)
 
 
@@ -103,10 +103,9 @@ def _step(name: str, began: float) -> float:
 
 
 def _blocks(passages: int) -> Iterator[Rows]:
-    """Documents as the embed stage gives them."""
+    """Documents as the decode stage gives them."""
     chance = random.Random(3)
     words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=7)) for _ in range(20_000)]
-    vectors = np.random.default_rng(3).standard_normal((PAGES, TEXT_DIM)).astype(np.float16)
     for number in range(passages // PAGES):
         doc_id = hashlib.sha256(str(number).encode()).hexdigest()
         plan = DocumentPlan(
@@ -126,8 +125,6 @@ def _blocks(passages: int) -> Iterator[Rows]:
                     "holds": str(Holds.WORDS),
                     "passages": json.dumps([passage_to_json(passage)]),
                     "texts": [" ".join(chance.choices(words, k=WORDS_OF_A_PAGE))],
-                    "vectors": [vectors[unit].tobytes()],
-                    "unembedded": "",
                 }
             )
         yield rows

@@ -19,7 +19,7 @@ from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.embedding.base import Content, stacked
 from vrag_ray.embedding.minilm import minilm_graph
 from vrag_ray.embedding.minilm import text as text_embedder
-from vrag_ray.embedding.registry import load_embedder
+from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.evaluation.suites import toc
 from vrag_ray.evaluation.suites.outline import read_paraphrases
 from vrag_ray.evaluation.suites.toc import TocQuery, toc_queries
@@ -28,7 +28,7 @@ from vrag_ray.index.search.fusion import Leg, best_windows
 from vrag_ray.index.search.legs import lexical_leg
 from vrag_ray.index.shards import flat_index
 from vrag_ray.index.shards.flat_index import FlatIndex
-from vrag_ray.index.shards.row_loader import load_text_rows
+from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.storage import term_scores, terms
 from vrag_ray.index.storage.collection import Collection
@@ -113,11 +113,11 @@ def _record(pdf: Path, asked: Path, key: str) -> Recording:
     texts = [text for text, _ in queries]
     settings = Settings(collection=str(DATA / "collections" / pdf.stem))
     report = ingest([pdf], settings)
-    embedder = load_embedder(settings.embedder).embedder
-    if embedder is None or report.notices:
+    embedder = space_embedder(settings.filled_spaces["text"])
+    if report.notices:
         raise VragError(f"the dense leg cannot be measured: {' '.join(report.notices)}")
     collection = Collection.open(settings.collection)
-    index = FlatIndex(load_text_rows(collection, embedder.id), threads=2)
+    index = FlatIndex(load_space_rows(collection, "text"), threads=2)
     candidates = settings.index.candidates
     windows = index.search(list(stacked(embedder.embed_queries([Content(text) for text in texts]))), candidates)
     dense = [Found(pages=_pairs(best_windows(found)), complete=len(found) < candidates) for found in windows]

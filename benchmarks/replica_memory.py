@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.shard_load import EMBEDDER, plant
 from vrag_ray.cluster import ray_session
-from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
+from vrag_ray.config import IndexConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors
 from vrag_ray.index.storage.writer import CollectionWriter
 
@@ -48,7 +48,7 @@ class RandomEmbedder:
     embed_queries = embed_passages
 
 
-def make_embedder(_: EmbedderConfig) -> RandomEmbedder:
+def make_embedder(_: SpaceConfig) -> RandomEmbedder:
     return RandomEmbedder()
 
 
@@ -104,7 +104,7 @@ def main() -> None:
             writer.publish("planted")
         settings = Settings(
             collection=str(root),
-            embedder=EmbedderConfig(name="benchmarks.replica_memory:make_embedder"),
+            spaces={"text": SpaceConfig(model="benchmarks.replica_memory:make_embedder")},
             index=IndexConfig(shards=2),
         )
         vectors_mb = arguments.rows * DIM * 2 / 1e6

@@ -135,15 +135,15 @@ def plain_server(collection: str, port: int) -> None:
     import uvicorn
     from fastapi import FastAPI
 
-    from vrag_ray.config import EmbedderConfig
+    from vrag_ray.config import SpaceConfig
     from vrag_ray.embedding.minilm.text import TextEmbedder
-    from vrag_ray.embedding.registry import load_embedder
-    from vrag_ray.index.shards.row_loader import load_text_rows
+    from vrag_ray.embedding.registry import space_embedder
+    from vrag_ray.index.shards.row_loader import load_space_rows
     from vrag_ray.index.storage.collection import Collection
 
-    embedder = load_embedder(EmbedderConfig()).embedder
+    embedder = space_embedder(SpaceConfig(model="minilm"))
     assert isinstance(embedder, TextEmbedder)
-    space = load_text_rows(Collection.open(collection), embedder.id)
+    space = load_space_rows(Collection.open(collection), "text")
     index = faiss.IndexFlatIP(space.vectors.shape[1])
     index.add(space.vectors.astype(np.float32))
     faiss.omp_set_num_threads(1)

@@ -39,7 +39,7 @@ from vrag_ray.cli.commands.up import (
 from vrag_ray.cli.main import make_app
 from vrag_ray.client.blocking import Client
 from vrag_ray.client.schemas import RunRequest, SearchRequest
-from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import VragError
 
@@ -132,7 +132,7 @@ def test_a_file_that_came_after_the_first_look_at_a_watched_folder_is_ingested(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     (tmp_path / "papers").mkdir()
-    settings = Settings(collection=str(tmp_path / "c"), embedder=EmbedderConfig(name="none"))
+    settings = Settings(collection=str(tmp_path / "c"), spaces={"text": SpaceConfig(model="none")})
     before, stop = files_below([tmp_path / "papers"]), Event()
     (tmp_path / "papers" / "late.txt").write_text("The lantern keeper of Skarholm is Aslaug Dahl.")
     following = Thread(target=follow, args=([tmp_path / "papers"], settings, stop, before))

@@ -20,7 +20,7 @@ from tests.support import tiny_embedders as tiny
 from tests.support.embedding_material import picture, png, vectors
 from tests.support.planted import PlantedEmbedder
 from vrag_ray import SearchEngine
-from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.embedding.registry import space_embedder
@@ -175,15 +175,15 @@ class CountingEmbedder(PlantedEmbedder):
         return super().embed_passages(contents)
 
 
-def counting(config: EmbedderConfig) -> CountingEmbedder:
-    assert config.weights_dir is not None
-    return CountingEmbedder(config.weights_dir)
+def counting(config: SpaceConfig) -> CountingEmbedder:
+    assert config.instruction is not None
+    return CountingEmbedder(config.instruction)
 
 
 def test_building_again_adds_what_is_new_in_batches_of_bs(
     local_ray: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("VRAG_EMBEDDER__WEIGHTS_DIR", str(tmp_path))
+    monkeypatch.setenv("VRAG_SPACES__TEXT__INSTRUCTION", str(tmp_path))
     files, index, corpus = tmp_path / "in", tmp_path / "index", tmp_path / "corpus"
     files.mkdir()
     rows = (f'{{"uid": "r{number}", "text": "row {number} of words"}}' for number in range(10))
@@ -212,7 +212,7 @@ def test_building_again_adds_what_is_new_in_batches_of_bs(
 
 
 def test_a_collection_of_another_model_is_refused(built: dict[str, Any]) -> None:
-    with pytest.raises(VragError, match=r"was embedded by minilm.*not by tests\.support\.planted"):
+    with pytest.raises(VragError, match=r"is not searched by tests\.support\.planted.*holds vectors of minilm"):
         SearchEngine(
             "tests.support.planted:make_planted", dataset_dir="search_engine/corpus", node_dir_prefix="image_index"
         )
@@ -225,13 +225,13 @@ def test_a_model_of_the_hub_that_cannot_be_had_is_refused_with_the_remedy() -> N
 
 @pytest.mark.parametrize("name", ["Qwen3-VL-Embedding-2B", "/no/such/folder"])
 def test_a_model_that_there_is_not_is_refused_with_those_there_are(name: str) -> None:
-    with pytest.raises(VragError, match=rf"{name}.*minilm.*folder with its weights.*none.*factory"):
+    with pytest.raises(VragError, match=rf"{name}.*minilm.*folder with its weights.*factory"):
         SearchEngine(name)
 
 
 def test_a_folder_without_weights_of_a_known_model_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(VragError, match=r"cannot be loaded.*model\.safetensors.*available: minilm"):
+    with pytest.raises(VragError, match=r"model of no stated type.*no embedder known here"):
         SearchEngine(str(tmp_path))
 
 

@@ -13,11 +13,12 @@ import pytest
 from tests.support import embedder_factories as factories
 from tests.support import tiny_embedders as tiny
 from tests.support.embedding_material import picture_content, vectors
-from vrag_ray.config import EmbedderConfig, Engine, SpaceConfig
+from vrag_ray.config import Engine, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, EmbedError
 from vrag_ray.embedding.engines import engine as engines
-from vrag_ray.embedding.registry import load_embedder, named_embedder, space_embedder
+from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.embedding.source import fingerprint
+from vrag_ray.ingest import ingest
 from vrag_ray.types import VragError
 
 
@@ -172,11 +173,13 @@ def test_a_factory_gets_the_space_and_its_embedder_is_used() -> None:
     assert embedder.config is config
 
 
-def test_a_model_without_texts_is_no_text_space(colqwen2: Path) -> None:
-    with pytest.raises(VragError, match="name it under `spaces` instead"):
-        load_embedder(EmbedderConfig(name=str(colqwen2)))
-    with pytest.raises(VragError, match="name it under `spaces` instead"):
-        named_embedder(str(colqwen2), EmbedderConfig())
+@pytest.mark.usefixtures("local_ray")
+def test_a_model_without_texts_is_no_text_space(colqwen2: Path, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("some words")
+    settings = Settings(collection=str(tmp_path / "c"), spaces={"text": SpaceConfig(model=str(colqwen2))})
+    [notice] = ingest([tmp_path / "note.txt"], settings).notices
+    assert notice.startswith("lexical search only: ")
+    assert notice.endswith("gives no single vectors of texts: give its space another name than text")
 
 
 def test_a_batch_beyond_the_memory_is_embedded_one_by_one(

@@ -17,7 +17,7 @@ from tests.support.judge_stub import judge_stub
 from tests.support.openai_stub import openai_stub
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.cli.main import make_app
-from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.evaluation.folder import ROWS, EvaluationFolder, Row
 from vrag_ray.ingest import ingest
 from vrag_ray.types import VragError
@@ -53,7 +53,9 @@ def evaluated(collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     Path("q.jsonl").write_text("".join(f"{json.dumps(question)}\n" for question in questions))
 
     def run(*more: object, file: str = "q.jsonl", **settings: object) -> Result:
-        Path("config.yaml").write_text(yaml.safe_dump({"embedder": PLANTED.model_dump(mode="json"), **settings}))
+        Path("config.yaml").write_text(
+            yaml.safe_dump({"spaces": {"text": PLANTED.model_dump(mode="json")}, **settings})
+        )
         command = ["evaluate", "answers", file, "-c", str(collection), "--config", "config.yaml", *map(str, more)]
         return CliRunner().invoke(make_app(), command)
 
@@ -196,12 +198,12 @@ def test_ray_actors_give_the_same_rows_as_this_process(evaluated: Callable[..., 
 @pytest.mark.parametrize("workers", [0, 1])
 def test_cited_and_right_pages_are_kept_as_small_pictures_and_shown(tmp_path: Path, workers: int) -> None:
     (tmp_path / "report.pdf").write_bytes(material.pdf())
-    own = Settings(collection=str(tmp_path / "c"), embedder=EmbedderConfig(name="none"))
+    own = Settings(collection=str(tmp_path / "c"), spaces={"text": SpaceConfig(model="none")})
     ingest([tmp_path / "report.pdf"], own)
     gold = [{"file_name": "report.pdf", "page": page, "box": [0.1, 0.1, 0.5, 0.5]} for page in (2, 3)]
     question = {"uid": "u", "question": "How much did dredging the northern basin cost?", "answers": ["4.7 million"]}
     (tmp_path / "q.jsonl").write_text(json.dumps(question | {"gold": gold}))
-    (tmp_path / "config.yaml").write_text("embedder: {name: none}")
+    (tmp_path / "config.yaml").write_text("spaces: {text: {model: none}}")
     command = ("answers", tmp_path / "q.jsonl", "-c", own.collection, "--config", tmp_path / "config.yaml")
     for more in ((*command, "--out", tmp_path / "e", "--workers", workers), ("report", tmp_path / "e")):
         done = CliRunner().invoke(make_app(), ["evaluate", *map(str, more)])

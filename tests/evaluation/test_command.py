@@ -33,7 +33,7 @@ def good(*arguments: object) -> str:
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"embedder": PLANTED.model_dump(mode="json")}))
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({"spaces": {"text": PLANTED.model_dump(mode="json")}}))
     return tmp_path
 
 

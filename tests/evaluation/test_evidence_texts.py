@@ -10,7 +10,7 @@ from pathlib import Path
 import pymupdf
 import pytest
 
-from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.evaluation.evidence_texts import box_of_text, holds_text, located, location_of_gold
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.ingest import ingest
@@ -62,7 +62,7 @@ def test_a_published_row_becomes_a_gold_box_around_its_words(tmp_path: Path) -> 
     [example] = found.examples
     assert found.licence.startswith("FinanceBench: CC BY-NC")
     assert (example.uid, example.answers, example.gold[0].page) == ("f1", ("4210",), 2)
-    settings = Settings(collection=str(tmp_path / "c"), embedder=EmbedderConfig(name="none"))
+    settings = Settings(collection=str(tmp_path / "c"), spaces={"text": SpaceConfig(model="none")})
     ingest([tmp_path / "HARBOUR_2023.pdf"], settings)
     gold = gold_places(found.examples, Collection.open(tmp_path / "c").documents())
     [place] = asyncio.run(located(gold, settings))["f1"]

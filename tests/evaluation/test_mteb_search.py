@@ -99,7 +99,7 @@ def test_the_command_runs_tasks_and_benchmarks_by_name_and_refuses_others(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(mteb, "get_task", lambda name: {"BirdsRetrieval": Birds()}[name])
-    Path("config.yaml").write_text(yaml.safe_dump({"embedder": PLANTED.model_dump(mode="json")}))
+    Path("config.yaml").write_text(yaml.safe_dump({"spaces": {"text": PLANTED.model_dump(mode="json")}}))
     command = ["evaluate", "mteb", "BirdsRetrieval", "--mode", "lexical", "--config", "config.yaml", "--json"]
     told = [CliRunner().invoke(make_app(), command) for _ in range(2)]
     first, again = (json.loads(one.stdout.splitlines()[-1]) for one in told)

@@ -12,7 +12,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from vrag_ray.cli.main import make_app
-from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.evaluation.folder import EvaluationFolder
 from vrag_ray.ingest import ingest
 from vrag_ray.types import VragError
@@ -53,7 +53,7 @@ def collection(tmp_path_factory: pytest.TempPathFactory, local_ray: None) -> Pat
         for line, text in enumerate(OTHERS[0]):
             page.insert_text((50, 800 + ROWS_OF_TEXT * line), text, fontname="cour", fontsize=10)
         document.save(folder / "tariff.pdf")
-    settings = Settings(collection=str(folder / "c"), embedder=EmbedderConfig(name="none"))
+    settings = Settings(collection=str(folder / "c"), spaces={"text": SpaceConfig(model="none")})
     ingest([folder / "tariff.pdf"], settings)
     return folder / "c"
 
@@ -91,7 +91,7 @@ NOWHERE = {
 
 def evaluated(collection: Path, folder: Path, file: str, rows: object, *more: str) -> Result:
     (folder / file).write_text(json.dumps(rows))
-    (folder / "config.yaml").write_text(yaml.safe_dump({"embedder": {"name": "none"}}))
+    (folder / "config.yaml").write_text(yaml.safe_dump({"spaces": {"text": {"model": "none"}}}))
     command = ("answers", folder / file, "-c", collection, "--config", folder / "config.yaml", "--out", folder / "e")
     return CliRunner().invoke(make_app(), ["evaluate", *map(str, command), "--agent", "extractive", *more])
 

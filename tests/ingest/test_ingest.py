@@ -18,7 +18,7 @@ import yaml
 from tests.support import hostile_files as hostile
 from tests.support.documents import picture_of, scanned_pdf
 from tests.support.ingest_material import content, make_pdf, settings_for
-from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.corpus.model import DecodedUnit, DecodeOptions, KilledError, KillReason, WorkItem
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.index.search.lexical import lexical_search
@@ -61,9 +61,13 @@ def test_a_folder_becomes_searchable_documents_with_their_places(tmp_path: Path,
     assert hit.doc_id == by_title["notes.md"].doc_id and hit.meta["year"] == 2024
     row = collection.passage(lexical_search(collection, "pier", 1, None)[0].id)
     assert row.meta["uid"] == "r2"
-    last = progress[-1]
+    read = [seen for seen in progress if not seen.spaces]
+    last = read[-1]
     assert last.done_pages == last.total_pages == report.pages == 13
-    assert [stage.name for stage in last.stages] == ["register", "decode", "embed", "commit"]
+    assert [stage.name for stage in last.stages] == ["register", "decode", "commit"]
+    filled = progress[-1]
+    assert filled.done_pages == filled.total_pages == report.windows and filled.spaces == ("text",)
+    assert [stage.name for stage in filled.stages] == ["embed text", "commit"]
     by_file = {one.uri.rsplit("/", 1)[-1]: (one.done_pages, one.total_pages) for one in last.by_file}
     assert by_file == {"whales.pdf": (10, 10), "notes.md": (1, 1), "rows.jsonl": (2, 2)}
     assert verify(tmp_path / "c").is_sound
@@ -210,13 +214,13 @@ def test_a_retry_reads_the_pages_with_errors_and_keeps_the_others(tmp_path: Path
 
 def test_a_collection_made_without_an_embedder_gets_its_vectors_on_the_next_ingest(tmp_path: Path) -> None:
     make_pdf(tmp_path / "a.pdf", 6, "whale")
-    ingest([tmp_path / "a.pdf"], settings_for(tmp_path / "c", embedder=EmbedderConfig(name="none")))
+    ingest([tmp_path / "a.pdf"], settings_for(tmp_path / "c", embedder=SpaceConfig(model="none")))
     assert all(row["vector"] is None for row in content(tmp_path / "c")[0])
-    ingest([tmp_path / "a.pdf"], settings_for(tmp_path / "c"))
-    passages, documents = content(tmp_path / "c")
-    assert {row["embedder_id"] for row in passages} == {"planted/1"} == {row["embedder_id"] for row in documents}
+    again = ingest([tmp_path / "a.pdf"], settings_for(tmp_path / "c"))
+    assert (again.skipped, again.pages) == (1, 0)
+    passages, _ = content(tmp_path / "c")
     assert all(row["vector"] for row in passages)
-    assert len({row["id"] for row in passages}) == len(passages)
+    assert len({row["id"] for row in passages}) == len(passages) == again.spaces[0].embedded
 
 
 def test_what_a_killed_run_committed_is_published_by_the_next_although_nothing_is_left_to_do(
@@ -306,17 +310,13 @@ def test_many_small_files_are_committed_together_and_each_is_found(tmp_path: Pat
 def test_a_text_that_the_embedder_refuses_is_found_by_its_words(tmp_path: Path) -> None:
     (tmp_path / "good.txt").write_text("the lighthouse is white")
     (tmp_path / "bad.txt").write_text("the refused pier")
-    settings = settings_for(tmp_path / "c").model_copy(
-        update={"embedder": EmbedderConfig(name="tests.support.embedder_factories:choosy")}
-    )
+    settings = settings_for(tmp_path / "c", embedder=SpaceConfig(model="tests.support.embedder_factories:choosy"))
     report = ingest([tmp_path / "good.txt", tmp_path / "bad.txt"], settings)
-    assert [failed.uri.rsplit("/", 1)[-1] for failed in report.failed] == ["bad.txt"]
-    assert "found by its words only: too long for this model" in report.failed[0].error
+    assert report.failed == ()
+    [space] = report.spaces
+    assert (space.embedded, [failed.error for failed in space.failed]) == (1, ["bad: too long for this model"])
     collection = Collection.open(tmp_path / "c")
-    assert {document.title: document.status for document in collection.documents()} == {
-        "good": DocumentStatus.READY,
-        "bad": DocumentStatus.PARTIAL,
-    }
+    assert {document.status for document in collection.documents()} == {DocumentStatus.READY}
     assert len(lexical_search(collection, "pier", 5, None)) == 1
 
 
@@ -329,10 +329,10 @@ def test_a_few_files_that_are_much_work_are_given_to_actors(tmp_path: Path) -> N
     )
     assert (report.added, report.pages) == (2, MOST_PAGES + 3)
     # Each page is counted once, although the files were registered before there were actors.
-    last = seen[-1]
+    last = [progress for progress in seen if not progress.spaces][-1]
     assert last.total_pages == last.done_pages == report.pages
     assert {stage.name: stage.pages for stage in last.stages} == dict.fromkeys(
-        ("register", "decode", "embed", "commit"), report.pages
+        ("register", "decode", "commit"), report.pages
     )
     assert all(one.done_pages == one.total_pages for one in last.by_file)
     assert last.pages_per_s > 0 and report.startup_s > 0

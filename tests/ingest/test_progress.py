@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -67,8 +67,8 @@ def test_an_ingest_whose_board_is_lost_ends_with_its_report(tmp_path: Path, monk
     boards: list[SharedBoard] = []
     made = SharedBoard.__init__
 
-    def lost(self: SharedBoard, *arguments: object) -> None:
-        made(self, *arguments)  # type: ignore[arg-type]
+    def lost(self: SharedBoard, stages: Sequence[str], by_file: bool, begun: Counts | None = None) -> None:
+        made(self, stages, by_file, begun)
         boards.append(self)
         ray.kill(self._actor)
 
@@ -77,25 +77,24 @@ def test_an_ingest_whose_board_is_lost_ends_with_its_report(tmp_path: Path, monk
     report = ingest([tmp_path / "whales.pdf"], settings_for(tmp_path / "c", concurrency=1), on_progress=told.append)
     assert boards
     assert (report.added, report.pages) == (1, 3)
-    assert told[-1].done_pages == 3
+    assert {progress.done_pages for progress in told if not progress.spaces} >= {3}
 
 
 def board_of(*, text: int, scans: int, text_done: int, scans_done: int) -> Counts:
-    """Pages of text take 0.1 s to decode and those of scans 4 s, each 0.4 s to embed; all decoded ones are embedded."""
+    """Pages of text take 0.5 s to decode and those of scans 4.4 s."""
     board = ProgressBoard(INGEST_STAGES, by_file=False)
     board.add(Work("register", "r", text + scans, 0.1, {"book.pdf": text, "scan.pdf": scans}, slow=scans))
     if text_done:
-        board.add(Work("decode", "d", text_done, 0.1 * text_done, {"book.pdf": text_done}))
+        board.add(Work("decode", "d", text_done, 0.5 * text_done, {"book.pdf": text_done}))
     if scans_done:
-        board.add(Work("decode", "d", scans_done, 4.0 * scans_done, {"scan.pdf": scans_done}, slow=scans_done))
-    board.add(Work("embed", "e", text_done + scans_done, 0.4 * (text_done + scans_done)))
+        board.add(Work("decode", "d", scans_done, 4.4 * scans_done, {"scan.pdf": scans_done}, slow=scans_done))
     return board.read()
 
 
 def test_the_remaining_time_counts_the_pages_that_ocr_has_to_read() -> None:
     # 100 pages of text took 50 s: each of the 100 of the scan weighs as twenty before one was read, ...
     before = ingest_progress(board_of(text=100, scans=100, text_done=100, scans_done=0), 100, 2, 50.0)
-    assert before.eta_s == pytest.approx(100 * (20 * 0.5 + 0.4))
+    assert before.eta_s == pytest.approx(100 * 20 * 0.5)
     # ... and what it took, once some were: half of 440 s.
     half = ingest_progress(board_of(text=100, scans=100, text_done=100, scans_done=50), 150, 2, 270.0)
     assert half.eta_s == pytest.approx(220.0)
@@ -115,9 +114,9 @@ def test_the_remaining_time_of_text_alone_is_that_of_its_pages() -> None:
 
 def test_the_actors_of_a_later_graph_are_no_part_of_the_start() -> None:
     board = ProgressBoard(INGEST_STAGES, by_file=False)
-    board.embedder_ready()
-    first = board.read().embedders_ready_at
+    board.worker_ready()
+    first = board.read().ready_at
     assert first is not None
-    board.add(Work("embed", "e", 1, 0.1))
-    board.embedder_ready()
-    assert board.read().embedders_ready_at == first
+    board.add(Work("decode", "d", 1, 0.1))
+    board.worker_ready()
+    assert board.read().ready_at == first

@@ -28,12 +28,12 @@ from vrag_ray.ingest.sources import file_source, list_sources
 from vrag_ray.library.library import Library
 from vrag_ray.types import PAGES, DocumentKind, DocumentStatus, Locator
 
-NOTHING = Committed(finished={}, units={}, counted={})
+NOTHING = Committed(finished=frozenset(), units={}, counted={})
 
 
 def plans(root: Path, file: Path, committed: Committed = NOTHING) -> list[DocumentPlan]:
     """What registering ``file`` plans, in its order."""
-    register = Register(str(root), settings_for(root), "e", committed, MovingBoard(INGEST_STAGES, by_file=True))
+    register = Register(str(root), settings_for(root), committed, MovingBoard(INGEST_STAGES, by_file=True))
     with closing(register):
         tasks = [
             task
@@ -183,7 +183,7 @@ def test_libreoffice_is_not_started_where_it_is_turned_off_or_for_what_is_no_off
     settings = settings_for(tmp_path / "c")
     for name, corpus in (("a.docx", off), ("a.xlsx", {}), ("a.txt", {})):
         chosen = settings.model_copy(update={"corpus": settings.corpus.model_copy(update=corpus)})
-        register = Register(str(tmp_path / "c"), chosen, "e", NOTHING, MovingBoard(INGEST_STAGES, by_file=True))
+        register = Register(str(tmp_path / "c"), chosen, NOTHING, MovingBoard(INGEST_STAGES, by_file=True))
         with closing(register):
             list(register({"sources": [group_json([file_source(tmp_path / name)], {})]}))
     assert not (tmp_path / "started").exists()
@@ -206,7 +206,7 @@ def shown_folder(tmp_path: Path) -> Path:
 
 
 def planned_of(root: Path, *given: Path, committed: Committed = NOTHING) -> list[DocumentPlan]:
-    register = Register(str(root), settings_for(root), "e", committed, MovingBoard(INGEST_STAGES, by_file=True))
+    register = Register(str(root), settings_for(root), committed, MovingBoard(INGEST_STAGES, by_file=True))
     with closing(register):
         made = register({"sources": [group_json(list_sources(given).sources, {})]})
         return [one.plan for rows in made for task in rows["task"] for one in task_from_json(task)]
@@ -226,7 +226,7 @@ def test_the_pictures_beside_a_markdown_file_are_taken_with_it_and_others_are_na
         "1 picture is missing: lost.png",
         "4 pictures are outside of its folder and left out: ../up.png, ../../secret.png, link.png and 1 more",
     ]
-    known = replace(NOTHING, finished={notes.doc_id: "e"}, containers=frozenset([notes.doc_id]))
+    known = replace(NOTHING, finished=frozenset([notes.doc_id]), containers=frozenset([notes.doc_id]))
     again = planned_of(tmp_path / "c", file, committed=known)
     assert [(plan.skipped, plan.doc_id) for plan in again] == [(True, notes.doc_id), (False, picture.doc_id)]
 

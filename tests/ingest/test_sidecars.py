@@ -62,7 +62,7 @@ def test_subtitles_are_stored_with_the_clips_and_read_again_when_they_change(tmp
     def taken(committed: Committed) -> tuple[dict[str, object], list[Passage]]:
         settings, board = settings_for(tmp_path / "c"), MovingBoard(INGEST_STAGES, True)
         group = group_json(list_sources([folder]).sources, {})
-        with closing(Register(root, settings, "", committed, board)) as register:
+        with closing(Register(root, settings, committed, board)) as register:
             [task] = [task for made in register({"sources": [group]}) for task in made["task"]]
         plan = task_from_json(task)[0].plan
         with closing(Decode(root, settings, board)) as decode:
@@ -74,13 +74,13 @@ def test_subtitles_are_stored_with_the_clips_and_read_again_when_they_change(tmp
         ]
         return {"skipped": plan.skipped, "doc_id": plan.doc_id, **plan.meta}, passages
 
-    known, [clip] = taken(Committed({}, {}, {}))
+    known, [clip] = taken(Committed(frozenset(), {}, {}))
     assert clip.cues == (Cue(1.0, 3.0, "The ferry sails at nine"),)
     assert clip.text == "talk\nThe ferry sails at nine"
     assert known["languages"] == "de"
     mark, doc_id = str(known["subtitle_files"]), str(known["doc_id"])
     assert mark.startswith("talk.de.srt (")
-    finished = Committed({doc_id: ""}, {}, {}, {doc_id: mark})
+    finished = Committed(frozenset({doc_id}), {}, {}, {doc_id: mark})
     assert taken(finished)[0]["skipped"]
     (folder / "talk.de.srt").write_text("1\n00:00:02,000 --> 00:00:03,000\nThe ferry sails at ten\n")
     _, [clip] = taken(finished)

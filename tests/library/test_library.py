@@ -9,7 +9,6 @@ import pymupdf
 import pytest
 
 from tests.support import material
-from tests.support.planted import EMBEDDER
 from vrag_ray.agent.chat import PictureRequest
 from vrag_ray.config import CorpusConfig, Settings
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
@@ -39,7 +38,6 @@ def add(root: Path, name: str, content: bytes) -> str:
                     status=DocumentStatus.READY,
                     units=3,
                     size_bytes=size,
-                    embedder_id=EMBEDDER,
                     added_at=now_utc(),
                 )
             ]

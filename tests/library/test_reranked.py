@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.planted import plant
-from vrag_ray.config import EmbedderConfig, Settings
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, EmbedError, PictureSpec
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.storage.collection import Collection
@@ -54,7 +54,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def search(root: Path, reranker: Last, top_n: int, top_k: int) -> SearchAnswer:
-    settings = Settings(collection=str(root), embedder=EmbedderConfig(name="none"))
+    settings = Settings(collection=str(root), spaces={"text": SpaceConfig(model="none")})
 
     async def run() -> SearchAnswer:
         retriever = await ShardedRetriever.start_local(settings)

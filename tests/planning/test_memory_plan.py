@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.distributed._tools.mem_tracker import MemTracker
 
 from vrag_ray.cli.main import main
+from vrag_ray.config import SpaceConfig
 from vrag_ray.planning import memory_plan as module
 from vrag_ray.planning.memory_plan import (
     CARDS,
@@ -30,6 +31,7 @@ from vrag_ray.training.config import RLConfig, preset_values, presets
 from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES, TEXT_EMBEDDERS, ModelShape
 from vrag_ray.training.trainer.scorer import Scorer
 from vrag_ray.types import VragError
+from vrag_ray.types.copies import with_changes
 
 transformers = pytest.importorskip("transformers", reason="NO TRANSFORMERS: the memory plan is not checked here")
 
@@ -103,9 +105,7 @@ def test_every_worker_has_its_own_embedders_of_searches_on_its_gpu() -> None:
     for without, having in zip(plain.phases, searching.phases, strict=True):
         more = 0 if having.name == "start" else weights
         assert having.total - without.total == pytest.approx(more, abs=1), having.name
-    environment = config.environment.model_copy(
-        update={"embedder": config.environment.embedder.model_copy(update={"name": "BAAI/bge-m3"})}
-    )
+    environment = with_changes(config.environment, {"spaces": {"text": SpaceConfig(model="BAAI/bge-m3")}})
     of_texts = memory_plan(config.model_copy(update={"environment": environment}), CARDS[24])
     assert of_texts.peak.total - plain.peak.total == pytest.approx(2 * TEXT_EMBEDDERS["BAAI/bge-m3"], abs=1)
 

@@ -11,7 +11,6 @@ import pytest
 from tests.support.planted import plant
 from tests.support.planted_spaces import plant_space, stored_vectors
 from vrag_ray.config import (
-    EmbedderConfig,
     IndexConfig,
     IndexKind,
     IngestConfig,
@@ -24,7 +23,7 @@ from vrag_ray.config import (
 from vrag_ray.index.shards.shard_index import SpaceSpec, late_device, load_shard
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
-from vrag_ray.ingest.pipeline import placed_texts
+from vrag_ray.ingest.spaces import embed
 from vrag_ray.ingest.spaces.embed import _placed
 from vrag_ray.placement import Cards
 from vrag_ray.serving import placement as places
@@ -65,32 +64,33 @@ def test_the_actors_that_fill_spaces_share_a_free_gpu_and_the_collection_does_no
 
 def test_gpus_0_opts_out_of_everything_that_is_configured() -> None:
     spaces = {"visual": SpaceConfig(model="owner/a", device="cuda", num_gpus=1)}
-    settings = Settings(gpus=0, spaces=spaces, embedder=EmbedderConfig(name="owner/b"), ingest=IngestConfig(num_gpus=1))
+    settings = Settings(gpus=0, spaces=spaces)
     cards = Cards((1.0,), 1, most=0)
     [config], placement = _placed(list(spaces.items()), settings, cards)
     assert (config.num_gpus, config.device) == (0.0, "cpu")
     assert placement.line == "embedding of visual on the CPU (gpus is 0)"
-    placed, _ = placed_texts(settings, cards)
-    assert (placed.ingest.num_gpus, placed.embedder.device) == (0.0, "cpu")
-    assert settings.text_embedder.device == "cpu"
 
 
 def test_a_device_that_cannot_be_had_is_refused_by_name() -> None:
     spaces = [("visual", SpaceConfig(model="owner/a", device="cuda"))]
     with pytest.raises(VragError, match=r"spaces\.visual\.device is cuda, and there is no GPU: set it to auto"):
         _placed(spaces, Settings(), Cards())
-    with pytest.raises(
-        VragError, match=r"ingest\.num_gpus is 1, and minilm has no GPU code: set ingest\.num_gpus to 0"
-    ):
-        placed_texts(Settings(ingest=IngestConfig(num_gpus=1)), ONE)
+    refusal = r"spaces\.text\.num_gpus is 1, and minilm has no GPU code: set spaces\.text\.num_gpus to 0"
+    with pytest.raises(VragError, match=refusal):
+        _placed([("text", SpaceConfig(model="minilm", num_gpus=1))], Settings(), ONE)
 
 
-def test_a_text_model_gets_one_actor_a_card_and_minilm_keeps_the_cores() -> None:
-    model, _ = placed_texts(Settings(embedder=EmbedderConfig(name="owner/bge")), Cards((1.0, 1.0), 2))
-    assert (model.ingest.num_gpus, model.ingest.concurrency) == (1.0, 2)
-    minilm, placement = placed_texts(Settings(), ONE)
-    assert (minilm.ingest.num_gpus, minilm.ingest.concurrency) == (0.0, None)
-    assert placement.notices == ("1 GPU is idle: embedding of texts: minilm has no GPU code",)
+def test_a_model_gets_one_actor_a_card_and_minilm_one_for_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed, "usable_cpus", lambda: 6)
+    [model], _ = _placed([("text", SpaceConfig(model="owner/bge"))], Settings(), Cards((1.0, 1.0), 2))
+    assert (model.num_gpus, model.actors) == (1.0, 2)
+    [alone], _ = _placed([("text", SpaceConfig(model="owner/bge"))], Settings(), Cards())
+    assert (alone.num_gpus, alone.actors) == (0.0, 1)
+    [minilm], placement = _placed([("text", SpaceConfig(model="minilm"))], Settings(), ONE)
+    assert (minilm.num_gpus, minilm.actors) == (0.0, 3)
+    assert placement.notices == ("1 GPU is idle: embedding of text: minilm has no GPU code",)
+    [set_], _ = _placed([("text", SpaceConfig(model="minilm"))], Settings(ingest=IngestConfig(concurrency=5)), ONE)
+    assert set_.actors == 5
 
 
 @pytest.mark.usefixtures("card")

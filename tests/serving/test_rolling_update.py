@@ -36,7 +36,7 @@ def test_no_request_is_refused_while_every_part_is_replaced(local_ray: None, tmp
     from ray import serve
 
     plant(tmp_path / "c", {"a": ["red apple"], "b": ["blue plum"]})
-    settings = Settings.model_validate({"collection": str(tmp_path / "c"), "embedder": {"name": "none"}})
+    settings = Settings.model_validate({"collection": str(tmp_path / "c"), "spaces": {"text": {"model": "none"}}})
     service = start_serving(settings, 0)
     try:
         before, statuses, over = replicas(), Counter[str](), threading.Event()

@@ -1,4 +1,4 @@
-"""Factories that ``embedder.name`` can point at: one that works, some that do not."""
+"""Factories that the model of a space can point at: one that works, some that do not."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.config import EmbedderConfig
+from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, single_vectors, texts_of
 
 NOT_A_FACTORY = 3
@@ -21,7 +21,7 @@ class LetterEmbedder:
     modalities = frozenset({Modality.TEXT})
     pictures = None
 
-    def __init__(self, config: EmbedderConfig, id: str) -> None:
+    def __init__(self, config: SpaceConfig, id: str) -> None:
         self.config = config
         self.id = id
 
@@ -42,7 +42,7 @@ class LetterEmbedder:
         return single_vectors(self.vectors(texts_of(contents)))
 
 
-def letters(config: EmbedderConfig) -> LetterEmbedder:
+def letters(config: SpaceConfig) -> LetterEmbedder:
     return LetterEmbedder(config, "letters/1")
 
 
@@ -57,13 +57,24 @@ class ChoosyEmbedder(LetterEmbedder):
         ]
 
 
-def choosy(config: EmbedderConfig) -> ChoosyEmbedder:
+def choosy(config: SpaceConfig) -> ChoosyEmbedder:
     return ChoosyEmbedder(config, "choosy/1")
 
 
-def nameless(config: EmbedderConfig) -> LetterEmbedder:
+def nameless(config: SpaceConfig) -> LetterEmbedder:
     return LetterEmbedder(config, "")
 
 
-def not_an_embedder(config: EmbedderConfig) -> dict[str, str]:
-    return {"name": config.name}
+def not_an_embedder(config: SpaceConfig) -> dict[str, str]:
+    return {"model": config.model}
+
+
+class BreakingEmbedder(LetterEmbedder):
+    """Breaks at the first passage."""
+
+    def embed_passages(self, contents: Sequence[Content]) -> list[Embedding | EmbedError]:
+        raise RuntimeError("the model is out of order")
+
+
+def breaking(config: SpaceConfig) -> BreakingEmbedder:
+    return BreakingEmbedder(config, "breaking/1")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from tests.support.planted import doc_id_of, plant
-from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.index.storage.spaces import space_table
 from vrag_ray.index.storage.writer import CollectionWriter
@@ -210,7 +210,7 @@ def unloadable(config: SpaceConfig) -> ColourEmbedder:
     raise ValueError("its weights are gone")
 
 
-PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
+PLANTED = SpaceConfig(model="tests.support.planted:make_planted")
 LATE = SpaceConfig(model="tests.support.planted_spaces:colours")
 SINGLE = SpaceConfig(model="tests.support.planted_spaces:mean_colours")
 WORDS = {"a": "one", "b": "two", "c": "three", "d": "four"}

@@ -19,7 +19,7 @@ from vrag_ray.agent.protocols.graph import GraphProtocol
 from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.support import Support
 from vrag_ray.client.schemas import PageElements, RunRequest
-from vrag_ray.config import EmbedderConfig, Settings, VllmConfig
+from vrag_ray.config import Settings, SpaceConfig, VllmConfig
 from vrag_ray.imaging.fitting import size_of
 from vrag_ray.policies.extractive.wording import MODEL_NOT_ASKED
 from vrag_ray.serving.contract import ProfiledAnswer, Queries, SearchScope
@@ -64,7 +64,7 @@ def collection(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     slides = [["Ferries of the bay"], ["Summer timetable", "The ferry to Oudeschild sails at 9:40"]]
     video(folder / "ferries.mp4", 8, pictures=[picture_of(lines) for lines in slides])
     root = tmp_path_factory.mktemp("blind") / "collection"
-    ingest([folder], Settings(collection=str(root), embedder=EmbedderConfig(name="none")))
+    ingest([folder], Settings(collection=str(root), spaces={"text": SpaceConfig(model="none")}))
     yield str(root)
 
 
@@ -100,7 +100,7 @@ def test_a_file_that_is_no_picture_is_refused_before_any_search(collection: str,
 
 def test_a_question_with_a_picture_is_answered_from_a_collection_that_is_searched_by_words(collection: str) -> None:
     question = "How much did dredging the northern basin cost?"
-    settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"))
+    settings = Settings(collection=collection, spaces={"text": SpaceConfig(model="none")})
 
     async def run() -> RunRecord:
         async with local_system(settings) as system:
@@ -112,7 +112,7 @@ def test_a_question_with_a_picture_is_answered_from_a_collection_that_is_searche
 
 
 def test_pages_are_drawn_here_as_a_service_draws_them(collection: str) -> None:
-    settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"))
+    settings = Settings(collection=collection, spaces={"text": SpaceConfig(model="none")})
 
     async def run() -> tuple[bytes, bytes]:
         async with local_system(settings) as system:
@@ -130,7 +130,7 @@ def test_pages_are_drawn_here_as_a_service_draws_them(collection: str) -> None:
 
 
 def test_what_is_written_in_a_film_is_an_element_with_its_times_and_is_cited_there(collection: str) -> None:
-    settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"))
+    settings = Settings(collection=collection, spaces={"text": SpaceConfig(model="none")})
 
     async def run() -> tuple[RunRecord, PageElements]:
         async with local_system(settings) as system:
@@ -197,7 +197,7 @@ def test_a_model_without_eyes_answers_from_words_in_both_protocols(
     with openai_stub(lambda body, _: play(body, query, pattern)) as stub:
         values = {
             "collection": collection,
-            "embedder": {"name": "none"},
+            "spaces": {"text": {"model": "none"}},
             "openai": {"base_url": stub.base_url, "model": "stub", "max_images": 0},
             "agent": {"evidence": "text", "search_top_k": 1},
         }
@@ -221,7 +221,7 @@ def test_a_question_without_an_agent_is_answered_by_the_model_where_there_is_a_m
     with openai_stub(lambda body, _: _graph(body, "cranes", r"Cranes (17)")) as stub:
         values = {
             "collection": collection,
-            "embedder": {"name": "none"},
+            "spaces": {"text": {"model": "none"}},
             "openai": {"base_url": stub.base_url, "model": "stub", "max_images": 0},
             "agent": {"evidence": "text", "search_top_k": 1},
         }
@@ -240,7 +240,9 @@ def test_a_question_without_an_agent_is_answered_by_the_model_where_there_is_a_m
 
 
 def test_a_model_that_only_the_service_loads_is_not_silently_replaced_by_rules(collection: str) -> None:
-    settings = Settings(collection=collection, embedder=EmbedderConfig(name="none"), vllm=VllmConfig(model="org/name"))
+    settings = Settings(
+        collection=collection, spaces={"text": SpaceConfig(model="none")}, vllm=VllmConfig(model="org/name")
+    )
 
     async def run(agent: str | None) -> RunRecord:
         async with local_system(settings) as system:

@@ -15,7 +15,7 @@ from tests.support.browser import CHROMIUM, app_server, kept_screenshots, needs_
 from tests.support.planted_spaces import GRID, RGB
 from tests.support.ui_journey import SETTLED_MS, SOON_MS, ask, expect, keep, launched, visible, visit
 from ui.boxes import OUTLINE
-from vrag_ray.config import CorpusConfig, EmbedderConfig, Settings, SpaceConfig
+from vrag_ray.config import CorpusConfig, Settings, SpaceConfig
 from vrag_ray.ingest import ingest
 from vrag_ray.ingest.spaces import embed_spaces
 from vrag_ray.serving.local import start_serving
@@ -54,10 +54,12 @@ def address(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     mosaic_pdf(root / "mosaics.pdf")
     settings = Settings(
         collection=str(root / "collection"),
-        embedder=EmbedderConfig(name="none"),
         # OCR would look for words on every mosaic.
         corpus=CorpusConfig(ocr=False),
-        spaces={"late": SpaceConfig(model="tests.support.planted_spaces:colours", batch=3)},
+        spaces={
+            "text": SpaceConfig(model="none"),
+            "late": SpaceConfig(model="tests.support.planted_spaces:colours", batch=3),
+        },
     )
     ingest([root / "mosaics.pdf"], settings)
     embed_spaces(settings)

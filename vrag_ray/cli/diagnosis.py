@@ -11,10 +11,10 @@ import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from vrag_ray.config import OfficeUse, Settings
+from vrag_ray.config import OfficeUse, Settings, SpaceConfig
 from vrag_ray.corpus.sandbox.office import installed_office
 from vrag_ray.index.shards.faiss_library import FaissWheel, faiss_wheels, load_faiss, too_many_wheels
-from vrag_ray.types import VragError
+from vrag_ray.types import TEXT, VragError
 
 MIB = 1 << 20
 
@@ -113,7 +113,7 @@ def diagnose(settings: Settings) -> Diagnosis:
         gpus=find_gpus(),
         faiss_gpus=faiss_gpus,
     )
-    models = (_minilm(settings.embedder.weights_dir), _ocr_models(have["rapidocr"]))
+    models = (_minilm(settings.filled_spaces.get(TEXT)), _ocr_models(have["rapidocr"]))
     absent = (package for package in packages if package.needed_by == "embedded" and not package.version)
     missing = (*(f"package {package.name}" for package in absent if package.name != "faiss"), *faiss_fault)
     for_visual = _missing_for_visual(machine, have)
@@ -191,11 +191,12 @@ def _shared_memory_mb() -> int | None:
     return shutil.disk_usage(path).total // MIB if path.is_dir() else None
 
 
-def _minilm(weights_dir: str | None) -> Model:
+def _minilm(texts: SpaceConfig | None) -> Model:
     from vrag_ray.embedding.minilm.weights import MODEL_SHA256, WeightsError, load_weights
 
     try:
-        weights = load_weights(weights_dir, allow_hub=False)
+        folder = texts.minilm_folder if texts is not None else None
+        weights = load_weights(str(folder) if folder is not None else None, allow_hub=False)
         state, usable = f"found in {weights.source}, SHA-256 {MODEL_SHA256[:12]}… is right", True
     except WeightsError as error:
         state, usable = str(error), False

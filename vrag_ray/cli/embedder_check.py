@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from vrag_ray.config import EmbedderConfig, Engine, Settings, SpaceConfig
+from vrag_ray.config import Engine, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
-from vrag_ray.embedding.registry import load_embedder, space_embedder
+from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.types import VragError
 from vrag_ray.types.copies import with_changes
 
@@ -66,9 +66,9 @@ def check_embedder(name: str, settings: Settings, *, compare: bool = False) -> E
 
     With ``compare``, the same contents go through its other engine. Raises VragError where it cannot be loaded.
     """
-    config = settings.spaces.get(name) or SpaceConfig(model=name)
+    config = settings.filled_spaces.get(name) or SpaceConfig(model=name)
     started = time.perf_counter()
-    embedder = _loaded(name, config, settings)
+    embedder = space_embedder(config)
     seconds = time.perf_counter() - started
     contents = tuple(_contents(embedder))
     tried = tuple(_tried(embedder, label, content) for label, content in contents)
@@ -76,7 +76,7 @@ def check_embedder(name: str, settings: Settings, *, compare: bool = False) -> E
     cosines, comparison = _compared(embedder, config, contents) if compare else (None, "")
     return EmbedderCheck(
         id=embedder.id,
-        engine="its own" if name == "minilm" or ":" in name else str(config.engine),
+        engine="its own" if config.is_minilm or config.is_factory else str(config.engine),
         dim=embedder.dim,
         multi_vector=embedder.multi_vector,
         modalities=tuple(sorted(embedder.modalities)),
@@ -113,15 +113,6 @@ def report_lines(check: EmbedderCheck) -> Iterator[str]:
         yield f"  least cosine against the other engine: {least}"
     elif check.comparison:
         yield f"  not compared with the other engine: {check.comparison}"
-
-
-def _loaded(name: str, config: SpaceConfig, settings: Settings) -> Embedder:
-    if name != "minilm":
-        return space_embedder(config)
-    loaded = load_embedder(EmbedderConfig(name=name, weights_dir=settings.embedder.weights_dir))
-    if loaded.embedder is None:
-        raise VragError(loaded.notice)
-    return loaded.embedder
 
 
 def _contents(embedder: Embedder) -> Iterator[tuple[str, Content]]:

@@ -31,7 +31,7 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
     columns = (
         TextColumn("{task.description:9}"),
         BarColumn(bar_width=32),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} pages"),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[unit]}"),
         TextColumn("{task.fields[rate]}"),
         TextColumn("{task.fields[eta]}"),
     )
@@ -40,9 +40,9 @@ def shown_progress() -> Iterator[Callable[[Progress], None]]:
 
         def show(progress: Progress) -> None:
             for stage in progress.stages:
-                # Vector spaces come after the texts, each with stages of its own; committing begins anew.
+                # Vector spaces come after the words, each with stages of its own; committing begins anew.
                 if stage.name not in tasks:
-                    tasks[stage.name] = bars.add_task(stage.name, total=0, rate="", eta="")
+                    tasks[stage.name] = bars.add_task(stage.name, total=0, unit=_unit(progress), rate="", eta="")
             _advance(bars.update, tasks, progress)
 
         yield show
@@ -52,8 +52,12 @@ def _advance(update: Callable[..., None], tasks: dict[str, TaskID], progress: Pr
     total = max(progress.total_pages, progress.done_pages)
     for stage in progress.stages:
         eta = eta_text(progress.eta_s) if stage.name == "commit" else ""
-        rate = f"{stage.pages_per_s:.1f} pages/s" if stage.pages else ""
-        update(tasks[stage.name], completed=stage.pages, total=total, rate=rate, eta=eta)
+        rate = f"{stage.pages_per_s:.1f} {_unit(progress)}/s" if stage.pages else ""
+        update(tasks[stage.name], completed=stage.pages, total=total, unit=_unit(progress), rate=rate, eta=eta)
+
+
+def _unit(progress: Progress) -> str:
+    return "passages" if progress.spaces else "pages"
 
 
 class _Lines:
@@ -67,7 +71,8 @@ class _Lines:
         self._last = now
         rates = ", ".join(f"{stage.name} {stage.pages_per_s:.1f}/s" for stage in progress.stages if stage.pages)
         typer.echo(
-            f"{progress.done_pages} of {progress.total_pages} pages committed ({rates}) {eta_text(progress.eta_s)}",
+            f"{progress.done_pages} of {progress.total_pages} {_unit(progress)} committed ({rates}) "
+            f"{eta_text(progress.eta_s)}",
             err=True,
         )
 

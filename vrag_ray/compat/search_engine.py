@@ -23,8 +23,9 @@ from vrag_ray.compat.corpus_records import (
     write_records,
 )
 from vrag_ray.config import Settings, SpaceConfig, load_settings
+from vrag_ray.config.embedding import NO_MODEL
 from vrag_ray.embedding.base import Modality
-from vrag_ray.embedding.registry import model_sees, named_embedder
+from vrag_ray.embedding.registry import model_sees, space_embedder
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.served_legs import modalities_of
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, DocumentKind, Hit, VragError
@@ -69,7 +70,7 @@ class SearchEngine:
         dataset_dir: str | Path | None = None,
         node_dir_prefix: str | None = None,
     ) -> None:
-        """``embed_model_name`` names an embedder: see ``named_embedder``, which refuses what it does not know. A model
+        """``embed_model_name`` names an embedder: see ``space_embedder``, which refuses what it does not know. A model
         that sees (Qwen3-VL-Embedding, ColQwen2, …) embeds pages, pictures and clips as they look, in a vector space of
         its own, and that space alone is searched.
 
@@ -135,7 +136,6 @@ class SearchEngine:
             self._settings,
             {
                 "collection": str(index),
-                "embedder": with_changes(self._settings.embedder, {"batch_windows": bs}),
                 "spaces": {name: with_changes(space, {"batch": bs}) for name, space in self._settings.spaces.items()},
                 "ingest": with_changes(self._settings.ingest, {"commit_pages": save_interval}),
             },
@@ -199,16 +199,15 @@ class SearchEngine:
         shelves = {str(shelf.folder): shelf for shelf in self._shelves}
         snapshots = [shelf.retriever.snapshot for shelf in self._shelves]
         index = self._settings.index
-        [answer] = self._loop.run(
-            search_each(snapshots, [queries], top_k=top_k, mode=self._space or HYBRID, filter=None, index=index)
-        )
+        mode = HYBRID if self._space in ("", TEXT) else self._space
+        [answer] = self._loop.run(search_each(snapshots, [queries], top_k=top_k, mode=mode, filter=None, index=index))
         for notice in answer.notices:
             logger.warning("%s", notice)
         return [[(shelves[hit.collection], hit) for hit in hits] for hits in answer.results]
 
     def _warn_of_texts(self, collection: Collection) -> None:
         """Of texts that a model of pages has no vectors of: they are not found."""
-        record = collection.space(self._space) if self._space else None
+        record = collection.find_space(self._space)
         if record is None or Modality.TEXT in modalities_of(record):
             return
         texts = sum(document.kind is DocumentKind.TEXT for document in collection.documents())
@@ -263,32 +262,28 @@ class SearchEngine:
                 f"{folder} is not searched by {self.embed_model_name}: {notices}; call build_index again, or open it "
                 "with the model that it was built with"
             )
-        model = retriever.status().embedder_id
-        others = {document.embedder_id for document in retriever.collection.documents() if not document.error} - {model}
-        if model and others:
-            loop.run(retriever.close())
-            raise VragError(
-                f"{folder} was embedded by {', '.join(sorted(others)) or 'no model'}, not by {self.embed_model_name}: "
-                "call build_index again, or open it with that model"
-            )
         return retriever
 
 
 def _settings_of(model: str) -> tuple[Settings, str]:
-    """Settings whose embedder is ``model``, and the name of its vector space; "" for one that embeds words alone.
+    """Settings in which ``model`` alone embeds, and the name of its vector space; "" where nothing does.
 
     Raises VragError for a model that there is not.
     """
     settings = load_settings()
-    if not model_sees(model):
-        return with_changes(settings, {"embedder": named_embedder(model, settings.embedder)}), ""
-    name = _space_name(model)
+    if model == NO_MODEL:
+        return with_changes(settings, {"spaces": {TEXT: SpaceConfig(model=NO_MODEL)}}), ""
+    sees = model_sees(model)
+    name = _space_name(model) if sees else TEXT
     known = settings.spaces.get(name)
     space = SpaceConfig(model=model) if known is None else with_changes(known, {"model": model})
-    # Words have no vectors of another model: what is searched is the model that was named.
-    embedder = with_changes(settings.embedder, {"name": "none"})
     spaces = {name: space.with_absolute_model()}
-    return with_changes(settings, {"embedder": embedder, "spaces": spaces}), name
+    if sees:
+        # Words have no vectors of another model: what is searched is the model that was named.
+        spaces[TEXT] = SpaceConfig(model=NO_MODEL)
+    else:
+        space_embedder(spaces[TEXT])
+    return with_changes(settings, {"spaces": spaces}), name
 
 
 def _space_name(model: str) -> str:

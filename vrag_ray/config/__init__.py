@@ -2,7 +2,7 @@
 
 from vrag_ray.config.agent import AgentConfig, AgentName, EvidenceForm, Marks
 from vrag_ray.config.corpus import CorpusConfig, DecodeLimits, IngestConfig, OfficeUse
-from vrag_ray.config.embedding import EmbedderConfig, Engine, RerankerConfig, SpaceConfig
+from vrag_ray.config.embedding import Engine, RerankerConfig, SpaceConfig
 from vrag_ray.config.index import IndexConfig, IndexKind
 from vrag_ray.config.model import OpenAiConfig, ReplyConstraint, VllmConfig
 from vrag_ray.config.section import Section
@@ -15,7 +15,6 @@ __all__ = [
     "Auth",
     "CorpusConfig",
     "DecodeLimits",
-    "EmbedderConfig",
     "Engine",
     "EvidenceForm",
     "IndexConfig",

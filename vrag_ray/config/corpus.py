@@ -100,12 +100,10 @@ class CorpusConfig(Section):
 
 
 class IngestConfig(Section):
-    """How the Ray Data graph is sized."""
+    """How the Ray Data graphs are sized."""
 
-    concurrency: int | None = None
-    """Embedding actors; by default one per ``embedder.threads`` CPUs."""
-    num_gpus: float | None = Field(default=None, ge=0.0)
-    """GPU share of one actor that embeds texts. None: a free GPU, for an embedder that can use it; 0: the CPU."""
+    concurrency: int | None = Field(default=None, ge=1)
+    """Embedding actors of each space that does not set ``actors``. With it few files are done by actors too."""
     commit_pages: int = Field(default=128, ge=1)
     """Pages after which ingest commits what it has: a killed ingest goes on from there."""
     retry_errors: bool = False

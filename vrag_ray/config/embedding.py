@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import logging
+import math
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -9,29 +12,18 @@ from pathlib import Path
 from pydantic import Field
 
 from vrag_ray.config.section import Section
+from vrag_ray.types import TEXT
 from vrag_ray.types.copies import with_changes
 
-
-class EmbedderConfig(Section):
-    """Which embedder makes the vectors. ``minilm`` falls to lexical-only with a notice when weights are absent."""
-
-    name: str = "minilm"
-    """``minilm``, ``none`` (lexical only), or a dotted path ``package.module:factory``."""
-    weights_dir: str | None = None
-    """The folder with the weights of ``minilm``. None: its package, or the cache of the hub."""
-    device: str = "auto"
-    """Of a hub id or folder: ``auto`` (a GPU where this process has one), ``cpu`` or ``cuda``. ``minilm`` has no GPU
-    code."""
-    threads: int = Field(default=2, ge=1)
-    """Texts embedded at once in one process, each on one core."""
-    batch_windows: int = Field(default=256, ge=1)
-    """Texts that ingest hands to the embedder in one call, at most."""
-
+logger = logging.getLogger(__name__)
 
 MINILM = "minilm"
 """The embedder of texts that has a package of its own, and runs on every machine."""
-WITHOUT_GPU_CODE = {MINILM: "minilm has no GPU code", "none": "texts are not embedded"}
-"""Names of text embedders, and why each is given no GPU."""
+_OTHER_NAMES_OF_MINILM = ("sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
+NO_MODEL = "none"
+"""In place of a model: texts have no vectors, and are searched by their words."""
+WITHOUT_GPU_CODE = {MINILM: "minilm has no GPU code", NO_MODEL: "texts are not embedded"}
+"""Names in place of a hub id, and why each is given no GPU."""
 
 
 class Engine(StrEnum):
@@ -43,10 +35,11 @@ class Engine(StrEnum):
 
 
 class SpaceConfig(Section):
-    """One more vector space of a collection, beside the texts' own: which model, and how it is run and searched."""
+    """One vector space of a collection: which model makes its vectors, and how it is run and searched."""
 
     model: str
-    """``minilm``, a hub id, a folder that every node can read, or a dotted path ``package.module:factory``."""
+    """``minilm``, a folder with its weights, a hub id, a folder that every node can read, or a dotted path
+    ``package.module:factory``. ``none``, of the space ``text`` alone: texts are searched by their words only."""
     revision: str | None = None
     """Of the hub: a tag or commit. None: the newest."""
     engine: Engine = Engine.TRANSFORMERS
@@ -63,10 +56,11 @@ class SpaceConfig(Section):
     """Of one clip, for a model that takes clips."""
     instruction: str | None = None
     """Of queries, for a model that is instructed. None: as its authors have it."""
-    batch: int = Field(default=8, ge=1)
-    """Contents embedded in one call, at most."""
-    actors: int = Field(default=1, ge=1)
-    """Embedding actors of an ingest."""
+    batch: int | None = Field(default=None, ge=1)
+    """Contents embedded in one call, at most. None: 8, and 256 for ``minilm``."""
+    actors: int | None = Field(default=None, ge=1)
+    """Embedding actors of an ingest. None: ``ingest.concurrency``, else one a GPU, or one without a GPU; for ``minilm``
+    one for two CPUs."""
     num_gpus: float | None = Field(default=None, ge=0.0)
     """GPU share of one embedding actor. None: a free GPU, or an even share of it; 0: the CPU. For a factory: 0, unless
     it is set."""
@@ -93,9 +87,37 @@ class SpaceConfig(Section):
         return ":" in self.model and not Path(self.model).expanduser().is_dir()
 
     @property
+    def is_minilm(self) -> bool:
+        """Whether ``model`` is ``minilm``, by its own name, its name on the hub, or a folder with its weights."""
+        return self.model in (MINILM, *_OTHER_NAMES_OF_MINILM) or self.minilm_folder is not None
+
+    @property
+    def minilm_folder(self) -> Path | None:
+        """``model``, where it is a folder with weights for ``minilm``: of a model that no class of transformers reads
+        here."""
+        folder = Path(self.model).expanduser()
+        if not all((folder / name).is_file() for name in ("model.safetensors", "tokenizer.json")):
+            return None
+        described = folder / "config.json"
+        try:
+            config: object = json.loads(described.read_bytes()) if described.is_file() else {}
+        except (OSError, ValueError):
+            return None
+        return folder if isinstance(config, dict) and config.get("model_type", "bert") == "bert" else None
+
+    @property
+    def batch_size(self) -> int:
+        """Contents embedded in one call, at most."""
+        return self.batch or (_BATCH_OF_MINILM if self.is_minilm else _BATCH)
+
+    def actor_count(self, cpus: int, requested: int | None = None) -> int:
+        """Embedding actors of an ingest on ``cpus`` CPUs, ``requested`` where the space does not say so itself."""
+        return self.actors or requested or (math.ceil(cpus / _CPUS_OF_AN_ACTOR) if self.is_minilm else 1)
+
+    @property
     def without_gpu_code(self) -> str:
         """Why the model has no use for a GPU; "" where it has one."""
-        return WITHOUT_GPU_CODE.get(self.model, "")
+        return WITHOUT_GPU_CODE[MINILM] if self.is_minilm else WITHOUT_GPU_CODE.get(self.model, "")
 
     @property
     def anywhere(self) -> SpaceConfig:
@@ -110,7 +132,44 @@ class SpaceConfig(Section):
         return cls.model_validate(dict(values)).anywhere
 
 
+_BATCH, _BATCH_OF_MINILM = 8, 256
+_CPUS_OF_AN_ACTOR = 2
 _OF_THE_MACHINE = ("device", "num_gpus")
+
+
+def with_text_space(values: Mapping[str, object]) -> dict[str, object]:
+    """A section with ``spaces``, whose space ``text`` need not name its model, and has what older configurations say of
+    texts elsewhere: as ``embedder`` and as ``ingest.num_gpus``. Raises ValueError for a name that ``embedder`` never
+    had."""
+    embedder, ingest = values.get("embedder"), values.get("ingest")
+    spaces = values.get("spaces") or {}
+    others = {name: value for name, value in values.items() if name != "embedder"}
+    if not isinstance(spaces, Mapping) or not isinstance(embedder, Mapping | None):
+        return dict(values)
+    texts = spaces.get(TEXT)
+    if embedder is not None and texts is None:
+        texts = _text_space_of(embedder)
+    if isinstance(ingest, Mapping) and "num_gpus" in ingest:
+        logger.warning("`ingest.num_gpus` of the configuration is read as `spaces.text.num_gpus`: name it so")
+        others["ingest"] = {name: value for name, value in ingest.items() if name != "num_gpus"}
+        if isinstance(texts, Mapping | None):
+            texts = {"num_gpus": ingest["num_gpus"], **(texts or {})}
+    if isinstance(texts, Mapping):
+        texts = {"model": MINILM, **texts}
+    return others if texts is None else others | {"spaces": {**spaces, TEXT: texts}}
+
+
+def _text_space_of(embedder: Mapping[str, object]) -> dict[str, object]:
+    unknown = sorted(embedder.keys() - {"name", "weights_dir", "device", "threads", "batch_windows"})
+    if unknown:
+        raise ValueError(f"embedder.{unknown[0]} is no setting: the model of texts is named as spaces.text.model")
+    threads = "; `threads` are all cores of the machine now" if "threads" in embedder else ""
+    logger.warning("the section `embedder` of the configuration is read as `spaces.text`: name it so%s", threads)
+    model = embedder.get("name", MINILM)
+    if model == MINILM and embedder.get("weights_dir") is not None:
+        model = embedder["weights_dir"]
+    renamed = {"model": model, "device": embedder.get("device"), "batch": embedder.get("batch_windows")}
+    return {name: value for name, value in renamed.items() if value is not None}
 
 
 class RerankerConfig(Section):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -14,13 +15,12 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from vrag_ray.config.agent import AgentConfig
 from vrag_ray.config.corpus import CorpusConfig, IngestConfig
-from vrag_ray.config.embedding import EmbedderConfig, RerankerConfig, SpaceConfig
+from vrag_ray.config.embedding import MINILM, NO_MODEL, RerankerConfig, SpaceConfig, with_text_space
 from vrag_ray.config.index import IndexConfig
 from vrag_ray.config.model import OpenAiConfig, VllmConfig
 from vrag_ray.config.serving import ServingConfig
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, VragError
 from vrag_ray.types.collection_names import own_name
-from vrag_ray.types.copies import with_changes
 from vrag_ray.types.errors import validation_message
 
 CollectionName = Annotated[str, StringConstraints(pattern=r"^[^\s/,*?#&][^/,*?#&]{0,63}$")]
@@ -46,10 +46,12 @@ class Settings(BaseSettings):
     """More collections that are served beside ``collection``, by the names that requests call them. Where a request
     names none, ``collection`` is meant, whose own name is that of its folder."""
     corpus: CorpusConfig = CorpusConfig()
-    embedder: EmbedderConfig = EmbedderConfig()
+    embedder: dict[str, object] | None = None
+    """The older form of ``spaces.text``: it is accepted with a notice."""
     spaces: dict[Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_-]{0,31}$")], SpaceConfig] = {}
-    """Vector spaces beside that of the texts, by name: ingest fills them, and search has a leg for each. A space that a
-    collection has is searched without being named here, by the settings that it was made with."""
+    """Vector spaces by name: ingest fills them, and search has a leg for each. A space that a collection has is
+    searched without being named here, by the settings that it was made with. The space ``text`` is filled without being
+    named too, by ``minilm``, unless ``spaces.text.model`` is ``none``."""
     reranker: RerankerConfig | None = None
     """None: results stay in the order of the search."""
     ingest: IngestConfig = IngestConfig()
@@ -86,9 +88,20 @@ class Settings(BaseSettings):
         return "cpu" if self.gpus == 0 else configured
 
     @property
-    def text_embedder(self) -> EmbedderConfig:
-        """``embedder`` on the device that ``gpus`` leaves it."""
-        return with_changes(self.embedder, {"device": self.device_of(self.embedder.device)})
+    def filled_spaces(self) -> dict[str, SpaceConfig]:
+        """The spaces that an ingest fills, by name: that of the texts first."""
+        texts = {TEXT: self.spaces.get(TEXT, SpaceConfig(model=MINILM))} if self.texts_are_embedded else {}
+        return texts | {name: config for name, config in self.spaces.items() if name != TEXT}
+
+    @property
+    def texts_are_embedded(self) -> bool:
+        """Whether there is a space ``text``; without it texts are searched by their words only."""
+        return TEXT not in self.spaces or self.spaces[TEXT].model != NO_MODEL
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_text_space(cls, values: object) -> object:
+        return with_text_space(values) if isinstance(values, Mapping) else values
 
     @model_validator(mode="after")
     def _one_language_model(self) -> Settings:
@@ -102,9 +115,12 @@ class Settings(BaseSettings):
     @field_validator("spaces")
     @classmethod
     def _no_mode_as_a_name(cls, spaces: dict[str, SpaceConfig]) -> dict[str, SpaceConfig]:
-        for name in (HYBRID, LEXICAL, TEXT, DENSE):
+        for name in (HYBRID, LEXICAL, DENSE):
             if name in spaces:
                 raise ValueError(f"a space cannot be called {name}, which is a mode of search: choose another name")
+        without = [name for name, config in spaces.items() if name != TEXT and config.model == NO_MODEL]
+        if without:
+            raise ValueError(f"{without[0]}: the model {NO_MODEL} is for the space {TEXT} alone: leave the space out")
         return spaces
 
     @classmethod

@@ -41,7 +41,7 @@ class ModelEmbedder:
     def __init__(self, architecture: Architecture, engine: Engine, config: SpaceConfig) -> None:
         self._architecture = architecture
         self._engine = engine
-        self._batch = config.batch
+        self._batch = config.batch_size
         self._pooling = config.token_pooling if architecture.multi_vector else 1
         self._dims = config.dims
         self._preparing, self._computing = threading.Lock(), threading.Lock()

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Settings
+from vrag_ray.config.embedding import NO_MODEL
 from vrag_ray.evaluation.run import Ingest
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.ingest.parquet.rows import row_names
-from vrag_ray.types import HYBRID, Query, SearchAnswer, VragError
+from vrag_ray.types import HYBRID, TEXT, Query, SearchAnswer, VragError
 from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ class MtebSearch:
 
         from vrag_ray import __version__
 
-        name = f"vrag_ray/{self._settings.embedder.name.rpartition('/')[2]}-{self._mode}"
+        texts = self._settings.filled_spaces.get(TEXT)
+        model = NO_MODEL if texts is None else texts.model.rpartition("/")[2]
+        name = f"vrag_ray/{model}-{self._mode}"
         return ModelMeta.create_empty({"name": name, "revision": __version__, "modalities": ["text", "image"]})
 
     async def _searched(self, settings: Settings, queries: Dataset, top_k: int) -> dict[str, dict[str, float]]:

@@ -39,9 +39,6 @@ _UNIT_NAMES = {
     DocumentKind.VIDEO: "clip",
     DocumentKind.TEXT: "piece",
 }
-READ_AGAIN = "(being read again)"
-"""In the row of a document in place of an embedder's id, until all of its units have come: the next run decodes those
-that the collection lacks."""
 
 
 @dataclass
@@ -53,8 +50,6 @@ class _Open:
     errors: dict[int, str]
     transient: bool = False
     """Whether the next run is to decode a unit again, because the machine was the reason that it could not be read."""
-    unembedded: dict[int, str] = field(default_factory=dict)
-    """Why a unit that was read has a text without a vector."""
     notices: dict[int, list[str]] = field(default_factory=dict)
     holds: set[Holds] = field(default_factory=set)
     """What its units hold."""
@@ -65,7 +60,6 @@ class _Unit:
     doc_id: str
     number: int
     error: str
-    unembedded: str
     transient: bool
     notices: list[str]
     holds: Holds
@@ -93,9 +87,9 @@ class Outcome:
 class Committer:
     """Collects whole blocks and commits them in batches of about ``commit_pages`` units, or every ten seconds."""
 
-    def __init__(self, writer: CollectionWriter, embedder_id: str, commit_pages: int) -> None:
+    def __init__(self, writer: CollectionWriter, commit_pages: int) -> None:
         self.outcome = Outcome()
-        self._writer, self._embedder_id, self._commit_pages = writer, embedder_id, commit_pages
+        self._writer, self._commit_pages = writer, commit_pages
         self._rows: list[StoredPassage] = []
         self._units: list[_Unit] = []
         self._open: dict[str, _Open] = {}
@@ -116,11 +110,9 @@ class Committer:
         """Documents of the collection of which single units come again."""
         self._committed_at = self._published_at = time.monotonic()
         self._publish_every_s = PUBLISH_EVERY_S
-        # What a killed run committed, this one makes known.
-        self._is_published = not writer.has_unpublished
 
     def add_block(self, rows: Sequence[Mapping[str, object]]) -> None:
-        """One output block of the embed stage. Blocks are committed whole (see ``plan.work_items``).
+        """One output block of the decode stage. Blocks are committed whole (see ``plan.work_items``).
 
         Raises StorageError where a stage, or the commit, was refused by the collection's disk.
         """
@@ -150,13 +142,12 @@ class Committer:
         complete, self._complete = self._complete, []
         if reopened:
             # Should this run be interrupted, the rows must not say that the documents are finished.
-            self._commit([replace(document, embedder_id=READ_AGAIN) for document in reopened])
+            self._commit([replace(document, read_again=True) for document in reopened])
         if whole:
             self._writer.drop_passages(sorted(whole))
         self._writer.drop_units((unit.doc_id, unit.number) for unit in units if unit.doc_id in self._in_part)
         if rows:
             self._writer.add_passages(rows)
-            self._is_published = False
         self.outcome.pages += len(units)
         self.outcome.windows += len(rows)
         finished: list[Document | None] = []
@@ -169,20 +160,17 @@ class Committer:
             if unit.notices:
                 document.notices[unit.number] = unit.notices
             document.holds.add(unit.holds)
-            if unit.unembedded:
-                reason = f"unit {unit.number + 1} is found by its words only: {unit.unembedded}"
-                document.unembedded[unit.number] = reason
             if document.missing == 0:
                 del self._open[unit.doc_id]
                 finished.append(self._finished(document))
         finished += [self._finished(_Open(plan, 0, _prior_errors(plan), plan.transient)) for plan in complete]
         self._commit([document for document in finished if document is not None])
         self._committed_at = time.monotonic()
-        if not self._is_published and time.monotonic() - self._published_at > self._publish_every_s:
+        if time.monotonic() - self._published_at > self._publish_every_s:
             self.publish("ingest (running)")
 
     def close(self, listing: Listing, *, prune: bool = False) -> None:
-        """Commit the rest, give documents the names that they were found under, and publish.
+        """Commit the rest, and give documents the names that they were found under. Nothing is published.
 
         Names in the folders of ``listing`` that lead nowhere any more are dropped where the same bytes were met under
         another; documents without another are reported, and removed where ``prune`` says so.
@@ -201,7 +189,6 @@ class Committer:
         self._name_duplicates(gone)
         self._drop_names(gone)
         self._report_gone(gone, listing, prune=prune)
-        self.publish("ingest")
 
     def stop(self) -> None:
         """After an interruption: commit and publish what is complete. Names stay where they were, because the documents
@@ -215,30 +202,30 @@ class Committer:
             self.publish("ingest (interrupted)")
 
     def publish(self, note: str) -> None:
-        if not self._is_published:
+        """Make a version of what is committed, also by a run that was killed; none where nothing is new."""
+        if self._writer.has_unpublished:
             began = time.monotonic()
             self._writer.publish(note)
-            self._is_published, self._published_at = True, time.monotonic()
+            self._published_at = time.monotonic()
             self._publish_every_s = max(PUBLISH_EVERY_S, (self._published_at - began) / MOST_TIME_PUBLISHING)
 
     def _add_unit(self, plan: DocumentPlan, row: Mapping[str, object]) -> None:
-        texts, vectors, unit = row["texts"], row["vectors"], row["unit"]
-        assert isinstance(texts, list) and isinstance(vectors, list) and isinstance(unit, int)
+        texts, unit = row["texts"], row["unit"]
+        assert isinstance(texts, list) and isinstance(unit, int)
         names = f"{plan.title} {words_from_name(plan.name)}"
-        for value, text, vector in zip(json.loads(str(row["passages"])), texts, vectors, strict=True):
-            passage = passage_from_json(value, text)
-            self._rows.append(StoredPassage(passage, unit, vector or None, self._embedder_id, names))
+        for value, text in zip(json.loads(str(row["passages"])), texts, strict=True):
+            self._rows.append(StoredPassage(passage_from_json(value, text), unit, names))
         if plan.doc_id not in self._open:
             known = self._writer.documents.get(plan.doc_id)
-            if known is not None and known.embedder_id in (self._embedder_id, READ_AGAIN):
+            if known is not None:
                 # A retry: the units that come have perhaps been committed before, with their errors.
                 (self._whole if plan.pending == plan.units else self._in_part).add(plan.doc_id)
-                if known.embedder_id == self._embedder_id:
+                if not known.read_again:
                     self._reopened.append(known)
             self._open[plan.doc_id] = _Open(plan, plan.pending, _prior_errors(plan))
-        error, unembedded, transient = str(row["error"]), str(row["unembedded"]), bool(row["transient"])
+        error, transient = str(row["error"]), bool(row["transient"])
         notices, holds = json.loads(str(row["notices"])), Holds(str(row["holds"]))
-        self._units.append(_Unit(plan.doc_id, unit, error, unembedded, transient, notices, holds))
+        self._units.append(_Unit(plan.doc_id, unit, error, transient, notices, holds))
 
     def _finished(self, document: _Open) -> Document | None:
         """Counts a document whose last unit has come; the row that it gets now, if it needs another one."""
@@ -262,12 +249,12 @@ class Committer:
         if plan.transient and known is not None:
             # What an earlier run has read of it stays, and so does what its row says.
             return None
-        messages = [error for _, error in sorted([*errors.items(), *document.unembedded.items()])]
+        messages = [error for _, error in sorted(errors.items())]
         self.outcome.failed += [FileError(plan.uri, error) for error in messages]
         row = replace(self._document(plan, len(errors), messages, known), notices=self._notices(document))
         self.outcome.notices += [FileNotice(plan.uri, notice) for notice in row.notices]
         if document.transient:
-            row = replace(row, embedder_id=READ_AGAIN)
+            row = replace(row, read_again=True)
         if row.status is not DocumentStatus.ERROR:
             replaced = self._writer.owner_of(plan.uri) not in (None, plan.doc_id)
             self.outcome.replaced += replaced
@@ -355,7 +342,6 @@ class Committer:
         ]
         if removed:
             self._writer.delete(*removed)
-            self._is_published = False
 
     def _if_free(self, uri: str, document: Document) -> Document | None:
         """``document``, unless its name is still another's: then it gets its row in the end.
@@ -377,14 +363,8 @@ class Committer:
         return replace(document, uris=uris)
 
     def _commit(self, documents: Sequence[Document]) -> None:
-        if not documents:
-            return
-        before = [self._writer.documents.get(document.doc_id) for document in documents]
-        others = [known.doc_id for known in before if known is not None and known.embedder_id != self._embedder_id]
-        if others:
-            self._writer.drop_passages(others, keep_embedder=self._embedder_id)
-        self._writer.commit_documents(documents)
-        self._is_published = False
+        if documents:
+            self._writer.commit_documents(documents)
 
     def _document(self, plan: DocumentPlan, unread: int, errors: Sequence[str], known: Document | None) -> Document:
         failed_wholly = bool(plan.error) or (unread > 0 and unread >= plan.units)
@@ -401,7 +381,6 @@ class Committer:
             status=status,
             units=plan.units,
             size_bytes=plan.size_bytes,
-            embedder_id=self._embedder_id,
             added_at=now_utc(),
             error=plan.error or "; ".join(shown),
             meta=_document_meta(plan),

@@ -1,8 +1,7 @@
-"""The Ray Data graph of ingest: register → decode → embed, a pool of actors each, streaming."""
+"""The Ray Data graph of ingest: register → decode, a pool of actors each, streaming."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -14,14 +13,14 @@ from vrag_ray.ingest.plan import Committed
 from vrag_ray.ingest.progress import MovingBoard
 from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import Source, grouped
-from vrag_ray.ingest.stages import LATER, Decode, Embed
+from vrag_ray.ingest.stages import LATER, Decode
 from vrag_ray.types import Meta
 
 if TYPE_CHECKING:
     import ray.data
 
 Rows = Sequence[Mapping[str, object]]
-"""One block of the embed stage, as the committer takes it."""
+"""One block of the decode stage, as the committer takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +29,12 @@ class Job:
 
     root: str
     settings: Settings
-    embedder_id: str
     committed: Committed
     board: MovingBoard
 
 
-def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
-    """Blocks of embedded units of many files, registered by actors too.
+def decoded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
+    """Blocks of decoded units of many files, registered by actors too.
 
     What takes long waits until everything else is done: a second graph, whose readers fill the cores, decodes that.
     """
@@ -50,49 +48,39 @@ def embedded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterato
     tasks = files.map_batches(
         Register,
         batch_size=1,
-        fn_constructor_args=(job.root, job.settings, job.embedder_id, job.committed, job.board.shared()),
+        fn_constructor_args=(job.root, job.settings, job.committed, job.board.shared()),
         compute=ActorPoolStrategy(size=min(_readers(slow=False), len(groups))),
         num_cpus=ACTOR_CPUS,
     ).repartition(target_num_rows_per_block=1)
     later: list[str] = []
-    for rows in _embedded(tasks, job, slow=False, puts_off=True):
+    for rows in _decoded(tasks, job, slow=False, puts_off=True):
         later += [str(row["plan"]) for row in rows if row["unit"] == LATER]
         if done := [row for row in rows if row["unit"] != LATER]:
             yield done
     if later:
-        yield from embedded_tasks(later, job, any_slow=True)
+        yield from decoded_tasks(later, job, any_slow=True)
 
 
-def embedded_tasks(tasks: Sequence[str], job: Job, *, any_slow: bool) -> Iterator[Rows]:
-    """Blocks of embedded units of decode tasks that are registered already, about in their order."""
+def decoded_tasks(tasks: Sequence[str], job: Job, *, any_slow: bool) -> Iterator[Rows]:
+    """Blocks of decoded units of decode tasks that are registered already, about in their order."""
     require_ray()
     import ray.data
 
     without_ray_data_output()
     rows = ray.data.from_items([{"task": task} for task in tasks], override_num_blocks=len(tasks))
-    return _embedded(rows, job, slow=any_slow, puts_off=False)
+    return _decoded(rows, job, slow=any_slow, puts_off=False)
 
 
-def _embedded(tasks: ray.data.Dataset, job: Job, *, slow: bool, puts_off: bool) -> Iterator[Rows]:
+def _decoded(tasks: ray.data.Dataset, job: Job, *, slow: bool, puts_off: bool) -> Iterator[Rows]:
     from ray.data import ActorPoolStrategy
 
-    ingest, embedder = job.settings.ingest, job.settings.embedder
     units = tasks.flat_map(
         Decode,
         fn_constructor_args=(job.root, job.settings, job.board.shared(), puts_off),
         compute=ActorPoolStrategy(size=_readers(slow=slow)),
         num_cpus=ACTOR_CPUS,
     )
-    blocks = units.map_batches(
-        Embed,
-        fn_constructor_args=(job.settings, job.board.shared()),
-        compute=ActorPoolStrategy(size=ingest.concurrency or math.ceil(usable_cpus() / embedder.threads)),
-        batch_size=embedder.batch_windows if ingest.num_gpus else None,
-        batch_format="pyarrow",
-        num_cpus=ACTOR_CPUS,
-        num_gpus=ingest.num_gpus or None,
-    )
-    for block in blocks.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+    for block in units.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
         yield block.to_pylist()
 
 

@@ -1,4 +1,5 @@
-"""``ingest``: list → register and split → decode → embed → commit, streaming, resumable, bad files reported.
+"""``ingest``: list → register and split → decode → commit words → fill every vector space, streaming, resumable, bad
+files reported. Words are searched before there are vectors of them.
 
 Resume needs no bookkeeping of its own: what is committed is what the collection holds, and the register stage
 leaves those page ranges out.
@@ -15,21 +16,17 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from vrag_ray.cluster import is_connected, require_ray
 from vrag_ray.config import Settings
-from vrag_ray.config.embedding import WITHOUT_GPU_CODE
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
 from vrag_ray.corpus.formats.media.speech import model_folder
-from vrag_ray.embedding.base import Modality
-from vrag_ray.embedding.registry import LoadedEmbedder, load_embedder
-from vrag_ray.index.search.served_legs import notice_of_texts
+from vrag_ray.index.search.served_legs import NOT_EMBEDDED, notices_of_missing
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.ingest.committer import READ_AGAIN, Committer, Outcome
+from vrag_ray.ingest.committer import Committer, Outcome
 from vrag_ray.ingest.gone import documents_in
-from vrag_ray.ingest.graph import Job, embedded_sources
+from vrag_ray.ingest.graph import Job, decoded_sources
 from vrag_ray.ingest.plan import SIDECARS, Committed
 from vrag_ray.ingest.progress import (
     INGEST_STAGES,
@@ -40,13 +37,11 @@ from vrag_ray.ingest.progress import (
     reporting,
 )
 from vrag_ray.ingest.report import IngestReport, Progress, SpaceReport
-from vrag_ray.ingest.small_jobs import embedded_few, is_small
+from vrag_ray.ingest.small_jobs import decoded_few, is_small
 from vrag_ray.ingest.sources import Listing, Source, list_sources, nothing_in
 from vrag_ray.ingest.spaces.embed import embed_into
-from vrag_ray.placement import Cards, Part, Placement, configured_share, place, ray_cards
 from vrag_ray.signals import word_for
-from vrag_ray.types import DocumentStatus, Meta, VragError
-from vrag_ray.types.copies import with_changes
+from vrag_ray.types import TEXT, DocumentStatus, Meta, VragError
 
 
 def ingest(
@@ -57,8 +52,8 @@ def ingest(
     on_progress: Callable[[Progress], None] | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> IngestReport:
-    """Add files and folders to ``settings.collection``; blocks until all is committed. More than a few files, embedders
-    with GPU code and vector spaces take a Ray, which is started where this process has none (``require_ray``).
+    """Add files and folders to ``settings.collection``; blocks until all is committed. More than a few files, models
+    with GPU code and spaces of pictures take a Ray, which is started where this process has none (``require_ray``).
 
     Files that cannot be read, wholly or in part, are in ``IngestReport.failed``; those whose bytes could be have a
     document row with their error. They never end the run. ``on_line`` is called with what runs on which device before
@@ -75,27 +70,17 @@ def ingest(
     # Where it cannot be had, that is said before anything is read; where it must be fetched, that is done once.
     model_folder(settings.corpus.speech_model)
     small = is_small(sources, settings)
-    if not (small and settings.embedder.name in WITHOUT_GPU_CODE):
-        require_ray()
-    cards, has_ray = ray_cards(settings.gpus), is_connected()
-    settings, placement = placed_texts(settings, cards)
-    # For its id: the vectors are made by actors, which are given the GPU.
-    loaded = load_embedder(with_changes(settings.embedder, {"device": "cpu"}))
-    embedder_id = loaded.embedder.id if loaded.embedder else ""
     with CollectionWriter(settings.collection) as writer:
-        committer = Committer(writer, embedder_id, settings.ingest.commit_pages)
+        committer = Committer(writer, settings.ingest.commit_pages)
         board = MovingBoard(INGEST_STAGES, by_file=documents <= MOST_FILES_SHOWN)
-        committed = _committed(writer, settings, embedder_id)
-        if not small:
-            placement.report(on_line)
-        job = Job(writer.files.root, settings, embedder_id, committed, board)
+        job = Job(writer.files.root, settings, _committed(writer, settings), board)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:
             return ingest_progress(counts, committer.outcome.pages, documents, elapsed_s)
 
         with _report_refusals(sources, writer, committer), reporting(board.read, progress, on_progress):
             try:
-                for rows in (embedded_few if small else embedded_sources)(sources, meta or {}, job):
+                for rows in (decoded_few if small else decoded_sources)(sources, meta or {}, job):
                     committer.add_block(rows)
             except StorageError:
                 # Not close: it would commit once more what may be committed already.
@@ -109,15 +94,19 @@ def ingest(
             committer.close(listing, prune=settings.ingest.prune)
         counts = board.read()
         bottleneck = counts.bottleneck(time.monotonic() - began)
-        spaces = embed_into(
-            writer,
-            settings,
-            retry_errors=settings.ingest.retry_errors,
-            on_progress=on_progress,
-            on_line=on_line,
-            # The actors of texts may still hold their GPUs.
-            cards=cards if has_ray else None,
-        )
+        try:
+            spaces = embed_into(
+                writer,
+                settings,
+                retry_errors=settings.ingest.retry_errors,
+                on_progress=on_progress,
+                on_line=on_line,
+                note="ingest",
+            )
+        except BaseException:
+            committer.rescue()
+            raise
+        committer.publish("ingest")
         version, records = writer.version, writer.spaces.records
     outcome = committer.outcome
     return IngestReport(
@@ -128,10 +117,10 @@ def ingest(
         pages=outcome.pages,
         windows=outcome.windows,
         seconds=time.monotonic() - began,
-        startup_s=max(0.0, (counts.embedders_ready_at or began_at) - began_at),
+        startup_s=max(0.0, (counts.ready_at or began_at) - began_at),
         version=version,
         doc_ids=tuple(outcome.doc_ids),
-        notices=tuple(_notices(settings, loaded, records, spaces, outcome, listing)),
+        notices=tuple(_notices(settings, records, spaces, outcome, listing)),
         bottleneck=bottleneck,
         spaces=tuple(space for space in spaces if not space.skipped),
         duplicates=outcome.duplicates,
@@ -143,21 +132,16 @@ def ingest(
 
 def _notices(
     settings: Settings,
-    loaded: LoadedEmbedder,
     records: Sequence[SpaceRecord],
     spaces: Sequence[SpaceReport],
     outcome: Outcome,
     listing: Listing,
 ) -> list[str]:
-    filled = [record for record in records if not any(space.name == record.name and space.skipped for space in spaces)]
-    notice = notice_of_texts(loaded.notice, settings.embedder, filled)
-    notices = [notice] if notice else []
-    if loaded.embedder is not None and Modality.PICTURE in loaded.embedder.modalities:
-        notices.append(
-            f"embedder.name is {settings.embedder.name}, a model that sees, and it embeds words alone there: name it "
-            "under `spaces` to find pages by what they show"
-        )
-    notices += [f"the vector space {space.name} was not filled: {space.skipped}" for space in spaces if space.skipped]
+    skipped = {space.name: space.skipped for space in spaces if space.skipped}
+    filled = [record for record in records if record.name not in skipped]
+    texts = skipped.pop(TEXT, "") if settings.texts_are_embedded else NOT_EMBEDDED
+    notices = notices_of_missing({TEXT: texts}, filled) if texts else []
+    notices += [f"the vector space {name} was not filled: {why}" for name, why in skipped.items()]
     if outcome.known_faulty:
         count = f"{outcome.known_faulty} {'file was' if outcome.known_faulty == 1 else 'files were'}"
         notices.append(
@@ -166,40 +150,6 @@ def _notices(
         )
     notices += listing.notices()
     return notices
-
-
-def placed_texts(settings: Settings, cards: Cards) -> tuple[Settings, Placement]:
-    """``settings`` with the GPU share of the actors that embed texts; on a GPU one actor a card, if none is configured.
-
-    Raises VragError for a share that the embedder cannot use, or that ``cards`` cannot give.
-    """
-    config, embedder = settings.ingest, settings.embedder
-    on_cpu = WITHOUT_GPU_CODE.get(embedder.name, "")
-    setting = "ingest.num_gpus"
-    share = config.num_gpus
-    if settings.gpus != 0 and not on_cpu:
-        share = configured_share(share, embedder.device, setting)
-    part = Part(
-        name="embedding of texts",
-        setting=setting,
-        share=share,
-        processes=config.concurrency or max(1, cards.total),
-        cannot=on_cpu,
-        unless_set=f"{embedder.name} is a factory, and {setting} is not set" if ":" in embedder.name else "",
-    )
-    placement = place([part], cards)
-    [placed] = placement.placed
-    device = settings.device_of(embedder.device)
-    if device == "cuda" and not placed.share:
-        raise VragError(f"embedder.device is cuda, and {placed.why}: set it to auto")
-    changes: dict[str, object] = {"num_gpus": placed.share}
-    if placed.share:
-        changes["concurrency"] = part.processes
-    elif not on_cpu:
-        # A process that was given none would take one that it sees.
-        embedder = with_changes(embedder, {"device": "cpu"})
-    update = {"ingest": with_changes(config, changes), "embedder": embedder}
-    return with_changes(settings, update), placement
 
 
 def _has_documents_of(listing: Listing, root: str) -> bool:
@@ -247,26 +197,23 @@ def _waiting_bytes(sources: Sequence[Source], done: AbstractSet[str]) -> int:
     return waiting
 
 
-def _committed(writer: CollectionWriter, settings: Settings, embedder_id: str) -> Committed:
+def _committed(writer: CollectionWriter, settings: Settings) -> Committed:
     documents = writer.documents
     again = {
         doc_id
         for doc_id, document in documents.items()
         if settings.ingest.retry_errors and document.status is not DocumentStatus.READY
     }
-    units = writer.unfinished_units(embedder_id, again)
+    units = writer.unfinished_units(again)
     # Where no unit is at fault by itself, the whole document is read again.
     units = {
         doc_id: done for doc_id, done in units.items() if not (doc_id in again and len(done) == documents[doc_id].units)
     }
+    reread = again | {doc_id for doc_id, document in documents.items() if document.read_again}
     return Committed(
-        finished={doc_id: document.embedder_id for doc_id, document in documents.items() if doc_id not in again},
+        finished=frozenset(documents.keys() - reread),
         units=units,
-        counted={
-            doc_id: document.units
-            for doc_id, document in documents.items()
-            if doc_id in again or document.embedder_id == READ_AGAIN
-        },
+        counted={doc_id: documents[doc_id].units for doc_id in reread},
         containers=frozenset(doc_id for doc_id, document in documents.items() if ATTACHMENTS in document.meta),
         sidecars={
             doc_id: str(document.meta[SIDECARS]) for doc_id, document in documents.items() if SIDECARS in document.meta

@@ -71,12 +71,12 @@ class DocumentPlan:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What the collection holds already: finished documents by embedder, and units of unfinished ones."""
+    """What the collection holds already: finished documents, and units of unfinished ones."""
 
-    finished: dict[str, str]
-    """Embedder id by document id, of the documents that need no second look."""
+    finished: frozenset[str]
+    """The ids of the documents that need no second look."""
     units: dict[str, dict[int, str]]
-    """Of unfinished documents: error (or "") by unit that need not be decoded again, for the embedder in use."""
+    """Of unfinished documents: error (or "") by unit that need not be decoded again."""
     counted: dict[str, int]
     """Of unfinished documents that have a row: how many units it counts."""
     sidecars: dict[str, str] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from vrag_ray.ingest.report import FileProgress, Progress, StageProgress
 
-INGEST_STAGES = ("register", "decode", "embed")
+INGEST_STAGES = ("register", "decode")
 SLOW_WEIGHT = 20.0
 """Pages of text that a page of a scan, or a clip, is taken to weigh until the first was read."""
 EVERY_S = 0.5
@@ -67,7 +67,7 @@ class StageCount:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """``embedders_ready_at``: Unix time at which the last embedding actor had its model.
+    """``ready_at``: Unix time at which the last worker of the last stage was ready.
 
     ``by_file`` has each file's pages that are registered and those that are decoded, by its uri.
     """
@@ -75,7 +75,7 @@ class Counts:
     files: int = 0
     by_file: dict[str, tuple[int, int]] = field(default_factory=dict)
     stages: dict[str, StageCount] = field(default_factory=dict)
-    embedders_ready_at: float | None = None
+    ready_at: float | None = None
 
     def stages_of(self, names: Sequence[str]) -> Iterator[StageProgress]:
         for name in names:
@@ -99,7 +99,7 @@ class Board(Protocol):
     this process and later in an actor (``MovingBoard``)."""
 
     def add(self, work: Work) -> None: ...
-    def embedder_ready(self) -> None: ...
+    def worker_ready(self) -> None: ...
     def read(self) -> Counts:
         """Never raises: progress is for people who look on, and no ingest ends for its sake."""
         ...
@@ -124,12 +124,11 @@ class ProgressBoard:
         stages = self._counts.stages | {work.stage: self._counts.stages[work.stage].plus(work)}
         self._counts = replace(self._counts, files=files, stages=stages)
 
-    def embedder_ready(self) -> None:
-        """Counts until there are embedded pages: the actors of a second graph are no part of the start."""
-        # Of a vector space the stage has its name behind it.
-        if any(count.pages for stage, count in self._counts.stages.items() if stage.startswith("embed")):
-            return
-        self._counts = replace(self._counts, embedders_ready_at=time.time())
+    def worker_ready(self) -> None:
+        """Counts until a page has left the last stage: the actors of a second graph are no part of the start."""
+        *_, last = self._counts.stages.values()
+        if not last.pages:
+            self._counts = replace(self._counts, ready_at=time.time())
 
     def read(self) -> Counts:
         return self._counts
@@ -147,8 +146,8 @@ class SharedBoard:
     def add(self, work: Work) -> None:
         self._actor.add.remote(work)
 
-    def embedder_ready(self) -> None:
-        self._actor.embedder_ready.remote()
+    def worker_ready(self) -> None:
+        self._actor.worker_ready.remote()
 
     def read(self) -> Counts:
         """The counts of the board, or its last ones where it is late or lost."""
@@ -179,8 +178,8 @@ class MovingBoard:
     def add(self, work: Work) -> None:
         self._board.add(work)
 
-    def embedder_ready(self) -> None:
-        self._board.embedder_ready()
+    def worker_ready(self) -> None:
+        self._board.worker_ready()
 
     def read(self) -> Counts:
         return self._board.read()
@@ -227,8 +226,8 @@ def ingest_progress(counts: Counts, committed: int, total_files: int, elapsed_s:
     # What is attached to files is only found on the way.
     total_files = max(total_files, counts.files)
     total = counts.stages["register"].pages
-    embedded = counts.stages["embed"].pages
-    rate = embedded / elapsed_s if elapsed_s else 0.0
+    decoded = counts.stages["decode"].pages
+    rate = decoded / elapsed_s if elapsed_s else 0.0
     done, all_work = _work(counts, total_files)
     return Progress(
         files=counts.files,
@@ -236,7 +235,7 @@ def ingest_progress(counts: Counts, committed: int, total_files: int, elapsed_s:
         done_pages=committed,
         total_pages=total,
         pages_per_s=rate,
-        eta_s=max(0.0, all_work - done) / done * elapsed_s if embedded and done else None,
+        eta_s=max(0.0, all_work - done) / done * elapsed_s if decoded and done else None,
         stages=(
             *counts.stages_of(INGEST_STAGES),
             StageProgress("commit", committed, committed / elapsed_s if elapsed_s else 0.0),
@@ -246,21 +245,20 @@ def ingest_progress(counts: Counts, committed: int, total_files: int, elapsed_s:
 
 
 def _work(counts: Counts, total_files: int) -> tuple[float, float]:
-    """What is done and what there is, in seconds of a core, as decoding and embedding took them in this run.
+    """What is done and what there is, in seconds of a core, as decoding took them in this run.
 
     A kind of which no page was read yet weighs by the other: a slow page ``SLOW_WEIGHT`` times as much.
     """
-    known, decoded, embedded = (counts.stages[name] for name in INGEST_STAGES)
+    known, decoded = (counts.stages[name] for name in INGEST_STAGES)
     plain = decoded.pages - decoded.slow
-    embed_s = embedded.busy_s / embedded.pages if embedded.pages else 0.0
     plain_s = (decoded.busy_s - decoded.slow_s) / plain if plain else None
     slow_s = decoded.slow_s / decoded.slow if decoded.slow else None
     if slow_s is None:
-        slow_s = SLOW_WEIGHT * ((plain_s or 0.0) + embed_s)
+        slow_s = SLOW_WEIGHT * (plain_s or 0.0)
     if plain_s is None:
         plain_s = slow_s / SLOW_WEIGHT
     # What was read of slow pages beyond expectation is known now.
     slow = max(known.slow, decoded.slow)
-    there_is = (known.pages - slow) * plain_s + slow * slow_s + known.pages * embed_s
-    done = plain * plain_s + decoded.slow * slow_s + embedded.pages * embed_s
+    there_is = (known.pages - slow) * plain_s + slow * slow_s
+    done = plain * plain_s + decoded.slow * slow_s
     return done, there_is * total_files / counts.files if counts.files else 0.0

@@ -99,9 +99,9 @@ def group_json(group: Sequence[Source], meta: Meta) -> str:
 class Register:
     """Sources → their blobs in the collection, their plans, and their ranges that are still to be decoded."""
 
-    def __init__(self, root: str, settings: Settings, embedder_id: str, committed: Committed, board: Board) -> None:
+    def __init__(self, root: str, settings: Settings, committed: Committed, board: Board) -> None:
         self._files = CollectionFiles(root)
-        self._settings, self._embedder_id, self._committed = settings, embedder_id, committed
+        self._settings, self._committed = settings, committed
         self._options = DecodeOptions.from_config(settings.corpus)
         self._sandbox = Sandbox(settings.corpus.limits)
         program = installed_office() if settings.corpus.office is OfficeUse.AUTO else None
@@ -253,8 +253,7 @@ class Register:
         mark = ", ".join(f"{name} ({blob[:12]})" for name, blob in sidecars.items())
         meta = {**plan.meta, **({SIDECARS: mark} if mark else {})}
         plan = replace(plan, doc_id=doc_id, size_bytes=size, sidecars=sidecars, meta=meta)
-        is_finished = self._committed.finished.get(doc_id) == self._embedder_id
-        if is_finished and self._committed.sidecars.get(doc_id, "") == mark:
+        if doc_id in self._committed.finished and self._committed.sidecars.get(doc_id, "") == mark:
             return replace(plan, skipped=True)
         try:
             path = self._files.local_path(f"blobs/{doc_id}")

@@ -29,7 +29,8 @@ class FileProgress:
 class Progress:
     """``done_pages`` are committed; ``total_pages`` are known so far and final once all files are registered.
 
-    ``by_file`` has the files that are registered, unless there are too many of them to look at.
+    ``by_file`` has the files that are registered, unless there are too many of them to look at. ``spaces`` names the
+    vector spaces that are being filled, once all files are read: ``done_pages`` and ``total_pages`` are passages then.
     """
 
     files: int
@@ -40,6 +41,7 @@ class Progress:
     eta_s: float | None
     stages: tuple[StageProgress, ...]
     by_file: tuple[FileProgress, ...] = ()
+    spaces: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +106,7 @@ class IngestReport:
 
     ``pages`` counts pages, pictures, clips and text pieces decoded in this run.
 
-    ``startup_s`` is the part of ``seconds`` before the embedding actors were ready.
+    ``startup_s`` is the part of ``seconds`` before the processes that decode were ready.
     """
 
     added: int
@@ -126,7 +128,7 @@ class IngestReport:
     file_notices: tuple[FileNotice, ...] = ()
     gone: tuple[GoneFile, ...] = ()
     spaces: tuple[SpaceReport, ...] = ()
-    """What was added to the vector spaces beside that of the texts."""
+    """What was added to the vector spaces."""
 
 
 def unforeseen(name: str, error: Exception) -> str:

@@ -1,10 +1,9 @@
 """The actor stages after ``register``. Each handles its own bad input, because Ray Data's unit of failure is a block.
 
-What travels between them, heavy columns dropped where they were last used:
+What travels between them:
 ``Register``: a group of sources → rows of one decode ``task`` (JSON) each; file bytes never travel.
 ``Decode``: a task → one row a unit: ``plan``, ``unit``, ``error``, ``notices`` (a JSON list), ``transient``,
 ``holds``, ``passages`` (JSON without text) and ``texts``. A unit that the next run decodes again has no passages.
-``Embed``: the same plus ``vectors``, one fp16 byte string a window, empty where the window has no vector.
 """
 
 from __future__ import annotations
@@ -14,10 +13,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from uuid import uuid4
-
-import numpy as np
 
 from vrag_ray.config import Settings
 from vrag_ray.corpus.formats.media.speech import model_folder
@@ -25,8 +21,6 @@ from vrag_ray.corpus.model import DecodedUnit, DecodeError, DecodeOptions, WorkI
 from vrag_ray.corpus.passages import holds_of, passages_of, unit_notices
 from vrag_ray.corpus.sandbox.isolate import NEXT_RUN, decode_isolating, failed_unit
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
-from vrag_ray.embedding.base import Content, EmbedError
-from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.storage.errors import StorageError, storage_faults
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import passage_to_json
@@ -34,9 +28,6 @@ from vrag_ray.ingest.plan import PlannedRange, pages_file, sidecar_files, task_f
 from vrag_ray.ingest.progress import Board, Work
 from vrag_ray.ingest.report import unforeseen
 from vrag_ray.types import Passage
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 log = logging.getLogger("vrag_ray.ingest")
 
@@ -60,6 +51,7 @@ class Decode:
         self._options = replace(options, speech_model=model_folder(options.speech_model))
         self._sandbox = Sandbox(settings.corpus.limits)
         self._board, self._worker = board, uuid4().hex
+        board.worker_ready()
 
     def __call__(self, row: Mapping[str, str]) -> Iterator[dict[str, object]]:
         began = time.perf_counter()
@@ -130,43 +122,3 @@ def _row(
         "passages": json.dumps([passage_to_json(passage) for passage in passages]),
         "texts": [passage.text for passage in passages],
     }
-
-
-class Embed:
-    """Windows → vectors, a block at a time, so that one call sees windows of many pages and can sort them.
-
-    A text that the embedder refuses has none, and ``unembedded`` says why: it is found by its words all the same.
-    """
-
-    def __init__(self, settings: Settings, board: Board) -> None:
-        self._embedder = load_embedder(settings.embedder).embedder
-        self._batch = settings.embedder.batch_windows
-        self._board, self._worker = board, uuid4().hex
-        board.embedder_ready()
-
-    def __call__(self, batch: pa.Table) -> pa.Table:
-        import pyarrow as pa
-
-        began = time.perf_counter()
-        texts: list[list[str]] = batch["texts"].to_pylist()
-        contents = [text for unit in texts for text in unit if text.strip()]
-        found = self._vectors(contents)
-        column: list[list[bytes]] = []
-        refusals: list[str] = []
-        for unit in texts:
-            vectors = [next(found) if self._embedder and text.strip() else b"" for text in unit]
-            refusals.append(next((str(vector) for vector in vectors if isinstance(vector, EmbedError)), ""))
-            column.append([b"" if isinstance(vector, EmbedError) else vector for vector in vectors])
-        pages = sum(unit not in (NO_UNIT, LATER) for unit in batch["unit"].to_pylist())
-        self._board.add(Work("embed", self._worker, pages, time.perf_counter() - began))
-        batch = batch.append_column("unembedded", pa.array(refusals, pa.string()))
-        return batch.append_column("vectors", pa.array(column, pa.list_(pa.large_binary())))
-
-    def _vectors(self, texts: Sequence[str]) -> Iterator[bytes | EmbedError]:
-        """The vector of each text in half precision, or why it has none; nothing without an embedder."""
-        if self._embedder is None:
-            return
-        for start in range(0, len(texts), self._batch):
-            contents = [Content(text) for text in texts[start : start + self._batch]]
-            for one in self._embedder.embed_passages(contents):
-                yield one if isinstance(one, EmbedError) else one.vectors[0].astype(np.float16).tobytes()

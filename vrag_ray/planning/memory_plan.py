@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from vrag_ray.config.embedding import MINILM
 from vrag_ray.training.algorithms.algorithm import Credit
 from vrag_ray.training.config import ModelConfig, RLConfig, preset_config
 from vrag_ray.training.model_shapes import EMBEDDERS, SHAPES, TEXT_EMBEDDERS, ModelShape
 from vrag_ray.training.trainer.scorer import CHUNK
-from vrag_ray.types import VragError
+from vrag_ray.types import TEXT, VragError
 
 GIB = 1 << 30
 MIB = 1 << 20
@@ -90,8 +91,8 @@ def preset_plan(name: str) -> MemoryPlan | None:
 def memory_plan(config: RLConfig, capacity: int, spaces: Sequence[str] = ()) -> MemoryPlan:
     """For colocated reinforcement learning on GPUs of ``capacity`` bytes.
 
-    ``spaces`` are the models of the collection's vector spaces beside the texts' own, which only the collection knows:
-    each worker loads its own copy of them and of ``environment.embedder`` on its GPU. Raises VragError for a model of
+    ``spaces`` are the models of the collection's vector spaces beside that of the texts, which only the collection
+    knows: each worker loads its own copy of them and of that of the texts on its GPU. Raises VragError for a model of
     unknown size.
     """
     shape = SHAPES.get(config.model.path)
@@ -101,7 +102,7 @@ def memory_plan(config: RLConfig, capacity: int, spaces: Sequence[str] = ()) -> 
     engine = _engine(config, shape, capacity)
     resident, held = trainer.resident, {"overhead": float(OVERHEAD)}
     # They are loaded after the engine, and stay.
-    held_later = {**held, "embedders of its searches": searching_bytes((config.environment.embedder.name, *spaces))}
+    held_later = {**held, "embedders of its searches": searching_bytes((_text_model(config), *spaces))}
     transfer = {"engine's weights": engine["weights"], "one weight, whole": trainer.whole_weight}
     phases = (
         Phase("start", {**resident, **held, "all weights, before they are spread": trainer.before_spreading}),
@@ -118,6 +119,11 @@ def memory_plan(config: RLConfig, capacity: int, spaces: Sequence[str] = ()) -> 
     )
     per_token = 2 * shape.layers * shape.keys * SIZES[config.rollout.engine.dtype]
     return MemoryPlan(capacity, phases, int(engine["cache"] // per_token), trainer.sample_tokens)
+
+
+def _text_model(config: RLConfig) -> str:
+    texts = config.environment.spaces.get(TEXT)
+    return MINILM if texts is None else texts.model
 
 
 def searching_bytes(models: Sequence[str]) -> float:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from vrag_ray.config import Settings
-from vrag_ray.config.embedding import WITHOUT_GPU_CODE
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.placement import Part, Placement, local_cards, place, ray_cards
-from vrag_ray.types import VragError
+from vrag_ray.types import TEXT, VragError
 
 RETRIEVER = "query embedding"
 SHARDS = "search"
@@ -84,7 +83,11 @@ def _records(settings: Settings) -> list[SpaceRecord]:
 
 def _model(settings: Settings, records: Iterable[SpaceRecord]) -> bool:
     """Whether something embeds queries or reads results that can use a GPU."""
-    models = {record.name: str(record.config.get("model", "")) for record in records}
-    models |= {name: config.model for name, config in settings.spaces.items() if name in models}
-    names = [settings.embedder.name, *models.values()]
-    return settings.reranker is not None or any(name not in WITHOUT_GPU_CODE and ":" not in name for name in names)
+    spaces = {TEXT: settings.filled_spaces[TEXT]} if settings.texts_are_embedded else {}
+    for record in records:
+        if "model" in record.config and record.name not in settings.spaces:
+            spaces[record.name] = SpaceConfig.from_record(record.config)
+        elif record.name in settings.spaces:
+            spaces[record.name] = settings.spaces[record.name]
+    embeds = any(not (config.without_gpu_code or config.is_factory) for config in spaces.values())
+    return settings.reranker is not None or embeds

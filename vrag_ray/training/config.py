@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TypeVar
@@ -14,12 +15,13 @@ from vrag_ray.config import (
     AgentConfig,
     AgentName,
     CorpusConfig,
-    EmbedderConfig,
     IndexConfig,
     OpenAiConfig,
     Section,
+    SpaceConfig,
     VllmConfig,
 )
+from vrag_ray.config.embedding import with_text_space
 from vrag_ray.policies.llm.prompt_limits import ModelLimits, context_of
 from vrag_ray.policies.registry import wire_protocol
 from vrag_ray.questions.grounding import GroundingMeasure
@@ -123,8 +125,14 @@ class EnvironmentConfig(Section):
     agent_name: AgentName = AgentName.VIMRAG
     agent: AgentConfig = AgentConfig()
     corpus: CorpusConfig = CorpusConfig()
-    embedder: EmbedderConfig = EmbedderConfig()
+    spaces: dict[str, SpaceConfig] = Field(default={})
+    """As in the settings: spaces of the collection that are not named are searched as they were made."""
     index: IndexConfig = IndexConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_text_space(cls, values: object) -> object:
+        return with_text_space(values) if isinstance(values, Mapping) else values
 
 
 class RewardConfig(Section):

@@ -118,7 +118,7 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """One retrievable window of a document; one row of ``passages.lance``, at most one vector.
+    """One retrievable window of a document; one row of ``passages.lance``.
 
     ``window`` counts the windows of one locator from 0. ``box`` is around the lines that hold the window's text, None
     where its place is not known or there is none (plain text, clips). ``words`` is filled only where OCR made them:
@@ -159,13 +159,14 @@ class Document:
     units: int
     """Pages of a PDF, 1 for an image, clips of a video, pieces of a text."""
     size_bytes: int
-    embedder_id: str
     added_at: str
     """ISO 8601, UTC."""
     error: str = ""
     meta: Meta = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     """What of it was left out or guessed, in words; a notice is no error."""
+    read_again: bool = False
+    """Whether units are still to come, or to be read again: the next ingest decodes those that the collection lacks."""
 
     @property
     def uri(self) -> str:

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tests.support.embedding_material import assert_agree, assert_order_and_neighbours_do_not_matter, vectors
 from tests.support.tiny_embedders import tiny_bge_m3
-from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, EmbedError, Modality
-from vrag_ray.embedding.registry import load_embedder, named_embedder, space_embedder
+from vrag_ray.embedding.registry import space_embedder
 
 TEXTS = ["red", "what colour is the circle in the second quarter", "表 图", ""]
 
@@ -67,7 +67,5 @@ def test_what_it_can_read_is_the_share_of_known_pieces(embedder: Embedder) -> No
 
 
 def test_it_serves_as_the_text_space_of_a_collection(embedder: Embedder, folder: Path) -> None:
-    loaded = load_embedder(EmbedderConfig(name=str(folder))).embedder
-    assert loaded is not None
-    assert loaded.id == embedder.id
-    assert named_embedder(str(folder), EmbedderConfig()).name == str(folder)
+    settings = Settings.model_validate({"embedder": {"name": str(folder)}})
+    assert space_embedder(settings.filled_spaces["text"]).id == embedder.id

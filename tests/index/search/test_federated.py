@@ -14,7 +14,7 @@ import pytest
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import LATE, PLANTED, fill, picture_of
-from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
+from vrag_ray.config import IndexConfig, Settings, SpaceConfig
 from vrag_ray.index.search.federated import FederatedRetriever
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.modes import DisagreeingSpacesError
@@ -46,10 +46,13 @@ NOTES = {f"d{n}": [f"{a} {b}", f"{b} {c}"] for n, (a, b, c) in enumerate(
 )}  # fmt: skip
 
 
-def settings_for(main: Path, embedder: EmbedderConfig = PLANTED, **others: Path) -> Settings:
+def settings_for(main: Path, embedder: SpaceConfig = PLANTED, **others: Path) -> Settings:
     collections = {name: str(root) for name, root in others.items()}
     return Settings(
-        collection=str(main), collections=collections, embedder=embedder, index=IndexConfig(threads=1, candidates=4)
+        collection=str(main),
+        collections=collections,
+        spaces={"text": embedder},
+        index=IndexConfig(threads=1, candidates=4),
     )
 
 

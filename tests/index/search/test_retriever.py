@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.patience import HANGS_AFTER_S
-from tests.support.planted import doc_id_of, document, plant, stored
-from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
+from tests.support.planted import add_embedded, doc_id_of, document, plant, stored
+from vrag_ray.config import IndexConfig, Settings, SpaceConfig
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
@@ -21,12 +21,12 @@ from vrag_ray.types import HYBRID, LEXICAL, TEXT, SearchAnswer, VragError
 from vrag_ray.types.filters import SearchFilter
 
 pytestmark = pytest.mark.usefixtures("local_ray")
-PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
+PLANTED = SpaceConfig(model="tests.support.planted:make_planted")
 
 
-def settings_for(root: Path, *, shards: int = 1, replicas: int = 1, embedder: EmbedderConfig = PLANTED) -> Settings:
+def settings_for(root: Path, *, shards: int = 1, replicas: int = 1, embedder: SpaceConfig = PLANTED) -> Settings:
     index = IndexConfig(shards=shards, replicas=replicas, threads=1)
-    return Settings(collection=str(root), embedder=embedder, index=index)
+    return Settings(collection=str(root), spaces={"text": embedder}, index=index)
 
 
 @asynccontextmanager
@@ -88,7 +88,7 @@ def test_a_local_retriever_finds_what_shard_actors_find(tmp_path: Path) -> None:
 
 def test_a_page_is_returned_once_however_many_of_its_windows_match(tmp_path: Path) -> None:
     with CollectionWriter(tmp_path / "c") as writer:
-        writer.add_passages([stored("a", 1, f"red {i}", window=i) for i in range(300)] + [stored("a", 2, "red only")])
+        add_embedded(writer, [stored("a", 1, f"red {i}", window=i) for i in range(300)] + [stored("a", 2, "red only")])
         writer.commit_documents([document("a", units=2)])
         writer.publish("long page")
 
@@ -117,7 +117,7 @@ def test_without_an_embedder_hybrid_says_that_it_is_lexical_and_dense_is_refused
     plant(tmp_path / "c", {"a": ["red apple"]})
 
     async def check() -> None:
-        async with retriever_over(settings_for(tmp_path / "c", embedder=EmbedderConfig(name="none"))) as retriever:
+        async with retriever_over(settings_for(tmp_path / "c", embedder=SpaceConfig(model="none"))) as retriever:
             answer = await retriever.search(["apple"])
             assert texts(answer) == [["red apple"]]
             assert answer.mode == LEXICAL

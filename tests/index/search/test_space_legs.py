@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.planted import doc_id_of, plant, stored
+from tests.support.planted import add_embedded, doc_id_of, plant, stored
 from tests.support.planted_spaces import (
     COLOURS,
     EMBEDDERS,
@@ -27,7 +27,7 @@ from tests.support.planted_spaces import (
     painted,
     picture_of,
 )
-from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
+from vrag_ray.config import IndexConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.titles import TITLE
@@ -40,8 +40,8 @@ from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Box, NotFoundError, Que
 from vrag_ray.types.filters import SearchFilter
 
 
-def settings_for(root: Path, shards: int = 1, embedder: EmbedderConfig = PLANTED) -> Settings:
-    return Settings(collection=str(root), embedder=embedder, index=IndexConfig(shards=shards, threads=1))
+def settings_for(root: Path, shards: int = 1, embedder: SpaceConfig = PLANTED) -> Settings:
+    return Settings(collection=str(root), spaces={"text": embedder}, index=IndexConfig(shards=shards, threads=1))
 
 
 @asynccontextmanager
@@ -229,7 +229,8 @@ def test_a_new_space_is_served_after_a_refresh(tmp_path: Path) -> None:
             await retriever.refresh()
             assert (retriever.status().profile, retriever.status().legs) == ("text + late", (LEXICAL, TEXT, "late"))
             assert retriever.status().heatmaps
-            assert retriever._served.legs.by_name[TEXT] is text_leg
+            again = retriever._served.legs.by_name[TEXT]
+            assert again.embedder is text_leg.embedder and again.titles is text_leg.titles
             assert names(await retriever.search(["red"], mode="late", top_k=1)) == ["a"]  # type: ignore[arg-type]
 
     asyncio.run(check())
@@ -256,9 +257,9 @@ def test_a_page_of_several_windows_has_one_hit_and_its_region(tmp_path: Path) ->
     root = tmp_path / "c"
     fill(root, ("late",))
     with CollectionWriter(root) as writer:
-        writer.add_passages([stored("a", 1, "rare second window", window=1)])
+        add_embedded(writer, [stored("a", 1, "rare second window", window=1)])
         writer.publish("another window")
     [hits] = search(root, "rare red", top_k=4).results
     assert [hit.title for hit in hits].count("a") == 1
     assert hits[0].region == Box(0.75, 0.75, 1, 1)
-    assert Collection.open(root).spaces[0].passages == 4
+    assert Collection.open(root).space("late").passages == 4

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tests.support.planted import PlantedEmbedder, plant
-from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
+from vrag_ray.config import IndexConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.fusion import Fused
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.titles import TITLE, TitleVectors, by_titles
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, SearchAnswer
 
-PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
+PLANTED = SpaceConfig(model="tests.support.planted:make_planted")
 PAGES = {
     "lund": ["fleet cash ratio of boats", "crew"],
     "berg": ["fleet cash ratio of boats", "engines"],
@@ -88,7 +88,7 @@ def test_scores_stay_in_their_range_and_order_follows_them(
 def searched(root: Path, query: str, weight: float = 0.4, mode: str = HYBRID) -> SearchAnswer:
     async def search() -> SearchAnswer:
         index = IndexConfig(shards=1, threads=1, title_weight=weight)
-        settings = Settings(collection=str(root), embedder=PLANTED, index=index)
+        settings = Settings(collection=str(root), spaces={"text": PLANTED}, index=index)
         retriever = await ShardedRetriever.start(settings)
         try:
             return await retriever.search([query], top_k=4, mode=mode)

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.planted import DIM, EMBEDDER, doc_id_of, document, stored
+from tests.support.planted import DIM, add_embedded, doc_id_of, document, stored
 from vrag_ray.index.shards import flat_index
 from vrag_ray.index.shards.flat_index import FlatIndex
-from vrag_ray.index.shards.row_loader import load_text_rows, rows_of
+from vrag_ray.index.shards.row_loader import load_space_rows, rows_of
 from vrag_ray.index.shards.scored import Scored, merge
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.types import PassageKind, VragError
+from vrag_ray.types import TEXT, PassageKind, VragError
 from vrag_ray.types.filters import MetaRange, SearchFilter
 
 SHARDINGS = (1, 2, 3, 7)
@@ -30,8 +30,8 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
         for number in range(60):
             name = f"doc{number}"
             texts = [words[(number + page) % 6] for page in range(1, 5)]
-            writer.add_passages(
-                [stored(name, p, t, meta={"year": 1990 + number}) for p, t in enumerate(texts, start=1)]
+            add_embedded(
+                writer, [stored(name, p, t, meta={"year": 1990 + number}) for p, t in enumerate(texts, start=1)]
             )
             writer.commit_documents([document(name, units=4)])
         writer.publish("ties")
@@ -42,12 +42,12 @@ def collection(tmp_path_factory: pytest.TempPathFactory) -> Collection:
 def sharded(collection: Collection) -> dict[int, list[FlatIndex]]:
     """By number of shards; under ``IN_PARTS`` a single shard that five threads scan."""
     shards = {
-        n: [FlatIndex(load_text_rows(collection, EMBEDDER, rows_of(collection, i, n))) for i in range(n)]
+        n: [FlatIndex(load_space_rows(collection, TEXT, rows_of(collection, i, n))) for i in range(n)]
         for n in SHARDINGS
     }
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flat_index, "LEAST_ROWS_OF_A_PART", 40)
-        shards[IN_PARTS] = [FlatIndex(load_text_rows(collection, EMBEDDER), threads=5)]
+        shards[IN_PARTS] = [FlatIndex(load_space_rows(collection, TEXT), threads=5)]
     assert len(shards[IN_PARTS][0]._cpu) == 5
     return shards
 
@@ -116,7 +116,7 @@ def test_queries_of_another_dimension_are_refused(sharded: dict[int, list[FlatIn
 def test_an_empty_shard_answers_with_nothing() -> None:
     empty = Collection.__new__(Collection)
     empty.record = None
-    index = FlatIndex(load_text_rows(empty, EMBEDDER))
+    index = FlatIndex(load_space_rows(empty, TEXT))
     assert index.search(np.ones((2, DIM), dtype=np.float32), 5) == [[], []]
 
 

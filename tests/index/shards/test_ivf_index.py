@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.support.planted import plant
-from vrag_ray.config import EmbedderConfig, IndexConfig, IndexKind, Settings
+from vrag_ray.config import IndexConfig, IndexKind, Settings, SpaceConfig
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.ivf_index import IvfIndex
@@ -85,11 +85,11 @@ def test_an_empty_shard_finds_nothing() -> None:
 
 def test_a_service_says_the_recall_of_each_shard_and_does_not_start_below_the_floor(tmp_path: Path) -> None:
     plant(tmp_path / "c", {f"d{n}": [f"word{n} word{n + 1}"] for n in range(60)})
-    planted = EmbedderConfig(name="tests.support.planted:make_planted")
+    planted = SpaceConfig(model="tests.support.planted:make_planted")
 
     def settings(nprobe: int) -> Settings:
         index = IndexConfig(kind=IndexKind.IVF_SQ, nprobe=nprobe, threads=1)
-        return Settings(collection=str(tmp_path / "c"), embedder=planted, index=index)
+        return Settings(collection=str(tmp_path / "c"), spaces={"text": planted}, index=index)
 
     async def check() -> None:
         retriever = await ShardedRetriever.start_local(settings(8))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.planted import DIM, EMBEDDER, doc_id_of, document, stored
+from tests.support.planted import DIM, EMBEDDER, add_embedded, doc_id_of, document, stored
 from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards import shard_index
 from vrag_ray.index.shards.shard_index import ShardIndex, SpaceSpec, load_shard
@@ -28,7 +28,7 @@ BASE = 40
 
 
 def put(writer: CollectionWriter, name: str, texts: list[str], *, first: int = 1, finished: bool = True) -> None:
-    writer.add_passages([stored(name, page, text) for page, text in enumerate(texts, start=first)])
+    add_embedded(writer, [stored(name, page, text) for page, text in enumerate(texts, start=first)])
     if finished:
         writer.commit_documents([document(name, units=first - 1 + len(texts))])
 
@@ -65,15 +65,15 @@ def deleted(writer: CollectionWriter) -> None:
 
 def read_again(writer: CollectionWriter) -> None:
     again = replace(document("doc4", units=2), added_at="2030-01-01T00:00:00+00:00")
-    writer.commit_documents([replace(again, embedder_id="(being read again)")])
+    writer.commit_documents([replace(again, read_again=True)])
     writer.drop_passages([again.doc_id])
-    writer.add_passages([stored("doc4", 1, "blue"), stored("doc4", 2, "green")])
+    add_embedded(writer, [stored("doc4", 1, "blue"), stored("doc4", 2, "green")])
     writer.commit_documents([again])
 
 
 def same_row_other_pages(writer: CollectionWriter) -> None:
     writer.drop_passages([doc_id_of("doc5")])
-    writer.add_passages([stored("doc5", 1, "blue red")])
+    add_embedded(writer, [stored("doc5", 1, "blue red")])
 
 
 CHANGES: dict[str, Callable[[CollectionWriter], None]] = {
@@ -82,7 +82,7 @@ CHANGES: dict[str, Callable[[CollectionWriter], None]] = {
     "finished": lambda writer: put(writer, "half", ["blue"], first=2),
     "read again": read_again,
     "replaced": lambda writer: (
-        writer.add_passages([stored("newer", 1, "blue")]),
+        add_embedded(writer, [stored("newer", 1, "blue")]),
         writer.commit_documents([replace(document("newer", units=1), uris=document("doc6", units=2).uris)]),
     )[1],
     "under another name": lambda writer: writer.commit_documents(

@@ -12,19 +12,19 @@ import pytest
 
 from tests.support.patience import HANGS_AFTER_S
 from tests.support.planted import doc_id_of, plant
-from vrag_ray.config import EmbedderConfig, IndexConfig, Settings
+from vrag_ray.config import IndexConfig, Settings, SpaceConfig
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.shards.shard_pool import NotLoadedError, ShardPool
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import TEXT
 
 pytestmark = pytest.mark.usefixtures("local_ray")
-PLANTED = EmbedderConfig(name="tests.support.planted:make_planted")
+PLANTED = SpaceConfig(model="tests.support.planted:make_planted")
 
 
 def settings_for(root: Path, shards: int = 2) -> Settings:
     plant(root, {f"doc{number}": [f"red {number}"] for number in range(6)})
-    return Settings(collection=str(root), embedder=PLANTED, index=IndexConfig(shards=shards, threads=1))
+    return Settings(collection=str(root), spaces={"text": PLANTED}, index=IndexConfig(shards=shards, threads=1))
 
 
 async def pids_of(pool: ShardPool) -> list[int]:

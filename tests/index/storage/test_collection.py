@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from tests.support.planted import doc_id_of, document, plant, stored
+from tests.support.planted import PlantedEmbedder, add_embedded, doc_id_of, document, plant, stored
 from vrag_ray.index.search.lexical import lexical_search
-from vrag_ray.index.shards.row_loader import load_text_rows
+from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.index.storage.verify import verify
@@ -38,7 +39,7 @@ def test_a_folder_with_other_files_is_not_taken_for_a_collection(tmp_path: Path)
 def test_a_passage_counts_only_once_its_document_has_a_row(tmp_path: Path) -> None:
     root = tmp_path / "c"
     with CollectionWriter(root) as writer:
-        writer.add_passages([stored("whale", 1, "harpoon")])
+        add_embedded(writer, [stored("whale", 1, "harpoon")])
         writer.publish("half")
         assert texts_found(Collection.open(root), "harpoon") == []
         writer.commit_documents([document("whale")])
@@ -55,7 +56,7 @@ def test_a_changed_file_under_the_same_uri_replaces_the_old_one(tmp_path: Path) 
     root = tmp_path / "c"
     plant(root, {"old": ["ancient wisdom"]})
     with CollectionWriter(root) as writer:
-        writer.add_passages([stored("new", 1, "modern wisdom")])
+        add_embedded(writer, [stored("new", 1, "modern wisdom")])
         writer.commit_documents([document("new", uri="old.pdf")])
         writer.publish("replaced")
     newest = Collection.open(root)
@@ -66,10 +67,10 @@ def test_a_changed_file_under_the_same_uri_replaces_the_old_one(tmp_path: Path) 
 def test_one_document_under_two_uris_survives_the_change_of_one(tmp_path: Path) -> None:
     root = tmp_path / "c"
     with CollectionWriter(root) as writer:
-        writer.add_passages([stored("same", 1, "shared text")])
+        add_embedded(writer, [stored("same", 1, "shared text")])
         two = document("same", uri="a.pdf")
         writer.commit_documents([type(two)(**{**_fields(two), "uris": ("a.pdf", "b.pdf")})])
-        writer.add_passages([stored("new", 1, "fresh text")])
+        add_embedded(writer, [stored("new", 1, "fresh text")])
         writer.commit_documents([document("new", uri="a.pdf")])
         writer.publish("changed")
     by_title = {d.title: d.uris for d in Collection.open(root).documents()}
@@ -84,7 +85,7 @@ def test_delete_removes_a_document_from_every_later_search_and_older_versions_ke
         writer.publish("deleted")
     newest, first = Collection.open(root), Collection.open(root, version=1)
     assert texts_found(newest, "harbour") == ["public harbour"]
-    assert load_text_rows(newest, "planted/1").rows.ids.to_pylist() == [stored("kept", 1, "").passage.id]
+    assert load_space_rows(newest, "text").rows.ids.to_pylist() == [stored("kept", 1, "").passage.id]
     with pytest.raises(NotFoundError):
         newest.document(doc_id_of("gone"))
     assert sorted(texts_found(first, "harbour")) == ["public harbour", "secret harbour"]
@@ -153,12 +154,12 @@ def test_a_row_whose_vector_does_not_fit_its_sum_never_reaches_a_shard(tmp_path:
     root = tmp_path / "c"
     plant(root, {"a": ["one", "two"]})
     with CollectionWriter(root) as writer:
-        other = stored("a", 2, "three").vector
-        assert other is not None
-        writer._passages.update({"vector": f"X'{other.hex()}'"}, where="window = 0 AND page = 2")
+        other = PlantedEmbedder().vectors(["three"])[0].astype(np.float16).tobytes()
+        space = writer.spaces._open["text"]
+        space.table.update({"vectors": f"X'{other.hex()}'"}, where="id LIKE '%:p2:%'")
         writer.publish("rotten")
     with pytest.raises(CorruptionError, match="damaged on disk"):
-        load_text_rows(Collection.open(root), "planted/1")
+        load_space_rows(Collection.open(root), "text")
     assert len(verify(root).damaged_rows) == 1
 
 

@@ -84,7 +84,7 @@ def test_a_batch_that_finds_the_disk_full_is_told_with_what_is_committed_and_can
         assert verify(root).is_sound
         disk.empty_again()
         with CollectionWriter(root) as writer:
-            assert len(writer.unfinished_units(pages()[0].embedder_id)[pages()[0].passage.doc_id]) == 5
+            assert len(writer.unfinished_units()[pages()[0].passage.doc_id]) == 5
             writer.add_passages(pages()[5:])
             writer.commit_documents([document("b", units=200)])
             writer.publish("went on")

@@ -10,16 +10,18 @@ import pytest
 
 from tests.support.planted import doc_id_of, plant
 from tests.support.planted_spaces import plant_space, stored_vectors, vectors_table
+from vrag_ray.config import Settings
 from vrag_ray.index.shards import row_loader
 from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import CollectionWriter
+from vrag_ray.ingest import ingest
 from vrag_ray.types import NotFoundError, VragError
 
-OLD = Path(__file__).parent / "data" / "before-spaces.tar.gz"
-"""A collection written by the program as it was before there were spaces."""
+DATA = Path(__file__).parent / "data"
+"""Collections written by the program as it was before there were spaces, and before texts were one."""
 ROWS = [
     stored_vectors("a", 1, np.eye(2, 4, dtype=np.float32), grid=(1, 2), phash=7),
     stored_vectors("b", 1, np.eye(3, 4, dtype=np.float32)),
@@ -28,7 +30,7 @@ ROWS = [
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    plant(tmp_path / "c", {"a": ["one"], "b": ["two"]})
+    plant(tmp_path / "c", {"a": ["one"], "b": ["two"]}, embedded=False)
     return tmp_path / "c"
 
 
@@ -137,18 +139,65 @@ def test_a_flipped_byte_of_any_vector_is_found_at_load_and_by_verify(root: Path)
         load_space_rows(Collection.open(root), "late")
 
 
-def test_a_collection_from_before_spaces_is_read_written_and_given_one(tmp_path: Path) -> None:
-    with tarfile.open(OLD) as archive:
+def unpacked(name: str, folder: Path) -> Path:
+    with tarfile.open(DATA / f"{name}.tar.gz") as archive:
         # Python 3.11.2 knows no filter, and the archive is our own.
-        archive.extractall(tmp_path)
-    root = tmp_path / "before-spaces"
+        archive.extractall(folder)
+    return folder / name
+
+
+def test_a_collection_from_before_spaces_is_read_written_and_given_one(tmp_path: Path) -> None:
+    root = unpacked("before-spaces", tmp_path)
     old = Collection.open(root)
-    assert ([document.title for document in old.documents()], old.spaces) == (["a", "b"], ())
+    [texts] = old.spaces
+    assert ([document.title for document in old.documents()], texts.name) == (["a", "b"], "text")
     assert verify(root).is_sound
     plant_space(root, "late", ROWS, dim=4)
-    assert Collection.open(root).spaces[0].passages == 2
-    assert Collection.open(root, old.version).spaces == ()
+    assert [(space.name, space.passages) for space in Collection.open(root).spaces] == [("text", 3), ("late", 2)]
+    assert [space.name for space in Collection.open(root, old.version).spaces] == ["text"]
     assert verify(root).is_sound
+
+
+def test_vectors_of_texts_from_before_they_were_a_space_are_searched_and_copied_bit_for_bit(tmp_path: Path) -> None:
+    root = unpacked("before-text-space", tmp_path)
+    [old] = Collection.open(root).spaces
+    assert (old.name, old.table, old.passages, old.config) == ("text", "passages.lance", 2, {"model": "minilm"})
+    before = load_space_rows(Collection.open(root), "text")
+    (tmp_path / "whales.txt").write_text("A third note, about whales.")
+    report = ingest([tmp_path / "whales.txt"], Settings(collection=str(root)))
+    assert [(space.embedded, space.passages) for space in report.spaces] == [(1, 3)]
+    [new] = Collection.open(root).spaces
+    assert (new.table, new.embedder_id, new.dim, new.passages) == ("spaces/text-1.lance", old.embedder_id, 384, 3)
+    after = load_space_rows(Collection.open(root), "text")
+    places = [after.rows.ids.to_pylist().index(passage_id) for passage_id in before.rows.ids.to_pylist()]
+    np.testing.assert_array_equal(after.vectors[places], before.vectors)
+    [first] = Collection.open(root, 1).spaces
+    assert (first.table, first.passages) == ("passages.lance", 2)
+    assert verify(root).is_sound
+
+
+def test_a_damaged_vector_from_before_texts_were_a_space_is_neither_searched_nor_copied(tmp_path: Path) -> None:
+    root = unpacked("before-text-space", tmp_path)
+    vector = load_space_rows(Collection.open(root), "text").vectors[0].tobytes()
+    [file] = (root / "passages.lance/data").iterdir()
+    data = bytearray(file.read_bytes())
+    data[data.index(vector) + 101] ^= 0x10
+    file.write_bytes(bytes(data))
+    with pytest.raises(CorruptionError, match="damaged on disk"):
+        load_space_rows(Collection.open(root), "text")
+    with pytest.raises(CorruptionError, match="damaged on disk"):
+        CollectionWriter(root)
+
+
+def test_vectors_of_texts_that_were_dropped_do_not_come_back_from_the_passages(tmp_path: Path) -> None:
+    root = unpacked("before-text-space", tmp_path)
+    with CollectionWriter(root) as writer:
+        writer.spaces.drop("text")
+        writer.publish("dropped")
+    assert Collection.open(root).spaces == ()
+    assert len(Collection.open(root, 1).spaces) == 1
+    with CollectionWriter(root) as writer:
+        assert writer.spaces.records == ()
 
 
 def test_rows_are_loaded_in_the_order_of_their_ids_however_many_batches_they_are_read_in(

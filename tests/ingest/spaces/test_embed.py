@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,8 +29,9 @@ from vrag_ray.index.shards.shard_rows import SpaceRows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.ingest import Progress, ingest
-from vrag_ray.ingest.spaces import embed_spaces
+from vrag_ray.ingest.spaces import SpaceReport, embed_spaces
 from vrag_ray.types import NotFoundError, VragError
+from vrag_ray.types.copies import with_changes
 
 pytestmark = pytest.mark.usefixtures("local_ray")
 HERE = "tests.support.planted_spaces"
@@ -43,7 +45,12 @@ def with_spaces(root: Path, *, actors: int | None = None, **spaces: SpaceConfig)
     """Without OCR, which would look for words on every mosaic. With ``actors``, by a graph however few there are."""
     settings = settings_for(root) if actors is None else settings_for(root, concurrency=actors)
     corpus = settings.corpus.model_copy(update={"ocr": False})
-    return settings.model_copy(update={"spaces": spaces, "corpus": corpus})
+    return with_changes(settings, {"spaces": settings.spaces | spaces, "corpus": corpus})
+
+
+def of_pictures(reports: Sequence[SpaceReport]) -> list[SpaceReport]:
+    """Those of all spaces but the texts'."""
+    return [report for report in reports if report.name != "text"]
 
 
 def painted_pdf(path: Path, pages: list[list[str]]) -> None:
@@ -94,8 +101,8 @@ def filled(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Ingested with three spaces at once: two of pictures of one size, and one that takes everything."""
     root = tmp_path_factory.mktemp("filled") / "c"
     report = ingest([folder], with_spaces(root, actors=1, late=LATE, mean=MEAN, everything=EVERYTHING))
-    assert [space.name for space in report.spaces] == ["late", "mean", "everything"]
-    assert [len(space.failed) for space in report.spaces] == [0, 0, 1]
+    assert [space.name for space in report.spaces] == ["text", "late", "mean", "everything"]
+    assert [len(space.failed) for space in report.spaces] == [0, 0, 0, 1]
     assert all("draw" in space.bottleneck or "embed" in space.bottleneck for space in report.spaces)
     assert report.notices == ()
     return root
@@ -119,8 +126,9 @@ def test_a_few_passages_get_the_same_vectors_without_a_graph(
 ) -> None:
     monkeypatch.setattr("vrag_ray.ingest.spaces.embed.GraphFill", None)
     report = ingest([folder], with_spaces(tmp_path / "c", late=LATE, mean=MEAN, everything=EVERYTHING))
-    assert [(len(space.failed), space.embedded) for space in report.spaces] == [(0, 11), (0, 11), (1, 11)]
-    for space in report.spaces:
+    spaces = of_pictures(report.spaces)
+    assert [(len(space.failed), space.embedded) for space in spaces] == [(0, 11), (0, 11), (1, 11)]
+    for space in spaces:
         assert " (1 worker, busy " in space.bottleneck
         ours, theirs = (vectors_of(space_rows(root, space.name)) for root in (tmp_path / "c", filled))
         assert ours.keys() == theirs.keys()
@@ -165,7 +173,7 @@ def test_a_space_is_added_to_a_collection_later_without_reading_its_files(folder
     ingest([folder / "mosaics.pdf"], with_spaces(root))
     before = Collection.open(root)
     seen: list[Progress] = []
-    [report] = embed_spaces(with_spaces(root, late=LATE), on_progress=seen.append)
+    [report] = embed_spaces(with_spaces(root, late=LATE), ["late"], on_progress=seen.append)
     assert (report.embedded, report.passages, report.bytes_per_passage) == (9, 9, 16 * 4 * 2)
     assert [stage.name for stage in seen[-1].stages] == ["draw", "embed late", "commit"]
     assert (seen[-1].done_pages, seen[-1].total_pages) == (9, 9)
@@ -175,7 +183,8 @@ def test_a_space_is_added_to_a_collection_later_without_reading_its_files(folder
     # From here on the collection knows how to fill it, whatever the configuration names.
     (folder / "later.png").write_bytes(painted(["blue"] * 16))
     try:
-        assert [space.passages for space in ingest([folder / "later.png"], with_spaces(root)).spaces] == [10]
+        spaces = ingest([folder / "later.png"], with_spaces(root)).spaces
+        assert [space.passages for space in of_pictures(spaces)] == [10]
     finally:
         (folder / "later.png").unlink()
 
@@ -196,7 +205,7 @@ def test_a_space_of_another_model_is_refused_and_rebuilt_on_request(folder: Path
 def test_a_model_that_cannot_be_loaded_leaves_ingest_whole_and_says_so(folder: Path, tmp_path: Path) -> None:
     settings = with_spaces(tmp_path / "c", late=SpaceConfig(model="no.such.package:model"))
     report = ingest([folder / "note.txt"], settings)
-    assert (report.added, report.spaces) == (1, ())
+    assert (report.added, of_pictures(report.spaces)) == (1, [])
     assert any("late was not filled" in notice and "no.such.package" in notice for notice in report.notices)
     with pytest.raises(VragError, match=r"no\.such\.package"):
         embed_spaces(settings, ["late"])
@@ -216,10 +225,10 @@ def test_a_model_that_breaks_ends_with_one_line_and_keeps_what_was_embedded(tmp_
     # An ingest keeps what it can: the space is behind, and the report says so.
     (tmp_path / "note.txt").write_text("a note")
     taken = ingest([tmp_path / "note.txt"], with_spaces(root, late=SpaceConfig(model=f"{HERE}:brittle", batch=4)))
-    assert (taken.added, taken.spaces) == (1, ())
+    assert (taken.added, of_pictures(taken.spaces)) == (1, [])
     assert any("late was not filled: filling late stopped: the card is gone" in notice for notice in taken.notices)
     kept = Collection.open(root).space("late").passages
-    [report] = embed_spaces(with_spaces(root, late=LATE))
+    [report] = embed_spaces(with_spaces(root, late=LATE), ["late"])
     assert (report.embedded, report.passages) == (17 - kept, 17)
     assert verify(root).is_sound
 
@@ -236,15 +245,16 @@ def test_the_command_line_makes_rebuilds_and_drops_a_space(
     out = capsys.readouterr().out
     assert "space late (colours/1): 1 embedded, 0 with errors" in out
     assert "1 in all, 0.1 KB each" in out
+    monkeypatch.setenv("VRAG_SPACES__TEXT__MODEL", settings_for(root).spaces["text"].model)
     assert cli(["embed", "-c", str(root), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [(space["name"], space["embedded"]) for space in told["spaces"]] == [("late", 0)]
+    assert [(space["name"], space["embedded"]) for space in told["spaces"]] == [("text", 0), ("late", 0)]
     assert cli(["embed", "-c", str(root), "--space", "late", "--drop"]) == 0
     with pytest.raises(NotFoundError):
         Collection.open(root).space("late")
     assert cli(["embed", "-c", str(root), "--rebuild"]) == 2
-    assert cli(["embed", "-c", str(root), "--space", "text", "--model", LATE.model]) == 2
-    assert "cannot be called text" in capsys.readouterr().err
+    assert cli(["embed", "-c", str(root), "--space", "dense", "--model", LATE.model]) == 2
+    assert "cannot be called dense" in capsys.readouterr().err
 
 
 # The quick tests that can fail for the same reason: what a killed writer committed is seen by the next
@@ -286,12 +296,12 @@ def test_killed_at_random_points_it_goes_on_and_ends_with_the_vectors_of_an_undi
 def test_a_page_that_a_busy_machine_did_not_draw_is_drawn_by_the_next_run(tmp_path: Path) -> None:
     painted_pdf(tmp_path / "a.pdf", mosaics(2))
     settings = with_spaces(tmp_path / "c", look=LATE)
-    ingest([tmp_path / "a.pdf"], settings.model_copy(update={"spaces": {}}))
+    ingest([tmp_path / "a.pdf"], with_spaces(tmp_path / "c"))
     limits = settings.corpus.limits.model_copy(update={"wall_seconds": 0.01})
     busy = settings.model_copy(update={"corpus": settings.corpus.model_copy(update={"limits": limits})})
-    [first] = embed_spaces(busy)
+    [first] = embed_spaces(busy, ["look"])
     assert (first.embedded, len(first.failed), first.passages) == (0, 2, 0)
-    [again] = embed_spaces(settings)
+    [again] = embed_spaces(settings, ["look"])
     assert (again.embedded, again.failed, again.passages) == (2, (), 2)
 
 
@@ -303,7 +313,7 @@ def test_a_page_that_is_read_again_is_embedded_again(tmp_path: Path) -> None:
     settings = settings.model_copy(update={"corpus": settings.corpus.model_copy(update={"limits": limits})})
     ingest([tmp_path / "half.pdf"], settings)
     retry = settings.model_copy(update={"ingest": settings.ingest.model_copy(update={"retry_errors": True})})
-    [space] = ingest([tmp_path / "half.pdf"], retry).spaces
+    [space] = of_pictures(ingest([tmp_path / "half.pdf"], retry).spaces)
     # The first page kills the child that draws it, too; the second keeps its vectors.
     assert (space.embedded, len(space.failed)) == (0, 1)
     assert len(vectors_of(space_rows(tmp_path / "c", "look"))) == 1

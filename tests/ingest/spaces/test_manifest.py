@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +31,6 @@ def passage(name: str, page: int) -> str:
 
 def test_a_passage_is_one_row_for_all_spaces_that_lack_it_and_in_the_order_of_its_document(root: Path) -> None:
     with CollectionWriter(root) as writer:
-        # As while texts are embedded anew: the same passages twice.
-        writer.add_passages([replace(stored("a", page, f"text {page}"), embedder_id="new/1") for page in (3, 1)])
         vectors = np.eye(1, 4, dtype=np.float32)
         writer.spaces.add("look", vectors_table([stored_vectors("a", 1, vectors)]))
         words = manifest_of(writer, {"words": WORDS}).to_pylist()

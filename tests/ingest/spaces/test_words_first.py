@@ -8,19 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from vrag_ray.config import EmbedderConfig, Settings, SpaceConfig
+from tests.support import embedder_factories
+from tests.support.ingest_material import settings_for
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding
 from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.index.search.retriever import ShardedRetriever
-from vrag_ray.index.search.served_legs import notice_of_texts
+from vrag_ray.index.search.served_legs import NOT_EMBEDDED, notices_of_missing
 from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.ingest import ingest
 from vrag_ray.ingest.spaces import embed_spaces
 from vrag_ray.types import VragError
-from vrag_ray.types.copies import with_changes
 
+FACTORIES = embedder_factories.__name__
 PAPERS = {
     "harbour.txt": "The crane lifts containers from the vessel onto the quay.",
     "kitchen.txt": "Simmer the onions in butter until they are soft.",
@@ -28,7 +30,7 @@ PAPERS = {
 
 
 async def first(settings: Settings, query: str, mode: str) -> str:
-    retriever = await ShardedRetriever.start(settings)
+    retriever = await ShardedRetriever.start_local(settings)
     try:
         answer = await retriever.search([query], top_k=1, mode=mode)
         return answer.results[0][0].title
@@ -36,39 +38,52 @@ async def first(settings: Settings, query: str, mode: str) -> str:
         await retriever.close()
 
 
-def test_words_are_searched_before_the_space_has_vectors_which_then_comes_from_the_stored_words(
-    tmp_path: Path, local_ray: None
-) -> None:
+def test_words_are_searched_before_there_are_vectors_which_then_come_from_the_stored_words(tmp_path: Path) -> None:
     for name, text in PAPERS.items():
         (tmp_path / name).write_text(text)
-    settings = Settings(collection=str(tmp_path / "c"), embedder=EmbedderConfig(name="none"), spaces={})
-    assert ingest([tmp_path / name for name in PAPERS], settings).notices == (
-        "lexical search only: embedder.name is none",
+    lexical = Settings(collection=str(tmp_path / "c"), spaces={"text": SpaceConfig(model="none")})
+    assert ingest([tmp_path / name for name in PAPERS], lexical).notices == (
+        "lexical search only: spaces.text.model is none",
     )
-    assert asyncio.run(first(settings, "vessel", "lexical")) == "harbour"
+    assert asyncio.run(first(lexical, "vessel", "lexical")) == "harbour"
     for name in PAPERS:
         (tmp_path / name).unlink()
-    settings = with_changes(settings, {"spaces": {"words": SpaceConfig(model="minilm")}})
+    settings = Settings(collection=lexical.collection)
     [report] = embed_spaces(settings)
-    assert (report.embedded, report.failed) == (2, ())
-    # With vectors of texts there is nothing to be said of an embedder that was left out.
-    assert ingest([tmp_path], with_changes(settings, {"spaces": {}})).notices == (
-        "left out c: it is a collection of vrag_ray, not read again",
-    )
-    assert asyncio.run(first(settings, "unloading ships in a port", "words")) == "harbour"
+    assert (report.name, report.embedded, report.failed) == ("text", 2, ())
+    assert asyncio.run(first(settings, "unloading ships in a port", "text")) == "harbour"
     assert asyncio.run(first(settings, "cooking vegetables", "hybrid")) == "kitchen"
-    rows = load_space_rows(Collection.open(settings.collection), "words")
+    rows = load_space_rows(Collection.open(settings.collection), "text")
     [alone] = space_embedder(SpaceConfig(model="minilm")).embed_passages([Content(PAPERS["harbour.txt"])])
     assert isinstance(alone, Embedding)
     assert any(np.array_equal(row, alone.vectors[0].astype(np.float16)) for row in rows.vectors)
 
 
+def test_an_ingest_by_actors_publishes_the_words_before_the_vectors(tmp_path: Path, local_ray: None) -> None:
+    (tmp_path / "harbour.txt").write_text(PAPERS["harbour.txt"])
+    report = ingest([tmp_path / "harbour.txt"], settings_for(tmp_path / "c", concurrency=1))
+    words, whole = Collection.open(tmp_path / "c", 1), Collection.open(tmp_path / "c")
+    assert (report.version, [record.passages for record in words.spaces]) == (2, [0])
+    assert [record.passages for record in whole.spaces] == [1]
+    assert words.documents() == whole.documents()
+
+
+def test_an_ingest_that_cannot_embed_keeps_its_words(tmp_path: Path) -> None:
+    (tmp_path / "harbour.txt").write_text(PAPERS["harbour.txt"])
+    settings = settings_for(tmp_path / "c", embedder=SpaceConfig(model=f"{FACTORIES}:breaking"))
+    [notice] = ingest([tmp_path / "harbour.txt"], settings).notices
+    assert notice.startswith("lexical search only: filling text stopped: the model is out of order. What was embedded")
+    assert [document.title for document in Collection.open(tmp_path / "c").documents()] == ["harbour"]
+
+
 def test_missing_weights_are_named_although_a_space_has_vectors_of_texts() -> None:
     space = SpaceRecord("words", "t", 1, "m/1", 4, multi_vector=False, traits={"modalities": ["text"]})
-    lacking = "lexical search only: the weights are not here"
-    assert notice_of_texts(lacking, EmbedderConfig(), [space]).endswith("the weights are not here")
-    assert notice_of_texts(lacking, EmbedderConfig(name="none"), [space]) == ""
-    assert notice_of_texts(lacking, EmbedderConfig(name="none"), []) == lacking
+    lacking = {"text": "the weights are not here"}
+    assert notices_of_missing(lacking, [space]) == [
+        "texts are searched by their words only: the weights are not here",
+    ]
+    assert notices_of_missing({"text": NOT_EMBEDDED}, [space]) == []
+    assert notices_of_missing(lacking, []) == ["lexical search only: the weights are not here"]
 
 
 def test_a_setting_of_other_models_is_refused_by_name() -> None:

@@ -223,7 +223,7 @@ def test_more_harbours_than_names_are_refused() -> None:
 @pytest.mark.usefixtures("local_ray")
 def test_one_command_makes_asks_and_measures_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("config.yaml").write_text(yaml.safe_dump({"embedder": PLANTED.model_dump(mode="json")}))
+    Path("config.yaml").write_text(yaml.safe_dump({"spaces": {"text": PLANTED.model_dump(mode="json")}}))
     command = ["evaluate", "answers", "--suite", "generated", "--harbours", "2", "--config", "config.yaml", "--json"]
     done = CliRunner().invoke(make_app(), command)
     assert done.exit_code == 0, f"{done.output} {done.exception!r}"

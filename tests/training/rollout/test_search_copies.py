@@ -20,7 +20,7 @@ def copy_of(root: Path, index: IndexConfig) -> tuple[SearchCopy, float]:
     """Of a real retriever; and the bytes that its indexes have by their own count."""
 
     async def run() -> tuple[SearchCopy, float]:
-        settings = Settings(collection=str(root), embedder=PLANTED, index=index)
+        settings = Settings(collection=str(root), spaces={"text": PLANTED}, index=index)
         retriever = await ShardedRetriever.start_local(settings)
         try:
             held = sum(shard.size * shard.bytes_per_passage for shard in retriever.status().shards)

@@ -54,7 +54,7 @@ def embed(
         return
     from vrag_ray.ingest.spaces import embed_spaces
 
-    with ray_behind_terminal(), shown_progress() as on_progress:
+    with ray_behind_terminal(at_once=False), shown_progress() as on_progress:
         reports = embed_spaces(
             settings, space, rebuild=rebuild, retry_errors=retry_errors, on_progress=on_progress, on_line=echo_line
         )

@@ -127,7 +127,8 @@ def report_lines(report: IngestReport, collection: str) -> list[str]:
     if report.bottleneck and report.pages:
         lines.append(f"bottleneck: {report.bottleneck}")
     for space in report.spaces:
-        lines += space_lines(space)
+        if space.embedded or space.failed:
+            lines += space_lines(space)
     lines += [f"notice: {notice}" for notice in report.notices]
     lines += [f"notice: {notice}" for notice in file_notice_lines(report.file_notices)]
     lines += gone_lines(report.gone, collection)

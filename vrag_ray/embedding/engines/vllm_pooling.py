@@ -103,7 +103,7 @@ def _started(architecture: Architecture, plan: VllmPlan, config: SpaceConfig, de
         "dtype": _dtype(config.dtype, device),
         "pooler_config": PoolerConfig(task=plan.task, seq_pooling_type=plan.pooling),
         "max_model_len": plan.max_tokens,
-        "max_num_seqs": config.batch,
+        "max_num_seqs": config.batch_size,
         "max_num_batched_tokens": max(plan.max_tokens, MIN_BATCHED_TOKENS),
         "enable_prefix_caching": False,
         "enforce_eager": device == "cpu",

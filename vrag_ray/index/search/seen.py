@@ -11,7 +11,7 @@ from vrag_ray.index.search.snapshot import Snapshot
 from vrag_ray.index.shards.heat import hot_boxes
 from vrag_ray.index.shards.shards import Look
 from vrag_ray.index.shards.space_index import Sight
-from vrag_ray.types import TEXT, Box, Hit
+from vrag_ray.types import Box, Hit
 
 ALIKE_BITS = 4
 """Pictures whose perceptual hashes differ in at most this many of 64 bits look the same."""
@@ -39,7 +39,7 @@ async def seen(
     ``snapshots`` are the collections of the hits, by name.
     """
     places = [_Place.of(n, hit) for n, hits in enumerate(results) for hit in hits]
-    seeing = [leg for leg in legs if leg.leg.name != TEXT and places]
+    seeing = [leg for leg in legs if leg.leg.sees and places]
     looked = await asyncio.gather(
         *(_looked(snapshot, question, places) for question in seeing for snapshot in snapshots.values())
     )

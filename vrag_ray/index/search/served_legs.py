@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
-from vrag_ray.config import EmbedderConfig, Settings, SpaceConfig
+from vrag_ray.config import Settings, SpaceConfig
 from vrag_ray.embedding.base import Modality
 from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.vector_leg import VectorLeg
@@ -18,13 +18,15 @@ from vrag_ray.types import LEXICAL, TEXT, DocumentKind, DocumentStatus, VragErro
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.errors import validation_message
 
+NOT_EMBEDDED = "spaces.text.model is none"
+"""Why there are no vectors of texts, where that was chosen."""
+
 
 @dataclass(frozen=True)
 class ServedLegs:
-    """``by_name`` in the order in which they are asked: the texts first. ``missing`` says why a space is no leg."""
+    """``by_name`` in the order in which they are searched: the texts first. ``missing`` says why a space is no leg."""
 
     by_name: Mapping[str, VectorLeg]
-    text_notice: str = ""
     missing: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
 
@@ -41,37 +43,62 @@ class ServedLegs:
 
 def load_legs(settings: Settings, collection: Collection, loader: LegLoader) -> ServedLegs:
     """What ``collection`` and ``settings`` have together. Blocking."""
-    text, text_notice = loader.text(settings.text_embedder)
-    legs: dict[str, VectorLeg] = {TEXT: text} if text is not None else {}
-    missing: dict[str, str] = {}
+    if collection.version == 0:
+        return _legs_of_nothing(settings, loader)
+    legs: dict[str, VectorLeg] = {}
+    missing = {} if settings.texts_are_embedded else {TEXT: NOT_EMBEDDED}
     lagging: list[str] = []
     for record in collection.spaces:
+        if record.name in missing:
+            continue
         try:
-            named = settings.spaces.get(record.name)
-            config = named.with_absolute_model() if named is not None else _recorded(record)
-            device = settings.device_of(config.device)
-            legs[record.name] = loader.space(record, with_changes(config, {"device": device}))
+            legs[record.name] = loader.space(record, _config(settings, record))
         except VragError as error:
             missing[record.name] = str(error)
             continue
         lagging += _lagging(collection, record)
-    for name in settings.spaces:
-        if collection.record is not None and collection.record.space(name) is None:
+    for name in settings.filled_spaces:
+        if collection.find_space(name) is None:
             missing[name] = f"this collection has no such vectors yet: `vrag embed --space {name}` makes them"
     searched = [record for record in collection.spaces if record.name in legs]
-    text_notice = notice_of_texts(text_notice, settings.embedder, searched)
-    notices = [text_notice] if text_notice else []
-    notices += _state(collection, text)
-    notices += [f"the vector space {name} is not searched: {why}" for name, why in missing.items()]
-    return ServedLegs(legs, text_notice, missing, (*notices, *lagging))
+    return ServedLegs(legs, missing, (*notices_of_missing(missing, searched), *lagging))
 
 
-def notice_of_texts(notice: str, embedder: EmbedderConfig, spaces: Sequence[SpaceRecord]) -> str:
-    """Why texts have no vectors of their own, where these ``spaces`` are searched; "" where that was chosen and one of
-    them has vectors of texts. Weights that are missing are always named."""
-    if embedder.name == "none" and any(Modality.TEXT in modalities_of(record) for record in spaces):
-        return ""
-    return notice.replace("lexical search only", "texts are searched by their words only") if spaces else notice
+def _legs_of_nothing(settings: Settings, loader: LegLoader) -> ServedLegs:
+    """Of an empty collection: the leg of the texts, so that a service is ready for the first document."""
+    legs: dict[str, VectorLeg] = {}
+    missing = {name: "the collection is empty" for name in settings.filled_spaces if name != TEXT}
+    if not settings.texts_are_embedded:
+        missing[TEXT] = NOT_EMBEDDED
+    else:
+        config = settings.filled_spaces[TEXT].with_absolute_model()
+        try:
+            legs[TEXT] = loader.unfilled(TEXT, with_changes(config, {"device": settings.device_of(config.device)}))
+        except VragError as error:
+            missing[TEXT] = str(error)
+    empty = "the collection is empty: ingest documents to search them"
+    return ServedLegs(legs, missing, (*notices_of_missing(missing, ()), empty))
+
+
+def notices_of_missing(missing: Mapping[str, str], searched: Sequence[SpaceRecord]) -> list[str]:
+    """Why spaces are not searched, where the spaces ``searched`` are. Of texts nothing is said where it was chosen to
+    embed none, and one of those has vectors of texts."""
+    notices: list[str] = []
+    for name, why in missing.items():
+        if name != TEXT:
+            notices.append(f"the vector space {name} is not searched: {why}")
+        elif not searched:
+            notices.insert(0, f"lexical search only: {why}")
+        elif why != NOT_EMBEDDED or not any(Modality.TEXT in modalities_of(record) for record in searched):
+            notices.insert(0, f"texts are searched by their words only: {why}")
+    return notices
+
+
+def _config(settings: Settings, record: SpaceRecord) -> SpaceConfig:
+    """As configured, else as the space was made; on the device that ``gpus`` leaves it."""
+    configured = settings.spaces.get(record.name)
+    config = _recorded(record) if configured is None else configured.with_absolute_model()
+    return with_changes(config, {"device": settings.device_of(config.device)})
 
 
 def _recorded(record: SpaceRecord) -> SpaceConfig:
@@ -81,18 +108,6 @@ def _recorded(record: SpaceRecord) -> SpaceConfig:
     except ValidationError as error:
         problem = validation_message(error.errors()[0])
         raise VragError(f"its recorded settings cannot be read ({problem}): set spaces.{record.name}") from error
-
-
-def _state(collection: Collection, text: VectorLeg | None) -> list[str]:
-    if collection.version == 0:
-        return ["the collection is empty: ingest documents to search them"]
-    # Read here, and not on the event loop at the first search.
-    documents = collection.documents()
-    text_embedder_id = text.embedder.id if text is not None else ""
-    others = sum(1 for d in documents if d.embedder_id != text_embedder_id and not d.error) if text_embedder_id else 0
-    if not others:
-        return []
-    return [f"{others} documents were embedded by another model and are found by words only: ingest them again"]
 
 
 def modalities_of(record: SpaceRecord) -> frozenset[str]:

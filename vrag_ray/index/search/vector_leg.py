@@ -9,14 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.config import EmbedderConfig, SpaceConfig
+from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.embedding.pictures import fitted_to
-from vrag_ray.embedding.registry import load_embedder
 from vrag_ray.index.search.titles import TitleVectors
 from vrag_ray.index.shards.shard_index import SpaceSpec
-from vrag_ray.index.storage.spaces import SpaceRecord
-from vrag_ray.types import TEXT, Query, VragError
+from vrag_ray.types import Query
 
 
 @dataclass(frozen=True)
@@ -59,32 +57,22 @@ class VectorLeg:
         return self.embedder.embed_queries([_content(query, self.embedder.pictures) for query in queries])
 
 
-def text_leg(config: EmbedderConfig) -> tuple[VectorLeg | None, str]:
-    """The leg of the texts' own vectors, and a notice that says why there is none."""
-    loaded = load_embedder(config)
-    if loaded.embedder is None:
-        return None, loaded.notice
-    spec = SpaceSpec(TEXT, loaded.embedder.id)
-    return VectorLeg(spec, loaded.embedder, titles=TitleVectors(loaded.embedder)), loaded.notice
-
-
-def space_leg(record: SpaceRecord, config: SpaceConfig, embedder: Embedder) -> VectorLeg:
-    """The leg of one of the collection's spaces. Raises VragError where ``embedder`` is not the one that filled it."""
-    if embedder.id != record.embedder_id:
-        raise VragError(
-            f"it holds vectors of {record.embedder_id} and spaces.{record.name} is set to {embedder.id}: "
-            f"`vrag embed --space {record.name} --rebuild` makes it anew"
-        )
+def leg_of(name: str, config: SpaceConfig, embedder: Embedder, titles: TitleVectors | None) -> VectorLeg:
+    """The leg of a space that ``embedder`` fills; ``titles`` are vectors by the same embedder."""
     spec = SpaceSpec(
-        name=record.name,
-        embedder_id=record.embedder_id,
-        multi_vector=record.multi_vector,
+        name=name,
+        embedder_id=embedder.id,
+        multi_vector=embedder.multi_vector,
         binary=config.binary,
         exhaustive_below=config.exhaustive_below,
         candidates=config.candidates,
     )
-    reads_words_alone = embedder.modalities == {Modality.TEXT} and not embedder.multi_vector
-    return VectorLeg(spec, embedder, config.weight, TitleVectors(embedder) if reads_words_alone else None)
+    return VectorLeg(spec, embedder, config.weight, titles)
+
+
+def reads_words_alone(embedder: Embedder) -> bool:
+    """Whether it gives each text one vector, and takes nothing else: such a leg compares titles with queries too."""
+    return embedder.modalities == {Modality.TEXT} and not embedder.multi_vector
 
 
 def _content(query: Query, spec: PictureSpec | None) -> Content:

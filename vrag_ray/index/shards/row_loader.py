@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.index.shards.shard_rows import ShardRows, SpaceRows, shard_of
+from vrag_ray.index.storage import texts_before_spaces
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.index.storage.column_checksums import byte_data, byte_offsets, space_checksums, text_checksums
+from vrag_ray.index.storage.column_checksums import byte_data, byte_offsets, space_checksums
 from vrag_ray.index.storage.errors import storage_faults
-from vrag_ray.index.storage.rows import SHARD_COLUMNS, CorruptionError, quoted
-from vrag_ray.index.storage.spaces import SPACE_COLUMNS
+from vrag_ray.index.storage.rows import CorruptionError, quoted
+from vrag_ray.index.storage.spaces import SPACE_COLUMNS, SpaceRecord
 
 if TYPE_CHECKING:
     import lance
@@ -72,53 +73,43 @@ class Extent:
 WHOLE = (Extent(),)
 
 
-def load_text_rows(
-    collection: Collection, embedder_id: str, selection: RowSelection | None = None, extents: Sequence[Extent] = WHOLE
-) -> SpaceRows:
-    """A shard's text windows and their vectors of one embedder. CorruptionError for a damaged row."""
-    if collection.record is None:
-        return _joined([], [], dim=1)
-    selection = selection or rows_of(collection)
-    where = f"embedder_id = '{embedder_id}' AND vector IS NOT NULL"
-    table, columns = collection.table("passages"), [*SHARD_COLUMNS, "checksum"]
-    batches: list[pa.RecordBatch] = []
-    vectors: list[NDArray[np.float16]] = []
-    with storage_faults(collection.root, "loading vectors"):
-        for whole in _batches(table, columns, where, extents):
-            batch = selection.of(whole)
-            if not batch.num_rows:
-                continue
-            _check(batch, columns, collection)
-            _check_sums(batch, text_checksums(batch), collection)
-            batches.append(batch.select(["id", "doc_id", "kind", "meta"]))
-            vectors.append(_matrix(batch, collection))
-    if len({part.shape[1] for part in vectors}) > 1:
-        raise CorruptionError(f"{collection.root} holds vectors of several lengths made by {embedder_id}")
-    return _joined(batches, vectors, dim=vectors[0].shape[1] if vectors else 1)
-
-
 def load_space_rows(
     collection: Collection, name: str, selection: RowSelection | None = None, extents: Sequence[Extent] = WHOLE
 ) -> SpaceRows:
     """A shard's part of a vector space; passages without vectors are left out. CorruptionError for a damaged row."""
+    if collection.record is None:
+        return _joined([], [], dim=1)
     space, selection = collection.space(name), selection or rows_of(collection)
-    rows_at_once = min(ROWS_AT_ONCE, max(1, int(BYTES_AT_ONCE / max(1.0, space.bytes_per_passage))))
-    columns = [*SPACE_COLUMNS, "checksum"]
     batches: list[pa.RecordBatch] = []
     vectors: list[NDArray[np.float16]] = []
     with storage_faults(collection.root, f"loading the vectors of {name}"):
-        for whole in _batches(collection.space_table(name), columns, "count > 0", extents, rows_at_once):
-            batch = selection.of(whole)
-            if not batch.num_rows:
-                continue
-            _check(batch, ["id", "doc_id", "kind", "meta", "vectors", "checksum"], collection)
-            _check_sums(batch, space_checksums(batch), collection)
-            batches.append(batch.drop_columns(["vectors", "checksum"]))
+        for batch in _checked(collection, space, selection, extents):
+            batches.append(batch.drop_columns(["vectors"]))
             column = batch.column("vectors")
             starts = byte_offsets(column)
             data = np.frombuffer(byte_data(column), np.uint8)[starts[0] : starts[-1]]
             vectors.append(data.view(np.float16).reshape(-1, space.dim))
     return _joined(batches, vectors, dim=space.dim)
+
+
+def _checked(
+    collection: Collection, space: SpaceRecord, selection: RowSelection, extents: Sequence[Extent]
+) -> Iterator[pa.RecordBatch]:
+    """The selected rows of a space (``SPACE_COLUMNS``), every sum verified."""
+    rows_at_once = min(ROWS_AT_ONCE, max(1, int(BYTES_AT_ONCE / max(1.0, space.bytes_per_passage))))
+    in_passages = space.table == texts_before_spaces.PASSAGES
+    columns = texts_before_spaces.COLUMNS if in_passages else (*SPACE_COLUMNS, "checksum")
+    where = texts_before_spaces.where_of(space.embedder_id) if in_passages else "count > 0"
+    for whole in _batches(collection.space_table(space.name), columns, where, extents, rows_at_once):
+        batch = selection.of(whole)
+        if not batch.num_rows:
+            continue
+        if in_passages:
+            yield texts_before_spaces.as_space_rows(batch, space.dim)
+            continue
+        _check(batch, ["id", "doc_id", "kind", "meta", "vectors", "checksum"], collection)
+        _check_sums(batch, space_checksums(batch), collection)
+        yield batch.drop_columns(["checksum"])
 
 
 def _check(batch: pa.RecordBatch, columns: Sequence[str], collection: Collection) -> None:
@@ -154,16 +145,6 @@ def _batches(
             ).to_batches()
 
 
-def _matrix(batch: pa.RecordBatch, collection: Collection) -> NDArray[np.float16]:
-    """The single vectors of a batch of texts, [rows, dim]: a view of its memory."""
-    offsets = byte_offsets(batch.column("vector"))
-    lengths = np.diff(offsets)
-    if (lengths != lengths[0]).any():
-        raise _damaged(str(batch.column("id")[int(np.argmax(lengths != lengths[0]))]), collection)
-    data = np.frombuffer(byte_data(batch.column("vector")), np.uint8)[offsets[0] : offsets[-1]]
-    return data.view(np.float16).reshape(batch.num_rows, -1)
-
-
 def _joined(batches: list[pa.RecordBatch], vectors: list[NDArray[np.float16]], *, dim: int) -> SpaceRows:
     """One shard's rows in the order of their ids. Takes each part of ``vectors`` out of the list, to free it."""
     import pyarrow.compute as pc
@@ -175,8 +156,6 @@ def _joined(batches: list[pa.RecordBatch], vectors: list[NDArray[np.float16]], *
     order = pc.sort_indices(ids).to_numpy()
     coded = (_coded([batch.column(name) for batch in batches]).take(order) for name in ("doc_id", "kind", "meta"))
     rows = ShardRows.of(ids.take(order), *coded)
-    if "count" not in batches[0].schema.names:
-        return SpaceRows.of(rows, _in_order(vectors, np.ones(len(order), np.int64), order))
     counts = _column(batches, "count").to_numpy()
     grids = [_column(batches, f"grid_{side}", lambda array: array.fill_null(0)) for side in ("rows", "columns")]
     return SpaceRows.of(

@@ -1,4 +1,4 @@
-"""All vectors of one shard of one collection version: the texts' own and those of the spaces that are searched."""
+"""All vectors of one shard of one collection version, by the spaces that are searched."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from vrag_ray.config import IndexConfig, IndexKind
 from vrag_ray.embedding.runtime import chosen_device, require
@@ -14,7 +13,7 @@ from vrag_ray.index.shards.changes import Taken, change_since, fragments_of
 from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.ivf_index import IvfIndex
 from vrag_ray.index.shards.late_index import LateIndex
-from vrag_ray.index.shards.row_loader import WHOLE, Extent, RowSelection, load_space_rows, load_text_rows
+from vrag_ray.index.shards.row_loader import WHOLE, Extent, RowSelection, load_space_rows
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.segments import Segment, SegmentedIndex
 from vrag_ray.index.shards.shard_rows import SpaceRows
@@ -26,16 +25,13 @@ from vrag_ray.index.storage.versions import find_version
 from vrag_ray.types import TEXT, VragError
 from vrag_ray.types.filters import SearchFilter
 
-if TYPE_CHECKING:
-    import lance
-
 MOST_CHANGED = 0.25
 """Of the rows that were loaded at once: where more have come or gone since, all are read again."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceSpec:
-    """A space to load: ``TEXT``, or one of the collection's. The rest is ``SpaceConfig``'s, of late interaction."""
+    """A space of the collection to load. The rest is ``SpaceConfig``'s, of late interaction."""
 
     name: str
     embedder_id: str
@@ -134,8 +130,8 @@ def load_shard(
     part = _Part(collection, config, shard, shards)
     loaded: dict[str, LoadedSpace] = {}
     for spec in spaces:
-        record = collection.record.space(spec.name) if collection.record is not None else None
-        if spec.name != TEXT and (record is None or record.embedder_id != spec.embedder_id):
+        record = collection.find_space(spec.name)
+        if collection.record is not None and (record is None or record.embedder_id != spec.embedder_id):
             continue
         known = earlier.loaded(spec) if earlier is not None else None
         loaded[spec.name] = (known and part.grown(known)) or part.whole(spec)
@@ -177,7 +173,7 @@ class _Part:
         taken = None
         # Single vectors of which some do not count any more would be searched from a copy in main memory.
         if self._collection.record is not None and (spec.multi_vector or self._gpu_temp_mb is None):
-            table = self._table(spec)
+            table = self._collection.space_table(spec.name)
             taken = Taken(table.uri, fragments_of(table), self._sums, frozenset(selection.left_out))
         return LoadedSpace(spec, SegmentedIndex(base), base, taken, notice=self._notice if spec.multi_vector else "")
 
@@ -186,7 +182,9 @@ class _Part:
         base, taken = known.base, known.taken
         if base is None or taken is None or self._collection.record is None:
             return None
-        table = self._table(known.spec)
+        if self._collection.find_space(known.spec.name) is None:
+            return None
+        table = self._collection.space_table(known.spec.name)
         change = change_since(taken, fragments_of(table), self._sums) if table.uri == taken.table else None
         if change is None:
             return None
@@ -199,14 +197,8 @@ class _Part:
         grown = SegmentedIndex(remaining, added if added.size else None)
         return LoadedSpace(known.spec, grown, base, taken, notice=known.notice)
 
-    def _table(self, spec: SpaceSpec) -> lance.LanceDataset:
-        return self._collection.table("passages") if spec.name == TEXT else self._collection.space_table(spec.name)
-
     def _segment(self, spec: SpaceSpec, selection: RowSelection, extents: Sequence[Extent]) -> Segment:
-        if spec.name == TEXT:
-            space = load_text_rows(self._collection, spec.embedder_id, selection, extents)
-        else:
-            space = load_space_rows(self._collection, spec.name, selection, extents)
+        space = load_space_rows(self._collection, spec.name, selection, extents)
         if spec.multi_vector:
             return Segment(self._late(spec, space))
         config = self._config

@@ -1,8 +1,8 @@
 """A collection opened for reading at one version.
 
 Layout below the root: ``blobs/<sha256>`` (original bytes, and what LibreOffice made of them; never rewritten),
-``passages.lance``, ``documents.lance``, ``spaces/<name>-<n>.lance`` (vectors beside those of the texts), ``versions/``
-(one record a collection version) and ``seals/`` (file hashes). A passage counts only when its document has a row, so
+``passages.lance``, ``documents.lance``, ``spaces/<name>-<n>.lance`` (vectors), ``versions/`` (one record a collection
+version) and ``seals/`` (file hashes). A passage counts only when its document has a row, so
 a half-ingested document is never searched.
 """
 
@@ -28,8 +28,9 @@ from vrag_ray.index.storage.rows import (
 )
 from vrag_ray.index.storage.spaces import SpaceRecord
 from vrag_ray.index.storage.term_scores import TermScores
+from vrag_ray.index.storage.texts_before_spaces import text_space_of
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, list_versions
-from vrag_ray.types import PREFIX_OF_PASSAGES, Document, Locator, NotFoundError, Passage, VragError
+from vrag_ray.types import PREFIX_OF_PASSAGES, TEXT, Document, Locator, NotFoundError, Passage, VragError
 
 if TYPE_CHECKING:
     import lance
@@ -229,14 +230,23 @@ class Collection:
         pinned = self.record.passages_version if name == "passages" else self.record.documents_version
         return self._table(f"{name}.lance", pinned)
 
-    @property
+    @cached_property
     def spaces(self) -> tuple[SpaceRecord, ...]:
-        """The vector spaces of this version, beside that of the texts."""
-        return self.record.spaces if self.record is not None else ()
+        """The vector spaces of this version, that of the texts first."""
+        if self.record is None:
+            return ()
+        spaces = sorted(self.record.spaces, key=lambda space: space.name != TEXT)
+        if not self.record.texts_dropped and not (spaces and spaces[0].name == TEXT):
+            texts = text_space_of(self.table("passages"), self.table("documents"))
+            spaces[:0] = [] if texts is None else [texts]
+        return tuple(spaces)
+
+    def find_space(self, name: str) -> SpaceRecord | None:
+        return next((space for space in self.spaces if space.name == name), None)
 
     def space(self, name: str) -> SpaceRecord:
         """Raises NotFoundError, naming those there are."""
-        found = self.record.space(name) if self.record is not None else None
+        found = self.find_space(name)
         if found is None:
             known = ", ".join(space.name for space in self.spaces) or "none"
             raise NotFoundError(

@@ -20,7 +20,7 @@ SPACE_HEAD = ("id", "doc_id", "kind", "meta", "count", "grid_rows", "grid_column
 
 
 def text_checksums(batch: pa.RecordBatch) -> NDArray[np.uint64]:
-    """``rows.shard_checksum`` of each row of a batch with ``SHARD_COLUMNS``, none of which is null; [rows]."""
+    """``rows.shard_checksum`` of each passage of a batch with ``SHARD_COLUMNS``, none of which is null; [rows]."""
     import pyarrow as pa
 
     ids = batch.column("id").cast(pa.large_binary()).to_pylist()

@@ -1,8 +1,7 @@
 """The two tables of a collection: their schemas, and rows to nouns and back.
 
-A vector is stored as its fp16 little-endian bytes, not as a fixed-size list: rows of two embedders with different
-dimensions can then stand side by side while a collection is being re-embedded, and a passage that no embedder
-covers simply has none.
+The columns ``vector`` and ``embedder_id`` of passages are empty: they held the vectors of texts before texts were a
+space (``texts_before_spaces``), and stay for the sums over them.
 
 Every row carries xxh3-64 sums, because Lance does not notice a flipped byte by itself: ``checksum`` over what a
 shard loads (verified at every load), ``content_checksum`` over the rest (verified for every hit that is returned).
@@ -54,6 +53,8 @@ PASSAGE_COLUMNS = (
 DOCUMENT_COLUMNS = (
     "doc_id", "uris", "title", "kind", "status", "units", "size_bytes", "embedder_id", "added_at", "error", "meta",
 )  # fmt: skip
+READ_AGAIN = "(being read again)"
+"""In a document's column ``embedder_id``, which is empty otherwise: ``Document.read_again``."""
 NOTICES_KEY = "vrag.notices"
 """Under this name the notices of a document stand in its metadata column, as a list: a reader of plain values passes it
 over, so that older programs read newer collections."""
@@ -64,15 +65,13 @@ HIT_COLUMNS = [*CONTENT_COLUMNS, "doc_id", "kind", "meta", "content_checksum"]
 
 @dataclass(frozen=True, slots=True)
 class StoredPassage:
-    """A passage as ingest commits it: with its document unit, its vector (fp16 bytes) and who made that.
+    """A passage as ingest commits it: with its document unit.
 
     ``names`` are the title of its document and the words of its file's name: a search finds the passage by them too.
     """
 
     passage: Passage
     unit: int
-    vector: bytes | None
-    embedder_id: str
     names: str = ""
 
 
@@ -101,7 +100,7 @@ def document_schema() -> pa.Schema:
 
 
 def shard_checksum(passage_id: str, doc_id: str, kind: str, embedder_id: str, meta: str, vector: bytes | None) -> int:
-    """xxh3-64 of the columns a shard loads. Called once a row at load, hence no generic loop."""
+    """xxh3-64 of what a shard loaded of a passage when its vector stood in its row."""
     mark = "-" if vector is None else "+"
     head = "\x1f".join((passage_id, doc_id, kind, embedder_id, meta, mark)).encode()
     return int(xxhash.xxh3_64_intdigest(head + (vector or b"")))
@@ -164,12 +163,12 @@ def _passage_row(item: StoredPassage) -> dict[str, object]:
         # A passage without words of its own is not found by those of its document.
         "terms": " ".join(index_terms(f"{item.names}\n{passage.text}" if passage.text else "")),
         "words": _words_to_json(passage),
-        "vector": item.vector,
-        "embedder_id": item.embedder_id,
+        "vector": None,
+        "embedder_id": "",
         "meta": meta_to_json(passage.meta),
     }
     row["checksum"] = shard_checksum(
-        passage.id, passage.doc_id, str(passage.kind), item.embedder_id, meta_to_json(passage.meta), item.vector
+        passage.id, passage.doc_id, str(passage.kind), "", meta_to_json(passage.meta), None
     )
     row["content_checksum"] = row_checksum(row, CONTENT_COLUMNS)
     return row
@@ -184,7 +183,7 @@ def _document_row(document: Document) -> dict[str, object]:
         "status": str(document.status),
         "units": document.units,
         "size_bytes": document.size_bytes,
-        "embedder_id": document.embedder_id,
+        "embedder_id": READ_AGAIN if document.read_again else "",
         "added_at": document.added_at,
         "error": document.error,
         "meta": meta_to_json(document.meta, document.notices),
@@ -267,7 +266,7 @@ def document_from_row(row: Row) -> Document:
         status=DocumentStatus(_str(row["status"])),
         units=_int(row["units"]),
         size_bytes=_int(row["size_bytes"]),
-        embedder_id=_str(row["embedder_id"]),
+        read_again=row["embedder_id"] == READ_AGAIN,
         added_at=_str(row["added_at"]),
         error=_str(row["error"]),
         meta=meta_from_json(_str(row["meta"])),

@@ -1,4 +1,4 @@
-"""Vector spaces beside that of the texts: a Lance table each, so that one is added, rebuilt or dropped on its own.
+"""The vector spaces of a collection: a Lance table each, so that one is added, rebuilt or dropped on its own.
 
 A space belongs to one embedder. Its table has one row for each passage that the embedder took, by passage id, with all
 its vectors (one, or many for late interaction) as fp16 bytes. A passage that could not be embedded has a row with its

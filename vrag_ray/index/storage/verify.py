@@ -70,7 +70,7 @@ def _check_rows(collection: Collection) -> tuple[int, list[str]]:
                 rows += 1
                 if not is_sound(row):
                     bad.append(f"{name}:{row[key]}")
-    for space in collection.spaces:
+    for space in collection.record.spaces if collection.record is not None else ():
         for batch in collection.space_table(space.name).to_batches():
             rows += batch.num_rows
             bad += [f"{space.name}:{passage_id}" for passage_id in unsound_ids(batch)]

@@ -21,7 +21,7 @@ _FOLDER = "versions"
 class VersionRecord:
     """``number`` counts from 1; the two table versions are Lance's; ``created_at`` is ISO 8601 UTC.
 
-    ``spaces`` are the vector spaces beside that of the texts. Records from before there were any have none.
+    ``spaces`` are the vector spaces. Records from before texts were one have none called ``text``.
     """
 
     number: int
@@ -32,9 +32,8 @@ class VersionRecord:
     created_at: str
     note: str
     spaces: tuple[SpaceRecord, ...] = ()
-
-    def space(self, name: str) -> SpaceRecord | None:
-        return next((space for space in self.spaces if space.name == name), None)
+    texts_dropped: bool = False
+    """Whether vectors of texts that stand in the passages count no more (``texts_before_spaces``)."""
 
     @classmethod
     def from_json(cls, data: bytes) -> VersionRecord:
@@ -44,7 +43,11 @@ class VersionRecord:
 
 
 def write_version(files: CollectionFiles, record: VersionRecord) -> None:
-    data = json.dumps(asdict(record), sort_keys=True).encode()
+    values = asdict(record)
+    if not record.texts_dropped:
+        # Older programs know no such name.
+        del values["texts_dropped"]
+    data = json.dumps(values, sort_keys=True).encode()
     files.write(f"{_FOLDER}/{record.number:08d}-{file_hash(data)}.json", data)
 
 

@@ -35,8 +35,10 @@ from vrag_ray.index.storage.rows import (
     quoted,
 )
 from vrag_ray.index.storage.space_writer import SpaceWriter
+from vrag_ray.index.storage.spaces import space_table
+from vrag_ray.index.storage.texts_before_spaces import COLUMNS, as_space_rows, other_copies, text_space_of, where_of
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, write_version
-from vrag_ray.types import Document, PassageKind, VragError
+from vrag_ray.types import TEXT, Document, PassageKind, VragError
 
 if TYPE_CHECKING:
     import lance
@@ -85,6 +87,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 self.spaces = SpaceWriter(
                     self.files, self._sealer, self._faults, self._published.spaces if self._published else ()
                 )
+                self._adopt_vectors_of_passages()
                 self._rows = DocumentRows(document for _, document in read_documents(self._documents))
         except BaseException:
             self.__exit__(None, None, None)
@@ -151,31 +154,25 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             return True
         return self.spaces.versions != {space.name: (space.table, space.version) for space in published.spaces}
 
-    def unfinished_units(self, embedder_id: str, again: AbstractSet[str] = frozenset()) -> dict[str, dict[int, str]]:
+    def unfinished_units(self, again: AbstractSet[str] = frozenset()) -> dict[str, dict[int, str]]:
         """What an earlier ingest left: by document without a finished row, its units and their error or "".
 
-        The documents ``again`` count as unfinished, and those of their units that have an error, or a text without a
-        vector, are left out.
+        The documents ``again`` count as unfinished, and those of their units that have an error are left out.
         """
         import pyarrow.compute as pc
 
-        finished = {d.doc_id for d in self.documents.values() if d.embedder_id == embedder_id} - again
+        finished = {d.doc_id for d in self.documents.values() if not d.read_again} - again
         units: dict[str, dict[int, str]] = {}
         columns = ["doc_id", "unit", "meta"]
-        for batch in self._passages.to_batches(columns=columns, filter=f"embedder_id = '{embedder_id}'"):
+        for batch in self._passages.to_batches(columns=columns):
             for doc_id in set(batch.column("doc_id").to_pylist()) - finished:
                 rows = batch.filter(pc.equal(batch.column("doc_id"), doc_id))
                 found = zip(rows.column("unit").to_pylist(), rows.column("meta").to_pylist(), strict=True)
                 known = units.setdefault(doc_id, {})
                 known.update((unit, str(meta_from_json(meta).get(UNIT_ERROR, ""))) for unit, meta in found)
         for doc_id in again & units.keys():
-            unembedded = self._unembedded_units(doc_id, embedder_id) if embedder_id else frozenset[int]()
-            units[doc_id] = {unit: "" for unit, error in units[doc_id].items() if not error and unit not in unembedded}
+            units[doc_id] = {unit: "" for unit, error in units[doc_id].items() if not error}
         return units
-
-    def _unembedded_units(self, doc_id: str, embedder_id: str) -> frozenset[int]:
-        where = f"doc_id = '{doc_id}' AND embedder_id = '{embedder_id}' AND vector IS NULL AND text != ''"
-        return frozenset(self._passages.to_table(columns=["unit"], filter=where)["unit"].to_pylist())
 
     @property
     def documents(self) -> Mapping[str, Document]:
@@ -186,17 +183,12 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         """The id of the document that has this name."""
         return self._rows.owner_of(uri)
 
-    def drop_passages(self, doc_ids: Sequence[str], *, keep_embedder: str | None = None) -> None:
-        """Remove documents' passages and their vectors, except passages made by ``keep_embedder``.
-
-        With ``keep_embedder`` the same passages stand beside the removed ones, so that their other vectors stay.
-        """
-        other_spaces = f" AND embedder_id != '{keep_embedder}'" if keep_embedder is not None else ""
+    def drop_passages(self, doc_ids: Sequence[str]) -> None:
+        """Remove documents' passages and their vectors."""
         with self._faults("removing documents' pages", needed_bytes=lambda: self._commit_bytes("passages")):
-            self._passages.delete(f"doc_id IN ({quoted(doc_ids)}){other_spaces}")
+            self._passages.delete(f"doc_id IN ({quoted(doc_ids)})")
             self._sealer.seal("passages.lance")
-        if keep_embedder is None:
-            self.spaces.forget_documents(doc_ids)
+        self.spaces.forget_documents(doc_ids)
 
     def drop_units(self, units: Iterable[tuple[str, int]]) -> None:
         """Remove the passages of single units (document id, unit), and their vectors in every space."""
@@ -259,6 +251,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             self.spaces.seal()
         self._check_claim()
         with self._faults("writing the version record"):
+            in_passages = self.spaces.get(TEXT) is None and text_space_of(self._passages, self._documents) is not None
             record = VersionRecord(
                 number=latest_number(self.files) + 1,
                 passages_version=int(self._passages.version),
@@ -268,10 +261,37 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
                 created_at=now_utc(),
                 note=note,
                 spaces=self.spaces.records,
+                texts_dropped=in_passages,
             )
             write_version(self.files, record)
         self._published, self._pages_committed = record, 0
         return record.number
+
+    def _adopt_vectors_of_passages(self) -> None:
+        """Copy the vectors of texts that stand in the passages into the space ``text``, where there is none yet."""
+        if self._published is None or self._published.texts_dropped or self.spaces.get(TEXT) is not None:
+            return
+        record = text_space_of(self._passages, self._documents)
+        if record is None:
+            return
+        copies = other_copies(self._passages, record.embedder_id)
+        if copies:
+            with self._faults("removing passages that stand there twice"):
+                self._passages.delete(copies)
+                self._sealer.seal("passages.lance")
+        self.spaces.create(
+            TEXT,
+            embedder_id=record.embedder_id,
+            dim=record.dim,
+            multi_vector=False,
+            config=record.config,
+            traits=record.traits,
+        )
+        columns, where = list(COLUMNS), where_of(record.embedder_id)
+        for batch in self._passages.to_batches(columns=columns, filter=where, batch_size=_ROWS_AT_ONCE):
+            if batch.num_rows:
+                rows = as_space_rows(batch, record.dim)
+                self.spaces.add(TEXT, space_table(dict(zip(rows.schema.names, rows.columns, strict=True))))
 
     def _check_claim(self) -> None:
         if self._claim is None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,22 +18,22 @@ from pydantic import ValidationError
 
 from vrag_ray.cluster import require_ray
 from vrag_ray.config import Settings, SpaceConfig
-from vrag_ray.embedding.base import PictureSpec
+from vrag_ray.embedding.base import Modality, PictureSpec
 from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.index.storage.errors import StorageError
 from vrag_ray.index.storage.spaces import space_table
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.ingest.machine import cause_of
+from vrag_ray.ingest.machine import cause_of, usable_cpus
 from vrag_ray.ingest.progress import Counts, reporting
 from vrag_ray.ingest.report import FileError, Progress, SpaceReport, StageProgress
-from vrag_ray.ingest.spaces.few import FewFill, is_small
+from vrag_ray.ingest.spaces.few import FewFill, FillHere, can_run_here, is_few_texts, is_small
 from vrag_ray.ingest.spaces.graph import Filling, GraphFill, SpaceToFill
 from vrag_ray.ingest.spaces.manifest import CollectionState, manifest_of
 from vrag_ray.ingest.spaces.material import EmbedderTraits
 from vrag_ray.ingest.spaces.stages import column_of
 from vrag_ray.placement import Cards, Part, Placement, configured_share, place, ray_cards
 from vrag_ray.signals import word_for
-from vrag_ray.types import VragError
+from vrag_ray.types import TEXT, VragError
 from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
@@ -53,9 +54,10 @@ def embed_spaces(
     """Fill the spaces ``names`` of ``settings.collection``; None: those configured and those it has.
 
     A space that is not there is made with ``settings.spaces``. ``on_line`` is called with what runs on which device
-    before it does; None: that is logged. Needs an initialised Ray. Raises VragError for a space that is neither
-    configured nor there, for one that holds vectors of another embedder (unless ``rebuild``), for a GPU share that
-    cannot be given, and where another process is writing.
+    before it does; None: that is logged. A few texts are embedded in this process by ``minilm`` and by factories that
+    use no GPU; all else takes a Ray (``require_ray``). Raises VragError for a space that is neither configured nor
+    there, for one that holds vectors of another embedder (unless ``rebuild``), for a GPU share that cannot be given,
+    and where another process is writing.
     """
     with CollectionWriter(settings.collection) as writer:
         if writer.version == 0:
@@ -87,24 +89,21 @@ def embed_into(
     strict: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
     on_line: Callable[[str], None] | None = None,
-    cards: Cards | None = None,
+    note: str = "embed",
 ) -> list[SpaceReport]:
     """As ``embed_spaces``, by who holds the writer. Without ``strict`` a space that cannot be filled keeps what it has,
-    and its report says why. ``cards`` are the GPUs that may be used; None: those of this Ray."""
+    and its report says why. ``note`` says in the collection's versions what made them."""
     began = time.monotonic()
     names = _all_names(writer, settings) if names is None else names
-    if not names:
-        return []
-    require_ray()
     # Once for all: the processes of one group may still hold their GPU when the next is placed.
-    cards = cards or ray_cards(settings.gpus)
+    cards = cache(partial(_cards_of_ray, settings))
     spaces: list[SpaceToFill] = []
     reports: list[SpaceReport] = []
     for name in names:
         try:
             config = _config(writer, settings, name)
             known = None if rebuild else _known_traits(writer, name, config)
-            space = SpaceToFill(name, config, known or _traits(_placed([(name, config)], settings, cards)[0][0]))
+            space = SpaceToFill(name, config, known or _traits(name, config, settings, cards))
             _open(writer, space, rebuild=rebuild)
         except VragError as error:
             if strict:
@@ -119,7 +118,7 @@ def embed_into(
         groups.setdefault(space.traits.pictures, []).append(space)
     for spec, group in groups.items():
         try:
-            reports += _fill(writer, settings, spec, group, cards, on_progress, on_line)
+            reports += _fill(writer, settings, spec, group, cards, on_progress, on_line, note)
         except StorageError:
             raise
         except VragError as error:
@@ -130,14 +129,15 @@ def embed_into(
 
 
 def _all_names(writer: CollectionWriter, settings: Settings) -> list[str]:
-    return list(dict.fromkeys([*settings.spaces, *(record.name for record in writer.spaces.records)]))
+    names = dict.fromkeys([*settings.filled_spaces, *(record.name for record in writer.spaces.records)])
+    return [name for name in names if name != TEXT or settings.texts_are_embedded]
 
 
 def _config(writer: CollectionWriter, settings: Settings, name: str) -> SpaceConfig:
-    """As configured, else as the space was made."""
-    if name in settings.spaces:
-        return settings.spaces[name].with_absolute_model()
+    """As configured, else as the space was made, else as a space of texts is made by default."""
     record = writer.spaces.get(name)
+    if name in settings.spaces or (record is None and name in settings.filled_spaces):
+        return settings.filled_spaces[name].with_absolute_model()
     if record is None:
         raise VragError(f"no vector space {name} is configured: name its model under spaces.{name}.model")
     try:
@@ -160,6 +160,11 @@ def _known_traits(writer: CollectionWriter, name: str, config: SpaceConfig) -> E
         return None
 
 
+def _cards_of_ray(settings: Settings) -> Cards:
+    require_ray()
+    return ray_cards(settings.gpus)
+
+
 def _placed(
     spaces: Sequence[tuple[str, SpaceConfig]], settings: Settings, cards: Cards
 ) -> tuple[list[SpaceConfig], Placement]:
@@ -167,7 +172,8 @@ def _placed(
 
     Raises VragError for a share or device that cannot be had.
     """
-    placement = place([space_part(name, config, settings) for name, config in spaces], cards)
+    placement = place([_part(name, config, settings, cards) for name, config in spaces], cards)
+    concurrency = settings.ingest.concurrency
     configs = []
     for (_, config), placed in zip(spaces, placement.placed, strict=True):
         device = settings.device_of(config.device)
@@ -175,11 +181,13 @@ def _placed(
             raise VragError(
                 f"{placed.part.setting.rpartition('.')[0]}.device is cuda, and {placed.why}: set it to auto"
             )
-        configs.append(with_changes(config, {"num_gpus": placed.share, "device": device if placed.share else "cpu"}))
+        on_gpu = {"num_gpus": placed.share, "device": device if placed.share else "cpu"}
+        actors = placed.part.processes if placed.share else config.actor_count(usable_cpus(), concurrency)
+        configs.append(with_changes(config, {**on_gpu, "actors": actors}))
     return configs, placement
 
 
-def space_part(name: str, config: SpaceConfig, settings: Settings) -> Part:
+def _part(name: str, config: SpaceConfig, settings: Settings, cards: Cards) -> Part:
     """What the actors that fill a space ask for. Raises VragError where its settings contradict each other."""
     setting = f"spaces.{name}.num_gpus"
     share = config.num_gpus
@@ -189,13 +197,38 @@ def space_part(name: str, config: SpaceConfig, settings: Settings) -> Part:
         name=f"embedding of {name}",
         setting=setting,
         share=share,
-        processes=config.actors,
+        processes=config.actors or settings.ingest.concurrency or max(1, cards.total),
         cannot=config.without_gpu_code,
         unless_set=f"{config.model} is a factory, and {setting} is not set" if config.is_factory else "",
     )
 
 
-def _traits(config: SpaceConfig) -> EmbedderTraits:
+def _traits(name: str, config: SpaceConfig, settings: Settings, cards: Callable[[], Cards]) -> EmbedderTraits:
+    """What the space is to know of its embedder, which is found out where the space will be filled."""
+    if can_run_here(config):
+        traits = _traits_here(with_changes(config, {"device": "cpu"}))
+    else:
+        traits = _traits_by_ray(_placed([(name, config)], settings, cards())[0][0])
+    if name != TEXT:
+        return traits
+    if Modality.TEXT not in traits.modalities or traits.multi_vector:
+        raise VragError(
+            f"{config.model} gives no single vectors of texts: name it under `spaces` by another name than {TEXT}"
+        )
+    return replace(traits, modalities=frozenset({Modality.TEXT}), pictures=None)
+
+
+def _traits_here(config: SpaceConfig) -> EmbedderTraits:
+    try:
+        return EmbedderTraits.of(space_embedder(config))
+    except VragError:
+        raise
+    except Exception as error:
+        # A factory is anybody's code.
+        raise VragError(f"the model {config.model} cannot be loaded: {error}") from error
+
+
+def _traits_by_ray(config: SpaceConfig) -> EmbedderTraits:
     """Found out in a process of its own, which gives the weights' memory back."""
     import ray
     from ray.exceptions import RayError
@@ -218,7 +251,7 @@ def _traits_or_why_not(config: SpaceConfig) -> EmbedderTraits | VragError:
 
 
 def _open(writer: CollectionWriter, space: SpaceToFill, *, rebuild: bool) -> None:
-    """Make the space where it is not there, and make that known, so that a killed run is gone on with."""
+    """Make the space where it is not there. Nothing is published."""
     known = writer.spaces.get(space.name)
     if known is not None and not rebuild:
         if known.embedder_id != space.traits.id:
@@ -236,7 +269,6 @@ def _open(writer: CollectionWriter, space: SpaceToFill, *, rebuild: bool) -> Non
         config=space.config.anywhere.model_dump(mode="json"),
         traits=traits.to_json(),
     )
-    writer.publish(f"space {space.name} made")
 
 
 def _fill(
@@ -244,27 +276,35 @@ def _fill(
     settings: Settings,
     spec: PictureSpec | None,
     group: Sequence[SpaceToFill],
-    cards: Cards,
+    cards: Callable[[], Cards],
     on_progress: Callable[[Progress], None] | None,
     on_line: Callable[[str], None] | None,
+    note: str,
 ) -> list[SpaceReport]:
-    from ray.exceptions import RayError
-
     began = time.monotonic()
     modalities = {space.name: space.traits.modalities for space in group}
     manifest = manifest_of(writer, modalities)
-    committer = _Committer(writer, group, settings.ingest.commit_pages)
+    committer = _Committer(writer, group, settings.ingest.commit_pages, note)
     stages = ([] if spec is None else ["draw"]) + [f"embed {space.name}" for space in group]
     bottleneck = ""
     if manifest.num_rows:
-        configs, placement = _placed([(space.name, space.config) for space in group], settings, cards)
-        placement.report(on_line)
-        placed = tuple(replace(space, config=config) for space, config in zip(group, configs, strict=True))
-        filling = Filling(manifest, CollectionState.of(writer), settings, spec, placed, tuple(stages))
-        blocks = FewFill(filling) if is_small(filling) else GraphFill(filling)
+        filling = Filling(manifest, CollectionState.of(writer), settings, spec, tuple(group), tuple(stages))
+        blocks: FillHere | FewFill | GraphFill
+        if is_few_texts(filling):
+            blocks = FillHere(filling)
+        else:
+            # Words are searched while vectors are made, and a run that is killed is gone on with.
+            if writer.has_unpublished:
+                writer.publish(note)
+            few = is_small(filling)
+            configs, placement = _placed([(space.name, space.config) for space in group], settings, cards())
+            placement.report(on_line)
+            placed = tuple(replace(space, config=config) for space, config in zip(group, configs, strict=True))
+            filling = replace(filling, spaces=placed)
+            blocks = FewFill(filling) if few else GraphFill(filling)
 
         def progress(counts: Counts, elapsed_s: float) -> Progress:
-            return _progress(counts, stages, committer.done, manifest.num_rows, elapsed_s)
+            return _progress(counts, stages, list(modalities), committer.done, manifest.num_rows, elapsed_s)
 
         with reporting(blocks.read, progress, on_progress):
             try:
@@ -282,16 +322,17 @@ def _fill(
                     "What was embedded until then is kept, and "
                     f"`vrag embed --space {group[0].name}` (without --rebuild) goes on from there"
                 )
-                if isinstance(error, RayError):
+                if _is_of_a_stage(error, blocks):
                     raise VragError(f"filling {names} stopped: {cause_of(error)}. {rest}") from error
                 if isinstance(error, KeyboardInterrupt):
                     raise type(error)(f"{word_for(error)} while filling {names}. {rest}") from error
                 raise
             committer.finish()
-        bottleneck = blocks.read().bottleneck(time.monotonic() - began)
+        if not isinstance(blocks, FillHere):
+            bottleneck = blocks.read().bottleneck(time.monotonic() - began)
     elif writer.has_unpublished:
         # What a killed run committed, this one makes known.
-        writer.publish("embed")
+        writer.publish(note)
     records = {record.name: record for record in writer.spaces.records}
     return [
         SpaceReport(
@@ -307,14 +348,22 @@ def _fill(
     ]
 
 
+def _is_of_a_stage(error: BaseException, blocks: FillHere | FewFill | GraphFill) -> bool:
+    if isinstance(blocks, FillHere):
+        return isinstance(error, Exception)
+    from ray.exceptions import RayError
+
+    return isinstance(error, RayError)
+
+
 class _Committer:
     """Collects rows and commits them to each space in batches of about ``commit_rows``."""
 
-    def __init__(self, writer: CollectionWriter, group: Sequence[SpaceToFill], commit_rows: int) -> None:
+    def __init__(self, writer: CollectionWriter, group: Sequence[SpaceToFill], commit_rows: int, note: str) -> None:
         self.embedded = {space.name: 0 for space in group}
         self.failed: dict[str, list[FileError]] = {space.name: [] for space in group}
         self.done = 0
-        self._writer, self._commit_rows = writer, commit_rows
+        self._writer, self._commit_rows, self._note = writer, commit_rows, note
         self._tables: dict[str, list[pa.Table]] = {space.name: [] for space in group}
         self._waiting = 0
         self._published_at = time.monotonic()
@@ -352,15 +401,17 @@ class _Committer:
         self.done += self._waiting
         self._waiting = 0
         if time.monotonic() - self._published_at > PUBLISH_EVERY_S:
-            self._writer.publish("embed (running)")
+            self._writer.publish(f"{self._note} (running)")
             self._published_at = time.monotonic()
 
     def finish(self) -> None:
         self.flush()
-        self._writer.publish("embed")
+        self._writer.publish(self._note)
 
 
-def _progress(counts: Counts, stages: Sequence[str], done: int, total: int, elapsed_s: float) -> Progress:
+def _progress(
+    counts: Counts, stages: Sequence[str], spaces: Sequence[str], done: int, total: int, elapsed_s: float
+) -> Progress:
     last = counts.stages[stages[-1]].pages
     rate = last / elapsed_s if elapsed_s else 0.0
     return Progress(
@@ -374,4 +425,5 @@ def _progress(counts: Counts, stages: Sequence[str], done: int, total: int, elap
             *counts.stages_of(stages),
             StageProgress("commit", done, done / elapsed_s if elapsed_s else 0.0),
         ),
+        spaces=tuple(spaces),
     )

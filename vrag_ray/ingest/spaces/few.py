@@ -1,33 +1,74 @@
 """A few passages without a graph: the same stages, one after another in a single process.
 
 Starting the actors of a graph takes some ten CPU seconds, which the pages of one more document are not worth. The
-process is not the caller's, so that the memory of the models is given back.
+process is not the caller's, so that the memory of the models is given back, unless the model is small: ``minilm``, or
+a factory's that uses no GPU, embeds a few texts in the process of the caller, which then needs no Ray.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from vrag_ray.config import Engine
+from vrag_ray.config import Engine, SpaceConfig
 from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus
 from vrag_ray.ingest.progress import Counts, ProgressBoard, StageCount
 from vrag_ray.ingest.spaces.graph import Filling
 from vrag_ray.ingest.spaces.manifest import ReadPassages
 from vrag_ray.ingest.spaces.stages import Draw, EmbedSpace
+from vrag_ray.types.copies import with_changes
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MOST_PASSAGES = 24
+MOST_TEXTS = 256
+"""Those of the pages that are decoded without a graph (``small_jobs``): about five seconds with ``minilm``."""
+
+
+def can_run_here(config: SpaceConfig) -> bool:
+    """Whether the model of a space may be loaded in the caller's process."""
+    return config.is_minilm or (config.is_factory and not config.num_gpus and config.device != "cuda")
+
+
+def is_few_texts(filling: Filling) -> bool:
+    """Whether the caller's process embeds the passages."""
+    few = filling.spec is None and filling.manifest.num_rows <= MOST_TEXTS
+    return few and not _has_actors(filling) and all(can_run_here(space.config) for space in filling.spaces)
 
 
 def is_small(filling: Filling) -> bool:
-    """Whether so few passages may be embedded by one process. Whoever sets a number of actors, or vLLM, gets actors."""
-    few = filling.manifest.num_rows <= MOST_PASSAGES and filling.settings.ingest.concurrency is None
-    configs = [space.config for space in filling.spaces]
-    return few and all(config.actors == 1 and config.engine is Engine.TRANSFORMERS for config in configs)
+    """Whether few passages may be embedded by one process. vLLM, and a number of actors that was set, take actors."""
+    few = filling.manifest.num_rows <= MOST_PASSAGES and not _has_actors(filling)
+    return few and all(space.config.engine is Engine.TRANSFORMERS for space in filling.spaces)
+
+
+def _has_actors(filling: Filling) -> bool:
+    configured = (filling.settings.ingest.concurrency, *(space.config.actors for space in filling.spaces))
+    return any(configured)
+
+
+class FillHere:
+    """Blocks of embedded passages, by this process."""
+
+    def __init__(self, filling: Filling) -> None:
+        self._filling = filling
+        self._counts = Counts(stages=dict.fromkeys(filling.stages, StageCount()))
+
+    def read(self) -> Counts:
+        """What the stages had done when the last block came."""
+        return self._counts
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        on_cpu = (
+            replace(space, config=with_changes(space.config, {"device": "cpu"})) for space in self._filling.spaces
+        )
+        for block, counts in _embedded(replace(self._filling, spaces=tuple(on_cpu)), os.cpu_count() or 1):
+            self._counts = counts
+            yield block
 
 
 class FewFill:
@@ -89,7 +130,7 @@ def _embedded(filling: Filling, threads: int) -> Iterator[tuple[pa.Table, Counts
         )
         for space in filling.spaces
     ]
-    rows = max(space.config.batch for space in filling.spaces)
+    rows = max(space.config.batch_size for space in filling.spaces)
     read = ReadPassages(filling.state)
     with ExitStack() as stack:
         draw: Draw | None = None

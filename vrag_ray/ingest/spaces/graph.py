@@ -90,15 +90,15 @@ class GraphFill:
                 fn_constructor_kwargs={
                     "last": space is filling.spaces[-1],
                     "drawn": filling.spec is not None,
-                    "threads": max(1, usable_cpus() // space.config.actors),
+                    "threads": max(1, usable_cpus() // (space.config.actors or 1)),
                 },
                 # The processor works for the next batch on the CPU while the model computes this one.
                 compute=ActorPoolStrategy(
-                    size=space.config.actors,
+                    size=(space.config.actors or 1),
                     max_concurrent_calls_per_actor=CALLS_AT_ONCE,
                     enable_true_multi_threading=True,
                 ),
-                batch_size=space.config.batch,
+                batch_size=space.config.batch_size,
                 batch_format="pyarrow",
                 num_cpus=ACTOR_CPUS,
                 num_gpus=space.config.num_gpus or None,

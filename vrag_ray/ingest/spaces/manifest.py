@@ -56,17 +56,14 @@ def manifest_of(writer: CollectionWriter, spaces: Mapping[str, AbstractCollectio
             parts.append(pa.table(rows).filter(rows["material"].is_valid()).select(schema.names))
     order = ("document", "unit", "window", "material", "id", "space")
     rows = pa.concat_tables(parts).sort_by([(name, "ascending") for name in order]).combine_chunks()
-    is_new = _differs_from_previous(rows, ("id", "material"))
-    # A passage stands there twice while its text is embedded anew.
-    listed = rows.filter(is_new | _differs_from_previous(rows, ("space",)))
-    starts = np.flatnonzero(_differs_from_previous(listed, ("id", "material")))
-    names = pa.array(list(spaces), pa.string()).take(listed["space"].combine_chunks())
-    passages = listed.take(starts)
+    starts = np.flatnonzero(_differs_from_previous(rows, ("id", "material")))
+    names = pa.array(list(spaces), pa.string()).take(rows["space"].combine_chunks())
+    passages = rows.take(starts)
     return pa.table(
         {
             "id": passages["id"],
             "material": pa.array([str(material) for material in Material]).take(passages["material"].combine_chunks()),
-            "spaces": pa.ListArray.from_arrays(pa.array([*starts, listed.num_rows], pa.int32()), names),
+            "spaces": pa.ListArray.from_arrays(pa.array([*starts, rows.num_rows], pa.int32()), names),
         }
     )
 
@@ -150,7 +147,6 @@ class ReadPassages:
         where = f"id IN ({quoted(rows['id'].to_pylist())})"
         with storage_faults(self._root, "reading passages"):
             read = self._passages.to_table(columns=columns, filter=where)
-            # The first of two with one id: they differ in their vectors alone.
             found = read.take(_places(rows["id"], read["id"]))
             documents = self._documents_of(found["doc_id"].to_pylist())
         added = {

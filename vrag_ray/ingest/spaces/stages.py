@@ -156,7 +156,7 @@ class EmbedSpace:
             )
         self._board, self._worker = board, uuid4().hex
         self._counting, self._counted_until = threading.Lock(), 0.0
-        board.embedder_ready()
+        board.worker_ready()
 
     def __call__(self, batch: pa.Table) -> pa.Table:
         """Thread-safe: the embedder prepares a batch of one call while it computes that of another."""

@@ -70,6 +70,9 @@ async def run_job(
 
 
 def _progressed(state: IngestJob, progress: Progress, sources: Sequence[Source]) -> IngestJob:
+    if progress.spaces:
+        # The pages of the files are all read and can be searched.
+        return with_changes(state, {"eta_s": progress.eta_s})
     by_uri = {file.uri: file for file in progress.by_file}
     return with_changes(
         state,

@@ -87,7 +87,7 @@ async def open_evidence(environment: EnvironmentConfig) -> CachedEvidence:
     settings = Settings(
         collection=environment.collection,
         corpus=environment.corpus,
-        embedder=environment.embedder,
+        spaces=environment.spaces,
         index=environment.index,
         agent=environment.agent,
     )
