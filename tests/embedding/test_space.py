@@ -85,7 +85,7 @@ def test_one_changed_byte_in_a_small_file_of_weights_is_seen(siglip2: Path, tmp_
 @pytest.mark.parametrize(
     ("settings", "fault"),
     [
-        ({"model": "/no/such/folder"}, "no folder /no/such/folder, and it is not a hub id"),
+        ({"model": "/no/such/folder"}, "no embedding model '/no/such/folder' here, nor such a folder: use minilm"),
         ({"model": "nobody/nothing-of-that-name"}, "nobody/nothing-of-that-name is not in the hub's cache"),
         ({"revision": "v1"}, "which has no revisions"),
         ({"dims": 16}, "not trained to be truncated"),
@@ -179,7 +179,7 @@ def test_a_model_without_texts_is_no_text_space(colqwen2: Path, tmp_path: Path) 
     settings = Settings(collection=str(tmp_path / "c"), spaces={"text": SpaceConfig(model=str(colqwen2))})
     [notice] = ingest([tmp_path / "note.txt"], settings).notices
     assert notice.startswith("lexical search only: ")
-    assert notice.endswith("gives no single vectors of texts: give its space another name than text")
+    assert notice.endswith("name it under `spaces` by another name than text")
 
 
 def test_a_batch_beyond_the_memory_is_embedded_one_by_one(

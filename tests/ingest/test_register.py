@@ -103,7 +103,7 @@ def test_attachments_that_an_ended_run_left_are_planned_again_although_their_mai
     file = tmp_path / "mail.eml"
     file.write_bytes(mail("Late", ("n.txt", b"words")).as_bytes())
     outer, inner = plans(tmp_path / "c", file)
-    known = replace(NOTHING, finished={outer.doc_id: "e"})
+    known = replace(NOTHING, finished=frozenset([outer.doc_id]))
     assert [plan.skipped for plan in plans(tmp_path / "c", file, known)] == [True]
     again = plans(tmp_path / "c", file, replace(known, containers=frozenset([outer.doc_id])))
     assert [(plan.doc_id, plan.skipped) for plan in again] == [(outer.doc_id, True), (inner.doc_id, False)]

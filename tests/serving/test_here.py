@@ -98,7 +98,7 @@ def test_settings_that_need_ray_are_refused_by_their_name(
 
 def test_a_collection_that_cannot_be_loaded_ends_the_start_at_once_with_the_reason(tmp_path: Path) -> None:
     plant(tmp_path / "c", {"a": ["red apple"]})
-    for data in (tmp_path / "c" / "passages.lance" / "data").iterdir():
+    for data in (tmp_path / "c" / "spaces" / "text-1.lance" / "data").iterdir():
         data.unlink()
     with pytest.raises(VragError, match="not ready after 5 s: retriever: it failed"):
         start_here(Settings(collection=str(tmp_path / "c")), 0)

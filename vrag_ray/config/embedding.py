@@ -134,7 +134,7 @@ class SpaceConfig(Section):
 
 _BATCH, _BATCH_OF_MINILM = 8, 256
 _CPUS_OF_AN_ACTOR = 2
-_OF_THE_MACHINE = ("device", "num_gpus")
+_OF_THE_MACHINE = ("device", "num_gpus", "actors")
 
 
 def with_text_space(values: Mapping[str, object]) -> dict[str, object]:

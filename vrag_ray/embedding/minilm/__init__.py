@@ -1,1 +1,1 @@
-"""all-MiniLM-L6-v2, the texts' own embedder: weights that are proved, an ONNX graph, its vectors."""
+"""all-MiniLM-L6-v2, the default embedder of texts: weights that are proved, an ONNX graph, its vectors."""

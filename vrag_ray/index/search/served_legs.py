@@ -119,17 +119,19 @@ def modalities_of(record: SpaceRecord) -> frozenset[str]:
 def _lagging(collection: Collection, record: SpaceRecord) -> list[str]:
     import pyarrow.compute as pc
 
-    takes_words = Modality.TEXT in modalities_of(record)
+    modalities = modalities_of(record)
     known = set(pc.unique(collection.space_table(record.name).to_table(columns=["doc_id"])["doc_id"]).to_pylist())
-    waiting = sum(
-        1
+    waiting = [
+        d.doc_id
         for d in collection.documents()
         if d.doc_id not in known
         and d.status is not DocumentStatus.ERROR
         and d.units
-        and (takes_words or d.kind is not DocumentKind.TEXT)
-    )
+        and (Modality.TEXT in modalities or d.kind is not DocumentKind.TEXT)
+    ]
+    if waiting and modalities == {Modality.TEXT}:
+        waiting = collection.with_words(waiting)
     if not waiting:
         return []
-    documents = "1 document is" if waiting == 1 else f"{waiting} documents are"
+    documents = "1 document is" if len(waiting) == 1 else f"{len(waiting)} documents are"
     return [f"{documents} not in the vector space {record.name} yet: `vrag embed --space {record.name}` adds them"]

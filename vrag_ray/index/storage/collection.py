@@ -199,6 +199,14 @@ class Collection:
             rows = self.table("passages").to_table(columns=HIT_COLUMNS, filter=where).to_pylist()
         return sorted((passage_from_row(row) for row in rows), key=lambda passage: passage.window)
 
+    def with_words(self, doc_ids: Iterable[str]) -> list[str]:
+        """Those of the documents that have words, and not pictures alone."""
+        if self.record is None:
+            return []
+        where = rf"doc_id IN ({quoted(doc_ids)}) AND regexp_like(text, '\S')"
+        with storage_faults(self.root, "reading passages"):
+            return sorted(set(self.table("passages").to_table(columns=["doc_id"], filter=where)["doc_id"].to_pylist()))
+
     def clips(self, doc_id: str) -> list[Locator]:
         """The clips of a video in their order."""
         if self.record is None:
