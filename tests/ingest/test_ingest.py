@@ -300,7 +300,7 @@ def test_many_small_files_are_committed_together_and_each_is_found(tmp_path: Pat
     # Each gets other bytes: as many documents take the place of their old selves, in few commits too.
     for number in range(NOTES):
         (folder / f"note-{number}.txt").write_text(f"the harbour number{number} is wide")
-    again = ingest([folder], settings)
+    again = ingest([folder], settings_for(tmp_path / "c", commit_pages=64, concurrency=1))
     assert (again.added, again.replaced) == (0, NOTES)
     collection = Collection.open(tmp_path / "c")
     assert collection.document_count == NOTES == len(content(tmp_path / "c")[0])
@@ -354,11 +354,11 @@ def test_killed_at_random_points_and_resumed_it_ends_with_the_content_of_an_unin
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
     expected_root, root = tmp_path / "expected", tmp_path / "killed"
     began = time.monotonic()
-    expected = ingest([folder], settings_for(expected_root))
+    expected = ingest([folder], settings_for(expected_root, concurrency=1))
     duration = time.monotonic() - began
 
     config = tmp_path / "config.yaml"
-    config.write_text(yaml.safe_dump(settings_for(root).model_dump(mode="json")))
+    config.write_text(yaml.safe_dump(settings_for(root, concurrency=1).model_dump(mode="json")))
     command = [sys.executable, "-m", "tests.support.ingest_driver", ray.get_runtime_context().gcs_address, str(config)]
     chance, kills, committed = random.Random(11), 0, 0
     while True:

@@ -36,53 +36,51 @@ class Job:
 def decoded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
     """Blocks of decoded units of many files, registered by actors too.
 
-    What takes long waits until everything else is done: a second graph, whose readers fill the cores, decodes that.
+    What takes long waits until everything else is done, so that it can be searched: a second graph decodes that.
     """
     require_ray()
     import ray.data
     from ray.data import ActorPoolStrategy
 
     without_ray_data_output()
-    groups = [{"sources": group_json(group, meta)} for group in grouped(sources, _readers(slow=False))]
+    # Reading takes longer than hashing and probing.
+    registers = max(1, usable_cpus() // 2)
+    groups = [{"sources": group_json(group, meta)} for group in grouped(sources, registers)]
     files = ray.data.from_items(groups, override_num_blocks=len(groups))
     tasks = files.map_batches(
         Register,
         batch_size=1,
         fn_constructor_args=(job.root, job.settings, job.committed, job.board.shared()),
-        compute=ActorPoolStrategy(size=min(_readers(slow=False), len(groups))),
+        compute=ActorPoolStrategy(size=min(registers, len(groups))),
         num_cpus=ACTOR_CPUS,
     ).repartition(target_num_rows_per_block=1)
     later: list[str] = []
-    for rows in _decoded(tasks, job, slow=False, puts_off=True):
+    for rows in _decoded(tasks, job, puts_off=True):
         later += [str(row["plan"]) for row in rows if row["unit"] == LATER]
         if done := [row for row in rows if row["unit"] != LATER]:
             yield done
     if later:
-        yield from decoded_tasks(later, job, any_slow=True)
+        yield from decoded_tasks(later, job)
 
 
-def decoded_tasks(tasks: Sequence[str], job: Job, *, any_slow: bool) -> Iterator[Rows]:
+def decoded_tasks(tasks: Sequence[str], job: Job) -> Iterator[Rows]:
     """Blocks of decoded units of decode tasks that are registered already, about in their order."""
     require_ray()
     import ray.data
 
     without_ray_data_output()
     rows = ray.data.from_items([{"task": task} for task in tasks], override_num_blocks=len(tasks))
-    return _decoded(rows, job, slow=any_slow, puts_off=False)
+    return _decoded(rows, job, puts_off=False)
 
 
-def _decoded(tasks: ray.data.Dataset, job: Job, *, slow: bool, puts_off: bool) -> Iterator[Rows]:
+def _decoded(tasks: ray.data.Dataset, job: Job, *, puts_off: bool) -> Iterator[Rows]:
     from ray.data import ActorPoolStrategy
 
     units = tasks.flat_map(
         Decode,
         fn_constructor_args=(job.root, job.settings, job.board.shared(), puts_off),
-        compute=ActorPoolStrategy(size=_readers(slow=slow)),
+        compute=ActorPoolStrategy(size=readers(usable_cpus(), usable_memory())),
         num_cpus=ACTOR_CPUS,
     )
     for block in units.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
         yield block.to_pylist()
-
-
-def _readers(*, slow: bool) -> int:
-    return readers(usable_cpus(), usable_memory(), slow=slow)

@@ -8,6 +8,8 @@ import os
 import re
 from pathlib import Path
 
+from vrag_ray.cluster import is_connected, require_ray
+
 ACTOR_CPUS = 0.1
 """Parallelism is set by pool sizes. Whole-CPU reservations of three pools would deadlock a small machine."""
 
@@ -16,14 +18,8 @@ READER_BYTES = 1_300_000_000
 """What a reader takes while OCR reads a page: 1.0 GB of its child, and an actor."""
 
 
-def readers(cpus: int, memory: int, *, slow: bool) -> int:
-    """How many processes decode at once on ``cpus`` cores with ``memory`` bytes, each with one thread.
-
-    Text is read in a fraction of the time that embedding it takes; OCR (``slow``) takes all cores, as far as memory
-    goes.
-    """
-    if not slow:
-        return max(1, cpus // 2)
+def readers(cpus: int, memory: int) -> int:
+    """How many processes decode at once on ``cpus`` cores with ``memory`` bytes, each with one thread."""
     return max(1, min(cpus, memory // READER_BYTES))
 
 
@@ -55,6 +51,16 @@ def usable_cpus() -> int:
         limit = Path("/sys/fs/cgroup/cpu.max")
         return cores(count, allowed, limit.read_text(encoding="ascii") if limit.is_file() else "")
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def has_more_machines() -> bool:
+    """Whether there are others to share work with: nodes of the Ray that this process has, or is to connect to."""
+    if not is_connected() and not os.environ.get("RAY_ADDRESS"):
+        return False
+    require_ray()
+    import ray
+
+    return sum(bool(node["Alive"]) for node in ray.nodes()) > 1
 
 
 def without_ray_data_output() -> None:

@@ -20,7 +20,6 @@ from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.ingest import ingest
-from vrag_ray.ingest.small_jobs import MOST_FILES
 from vrag_ray.types import DocumentKind, DocumentStatus, VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -86,10 +85,10 @@ def test_rows_of_every_kind_become_documents_and_a_broken_one_does_not_stop_them
 # Quick form: the rows of one group above.
 @pytest.mark.exhaustive
 def test_many_rows_of_several_groups_are_all_found_and_named(tmp_path: Path) -> None:
-    count = 4 * MOST_FILES
+    count = 64
     texts = [f"the lighthouse number{n} is white" for n in range(count)]
     path = write(tmp_path / "many.parquet", {"text": texts}, rows_of_a_group=10)
-    report = ingest([path], settings_for(tmp_path / "c"))
+    report = ingest([path], settings_for(tmp_path / "c", concurrency=1))
     assert (report.added, report.failed) == (count, ())
     collection = Collection.open(tmp_path / "c")
     [hit] = lexical_search(collection, "number37", 5, None)

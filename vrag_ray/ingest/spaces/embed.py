@@ -26,7 +26,7 @@ from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest.machine import cause_of, usable_cpus
 from vrag_ray.ingest.progress import Counts, reporting
 from vrag_ray.ingest.report import FileError, Progress, SpaceReport, StageProgress
-from vrag_ray.ingest.spaces.few import FewFill, FillHere, can_run_here, is_few_texts, is_small
+from vrag_ray.ingest.spaces.few import MOST_TEXTS, FewFill, FillHere, can_run_here, is_small, runs_here
 from vrag_ray.ingest.spaces.graph import Filling, GraphFill, SpaceToFill
 from vrag_ray.ingest.spaces.manifest import CollectionState, manifest_of
 from vrag_ray.ingest.spaces.material import EmbedderTraits
@@ -290,12 +290,13 @@ def _fill(
     if manifest.num_rows:
         filling = Filling(manifest, CollectionState.of(writer), settings, spec, tuple(group), tuple(stages))
         blocks: FillHere | FewFill | GraphFill
-        if is_few_texts(filling):
+        here = runs_here(filling)
+        if writer.has_unpublished and not (here and manifest.num_rows <= MOST_TEXTS):
+            # Words are searched while vectors are made, and a run that is killed is gone on with.
+            writer.publish(note)
+        if here:
             blocks = FillHere(filling)
         else:
-            # Words are searched while vectors are made, and a run that is killed is gone on with.
-            if writer.has_unpublished:
-                writer.publish(note)
             few = is_small(filling)
             configs, placement = _placed([(space.name, space.config) for space in group], settings, cards())
             placement.report(on_line)

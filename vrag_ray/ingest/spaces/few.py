@@ -2,7 +2,8 @@
 
 Starting the actors of a graph takes some ten CPU seconds, which the pages of one more document are not worth. The
 process is not the caller's, so that the memory of the models is given back, unless the model is small: ``minilm``, or
-a factory's that uses no GPU, embeds a few texts in the process of the caller, which then needs no Ray.
+a factory's that uses no GPU, embeds a few texts in the process of the caller, which then needs no Ray. On a single
+machine ``minilm`` embeds any number of texts there: its threads fill the cores as well as those of actors.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from vrag_ray.config import Engine, SpaceConfig
-from vrag_ray.ingest.machine import ACTOR_CPUS, usable_cpus
+from vrag_ray.ingest.machine import ACTOR_CPUS, has_more_machines, usable_cpus
 from vrag_ray.ingest.progress import Counts, ProgressBoard, StageCount
 from vrag_ray.ingest.spaces.graph import Filling
 from vrag_ray.ingest.spaces.manifest import ReadPassages
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 MOST_PASSAGES = 24
 MOST_TEXTS = 256
-"""Those of the pages that are decoded without a graph (``small_jobs``): about five seconds with ``minilm``."""
+"""About those of the pages that are decoded without a graph (``small_jobs``): five seconds with ``minilm``."""
 
 
 def can_run_here(config: SpaceConfig) -> bool:
@@ -34,10 +35,14 @@ def can_run_here(config: SpaceConfig) -> bool:
     return config.is_minilm or (config.is_factory and not config.num_gpus and config.device != "cuda")
 
 
-def is_few_texts(filling: Filling) -> bool:
-    """Whether the caller's process embeds the passages."""
-    few = filling.spec is None and filling.manifest.num_rows <= MOST_TEXTS
-    return few and not _has_actors(filling) and all(can_run_here(space.config) for space in filling.spaces)
+def runs_here(filling: Filling) -> bool:
+    """Whether the caller's process embeds the passages, which are texts."""
+    configs = [space.config for space in filling.spaces]
+    if filling.spec is not None or _has_actors(filling) or not all(can_run_here(config) for config in configs):
+        return False
+    return filling.manifest.num_rows <= MOST_TEXTS or (
+        all(config.is_minilm for config in configs) and not has_more_machines()
+    )
 
 
 def is_small(filling: Filling) -> bool:
