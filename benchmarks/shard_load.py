@@ -22,8 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vrag_ray.index.storage.column_checksums import text_checksums
-from vrag_ray.index.storage.rows import SHARD_COLUMNS, passage_schema
+from vrag_ray.index.storage.spaces import space_table
 from vrag_ray.index.storage.writer import CollectionWriter, now_utc
 from vrag_ray.types import TEXT, Document, DocumentKind, DocumentStatus
 
@@ -32,10 +31,11 @@ EMBEDDER = "planted/random"
 
 
 def plant(writer: CollectionWriter, first: int, count: int, dim: int) -> None:
-    """Rows ``first`` to ``first + count``, whole documents of a thousand pages."""
+    """Rows ``first`` to ``first + count`` of the space of the texts, whole documents of a thousand pages."""
     import pyarrow as pa
 
-    schema = passage_schema()
+    if writer.spaces.get(TEXT) is None:
+        writer.spaces.create(TEXT, embedder_id=EMBEDDER, dim=dim, multi_vector=False, config={})
     for start in range(first, first + count, BATCH):
         rows = min(BATCH, first + count - start)
         vectors = np.random.default_rng(start).standard_normal((rows, dim), np.float32)
@@ -46,30 +46,21 @@ def plant(writer: CollectionWriter, first: int, count: int, dim: int) -> None:
         doc_ids = [docs[number // PAGES_PER_DOC] for number in numbers]
         pages = [number % PAGES_PER_DOC + 1 for number in numbers]
         offsets = np.arange(0, rows + 1, dtype=np.int64) * dim * 2
-        columns: dict[str, object] = {
-            "id": [f"{doc_id[:24]}:p{page}:w0" for doc_id, page in zip(doc_ids, pages, strict=True)],
-            "doc_id": doc_ids,
-            "kind": ["page"] * rows,
-            "unit": [page - 1 for page in pages],
-            "page": pages,
-            "window": [0] * rows,
-            "text": [""] * rows,
-            "terms": [""] * rows,
-            "words": ["[]"] * rows,
-            "vector": pa.LargeBinaryArray.from_buffers(
+        columns = {
+            "id": pa.array([f"{doc_id[:24]}:p{page}:w0" for doc_id, page in zip(doc_ids, pages, strict=True)]),
+            "doc_id": pa.array(doc_ids),
+            "kind": pa.array(["page"] * rows),
+            "meta": pa.array(["{}"] * rows),
+            "count": pa.array([1] * rows, pa.int32()),
+            "grid_rows": pa.nulls(rows, pa.int32()),
+            "grid_columns": pa.nulls(rows, pa.int32()),
+            "phash": pa.nulls(rows, pa.uint64()),
+            "error": pa.array([""] * rows),
+            "vectors": pa.LargeBinaryArray.from_buffers(
                 pa.large_binary(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(raw)]
             ),
-            "embedder_id": [EMBEDDER] * rows,
-            "meta": ["{}"] * rows,
-            "content_checksum": [0] * rows,
         }
-        shard = pa.RecordBatch.from_pydict(
-            {name: columns[name] for name in SHARD_COLUMNS},
-            schema=pa.schema([schema.field(name) for name in SHARD_COLUMNS]),
-        )
-        columns["checksum"] = text_checksums(shard)
-        whole = {name: columns.get(name, [None] * rows) for name in schema.names}
-        writer._passages.insert(pa.Table.from_pydict(whole, schema=schema), mode="append")
+        writer.spaces.add(TEXT, space_table(columns))
         writer.commit_documents([_document(number) for number in docs])
 
 
@@ -80,7 +71,7 @@ def _doc_id(number: int) -> str:
 def _document(number: int) -> Document:
     return Document(
         _doc_id(number), (f"{number}.pdf",), str(number), DocumentKind.PDF, DocumentStatus.READY, PAGES_PER_DOC, 1,
-        EMBEDDER, now_utc(),
+        now_utc(),
     )  # fmt: skip
 
 

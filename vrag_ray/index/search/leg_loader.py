@@ -15,7 +15,7 @@ from vrag_ray.embedding.registry import space_embedder
 from vrag_ray.index.search.titles import TitleVectors
 from vrag_ray.index.search.vector_leg import VectorLeg, leg_of, reads_words_alone
 from vrag_ray.index.storage.spaces import SpaceRecord
-from vrag_ray.types import VragError
+from vrag_ray.types import TEXT, VragError
 from vrag_ray.types.copies import with_changes
 
 P = ParamSpec("P")
@@ -43,7 +43,7 @@ class LegLoader:
     def space(self, record: SpaceRecord, config: SpaceConfig) -> VectorLeg:
         """The leg of one of a collection's spaces. Raises VragError as ``space_embedder``, and where the embedder is
         not the one that filled the space."""
-        embedder, titles = self._loaded(config)
+        embedder, titles = self._loaded(record.name, config)
         if embedder.id != record.embedder_id:
             raise VragError(
                 f"it holds vectors of {record.embedder_id} and spaces.{record.name} is set to {embedder.id}: "
@@ -53,10 +53,10 @@ class LegLoader:
 
     def unfilled(self, name: str, config: SpaceConfig) -> VectorLeg:
         """The leg of a space that is not there yet. Raises VragError as ``space_embedder``."""
-        return leg_of(name, config, *self._loaded(config))
+        return leg_of(name, config, *self._loaded(name, config))
 
-    def _loaded(self, config: SpaceConfig) -> tuple[Embedder, TitleVectors | None]:
-        defaults = {name: SpaceConfig.model_fields[name].default for name in _NOT_THE_EMBEDDERS}
+    def _loaded(self, name: str, config: SpaceConfig) -> tuple[Embedder, TitleVectors | None]:
+        defaults = {setting: SpaceConfig.model_fields[setting].default for setting in _NOT_THE_EMBEDDERS}
         key = with_changes(config, defaults)
         embedder = self._embedders.get(key)
         if embedder is None:
@@ -65,7 +65,7 @@ class LegLoader:
             with suppress(TypeError):
                 self._embedders[key] = embedder
         titles = None
-        if reads_words_alone(embedder):
+        if name == TEXT or reads_words_alone(embedder):
             titles = self._titles.get(key) or TitleVectors(embedder)
             self._titles[key] = titles
         return embedder, titles
