@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import os
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,58 +22,17 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+sys.path[0] = str(Path(__file__).parents[1])
+
+from benchmarks.shard_load import EMBEDDER, plant
 from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.index.shards.shard_pool import ShardPool
 from vrag_ray.index.storage.collection import Collection
-from vrag_ray.index.storage.rows import passage_schema, shard_checksum
-from vrag_ray.index.storage.writer import CollectionWriter, now_utc
-from vrag_ray.types import TEXT, Document, DocumentKind, DocumentStatus
+from vrag_ray.index.storage.writer import CollectionWriter
+from vrag_ray.types import TEXT
 
-DIM, K, PAGES_PER_DOC, BATCH = 384, 10, 1000, 50_000
-EMBEDDER = "planted/384"
-
-
-def plant(root: Path, count: int) -> None:
-    """``count`` passages in documents of a thousand pages; every 50th vector repeats its neighbour, to make ties."""
-    import pyarrow as pa
-
-    chance = np.random.default_rng(0)
-    schema = passage_schema()
-    with CollectionWriter(root) as writer:
-        documents = []
-        for start in range(0, count, BATCH):
-            rows = min(BATCH, count - start)
-            vectors = chance.standard_normal((rows, DIM)).astype(np.float32)
-            vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-            halves = vectors.astype(np.float16)
-            halves[50::50] = halves[49:-1:50]
-            columns: dict[str, list[object]] = {name: [] for name in schema.names}
-            for i in range(rows):
-                doc = hashlib.sha256(str((start + i) // PAGES_PER_DOC).encode()).hexdigest()
-                page = (start + i) % PAGES_PER_DOC + 1
-                row = {
-                    "id": f"{doc[:24]}:p{page}:w0", "doc_id": doc, "kind": "page", "unit": page - 1, "page": page,
-                    "window": 0, "text": "", "terms": "", "words": "[]", "vector": halves[i].tobytes(),
-                    "embedder_id": EMBEDDER, "meta": "{}", "content_checksum": 0,
-                }  # fmt: skip
-                row["checksum"] = shard_checksum(str(row["id"]), doc, "page", EMBEDDER, "{}", halves[i].tobytes())
-                for name in schema.names:
-                    columns[name].append(row.get(name))
-            writer._passages.insert(pa.Table.from_pydict(columns, schema=schema), mode="append")
-            first, last = start // PAGES_PER_DOC, (start + rows - 1) // PAGES_PER_DOC
-            documents += [_document(number) for number in range(first, last + 1)]
-        unique = {document.doc_id: document for document in documents}
-        writer.commit_documents(unique.values())
-        writer.publish("planted")
-
-
-def _document(number: int) -> Document:
-    doc_id = hashlib.sha256(str(number).encode()).hexdigest()
-    return Document(
-        doc_id, (f"{number}.pdf",), str(number), DocumentKind.PDF, DocumentStatus.READY, PAGES_PER_DOC, 1, EMBEDDER,
-        now_utc(),
-    )  # fmt: skip
+DIM, K = 384, 10
 
 
 async def measure(root: Path, queries: NDArray[np.float32], raw: faiss.Index) -> None:
@@ -121,10 +80,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "collection"
         began = time.perf_counter()
-        plant(root, arguments.vectors)
+        with CollectionWriter(root) as writer:
+            plant(writer, 0, arguments.vectors, DIM)
+            writer.publish("planted")
         print(f"planted {arguments.vectors} vectors in {time.perf_counter() - began:.0f} s", flush=True)
-        table = Collection.open(root).table("passages").to_table(columns=["vector"])
-        codes = np.frombuffer(b"".join(table["vector"].to_pylist()), dtype=np.uint8).reshape(-1, DIM * 2)
+        table = Collection.open(root).space_table(TEXT).to_table(columns=["vectors"])
+        codes = np.frombuffer(b"".join(table["vectors"].to_pylist()), dtype=np.uint8).reshape(-1, DIM * 2)
         raw = faiss.IndexScalarQuantizer(DIM, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
         raw.is_trained = True
         raw.add_sa_codes(codes)

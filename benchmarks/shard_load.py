@@ -31,7 +31,8 @@ EMBEDDER = "planted/random"
 
 
 def plant(writer: CollectionWriter, first: int, count: int, dim: int) -> None:
-    """Rows ``first`` to ``first + count`` of the space of the texts, whole documents of a thousand pages."""
+    """Rows ``first`` to ``first + count`` of the space of the texts, whole documents of a thousand pages; every 50th
+    vector repeats its neighbour, to make ties."""
     import pyarrow as pa
 
     if writer.spaces.get(TEXT) is None:
@@ -40,6 +41,7 @@ def plant(writer: CollectionWriter, first: int, count: int, dim: int) -> None:
         rows = min(BATCH, first + count - start)
         vectors = np.random.default_rng(start).standard_normal((rows, dim), np.float32)
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        vectors[50::50] = vectors[49:-1:50]
         raw = vectors.astype(np.float16).tobytes()
         numbers = range(start, start + rows)
         docs = {number // PAGES_PER_DOC: _doc_id(number // PAGES_PER_DOC) for number in numbers}
