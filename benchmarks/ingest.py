@@ -7,7 +7,7 @@ ONNX Runtime spreads it; and with every core on a text of its own, as the embedd
 `ingest` of the whole PDF into an empty collection. Then `ingest` of evenly spaced pages of it, to see that time is
 linear in pages; the last and largest of these is watched for memory: the proportional set size of the whole process
 tree, Ray's own processes and shared memory included, once a second. Ray is started before and not timed. `start-up`
-is what the graph needs until its embedding actors have their model; it is inside the times.
+is what the graph needs until its readers are ready; it is inside the times.
 """
 
 from __future__ import annotations
