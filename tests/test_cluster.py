@@ -235,14 +235,14 @@ import os, signal, sys, time
 from vrag_ray.cli.main import main
 from vrag_ray.ingest import pipeline
 
-embedded = pipeline.embedded_few
+decoded = pipeline.decoded_few
 
 def terminated(sources, meta, job):
-    yield from embedded(sources, meta, job)
+    yield from decoded(sources, meta, job)
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(60)
 
-pipeline.embedded_few = terminated
+pipeline.decoded_few = terminated
 sys.exit(main(["ingest", "note.txt", "--collection", "mine"]))
 """
 

@@ -81,6 +81,7 @@ def client(ingested: str, home: Path) -> Iterator[Client]:
 def test_ingest_fills_every_space_and_says_what_held_it_up(ingested: str, home: Path) -> None:
     spaces = {space.name: space for space in Collection.open(home / "collection").spaces}
     assert {name: (space.passages, space.failed, space.multi_vector) for name, space in spaces.items()} == {
+        "text": (PAGES + 2, 0, False),
         "look": (PAGES + 2, 0, False),
         "late": (PAGES + 1, 0, True),
         "visual": (PAGES + 2, 0, False),

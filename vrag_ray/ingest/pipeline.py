@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
+from vrag_ray.cluster import require_ray
 from vrag_ray.config import Settings
 from vrag_ray.corpus.formats.attachments import ATTACHMENTS
 from vrag_ray.corpus.formats.media.speech import model_folder
@@ -70,6 +71,9 @@ def ingest(
     # Where it cannot be had, that is said before anything is read; where it must be fetched, that is done once.
     model_folder(settings.corpus.speech_model)
     small = is_small(sources, settings)
+    if not small:
+        # Where it cannot be had, nothing has been written.
+        require_ray()
     with CollectionWriter(settings.collection) as writer:
         committer = Committer(writer, settings.ingest.commit_pages)
         board = MovingBoard(INGEST_STAGES, by_file=documents <= MOST_FILES_SHOWN)
