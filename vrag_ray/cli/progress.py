@@ -70,8 +70,9 @@ class _Lines:
             return
         self._last = now
         rates = ", ".join(f"{stage.name} {stage.pages_per_s:.1f}/s" for stage in progress.stages if stage.pages)
+        shown = f" ({rates})" if rates else ""
         typer.echo(
-            f"{progress.done_pages} of {progress.total_pages} {_unit(progress)} committed ({rates}) "
+            f"{progress.done_pages} of {progress.total_pages} {_unit(progress)} committed{shown} "
             f"{eta_text(progress.eta_s)}",
             err=True,
         )
