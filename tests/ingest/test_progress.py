@@ -46,17 +46,17 @@ def test_progress_goes_on_with_what_a_late_board_said_last(
     stopped_board: SharedBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_module, "EVERY_S", 0.01)
-    told: list[Progress] = []
+    reports: list[Progress] = []
     several = threading.Event()
 
     def on_progress(progress: Progress) -> None:
-        told.append(progress)
-        if len(told) == 3:
+        reports.append(progress)
+        if len(reports) == 3:
             several.set()
 
     with reporting(stopped_board.read, lambda counts, s: ingest_progress(counts, 0, 1, s), on_progress):
         assert several.wait(HANGS_AFTER_S)
-    assert {progress.total_pages for progress in told} == {5}
+    assert {progress.total_pages for progress in reports} == {5}
 
 
 # Quick form: ``stopped_board``, which is read here.
@@ -73,11 +73,11 @@ def test_an_ingest_whose_board_is_lost_ends_with_its_report(tmp_path: Path, monk
         ray.kill(self._actor)
 
     monkeypatch.setattr(SharedBoard, "__init__", lost)
-    told: list[Progress] = []
-    report = ingest([tmp_path / "whales.pdf"], settings_for(tmp_path / "c", concurrency=1), on_progress=told.append)
+    reports: list[Progress] = []
+    report = ingest([tmp_path / "whales.pdf"], settings_for(tmp_path / "c", concurrency=1), on_progress=reports.append)
     assert boards
     assert (report.added, report.pages) == (1, 3)
-    assert {progress.done_pages for progress in told if not progress.spaces} >= {3}
+    assert {progress.done_pages for progress in reports if not progress.spaces} >= {3}
 
 
 def board_of(*, text: int, scans: int, text_done: int, scans_done: int) -> Counts:

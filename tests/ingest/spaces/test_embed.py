@@ -247,8 +247,8 @@ def test_the_command_line_makes_rebuilds_and_drops_a_space(
     assert "1 in all, 0.1 KB each" in out
     monkeypatch.setenv("VRAG_SPACES__TEXT__MODEL", settings_for(root).spaces["text"].model)
     assert cli(["embed", "-c", str(root), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [(space["name"], space["embedded"]) for space in told["spaces"]] == [("text", 0), ("late", 0)]
+    reply = json.loads(capsys.readouterr().out)
+    assert [(space["name"], space["embedded"]) for space in reply["spaces"]] == [("text", 0), ("late", 0)]
     assert cli(["embed", "-c", str(root), "--space", "late", "--drop"]) == 0
     with pytest.raises(NotFoundError):
         Collection.open(root).space("late")

@@ -109,3 +109,10 @@ def test_a_document_without_words_does_not_wait_for_vectors_of_texts(tmp_path: P
     assert load_legs(settings, Collection.open(settings.collection), LegLoader()).notices == (
         "1 document is not in the vector space text yet: `vrag embed --space text` adds them",
     )
+
+
+def test_a_gpu_that_minilm_cannot_use_is_refused_by_name(tmp_path: Path, local_ray: None) -> None:
+    (tmp_path / "harbour.txt").write_text(PAPERS["harbour.txt"])
+    settings = settings_for(tmp_path / "c", embedder=SpaceConfig(model="minilm", num_gpus=1))
+    [notice] = ingest([tmp_path / "harbour.txt"], settings).notices
+    assert "spaces.text.num_gpus is 1, and minilm has no GPU code: set spaces.text.num_gpus to 0" in notice

@@ -287,8 +287,15 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
             config=record.config,
             traits=record.traits,
         )
-        columns, where = list(COLUMNS), where_of(record.embedder_id)
-        for batch in self._passages.to_batches(columns=columns, filter=where, batch_size=_ROWS_AT_ONCE):
+        batches = self._passages.to_batches(
+            columns=list(COLUMNS),
+            filter=where_of(record.embedder_id),
+            batch_size=_TEXTS_AT_ONCE,
+            batch_readahead=2,
+            fragment_readahead=2,
+        )
+        # Each is a commit, and a collection may have thousands of fragments.
+        for batch in _together(batches):
             if batch.num_rows:
                 rows = as_space_rows(batch, record.dim)
                 self.spaces.add(TEXT, space_table(dict(zip(rows.schema.names, rows.columns, strict=True))))

@@ -31,8 +31,9 @@ MOST_TEXTS = 256
 
 
 def can_run_here(config: SpaceConfig) -> bool:
-    """Whether the model of a space may be loaded in the caller's process."""
-    return config.is_minilm or (config.is_factory and not config.num_gpus and config.device != "cuda")
+    """Whether the model of a space may be loaded in the caller's process. A GPU that is set is given, or refused, by
+    the placement of actors."""
+    return (config.is_minilm or config.is_factory) and not config.num_gpus and config.device != "cuda"
 
 
 def runs_here(filling: Filling) -> bool:
@@ -56,9 +57,7 @@ def _has_actors(filling: Filling) -> bool:
     return any(configured)
 
 
-class FillHere:
-    """Blocks of embedded passages, by this process."""
-
+class _FillByOneProcess:
     def __init__(self, filling: Filling) -> None:
         self._filling = filling
         self._counts = Counts(stages=dict.fromkeys(filling.stages, StageCount()))
@@ -66,6 +65,10 @@ class FillHere:
     def read(self) -> Counts:
         """What the stages had done when the last block came."""
         return self._counts
+
+
+class FillHere(_FillByOneProcess):
+    """Blocks of embedded passages, by this process."""
 
     def __iter__(self) -> Iterator[pa.Table]:
         on_cpu = (
@@ -76,16 +79,8 @@ class FillHere:
             yield block
 
 
-class FewFill:
+class FewFill(_FillByOneProcess):
     """Blocks of embedded passages, by one Ray task."""
-
-    def __init__(self, filling: Filling) -> None:
-        self._filling = filling
-        self._counts = Counts(stages=dict.fromkeys(filling.stages, StageCount()))
-
-    def read(self) -> Counts:
-        """What the stages had done when the last block came."""
-        return self._counts
 
     def __iter__(self) -> Iterator[pa.Table]:
         import ray
