@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import PurePosixPath, PureWindowsPath
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ def scrub(message: str) -> str:
     return _BARE_PATH.sub(lambda match: _last_name(match[0]), message)
 
 
+@lru_cache(maxsize=10_000)
 def public_uri(uri: str) -> str:
     """What a reply may say about where a document came from: a remote URI without secrets, or a bare file name."""
     parts = urlsplit(uri)
@@ -31,4 +33,4 @@ def public_uri(uri: str) -> str:
 def _last_name(path: str) -> str:
     bare = shown_name(path_in_uri(path)) if is_file_uri(path) else path
     name = PurePosixPath(bare).name
-    return PureWindowsPath(name).name or name
+    return (PureWindowsPath(name).name or name) if "\\" in name or ":" in name else name

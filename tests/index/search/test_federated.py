@@ -264,7 +264,7 @@ def test_a_heat_map_goes_on_while_a_newer_version_comes_into_service(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(tmp_path / "c")
-    embedded = VectorLeg.vectors
+    embedded = VectorLeg.read
 
     async def check() -> None:
         async with side_by_side(settings_for(tmp_path / "c")) as federated:
@@ -283,7 +283,7 @@ def test_a_heat_map_goes_on_while_a_newer_version_comes_into_service(
                 return await embedded(leg, queries)
 
             monkeypatch.setattr(Snapshot, "unused", announced)
-            monkeypatch.setattr(VectorLeg, "vectors", published_meanwhile)
+            monkeypatch.setattr(VectorLeg, "read", published_meanwhile)
             assert (await federated.heat("red", doc_id_of("a"), 1)).shape == (4, 4)
             assert await refreshing[0] == 3
 

@@ -17,7 +17,7 @@ from vrag_ray.config import IndexConfig, Settings, SpaceConfig
 from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.fusion import Fused
 from vrag_ray.index.search.retriever import ShardedRetriever
-from vrag_ray.index.search.titles import TITLE, TitleVectors, by_titles
+from vrag_ray.index.search.titles import TITLE, TitleVectors, by_titles, still_needed
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, SearchAnswer
 
 PLANTED = SpaceConfig(model="tests.support.planted:make_planted")
@@ -83,6 +83,37 @@ def test_scores_stay_in_their_range_and_order_follows_them(
         assert item.score * (1 + weight) == pytest.approx(score + weight * (title or 0.0))
         assert item.by_leg.get(TITLE) == title
         assert 0 <= item.score <= 1
+
+
+@given(
+    st.dictionaries(st.text("abc", min_size=1, max_size=3), st.tuples(scores, st.sampled_from("vwxyz"))),
+    st.fixed_dictionaries(dict.fromkeys("vwxyz", scores)),
+    st.sets(st.sampled_from("vwxyz")),
+    st.floats(0, 2),
+    st.integers(1, 9),
+)
+def test_titles_that_are_not_needed_change_nothing(
+    pages: dict[str, tuple[float, str]], every: dict[str, float], first: set[str], weight: float, top_k: int
+) -> None:
+    fused = sorted((Fused(name, score, {}) for name, (score, _) in pages.items()), key=lambda item: -item.score)
+    titles = {name: title for name, (_, title) in pages.items()}
+    known = {title: every[title] for title in first}
+    needed = still_needed(fused, titles, known, weight, top_k)
+    assert not first & set(needed)
+    known |= {title: every[title] for title in needed}
+
+    def ordered(near: dict[str, float]) -> list[Fused]:
+        return by_titles(fused, {name: near[title] for name, title in titles.items() if title in near}, weight, top_k)
+
+    assert ordered(known) == ordered(every)
+
+
+def test_a_page_far_behind_needs_no_title() -> None:
+    fused = [Fused("a", 0.9, {}), Fused("b", 0.8, {}), Fused("c", 0.2, {})]
+    titles = {"a": "x", "b": "y", "c": "z"}
+    assert still_needed(fused, titles, {}, 0.4, 1) == ["x", "y"]
+    assert still_needed(fused, titles, {"x": 1.0}, 0.4, 1) == []
+    assert still_needed(fused, titles, {"x": 1.0}, 0.4, 3) == ["y", "z"]
 
 
 def searched(root: Path, query: str, weight: float = 0.4, mode: str = HYBRID) -> SearchAnswer:

@@ -46,26 +46,32 @@ def best_windows(windows: Sequence[Scored]) -> list[Scored]:
     return list(seen.values())
 
 
-def fuse(legs: Sequence[Leg]) -> list[Fused]:
-    """Every page that a leg lists, by (-score, id); ``score`` is in 0..1, 1 for a page that is best in every leg.
+def fuse(legs: Sequence[Leg], limit: int | None = None) -> list[Fused]:
+    """The first ``limit`` of the pages that a leg lists, by (-score, id); ``score`` is in 0..1, 1 for a page that is
+    best in every leg.
 
     Legs without a page are left out and the others share their weight. The window kept is the one of the leg that
     gives the page most; of equal legs, the earlier.
     """
     legs = [leg for leg in legs if leg.pages]
     total = sum(leg.weight for leg in legs)
-    shares = [_shares(leg) for leg in legs]
-    listed = [{window.group: window for window in leg.pages} for leg in legs]
+    listed = [(leg.name, *_votes(leg, total)) for leg in legs]
     fused = []
-    for group in dict.fromkeys(group for windows in listed for group in windows):
-        given = [
-            leg.weight * share.get(group, absent) / total if total else 0.0
-            for leg, (share, absent) in zip(legs, shares, strict=True)
-        ]
-        most = max((n for n, windows in enumerate(listed) if group in windows), key=lambda n: (given[n], -n))
-        by_leg = {leg.name: at[group].score for leg, at in zip(legs, listed, strict=True) if group in at}
-        fused.append(Fused(listed[most][group].id, sum(given), by_leg))
-    return sorted(fused, key=lambda item: (-item.score, item.id))
+    for group in dict.fromkeys(group for _, votes, _ in listed for group in votes):
+        score, most, chosen = 0.0, -1.0, ""
+        for _, votes, absent in listed:
+            if group not in votes:
+                score += absent
+                continue
+            window, vote = votes[group]
+            score += vote
+            if vote > most:
+                most, chosen = vote, window.id
+        fused.append((-score, chosen, group))
+    return [
+        Fused(window, -negated, {name: votes[group][0].score for name, votes, _ in listed if group in votes})
+        for negated, window, group in sorted(fused)[:limit]
+    ]
 
 
 def unfused(leg: Leg) -> list[Fused]:
@@ -73,8 +79,11 @@ def unfused(leg: Leg) -> list[Fused]:
     return [Fused(window.id, window.score, {leg.name: window.score}) for window in leg.pages]
 
 
-def _shares(leg: Leg) -> tuple[dict[str, float], float]:
-    """Each listed page's score as a share of the best, and the share of pages that are not listed."""
+def _votes(leg: Leg, total: float) -> tuple[dict[str, tuple[Scored, float]], float]:
+    """The window of each listed page with what the leg adds to the score of that page, and what it adds to pages that
+    it does not list."""
     best = leg.pages[0].score
-    shares = {window.group: max(0.0, window.score) / best if best > 0 else 0.0 for window in leg.pages}
-    return shares, 0.0 if leg.complete else shares[leg.pages[-1].group]
+    if best <= 0 or total <= 0:
+        return {window.group: (window, 0.0) for window in leg.pages}, 0.0
+    votes = {window.group: (window, leg.weight * (max(0.0, window.score) / best) / total) for window in leg.pages}
+    return votes, 0.0 if leg.complete else votes[leg.pages[-1].group][1]

@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from itertools import accumulate, pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 from vrag_ray.config import IndexConfig
 from vrag_ray.embedding.base import LEAST_READABLE
 from vrag_ray.index.search.fusion import Fused, Leg
@@ -20,12 +23,14 @@ from vrag_ray.index.search.legs import lexical_leg, query_notices, rank
 from vrag_ray.index.search.modes import common_mode, refuse_unseen
 from vrag_ray.index.search.seen import seen
 from vrag_ray.index.search.snapshot import Part, Snapshot, parts_of
-from vrag_ray.index.search.titles import MOST_PAGES, by_titles
+from vrag_ray.index.search.titles import COMPARED_FIRST, MOST_PAGES, TitleVectors, by_titles, still_needed
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
 from vrag_ray.types import HYBRID, LEXICAL, Hit, Passage, Query, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
+WINDOWS_OF_A_PAGE = 4
+"""As a leg alone expects them among its best; where pages have more, it fetches more."""
 UNSEEN = (
     "the picture of the query was not searched, its words were: that takes a vector space of pictures, which "
     "`vrag embed` makes (docs/retrieval.md)"
@@ -70,15 +75,23 @@ async def _search(
 ) -> list[SearchAnswer]:
     parts = parts_of(snapshots, filter)
     legs = [leg for leg in snapshots[0].legs.by_name.values() if mode in (HYBRID, leg.name)]
-    limits = {"top_k": top_k, "candidates": index.candidates}
+    candidates = index.candidates if mode == HYBRID else top_k * WINDOWS_OF_A_PAGE
     leg_replies, lexical = await asyncio.gather(
-        asyncio.gather(*(search_leg(leg, parts, queries, **limits, mode=mode) for leg in legs)),
-        _lexical(parts, queries, top_k, index.candidates, comparable=len(named) > 1)
+        asyncio.gather(
+            *(search_leg(leg, parts, queries, top_k=top_k, candidates=candidates, mode=mode) for leg in legs)
+        ),
+        _lexical(parts, queries, top_k, candidates, comparable=len(named) > 1)
         if mode in (HYBRID, LEXICAL)
         else _nothing(),
     )
     ranked = [
-        rank(mode, [leg.found[n] for leg in leg_replies if n in leg.found], lexical.get(n)) for n in range(len(queries))
+        rank(
+            mode,
+            [leg.found[n] for leg in leg_replies if n in leg.found],
+            lexical.get(n),
+            max(top_k, MOST_PAGES if mode == HYBRID else 0),
+        )
+        for n in range(len(queries))
     ]
     if mode == HYBRID and index.title_weight:
         ranked = await asyncio.gather(
@@ -124,21 +137,23 @@ async def _by_titles(
     text = next((leg for leg in legs if leg.leg.titles is not None and number in leg.vectors), None)
     if text is None or text.leg.titles is None:
         return fused
-    titles = {item.id: title for item in fused[:MOST_PAGES] if (title := _title(item.id, parts)) is not None}
-    names = list(dict.fromkeys(titles.values()))
+    titles: dict[str, str] = {}
+    for part in reversed(parts):
+        titles |= part.collection.titles_of([item.id for item in fused[:MOST_PAGES]])
+    names = list(dict.fromkeys(titles[item.id] for item in fused[:MOST_PAGES] if item.id in titles))
     if len(names) < 2:
         return fused
-    vectors, query = text.leg.titles, text.vectors[number]
-    if vectors.lacks(names):
-        near = await asyncio.to_thread(vectors.similarities, names, query)
-    else:
-        near = vectors.similarities(names, query)
-    return by_titles(fused, {page: near[title] for page, title in titles.items()}, weight, top_k)
+    near = await _near(text.leg.titles, names[:COMPARED_FIRST], text.vectors[number])
+    if needed := still_needed(fused, titles, near, weight, top_k):
+        near |= await _near(text.leg.titles, needed, text.vectors[number])
+    return by_titles(fused, {page: near[title] for page, title in titles.items() if title in near}, weight, top_k)
 
 
-def _title(passage_id: str, parts: Sequence[Part]) -> str | None:
-    titles = (part.collection.title_of(passage_id) for part in parts)
-    return next((title for title in titles if title is not None), None)
+async def _near(vectors: TitleVectors, titles: Sequence[str], query: NDArray[np.float32]) -> dict[str, float]:
+    """The similarity of each title; in a thread where one has to be embedded."""
+    if vectors.lacks(titles):
+        return await asyncio.to_thread(vectors.similarities, titles, query)
+    return vectors.similarities(titles, query)
 
 
 async def _lexical(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from vrag_ray.embedding.base import LEAST_READABLE, EmbedError
+from vrag_ray.embedding.base import LEAST_READABLE, Embedding, EmbedError
 from vrag_ray.index.search.fusion import Leg, best_windows
 from vrag_ray.index.search.snapshot import Part
 from vrag_ray.index.search.vector_leg import VectorLeg
@@ -68,15 +68,16 @@ async def search_leg(
 async def _embedded(leg: VectorLeg, queries: Sequence[Query], mode: str) -> LegReply:
     """The leg with the vectors of those queries that it has something to say about."""
     parts = {n: part for n, query in enumerate(queries) if (part := leg.part_of(query)) is not None}
-    readable = dict(zip(parts, await leg.readable(list(parts.values())), strict=True)) if parts else {}
-    # A vector of what the embedder cannot read is noise: only who asks for the leg by name gets it.
-    chosen = [n for n, share in readable.items() if share >= LEAST_READABLE or mode != HYBRID]
-    found = dict(zip(chosen, await leg.vectors([parts[n] for n in chosen]), strict=True)) if chosen else {}
-    faults = {n: str(embedded) for n, embedded in found.items() if isinstance(embedded, EmbedError)}
+    if not parts:
+        return LegReply(leg, {})
+    # A vector of what the embedder cannot read is noise: only a search of this leg by name gets it.
+    least = LEAST_READABLE if mode == HYBRID else 0.0
+    read = dict(zip(parts, await leg.read(list(parts.values()), least_readable=least), strict=True))
+    faults = {n: str(query.embedded) for n, query in read.items() if isinstance(query.embedded, EmbedError)}
     if faults and mode != HYBRID:
         raise VragError(f"the query cannot be searched by {leg.name}: {next(iter(faults.values()))}")
-    vectors = {n: embedded for n, embedded in found.items() if not isinstance(embedded, EmbedError)}
-    return LegReply(leg, readable, vectors, faults)
+    vectors = {n: query.embedded.vectors for n, query in read.items() if isinstance(query.embedded, Embedding)}
+    return LegReply(leg, {n: query.share for n, query in read.items()}, vectors, faults)
 
 
 def _joined(parts: Sequence[Part], fans: Sequence[FanOut], k: int) -> FanOut:

@@ -59,19 +59,19 @@ def lexical_weight(best: float, ceiling: float) -> float:
     return min(MOST_LEXICAL_WEIGHT, best / ceiling) if ceiling > 0 else 0.0
 
 
-def rank(mode: str, vectors: Sequence[Leg], lexical: Leg | None) -> list[Fused]:
-    """One list of pages, best first, of the legs that were asked. A single mode keeps its leg's own scores.
+def rank(mode: str, vectors: Sequence[Leg], lexical: Leg | None, limit: int | None = None) -> list[Fused]:
+    """The first ``limit`` pages, best first, of the legs that were searched. A single mode has its leg's own scores.
 
     In hybrid search the vector legs have the weight that the lexical leg leaves, shared by their own weights.
     """
     if mode != HYBRID:
         legs = [leg for leg in (lexical, *vectors) if leg is not None]
-        return unfused(legs[0]) if legs else []
+        return unfused(legs[0])[:limit] if legs else []
     spoken = [lexical] if lexical is not None and lexical.pages else []
     rest = 1.0 - sum(leg.weight for leg in spoken)
     total = sum(leg.weight for leg in vectors)
     spoken += [Leg(leg.name, leg.pages, leg.complete, rest * leg.weight / total) for leg in vectors if total > 0]
-    return fuse(spoken)
+    return fuse(spoken, limit)
 
 
 def query_notices(

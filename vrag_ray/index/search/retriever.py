@@ -186,10 +186,11 @@ class ShardedRetriever:
             part = leg.part_of(query)
             if not leg.spec.multi_vector or part is None:
                 continue
-            [vectors] = await leg.vectors([part])
-            if isinstance(vectors, EmbedError):
-                raise vectors
-            [sight] = await self.pool.sights(served.collection.version, leg.name, [look], [vectors])
+            [read] = await leg.read([part])
+            if isinstance(read.embedded, EmbedError):
+                raise read.embedded
+            assert read.embedded is not None, "every query is embedded where no share of it is required"
+            [sight] = await self.pool.sights(served.collection.version, leg.name, [look], [read.embedded.vectors])
             if sight is not None and sight.heat is not None:
                 return sight.heat
         raise NotFoundError(

@@ -7,9 +7,11 @@ query. Within one document nothing changes.
 
 from __future__ import annotations
 
+import heapq
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +25,10 @@ TITLE = "title"
 """The name of a title's similarity among the scores of a hit."""
 MOST_PAGES = 100
 """The first pages of a list: those behind them gain nothing."""
+COMPARED_FIRST = 16
+"""Titles of the best pages: their similarities show which other pages cannot be among the first."""
+MOST_SIMILAR = 1.001
+"""The inner product of two vectors of length 1, rounding included."""
 REMEMBERED = 50_000
 """Vectors of titles in memory, at most."""
 
@@ -68,6 +74,21 @@ class TitleVectors:
             for title, vector in vectors.items():
                 self._known.put(title, vector)
         return vectors
+
+
+def still_needed(
+    fused: Sequence[Fused], titles: Mapping[str, str], similarities: Mapping[str, float], weight: float, top_k: int
+) -> list[str]:
+    """The titles without which the first ``top_k`` of ``by_titles`` may be others than with all: each page gains at
+    most ``weight``, and at least nothing.
+
+    ``fused`` is ordered best first; ``titles`` are those of its pages by id, ``similarities`` those known by title.
+    """
+    sure = (item.score + weight * similarities.get(titles.get(item.id, ""), 0.0) for item in fused)
+    least = min(heapq.nlargest(top_k, sure), default=0.0) - weight * MOST_SIMILAR
+    rivals = takewhile(lambda item: item.score >= least, fused)
+    needed = dict.fromkeys(titles[item.id] for item in rivals if item.id in titles)
+    return [title for title in needed if title not in similarities]
 
 
 def by_titles(fused: Sequence[Fused], similarities: Mapping[str, float], weight: float, top_k: int) -> list[Fused]:

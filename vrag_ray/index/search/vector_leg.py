@@ -6,15 +6,21 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import Content, Embedder, Embedding, EmbedError, Modality, PictureSpec
 from vrag_ray.embedding.pictures import fitted_to
 from vrag_ray.index.search.titles import TitleVectors
 from vrag_ray.index.shards.shard_index import SpaceSpec
 from vrag_ray.types import Query
+
+
+@dataclass(frozen=True, slots=True)
+class ReadQuery:
+    """What an embedder makes of a query: the share of it that it can read, 1 for one with a picture, and its vectors,
+    or why it has none; None where they were not made."""
+
+    share: float
+    embedded: Embedding | EmbedError | None
 
 
 @dataclass(frozen=True)
@@ -37,24 +43,22 @@ class VectorLeg:
             return query
         return Query(query.text) if query.text.strip() else None
 
-    async def readable(self, queries: Sequence[Query]) -> list[float]:
-        """The share of each query that the embedder understands; 1 for one with a picture."""
-        shares: NDArray[np.float32] = await asyncio.to_thread(self.embedder.readable, [query.text for query in queries])
-        pairs = zip(queries, shares, strict=True)
-        return [1.0 if query.picture is not None else float(share) for query, share in pairs]
-
     @property
     def sees(self) -> bool:
         """Whether a query may be a picture."""
         return Modality.PICTURE in self.embedder.modalities
 
-    async def vectors(self, queries: Sequence[Query]) -> list[NDArray[np.float32] | EmbedError]:
-        """The vectors of each query, [n, dim], or why it has none."""
-        found = await asyncio.to_thread(self._embed, queries)
-        return [item.vectors if isinstance(item, Embedding) else item for item in found]
+    async def read(self, queries: Sequence[Query], *, least_readable: float = 0.0) -> list[ReadQuery]:
+        """Each query with its vectors, of those of which the embedder can read at least ``least_readable``."""
+        return await asyncio.to_thread(self._read, queries, least_readable)
 
-    def _embed(self, queries: Sequence[Query]) -> list[Embedding | EmbedError]:
-        return self.embedder.embed_queries([_content(query, self.embedder.pictures) for query in queries])
+    def _read(self, queries: Sequence[Query], least_readable: float) -> list[ReadQuery]:
+        pairs = zip(queries, self.embedder.readable([query.text for query in queries]), strict=True)
+        shares = [1.0 if query.picture is not None else float(share) for query, share in pairs]
+        numbers = [n for n, share in enumerate(shares) if share >= least_readable]
+        contents = [_content(queries[n], self.embedder.pictures) for n in numbers]
+        found = dict(zip(numbers, self.embedder.embed_queries(contents), strict=True)) if contents else {}
+        return [ReadQuery(share, found.get(n)) for n, share in enumerate(shares)]
 
 
 def leg_of(name: str, config: SpaceConfig, embedder: Embedder, titles: TitleVectors | None) -> VectorLeg:

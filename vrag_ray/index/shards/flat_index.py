@@ -8,7 +8,9 @@ GPU finds is scored again as main memory does it, so that its results are the sa
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -123,7 +125,8 @@ class FlatIndex:
 
     def _ordered(self, scores: NDArray[np.float32], numbers: NDArray[np.int64], k: int) -> list[Scored]:
         best = sorted(zip((-scores).tolist(), numbers.tolist(), strict=True))[:k]
-        return [Scored(self.rows.ids[number].as_py(), -negated) for negated, number in best]
+        ids: list[str] = self.rows.ids.take([number for _, number in best]).to_pylist()
+        return [Scored(passage_id, -negated) for passage_id, (negated, _) in zip(ids, best, strict=True)]
 
     def _search_one(
         self, query: NDArray[np.float32], k: int, available: int, mask: NDArray[np.bool_] | None
@@ -165,8 +168,23 @@ class FlatIndex:
         if allowed is not None:
             selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
             params = faiss.SearchParameters(sel=selector)
-        scores, numbers = self._cpu[part].search(batch, k, params=params)
+        with _one_thread():
+            scores, numbers = self._cpu[part].search(batch, k, params=params)
         return scores[0], numbers[0] + start
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """FAISS in this thread alone: for a single query it starts the threads of OpenMP all the same, which find nothing
+    to do and take as much CPU time as the scan."""
+    import faiss
+
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(threads)
 
 
 def _longest(vectors: NDArray[np.float16]) -> float:

@@ -115,11 +115,13 @@ class Collection:
             raise NotFoundError(f"document {doc_id} {problem}: `vrag documents` lists the ids")
         return matching[0]
 
-    def title_of(self, passage_id: str) -> str | None:
-        """The title of the document that a passage is of; None where this version has not that document."""
+    def titles_of(self, passage_ids: Iterable[str]) -> dict[str, str]:
+        """The title of the document of each passage, of those documents that this version has."""
         if self._titles is None:
             self._titles = {doc_id[:PREFIX_OF_PASSAGES]: document.title for doc_id, document in self._by_id().items()}
-        return self._titles.get(passage_id[:PREFIX_OF_PASSAGES])
+        titles = self._titles
+        documents = ((passage_id, passage_id[:PREFIX_OF_PASSAGES]) for passage_id in passage_ids)
+        return {passage_id: titles[document] for passage_id, document in documents if document in titles}
 
     @property
     def document_count(self) -> int:
