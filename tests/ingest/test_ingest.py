@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +28,10 @@ from vrag_ray.index.search.lexical import lexical_search
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.verify import verify
 from vrag_ray.index.storage.writer import CollectionWriter
-from vrag_ray.ingest import Progress, Source, ingest
-from vrag_ray.ingest.small_jobs import MOST_PAGES
+from vrag_ray.ingest import Progress, Source, ingest, small_jobs
+from vrag_ray.ingest.committer import Committer
+from vrag_ray.ingest.graph import Rows
+from vrag_ray.ingest.stages import Decode
 from vrag_ray.types import DocumentStatus, VragError
 
 pytestmark = pytest.mark.usefixtures("local_ray")
@@ -320,14 +325,57 @@ def test_a_text_that_the_embedder_refuses_is_found_by_its_words(tmp_path: Path) 
     assert len(lexical_search(collection, "pier", 5, None)) == 1
 
 
-def test_a_few_files_that_are_much_work_are_given_to_actors(tmp_path: Path) -> None:
-    make_pdf(tmp_path / "long.pdf", MOST_PAGES + 2, "whale")
+def test_a_few_files_are_decoded_side_by_side_and_come_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(small_jobs, "own_readers", lambda: 2)
+    decode, add, numbers, second_done = Decode.__call__, Committer.add_block, itertools.count(), threading.Event()
+    titles: list[str] = []
+
+    def second_first(self: Decode, row: Mapping[str, str]) -> Iterator[dict[str, object]]:
+        number = next(numbers)
+        if number == 0:
+            assert second_done.wait(RUN_LIMIT_S), "nothing was decoded beside the first"
+        rows = list(decode(self, row))
+        if number == 1:
+            second_done.set()
+        return iter(rows)
+
+    def noted(self: Committer, rows: Rows) -> None:
+        titles.extend(json.loads(str(row["plan"]))["name"] for row in rows)
+        add(self, rows)
+
+    monkeypatch.setattr(Decode, "__call__", second_first)
+    monkeypatch.setattr(Committer, "add_block", noted)
+    for name in ("a.pdf", "b.pdf"):
+        make_pdf(tmp_path / name, 40, "whale")
+    report = ingest([tmp_path / "a.pdf", tmp_path / "b.pdf"], settings_for(tmp_path / "c"))
+    assert (report.pages, report.failed) == (80, ()) and titles == sorted(titles)
+    assert verify(tmp_path / "c").is_sound
+
+
+def test_an_interrupt_ends_what_decodes_a_few_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: Committer, rows: Rows) -> None:
+        raise KeyboardInterrupt
+
+    make_pdf(tmp_path / "whales.pdf", 100, "whale")
+    monkeypatch.setattr(Committer, "add_block", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="The same command goes on from there"):
+        ingest([tmp_path / "whales.pdf"], settings_for(tmp_path / "c"))
+    assert [thread.name for thread in threading.enumerate() if thread.name.startswith("decode")] == []
+
+
+def test_a_few_files_that_are_much_work_are_given_to_actors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = 20
+    monkeypatch.setattr(small_jobs, "MOST_PAGES", pages // 2)
+    monkeypatch.setattr(small_jobs, "own_readers", lambda: 2)
+    make_pdf(tmp_path / "long.pdf", pages, "whale")
     (tmp_path / "short.txt").write_text("a lighthouse")
     seen: list[Progress] = []
     report = ingest(
         [tmp_path / "long.pdf", tmp_path / "short.txt"], settings_for(tmp_path / "c"), on_progress=seen.append
     )
-    assert (report.added, report.pages) == (2, MOST_PAGES + 3)
+    assert (report.added, report.pages) == (2, pages + 1)
     # Each page is counted once, although the files were registered before there were actors.
     last = [progress for progress in seen if not progress.spaces][-1]
     assert last.total_pages == last.done_pages == report.pages
@@ -339,26 +387,30 @@ def test_a_few_files_that_are_much_work_are_given_to_actors(tmp_path: Path) -> N
     assert verify(tmp_path / "c").is_sound
 
 
-@pytest.mark.parametrize("points", [1, pytest.param(10, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    ("points", "pages", "actors"),
+    [(2, 60, {}), pytest.param(10, 150, {"concurrency": 1}, marks=pytest.mark.exhaustive)],
+    ids=["in one process", "by actors"],
+)
 def test_killed_at_random_points_and_resumed_it_ends_with_the_content_of_an_uninterrupted_run(
-    tmp_path: Path, points: int
+    tmp_path: Path, points: int, pages: int, actors: dict[str, int]
 ) -> None:
     import ray
 
     folder = tmp_path / "in"
     folder.mkdir()
-    make_pdf(folder / "long.pdf", 150, "whale")
+    make_pdf(folder / "long.pdf", pages, "whale")
     make_pdf(folder / "short.pdf", 7, "harbour")
     for number in range(40):
         (folder / f"note-{number}.txt").write_text(f"a lighthouse called number {number}")
     (folder / "broken.pdf").write_bytes(b"%PDF-1.7 nothing more")
     expected_root, root = tmp_path / "expected", tmp_path / "killed"
     began = time.monotonic()
-    expected = ingest([folder], settings_for(expected_root, concurrency=1))
+    expected = ingest([folder], settings_for(expected_root, **actors))
     duration = time.monotonic() - began
 
     config = tmp_path / "config.yaml"
-    config.write_text(yaml.safe_dump(settings_for(root, concurrency=1).model_dump(mode="json")))
+    config.write_text(yaml.safe_dump(settings_for(root, **actors).model_dump(mode="json")))
     command = [sys.executable, "-m", "tests.support.ingest_driver", ray.get_runtime_context().gcs_address, str(config)]
     chance, kills, committed = random.Random(11), 0, 0
     while True:
@@ -382,8 +434,8 @@ def test_killed_at_random_points_and_resumed_it_ends_with_the_content_of_an_unin
         assert units >= committed
         committed = units
     # Ray may print warnings of its own around our line.
-    [pages] = re.findall(r"^pages (\d+)$", rest, re.MULTILINE)
-    assert int(pages) == expected.pages - committed
+    [read] = re.findall(r"^pages (\d+)$", rest, re.MULTILINE)
+    assert int(read) == expected.pages - committed
     assert content(root) == content(expected_root)
     assert verify(root).is_sound
 

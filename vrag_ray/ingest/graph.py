@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,7 +33,7 @@ class Job:
     board: MovingBoard
 
 
-def decoded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
+def decoded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Generator[Rows]:
     """Blocks of decoded units of many files, registered by actors too.
 
     What takes long waits until everything else is done, so that it can be searched: a second graph decodes that.
@@ -63,7 +63,7 @@ def decoded_sources(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator
         yield from decoded_tasks(later, job)
 
 
-def decoded_tasks(tasks: Sequence[str], job: Job) -> Iterator[Rows]:
+def decoded_tasks(tasks: Sequence[str], job: Job) -> Generator[Rows]:
     """Blocks of decoded units of decode tasks that are registered already, about in their order."""
     require_ray()
     import ray.data
@@ -73,7 +73,7 @@ def decoded_tasks(tasks: Sequence[str], job: Job) -> Iterator[Rows]:
     return _decoded(rows, job, puts_off=False)
 
 
-def _decoded(tasks: ray.data.Dataset, job: Job, *, puts_off: bool) -> Iterator[Rows]:
+def _decoded(tasks: ray.data.Dataset, job: Job, *, puts_off: bool) -> Generator[Rows]:
     from ray.data import ActorPoolStrategy
 
     units = tasks.flat_map(

@@ -40,16 +40,28 @@ def cores(count: int, allowed: int, quota: str) -> int:
     return max(1, min(count, allowed, granted))
 
 
+def own_cores() -> int:
+    """Of this machine, those that this process gets."""
+    count = os.cpu_count() or 1
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
+    limit = Path("/sys/fs/cgroup/cpu.max")
+    return cores(count, allowed, limit.read_text(encoding="ascii") if limit.is_file() else "")
+
+
+def own_readers() -> int:
+    """``readers`` of this machine, without Ray."""
+    import psutil
+
+    return readers(own_cores(), psutil.virtual_memory().available)
+
+
 def usable_cpus() -> int:
     """CPUs that really exist: the runtime tells Ray of more logical ones than that on a small machine."""
     import ray
 
     alive = [node for node in ray.nodes() if node["Alive"]]
     if len(alive) == 1:
-        count = os.cpu_count() or 1
-        allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else count
-        limit = Path("/sys/fs/cgroup/cpu.max")
-        return cores(count, allowed, limit.read_text(encoding="ascii") if limit.is_file() else "")
+        return own_cores()
     return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
@@ -84,8 +84,10 @@ def ingest(
 
         with _report_refusals(sources, writer, committer), reporting(board.read, progress, on_progress):
             try:
-                for rows in (decoded_few if small else decoded_sources)(sources, meta or {}, job):
-                    committer.add_block(rows)
+                # Closed at once where it is interrupted: nothing goes on to be decoded.
+                with closing((decoded_few if small else decoded_sources)(sources, meta or {}, job)) as blocks:
+                    for rows in blocks:
+                        committer.add_block(rows)
             except StorageError:
                 # Not close: it would commit once more what may be committed already.
                 raise

@@ -167,6 +167,8 @@ class MovingBoard:
 
     def __init__(self, stages: Sequence[str], by_file: bool) -> None:
         self._stages, self._by_file = tuple(stages), by_file
+        # Threads of this process report side by side.
+        self._adding = threading.Lock()
         self._board: ProgressBoard | SharedBoard = ProgressBoard(stages, by_file)
 
     def shared(self) -> SharedBoard:
@@ -176,7 +178,8 @@ class MovingBoard:
         return self._board
 
     def add(self, work: Work) -> None:
-        self._board.add(work)
+        with self._adding:
+            self._board.add(work)
 
     def worker_ready(self) -> None:
         self._board.worker_ready()

@@ -6,14 +6,17 @@ files that are known already are not worth.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import PurePath
+from queue import SimpleQueue
 
 from vrag_ray.config import Settings
 from vrag_ray.corpus.sandbox.office import CONVERTED
 from vrag_ray.corpus.sniff import SUFFIXES
 from vrag_ray.ingest.graph import Job, Rows, decoded_tasks
+from vrag_ray.ingest.machine import own_readers
 from vrag_ray.ingest.plan import PlannedRange, task_from_json, waits
 from vrag_ray.ingest.register import Register, group_json
 from vrag_ray.ingest.sources import Source
@@ -23,10 +26,10 @@ from vrag_ray.types import DocumentKind, Meta
 MOST_FILES = 256
 FILES_OF_AN_OFFICE_FILE = 16
 """As long takes the registration of a file that LibreOffice lays out."""
-MOST_PAGES = 256
-"""About ten seconds of decoding."""
-MOST_LONG_TASKS = 3
-"""Of scans and pictures: OCR takes seconds a page."""
+MOST_PAGES = 128
+"""For each child that decodes: about five seconds."""
+MOST_LONG_TASKS = 2
+"""For each child, of scans and pictures: OCR takes seconds a page."""
 MOST_BYTES = 8_000_000
 
 
@@ -44,7 +47,7 @@ def _is_office(source: Source) -> bool:
     return SUFFIXES.get(PurePath(source.name).suffix.lower()) in CONVERTED
 
 
-def decoded_few(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Rows]:
+def decoded_few(sources: Sequence[Source], meta: Meta, job: Job) -> Generator[Rows]:
     """Blocks of decoded units of at most ``MOST_FILES`` files; by a graph where they turn out to be much work.
 
     What takes long comes last.
@@ -55,22 +58,41 @@ def decoded_few(sources: Sequence[Source], meta: Meta, job: Job) -> Iterator[Row
     corpus = job.settings.corpus
     late = [task for task, ranges in read if waits(ranges, corpus)]
     tasks = [task for task, ranges in read if not waits(ranges, corpus)] + late
-    if len(late) > MOST_LONG_TASKS or _is_much([planned for _, ranges in read for planned in ranges]):
+    children = own_readers()
+    if len(late) > MOST_LONG_TASKS * children or _is_much([part for _, ranges in read for part in ranges], children):
         return decoded_tasks(tasks, job)
-    return _decoded_here(tasks, job)
+    return _decoded_here(tasks, job, children)
 
 
-def _is_much(ranges: Sequence[PlannedRange]) -> bool:
+def _is_much(ranges: Sequence[PlannedRange], children: int) -> bool:
     pending = [planned for planned in ranges if planned.start < planned.stop]
     plans = {part.plan.doc_id: part.plan for part in pending}.values()
     return (
         any(plan.kind is DocumentKind.VIDEO for plan in plans)
         or sum(plan.size_bytes for plan in plans) > MOST_BYTES
-        or sum(part.stop - part.start for part in pending) > MOST_PAGES
+        or sum(part.stop - part.start for part in pending) > MOST_PAGES * children
     )
 
 
-def _decoded_here(tasks: Sequence[str], job: Job) -> Iterator[Rows]:
-    with closing(Decode(job.root, job.settings, job.board)) as decode:
-        for task in tasks:
-            yield list(decode({"task": task}))
+def _decoded_here(tasks: Sequence[str], job: Job, children: int) -> Generator[Rows]:
+    """In the order of the tasks, by several children at once."""
+    decoders = [Decode(job.root, job.settings, job.board) for _ in range(min(children, len(tasks)))]
+    idle: SimpleQueue[Decode] = SimpleQueue()
+    for decode in decoders:
+        idle.put(decode)
+
+    def decoded(task: str) -> Rows:
+        decode = idle.get()
+        try:
+            return list(decode({"task": task}))
+        finally:
+            idle.put(decode)
+
+    with ExitStack() as stack, ThreadPoolExecutor(max(1, len(decoders)), thread_name_prefix="decode") as pool:
+        for decode in decoders:
+            stack.callback(decode.close)
+        try:
+            yield from pool.map(decoded, tasks)
+        finally:
+            for decode in decoders:
+                decode.stop()

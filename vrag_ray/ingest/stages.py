@@ -81,6 +81,10 @@ class Decode:
             slow = count if is_slow else 0
             self._board.add(Work("decode", self._worker, count, time.perf_counter() - began, pages, slow))
 
+    def stop(self) -> None:
+        """From another thread: the task that is under way ends at once, and its rows mean nothing."""
+        self._sandbox.stop()
+
     def close(self) -> None:
         """End the decoding child. In an actor, the actor's end does that."""
         self._sandbox.close()

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -194,6 +195,20 @@ def test_closing_leaves_no_process_behind(good):
     sandbox.close()
     sandbox.close()
     assert not child.is_running()
+
+
+def test_a_call_is_stopped_from_another_thread_and_later_ones_are_refused(good, options):
+    with Sandbox(DecodeLimits()) as sandbox, ThreadPoolExecutor(1) as pool:
+        assert decode(sandbox, good, options)[0].text.strip() == "still here"
+        hung = child_of_this_process()
+        hung.suspend()
+        waiting = pool.submit(sandbox.probe, good, "a.pdf")
+        sandbox.stop()
+        with pytest.raises(DecodeError):
+            waiting.result(HANGS_AFTER_S)
+        assert not hung.is_running()
+        with pytest.raises(DecodeError, match=r"^a\.pdf: not read: the decoder was stopped$"):
+            sandbox.probe(good, "a.pdf")
 
 
 def test_the_child_sees_no_secret_and_writes_no_file(good, monkeypatch, tmp_path):

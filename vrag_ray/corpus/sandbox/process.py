@@ -159,6 +159,10 @@ class ChildProcess:
         user, system = stat.rpartition(")")[2].split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
+    def kill(self) -> None:
+        """From any thread; the one that waits for a reply then finds the child gone."""
+        self._process.kill()
+
     def end(self) -> None:
         """Kill and reap the child and close the pipes. May be called twice."""
         if self._is_closed:

@@ -68,7 +68,8 @@ T = TypeVar("T")
 
 
 class Sandbox(AbstractContextManager["Sandbox"]):
-    """One killable child process, started at the first call and replaced after a kill. Not thread-safe.
+    """One killable child process, started at the first call and replaced after a kill. Not thread-safe but for
+    ``stop``.
 
     Every method raises DecodeError, naming the file and the reason; KilledError where the child broke a limit.
     """
@@ -79,6 +80,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         self._child: ChildProcess | None = None
         self._peak_memory_mb = 0.0
         self._caches = True
+        self._stopped = False
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
@@ -211,6 +213,13 @@ class Sandbox(AbstractContextManager["Sandbox"]):
         """End the child. The next call would start a new one."""
         self._discard()
 
+    def stop(self) -> None:
+        """From another thread: the call that is under way, and later ones, fail at once."""
+        self._stopped = True
+        child = self._child
+        if child is not None:
+            child.kill()
+
     def _one(self, path: Path, name: str, request: Request, reply_type: type[T]) -> tuple[T, bytes]:
         with closing(self._exchange(path, name, request)) as replies:
             reply, body = next(replies, (DoneReply(), b""))
@@ -279,6 +288,8 @@ class Sandbox(AbstractContextManager["Sandbox"]):
 
     def _send(self, request: Request) -> ChildProcess:
         """Hand the request to the child, to a new one where the old one has died since the last call."""
+        if self._stopped:
+            raise DecodeError("not read: the decoder was stopped")
         if self._child is not None and self._child.send(request):
             return self._child
         self._discard()
