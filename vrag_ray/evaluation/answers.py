@@ -10,11 +10,12 @@ from pathlib import Path
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import RunStatus
 from vrag_ray.agent.record import RunRecord
+from vrag_ray.client.contract import System
 from vrag_ray.client.schemas import RunRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
 from vrag_ray.evaluation.measures.answer_measures import Judges, Shorten, is_unanswerable, measured
-from vrag_ray.evaluation.page_shots import DrawsPages, PageShots
-from vrag_ray.evaluation.service import EvaluatedSystem
+from vrag_ray.evaluation.page_shots import PageShots, drawn
+from vrag_ray.evaluation.service import Systems
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.questions.examples import Example
 from vrag_ray.questions.gold_places import GoldPlace, name_of
@@ -25,7 +26,7 @@ RUNS = "runs"
 
 
 async def evaluate_answers(
-    system: EvaluatedSystem,
+    systems: Systems,
     examples: Sequence[Example],
     gold: Mapping[str, Sequence[GoldPlace]],
     folder: EvaluationFolder,
@@ -35,19 +36,22 @@ async def evaluate_answers(
     concurrency: int = 4,
     collection: str = "",
     on_done: OnDone | None = None,
-    pictures: DrawsPages | None = None,
+    pictures: bool = False,
 ) -> None:
-    """See ``ask_all``. ``gold`` has the places of each question, by its uid. Every run is kept whole, below the folder;
-    with ``pictures`` also the pages that it cites, and the right ones.
+    """See ``ask_all``. ``gold`` has the places of each question, by its uid. Every run is stored whole, below the
+    folder; with ``pictures`` also the pages that it cites, and the right ones.
 
     Raises VragError at the end where runs failed or were not judged.
     """
 
-    shots = None if pictures is None else PageShots(folder.root, pictures)
+    async def draw(doc_id: str, page: int | None, seconds: float | None) -> bytes:
+        return await systems.run(lambda system: drawn(system, doc_id, page, seconds))
+
+    shots = PageShots(folder.root, draw) if pictures else None
 
     async def ask(example: Example, agent: str, sample: int) -> Row:
         began = time.perf_counter()
-        record = await _finished_run(system, example, agent, collection)
+        record = await _finished_run(systems, example, agent, collection)
         seconds = time.perf_counter() - began
         measures = await measured(record, example, gold.get(example.uid, ()), judges, shorten)
         _keep(folder.root, agent, example.uid, sample, record)
@@ -66,13 +70,17 @@ def run_file(root: Path, agent: str, uid: str, sample: int = 0) -> Path:
     return root / RUNS / agent / f"{name}.json"
 
 
-async def _finished_run(system: EvaluatedSystem, example: Example, agent: str, collection: str) -> RunRecord:
+async def _finished_run(systems: Systems, example: Example, agent: str, collection: str) -> RunRecord:
     """Raises VragError where the run failed, which says nothing about the agent."""
     run_id = uuid.uuid4().hex
     request = RunRequest(question=example.question, agent=agent, run_id=run_id, collection=collection or None)
-    async for _ in system.ask(request):
-        pass
-    record = await system.run(run_id)
+
+    async def run(system: System) -> RunRecord:
+        async for _ in system.ask(request):
+            pass
+        return await system.run(run_id)
+
+    record = await systems.run(run)
     if record.status in (RunStatus.ERROR, RunStatus.CANCELLED):
         raise VragError(f"{example.uid} ({agent}): {record.error or record.status}")
     return record

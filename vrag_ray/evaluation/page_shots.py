@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Protocol
 
 from vrag_ray.agent.citations import Citation
+from vrag_ray.client.contract import System
 from vrag_ray.questions.gold_places import GoldPlace
 from vrag_ray.types import VragError
 from vrag_ray.types.redaction import scrub
@@ -23,19 +23,16 @@ _SAFE_ID = re.compile(r"[0-9A-Za-z_-]{1,128}")
 """Ids come from a service too, and name files here."""
 
 
-class DrawsPages(Protocol):
-    """What pictures need of a ``System``."""
-
-    async def page_png(self, doc_id: str, page: int, *, dpi: float = ...) -> bytes: ...
-    async def frame_png(self, doc_id: str, seconds: float) -> bytes: ...
+Draw = Callable[[str, int | None, float | None], Awaitable[bytes]]
+"""``drawn`` by a system."""
 
 
 class PageShots:
     """Each page once, in ``root/pages``. One that cannot be drawn has a text file there, which says why."""
 
-    def __init__(self, root: Path, source: DrawsPages) -> None:
+    def __init__(self, root: Path, draw: Draw) -> None:
         self._folder = root / PAGES
-        self._source = source
+        self._draw = draw
         self._begun: set[str] = set()
 
     async def take(self, citations: Iterable[Citation], gold: Iterable[GoldPlace]) -> None:
@@ -45,16 +42,13 @@ class PageShots:
             if name and name not in self._begun and not (self._folder / f"{name}{PICTURE}").exists():
                 # Before it is drawn: others that are asked at the same time cite the same page.
                 self._begun.add(name)
-                await self._draw(name, doc_id, page, seconds)
+                await self._store(name, doc_id, page, seconds)
 
-    async def _draw(self, name: str, doc_id: str, page: int | None, seconds: float | None) -> None:
+    async def _store(self, name: str, doc_id: str, page: int | None, seconds: float | None) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         reason = self._folder / f"{name}{REASON}"
         try:
-            if page is not None:
-                png = await self._source.page_png(doc_id, page, dpi=DPI)
-            else:
-                png = await self._source.frame_png(doc_id, seconds or 0.0)
+            png = await self._draw(doc_id, page, seconds)
             jpeg = await asyncio.to_thread(small_jpeg, png)
         except VragError as error:
             reason.write_text(scrub(str(error)), encoding="utf-8")
@@ -63,6 +57,13 @@ class PageShots:
         part.write_bytes(jpeg)
         part.rename(self._folder / f"{name}{PICTURE}")
         reason.unlink(missing_ok=True)
+
+
+async def drawn(system: System, doc_id: str, page: int | None, seconds: float | None) -> bytes:
+    """The picture of a page, or of the frame at a second, as PNG."""
+    if page is not None:
+        return await system.page_png(doc_id, page, dpi=DPI)
+    return await system.frame_png(doc_id, seconds or 0.0)
 
 
 Shown = tuple[str, int | None, float | None]

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from vrag_ray.client.schemas import SearchRequest
 from vrag_ray.evaluation.folder import EvaluationFolder, Row
 from vrag_ray.evaluation.measures.ranking import rank_measures
-from vrag_ray.evaluation.service import EvaluatedSystem
+from vrag_ray.evaluation.service import Systems
 from vrag_ray.evaluation.side_by_side import OnDone, ask_all
 from vrag_ray.evaluation.suites.suite import RetrievalQuery, RetrievalSuite
 from vrag_ray.types.filters import SearchFilter
 
 
 async def evaluate_retrieval(
-    system: EvaluatedSystem,
+    systems: Systems,
     suite: RetrievalSuite,
     folder: EvaluationFolder,
     *,
@@ -26,25 +26,18 @@ async def evaluate_retrieval(
     """See ``ask_all``. Raises VragError at the end where searches failed."""
 
     async def ask(query: RetrievalQuery, mode: str, _sample: int) -> Row:
-        return await _searched(system, suite, query, mode, collection)
+        return await _searched(systems, suite, query, mode, collection)
 
     await ask_all(suite.queries, folder, ask, concurrency=concurrency, on_done=on_done)
 
 
-async def _searched(
-    system: EvaluatedSystem, suite: RetrievalSuite, query: RetrievalQuery, mode: str, collection: str
-) -> Row:
+async def _searched(systems: Systems, suite: RetrievalSuite, query: RetrievalQuery, mode: str, collection: str) -> Row:
     narrowed = SearchFilter(doc_ids=[query.doc_id]) if query.doc_id else None
-    began = time.perf_counter()
-    reply = await system.search(
-        SearchRequest(
-            queries=[query.text],
-            top_k=min(100, suite.depth),
-            mode=mode,
-            filter=narrowed,
-            collection=collection or None,
-        )
+    request = SearchRequest(
+        queries=[query.text], top_k=min(100, suite.depth), mode=mode, filter=narrowed, collection=collection or None
     )
+    began = time.perf_counter()
+    reply = await systems.run(lambda system: system.search(request))
     seconds = time.perf_counter() - began
     found = ranked_items(suite, [suite.items_of(query, hit) for hit in reply.results[0]])
     regions = {} if suite.regions_of is None else suite.regions_of(query, reply.results[0])

@@ -12,7 +12,7 @@ from vrag_ray.corpus.sandbox.sandbox import Sandbox
 from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
 from vrag_ray.evaluation.plan import COLLECTION, Plan, environment
 from vrag_ray.evaluation.retrieval import evaluate_retrieval
-from vrag_ray.evaluation.service import evaluated_system
+from vrag_ray.evaluation.service import evaluated
 from vrag_ray.evaluation.side_by_side import OnDone
 from vrag_ray.evaluation.suites.beir import CORPUS, TABLE, beir_suite, corpus_table, judged_queries
 from vrag_ray.evaluation.suites.outline import outline_suite
@@ -71,7 +71,7 @@ async def run_suite(
     plan: Plan, settings: Settings, suite: RetrievalSuite, on_done: OnDone | None, more: Mapping[str, str]
 ) -> EvaluationFolder:
     """Ask it of the service of ``plan``, else of the collection of ``settings``. ``more`` receives the subject."""
-    async with evaluated_system(settings, plan.service, plan.workers) as (system, subject):
+    async with evaluated(settings, plan.service, plan.workers) as (systems, subject):
         modes = plan.modes or (*dict.fromkeys((HYBRID, *subject.legs)),)
         header = Header(
             kind=Kind.RETRIEVAL,
@@ -84,7 +84,7 @@ async def run_suite(
         )
         folder = EvaluationFolder.begin(plan.out, header)
         await evaluate_retrieval(
-            system,
+            systems,
             suite,
             folder,
             concurrency=plan.concurrency,

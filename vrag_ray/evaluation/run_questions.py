@@ -17,7 +17,7 @@ from vrag_ray.evaluation.folder import EvaluationFolder, Header, Kind
 from vrag_ray.evaluation.measures.answer_measures import ANSWER_MEASURES, MMLONGBENCH, SAA, SAA_LEAST_RECALL
 from vrag_ray.evaluation.plan import Plan, environment
 from vrag_ray.evaluation.run import run_suite, write_table
-from vrag_ray.evaluation.service import documents_of, evaluated_system
+from vrag_ray.evaluation.service import documents_of, evaluated
 from vrag_ray.evaluation.short_answers import ShortAnswers
 from vrag_ray.evaluation.side_by_side import OnDone
 from vrag_ray.evaluation.suites.question_suite import question_suite
@@ -96,7 +96,7 @@ async def _answers(
     gold = await _gold(plan, questions, await documents_of(plan.settings, plan.service))
     rows = [example.model_dump(mode="json") for example in gold.examples]
     async with (
-        evaluated_system(plan.settings, plan.service, plan.workers) as (system, subject),
+        evaluated(plan.settings, plan.service, plan.workers) as (systems, subject),
         AsyncExitStack() as stack,
     ):
         header = Header(
@@ -128,7 +128,7 @@ async def _answers(
             stack.push_async_callback(answers.aclose)
             shorten = answers.of
         await evaluate_answers(
-            system,
+            systems,
             gold.examples,
             gold.places,
             folder,
@@ -137,7 +137,7 @@ async def _answers(
             concurrency=plan.concurrency,
             collection="" if plan.service is None else plan.service.collection,
             on_done=on_done,
-            pictures=system,
+            pictures=True,
         )
     write_table(folder, (*ANSWER_MEASURES, MMLONGBENCH_F1))
     return folder

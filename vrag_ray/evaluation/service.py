@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
-from vrag_ray.agent.events import Event
-from vrag_ray.agent.record import RunRecord
-from vrag_ray.client.contract import every_document
+from vrag_ray.client.contract import System, every_document
 from vrag_ray.client.http import AsyncClient
-from vrag_ray.client.schemas import ModelNames, Ready, RunRequest, SearchRequest, SearchResponse
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.questions.named_pages import NamedDocument
 from vrag_ray.system.here import local_system
-from vrag_ray.types import Box, NotFoundError
+from vrag_ray.types import NotFoundError
 
+T = TypeVar("T")
 ANSWER_TIMEOUT_S = 600.0
 """Between two events of a run: a model may think for minutes."""
 
@@ -40,20 +38,26 @@ class Subject:
     default_agent: str
 
 
-class EvaluatedSystem(Protocol):
-    """What an evaluation needs of a ``System``: several processes can be one."""
+class Systems(Protocol):
+    """One system or several with the same collection, for work that any of them can do."""
 
-    async def search(self, request: SearchRequest) -> SearchResponse: ...
-    def ask(self, request: RunRequest) -> AsyncGenerator[Event]: ...
-    async def run(self, run_id: str) -> RunRecord: ...
-    async def page_png(self, doc_id: str, page: int, *, dpi: float = ..., box: Box | None = None) -> bytes: ...
-    async def frame_png(self, doc_id: str, seconds: float) -> bytes: ...
-    async def ready(self) -> Ready: ...
-    async def models(self) -> ModelNames: ...
+    async def run(self, work: Callable[[System], Awaitable[T]]) -> T:
+        """What ``work`` returns or raises. It can be pickled where the systems are in other processes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OneSystem:
+    """``Systems`` of a single one."""
+
+    system: System
+
+    async def run(self, work: Callable[[System], Awaitable[T]]) -> T:
+        return await work(self.system)
 
 
 async def documents_of(settings: Settings, service: Service | None) -> Sequence[NamedDocument]:
-    """Of what ``evaluated_system`` evaluates. Those of a collection here are known by their whole paths."""
+    """Of what ``evaluated`` evaluates. Those of a collection here are known by their whole paths."""
     if service is None:
         return list(Collection.open(settings.collection).documents())
     async with AsyncClient(service.url, api_key=service.api_key) as client:
@@ -61,22 +65,22 @@ async def documents_of(settings: Settings, service: Service | None) -> Sequence[
 
 
 @asynccontextmanager
-async def evaluated_system(
+async def evaluated(
     settings: Settings, service: Service | None, workers: int = 0
-) -> AsyncIterator[tuple[EvaluatedSystem, Subject]]:
+) -> AsyncIterator[tuple[Systems, Subject]]:
     """``workers`` actors open the collection, this process where there are none.
 
     Raises NotFoundError where there is no such collection, and as the client where the service cannot be reached.
     """
-    async with _opened(settings, service, workers) as system:
-        ready = await system.ready()
+    async with _opened(settings, service, workers) as systems:
+        ready = await systems.run(lambda system: system.ready())
         name = service.collection if service is not None else ""
         served = next((collection for collection in ready.collections if name in ("", collection.name)), None)
         if served is None:
             names = ", ".join(collection.name for collection in ready.collections) or "none"
             where = service.url if service is not None else settings.collection
             raise NotFoundError(f"{where} has no collection {name!r}: it has {names}")
-        models = await system.models()
+        models = await systems.run(lambda system: system.models())
         facts = {
             "documents": str(served.documents),
             "version": str(served.version),
@@ -89,14 +93,19 @@ async def evaluated_system(
         else:
             facts["asked"] = "a running service"
             facts["agents and models there"] = ", ".join(models.names) or "none"
-        yield system, Subject(facts, served.legs, models.default_agent)
+        yield systems, Subject(facts, served.legs, models.default_agent)
 
 
-def _opened(settings: Settings, service: Service | None, workers: int) -> AbstractAsyncContextManager[EvaluatedSystem]:
+@asynccontextmanager
+async def _opened(settings: Settings, service: Service | None, workers: int) -> AsyncIterator[Systems]:
     if service is not None:
-        return AsyncClient(service.url, api_key=service.api_key, timeout_s=ANSWER_TIMEOUT_S)
-    if workers:
-        from vrag_ray.evaluation.spread import spread_system
+        async with AsyncClient(service.url, api_key=service.api_key, timeout_s=ANSWER_TIMEOUT_S) as client:
+            yield OneSystem(client)
+    elif workers:
+        from vrag_ray.evaluation.spread import system_actors
 
-        return spread_system(settings, workers)
-    return local_system(settings)
+        async with system_actors(settings, workers) as actors:
+            yield actors
+    else:
+        async with local_system(settings) as system:
+            yield OneSystem(system)
