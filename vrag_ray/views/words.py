@@ -6,6 +6,7 @@ The web interface shows events as pictures and blocks; its few words are in ``ui
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from vrag_ray.agent.citations import Citation
 from vrag_ray.agent.events import (
@@ -19,6 +20,7 @@ from vrag_ray.agent.events import (
     Place,
     PruneEvent,
     ReadEvent,
+    ReadPage,
     SearchDoneEvent,
     SearchEvent,
     StartEvent,
@@ -39,55 +41,65 @@ MOST_RESULTS = 5
 Corners = tuple[float, float, float, float]
 
 
-def event_lines(event: Event) -> Iterator[str]:
-    """What happened, for people; nothing for bookkeeping events."""
-    stamp = f"{event.t:6.2f} s  "
-    for line in _event_texts(event):
-        yield stamp + line
-        stamp = " " * len(stamp)
+@dataclass(frozen=True, slots=True)
+class EventText:
+    """An event in words: ``verb`` names it, ``text`` says what it was about, ``details`` are lines below."""
+
+    verb: str
+    text: str
+    details: tuple[str, ...] = ()
 
 
-def _event_texts(event: Event) -> Iterator[str]:
+def event_text(event: Event) -> EventText | None:
+    """What happened, for people; None for events of bookkeeping."""
+    words: EventText | None = None
     match event:
         case StartEvent():
-            yield f"start     {event.agent} agent, at most {event.max_steps} steps"
+            words = EventText("start", f"{event.agent} agent, at most {event.max_steps} steps")
         case ThinkEvent():
-            yield f"think     {shortened(event.content)}"
+            words = EventText("think", event.content)
         case SearchEvent():
-            yield f'search    "{event.query}"'
+            words = EventText("search", event.query)
         case SearchDoneEvent():
-            yield f"found     {len(event.results)} passages, {event.shards_ok} of {event.shards_total} shards"
-            for found in event.results:
-                yield f"          {found.title}, {place(found)}"
+            text = f"{counted(len(event.results), 'passage')}, {event.shards_ok} of {event.shards_total} shards"
+            words = EventText("found", text, tuple(map(titled, event.results)))
         case ReadEvent():
-            for page in event.pages:
-                result = (
-                    f"cannot be read: {page.error}"
-                    if page.error
-                    else f"{page.words or page.characters} " + ("words" if page.words else "characters")
-                )
-                yield f"read      {page.title}, {place(page)}: {result}"
+            words = EventText("read", counted(len(event.pages), "page"), tuple(map(_page_text, event.pages)))
         case CropEvent():
-            yield f"look      {event.place.title}, {place(event.place)}"
-            yield f'          "{shortened(event.text)}"'
+            words = EventText("look", f"{event.place.title}, {place(event.place)}", (f'"{shortened(event.text)}"',))
         case MemorizeEvent():
-            yield f"remember  {shortened(event.summary)}"
-            for note in event.notes:
-                yield f"          note: {note}"
-        case _:
-            yield from _ending_texts(event)
-
-
-def _ending_texts(event: Event) -> Iterator[str]:
-    match event:
+            items = counted(len(event.items), "item")
+            text = f"{event.summary} ({items})" if event.summary else items
+            words = EventText("remember", text, tuple(f"note: {note}" for note in event.notes))
+        case PruneEvent():
+            words = EventText("prune", f"{counted(len(event.dropped), 'picture')} out of view")
         case CorrectionEvent():
-            yield f"refused   {shortened(event.message)}"
+            words = EventText("refused", event.message)
         case ErrorEvent():
-            yield f"error     {event.message}"
+            words = EventText("error", event.message)
         case MaxStepsEvent():
-            yield f"limit     {event.max_steps} steps are used up"
+            words = EventText("limit", f"all {event.max_steps} steps are used up")
         case AnswerEvent():
-            yield f"answer    {event.status}"
+            words = EventText("answer", event.status)
+    return words
+
+
+def event_lines(event: Event) -> Iterator[str]:
+    """``event_text`` for a terminal: the time and the text on one line, then the details."""
+    words = event_text(event)
+    if words is None:
+        return
+    stamp = f"{event.t:6.2f} s  "
+    yield f"{stamp}{words.verb:<9} {shortened(words.text)}"
+    for detail in words.details:
+        yield f"{' ' * len(stamp)}{'':9} {detail}"
+
+
+def _page_text(page: ReadPage) -> str:
+    if page.error:
+        return f"{titled(page)}: cannot be read: {page.error}"
+    read = counted(page.words, "word") if page.words else counted(page.characters, "character")
+    return f"{titled(page)}: {read}"
 
 
 def unsupported_lines(answer: str, sentences: Iterable[CheckedSentence]) -> Iterator[str]:
@@ -108,6 +120,14 @@ def computed_lines(sentences: Iterable[CheckedSentence]) -> Iterator[str]:
     """How figures of an answer follow from those of its sources."""
     for sentence in sentences:
         yield from (f"computed: {said}" for said in sentence.computed)
+
+
+def titled(where: Place) -> str:
+    """Title, and the page or the seconds."""
+    if where.page is None and (where.t_start is None or where.t_end is None):
+        return where.title
+    text = where_text(where.page, where.t_start, where.t_end, (None, None), where.label, where.pages)
+    return f"{where.title}, {text}"
 
 
 def place(where: Place | Citation | SearchHit) -> str:
@@ -179,41 +199,12 @@ class Narrator:
             begin = "\n" if self._in_line and event.step != self._step else ""
             self._in_line, self._step = not event.content.endswith("\n"), event.step
             return begin + event.content
-        line = _event_line(event)
-        if not line:
+        words = event_text(event)
+        if words is None or isinstance(event, StartEvent | ReadEvent | AnswerEvent):
             return ""
+        text = words.text
+        if isinstance(event, SearchDoneEvent):
+            text = "; ".join(words.details[:MOST_RESULTS]) or "nothing"
         begin = "\n" if self._in_line else ""
         self._in_line = False
-        return f"{begin}{line}\n"
-
-
-def _event_line(event: Event) -> str:
-    line = ""
-    match event:
-        case SearchEvent():
-            line = f"Search: {event.query}"
-        case SearchDoneEvent():
-            line = "Found: " + ("; ".join(_titled(place) for place in event.results[:MOST_RESULTS]) or "nothing")
-        case CropEvent():
-            line = f"Look closer: {_titled(event.place)}"
-        case MemorizeEvent():
-            items = f"{len(event.items)} item{'' if len(event.items) == 1 else 's'}"
-            line = f"Memorise: {event.summary} ({items})" if event.summary else f"Memorise: {items}"
-        case PruneEvent():
-            line = f"Leave out of view: {len(event.dropped)} remembered"
-        case CorrectionEvent():
-            line = f"Correction: {event.message}"
-        case ErrorEvent():
-            line = f"Trouble: {event.message}"
-        case MaxStepsEvent():
-            line = f"All {event.max_steps} steps are used up."
-    return line
-
-
-def _titled(place: Place) -> str:
-    """Title, and the page or the seconds."""
-    if place.page is None and (place.t_start is None or place.t_end is None):
-        return place.title
-    return (
-        f"{place.title}, {where_text(place.page, place.t_start, place.t_end, (None, None), place.label, place.pages)}"
-    )
+        return f"{begin}{words.verb.capitalize()}: {text}\n"
