@@ -23,7 +23,7 @@ from vrag_ray.agent.record import RunRecord
 from vrag_ray.agent.wire_protocol import WireProtocol
 from vrag_ray.client.evidence import SystemEvidence
 from vrag_ray.client.http import AsyncClient
-from vrag_ray.compat.observers import ModelCall, ModelReply, SearchHits, Sight, WatchedEvidence, WatchedModel
+from vrag_ray.compat.observers import ModelCall, ModelReply, Observation, SearchHits, WatchedEvidence, WatchedModel
 from vrag_ray.config import AgentConfig, AgentName, CorpusConfig, OpenAiConfig
 from vrag_ray.policies.llm.endpoint_quirks import SentFields
 from vrag_ray.policies.llm.openai_api import NO_KEY, OpenAiModel
@@ -34,7 +34,7 @@ from vrag_ray.types.errors import validation_message
 
 SEARCH_PATH = "/search"
 """Clients of the original name the route; ours is found below the same server."""
-Happening = Event | Sight | RunRecord
+Happening = Event | Observation | RunRecord
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,39 +34,39 @@ class SearchHits:
     hits: tuple[Hit, ...]
 
 
-Sight = ModelCall | ModelReply | SearchHits
-Tell = Callable[[Sight], None]
-"""Takes what is seen, at once and in order. Cheap, and never raises."""
+Observation = ModelCall | ModelReply | SearchHits
+Report = Callable[[Observation], None]
+"""Takes each observation at once and in order. Cheap, and never raises."""
 
 
 class WatchedModel:
-    """``ChatModel`` that tells each call and each whole reply of ``model``."""
+    """``ChatModel`` that reports each call and each whole reply of ``model``."""
 
-    def __init__(self, model: ChatModel, tell: Tell) -> None:
+    def __init__(self, model: ChatModel, report: Report) -> None:
         self._model = model
-        self._tell = tell
+        self._report = report
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:
-        self._tell(ModelCall(request.messages))
+        self._report(ModelCall(request.messages))
         async with aclosing(self._model.chat(request)) as pieces:
             async for piece in pieces:
                 if isinstance(piece, Completion):
-                    self._tell(ModelReply(piece))
+                    self._report(ModelReply(piece))
                 yield piece
 
 
 class WatchedEvidence:
-    """``EvidenceSource`` that tells the hits of each search of ``source``."""
+    """``EvidenceSource`` that reports the hits of each search of ``source``."""
 
-    def __init__(self, source: EvidenceSource, tell: Tell) -> None:
+    def __init__(self, source: EvidenceSource, report: Report) -> None:
         self._source = source
-        self._tell = tell
+        self._report = report
 
     async def search(
         self, query: str, *, top_k: int, filter: SearchFilter | None, picture: bytes | None = None
     ) -> SearchAnswer:
         answer = await self._source.search(query, top_k=top_k, filter=filter, picture=picture)
-        self._tell(SearchHits(answer.results[0] if answer.results else ()))
+        self._report(SearchHits(answer.results[0] if answer.results else ()))
         return answer
 
     async def page_texts(self, pages: Sequence[tuple[str, Locator]]) -> Sequence[PageText | VragError]:

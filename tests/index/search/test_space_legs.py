@@ -32,8 +32,8 @@ from vrag_ray.embedding.base import Content, Embedding, EmbedError
 from vrag_ray.index.search.retriever import ShardedRetriever
 from vrag_ray.index.search.titles import TITLE
 from vrag_ray.index.shards.local_shard import LocalShard
-from vrag_ray.index.shards.shards import Look
-from vrag_ray.index.shards.space_index import QueryVectors, Sight
+from vrag_ray.index.shards.shards import PageQuery
+from vrag_ray.index.shards.space_index import PageTraits, QueryVectors
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, Box, NotFoundError, Query, SearchAnswer, VragError
@@ -238,15 +238,15 @@ def test_a_new_space_is_served_after_a_refresh(tmp_path: Path) -> None:
 
 def test_the_hits_of_a_batch_are_looked_at_in_one_call_a_space(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[str, int, int]] = []
-    plain = LocalShard.sights
+    plain = LocalShard.page_traits
 
     async def counted(
-        self: LocalShard, version: int, space: str, looks: Sequence[Look], queries: QueryVectors
-    ) -> list[Sight | None]:
-        asked.append((space, len(looks), len(queries)))
-        return await plain(self, version, space, looks, queries)
+        self: LocalShard, version: int, space: str, pages: Sequence[PageQuery], queries: QueryVectors
+    ) -> list[PageTraits | None]:
+        asked.append((space, len(pages), len(queries)))
+        return await plain(self, version, space, pages, queries)
 
-    monkeypatch.setattr(LocalShard, "sights", counted)
+    monkeypatch.setattr(LocalShard, "page_traits", counted)
     answer = search(root, "red", "green", "blue", top_k=2)
     assert sorted(asked) == [("late", 6, 3), ("mean", 6, 3)]
     assert [hits[0].title for hits in answer.results[:2]] == ["a", "b"]

@@ -21,7 +21,7 @@ from vrag_ray.index.search.fusion import Fused, Leg
 from vrag_ray.index.search.leg_search import LegReply, search_leg
 from vrag_ray.index.search.legs import lexical_leg, query_notices, rank
 from vrag_ray.index.search.modes import common_mode, refuse_unseen
-from vrag_ray.index.search.seen import seen
+from vrag_ray.index.search.page_traits import with_page_traits
 from vrag_ray.index.search.snapshot import Part, Snapshot, parts_of
 from vrag_ray.index.search.titles import COMPARED_FIRST, MOST_PAGES, TitleVectors, by_titles, still_needed
 from vrag_ray.index.storage.collection import Collection
@@ -100,7 +100,7 @@ async def _search(
     ranked = [items[:top_k] for items in ranked]
     passages, damaged = await asyncio.to_thread(_hydrate, parts, [item.id for items in ranked for item in items])
     hits = [[_hit(item, *passages[item.id]) for item in items if item.id in passages] for items in ranked]
-    results = await seen({part.snapshot.name: part.snapshot for part in parts}, hits, leg_replies)
+    results = await with_page_traits({part.snapshot.name: part.snapshot for part in parts}, hits, leg_replies)
     problems = tuple(dict.fromkeys(problem for leg in leg_replies for problem in leg.problems))
     of_all = (*_standing_notices(named), *(problems or _shard_problems(snapshots)))
 

@@ -21,7 +21,7 @@ from vrag_ray.index.search.snapshot import Snapshot
 from vrag_ray.index.shards.local_shard import LocalShard
 from vrag_ray.index.shards.shard_index import ShardStatus
 from vrag_ray.index.shards.shard_pool import ShardPool
-from vrag_ray.index.shards.shards import Look, Shards
+from vrag_ray.index.shards.shards import PageQuery, Shards
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.types import HYBRID, LEXICAL, TEXT, Locator, NotFoundError, Query, SearchAnswer, VragError, passage_id
 from vrag_ray.types.copies import with_changes
@@ -181,7 +181,7 @@ class ShardedRetriever:
 
     async def _heat(self, served: Snapshot, query: Query, doc_id: str, page: int) -> NDArray[np.float32]:
         document = served.collection.document(doc_id)
-        look = Look(passage_id(document.doc_id, Locator(page=page), 0), document.doc_id, 0)
+        queried = PageQuery(passage_id(document.doc_id, Locator(page=page), 0), document.doc_id, 0)
         for leg in served.legs.by_name.values():
             part = leg.part_of(query)
             if not leg.spec.multi_vector or part is None:
@@ -190,9 +190,11 @@ class ShardedRetriever:
             if isinstance(read.embedded, EmbedError):
                 raise read.embedded
             assert read.embedded is not None, "every query is embedded where no share of it is required"
-            [sight] = await self.pool.sights(served.collection.version, leg.name, [look], [read.embedded.vectors])
-            if sight is not None and sight.heat is not None:
-                return sight.heat
+            [traits] = await self.pool.page_traits(
+                served.collection.version, leg.name, [queried], [read.embedded.vectors]
+            )
+            if traits is not None and traits.heat is not None:
+                return traits.heat
         raise NotFoundError(
             f"page {page} of document {doc_id} has no heat map: that takes a vector space of late interaction, and "
             f"this collection has {', '.join(served.legs.by_name) or 'no vectors'}"

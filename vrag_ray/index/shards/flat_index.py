@@ -21,7 +21,7 @@ from vrag_ray.index.shards.faiss_library import load_faiss
 from vrag_ray.index.shards.gpu_index import MOST_RESULTS, SCORE_ERROR, GpuFlat
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import SpaceRows
-from vrag_ray.index.shards.space_index import Floats, QueryVectors, Sight, single_vectors
+from vrag_ray.index.shards.space_index import Floats, PageTraits, QueryVectors, single_vectors
 from vrag_ray.types.filters import SearchFilter
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ class FlatIndex:
         scores, numbers = self._gpu.search(vectors, min(k + max(k, LEAST_SPARE), available, MOST_RESULTS))
         return [self._from_gpu(self._gpu, query, scores[n], numbers[n], k) for n, query in enumerate(vectors)]
 
-    def sight(self, passage_id: str, query: Floats | None) -> Sight | None:  # noqa: ARG002
+    def page_traits(self, passage_id: str, query: Floats | None) -> PageTraits | None:  # noqa: ARG002
         """A single vector has no places: the perceptual hash alone is known."""
-        return Sight(None, self._phashes[passage_id]) if passage_id in self._phashes else None
+        return PageTraits(None, self._phashes[passage_id]) if passage_id in self._phashes else None
 
     def _from_gpu(
         self,

@@ -18,7 +18,7 @@ from vrag_ray.index.shards.flat_index import FlatIndex
 from vrag_ray.index.shards.gpu_index import MOST_RESULTS, GpuIvf
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import SpaceRows
-from vrag_ray.index.shards.space_index import Floats, QueryVectors, Sight, single_vectors
+from vrag_ray.index.shards.space_index import Floats, PageTraits, QueryVectors, single_vectors
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 
@@ -111,9 +111,9 @@ class IvfIndex:
             for row in zip(scores.tolist(), numbers.tolist(), strict=True)
         ]
 
-    def sight(self, passage_id: str, query: Floats | None) -> Sight | None:  # noqa: ARG002
+    def page_traits(self, passage_id: str, query: Floats | None) -> PageTraits | None:  # noqa: ARG002
         """A single vector has no places: the perceptual hash alone is known."""
-        return Sight(None, self._phashes[passage_id]) if passage_id in self._phashes else None
+        return PageTraits(None, self._phashes[passage_id]) if passage_id in self._phashes else None
 
     def _scan(
         self, queries: Floats, k: int, mask: NDArray[np.bool_] | None

@@ -22,7 +22,7 @@ from vrag_ray.index.shards.heat import heat_map
 from vrag_ray.index.shards.max_sim import SCORE_ERROR, MaxSimScan
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_rows import SpaceRows
-from vrag_ray.index.shards.space_index import Floats, Sight
+from vrag_ray.index.shards.space_index import Floats, PageTraits
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
 
@@ -105,14 +105,14 @@ class LateIndex:
         scores = self._scan(queries) if self._device_scan is None else self._device_scan.scores(queries)
         return [self._best(query, allowed, row[allowed], k) for query, row in zip(queries, scores, strict=True)]
 
-    def sight(self, passage_id: str, query: Floats | None) -> Sight | None:
-        """How one page looks to ``query``, [vectors, dim]; None where this shard does not have the page."""
+    def page_traits(self, passage_id: str, query: Floats | None) -> PageTraits | None:
+        """With the heat map of ``query``, [vectors, dim]; None where this shard does not have the page."""
         number = self._number_of.get(passage_id)
         if number is None:
             return None
         rows, columns = (int(side) for side in self.grids[number])
         heat = heat_map(query, self._page(number), (rows, columns)) if rows and query is not None else None
-        return Sight(heat, self.phashes[number].as_py())
+        return PageTraits(heat, self.phashes[number].as_py())
 
     def _nearest(
         self,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards.shard_index import ShardIndex, ShardStatus, SpaceSpec, load_shard
-from vrag_ray.index.shards.shards import FanOut, Look
-from vrag_ray.index.shards.space_index import QueryVectors, Sight
+from vrag_ray.index.shards.shards import FanOut, PageQuery
+from vrag_ray.index.shards.space_index import PageTraits, QueryVectors
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
@@ -51,11 +51,11 @@ class LocalShard:
     ) -> FanOut:
         return FanOut(await asyncio.to_thread(self._index(version).search, space, queries, k, filter), 1, ())
 
-    async def sights(
-        self, version: int, space: str, looks: Sequence[Look], queries: QueryVectors
-    ) -> list[Sight | None]:
-        pairs = [(look.passage_id, look.query) for look in looks]
-        return await asyncio.to_thread(self._index(version).sights, space, pairs, queries)
+    async def page_traits(
+        self, version: int, space: str, pages: Sequence[PageQuery], queries: QueryVectors
+    ) -> list[PageTraits | None]:
+        pairs = [(page.passage_id, page.query) for page in pages]
+        return await asyncio.to_thread(self._index(version).page_traits, space, pairs, queries)
 
     def close(self) -> None:
         self._indexes = {}

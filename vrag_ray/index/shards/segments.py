@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vrag_ray.index.shards.scored import Scored, merge
-from vrag_ray.index.shards.space_index import Floats, QueryVectors, Sight, SpaceIndex
+from vrag_ray.index.shards.space_index import Floats, PageTraits, QueryVectors, SpaceIndex
 from vrag_ray.types.filters import SearchFilter
 
 
@@ -76,7 +76,7 @@ class SegmentedIndex:
         found = [segment.index.search(queries, k, filter, segment.alive) for segment in self._segments]
         return found[0] if len(found) == 1 else [merge(parts, k) for parts in zip(*found, strict=True)]
 
-    def sight(self, passage_id: str, query: Floats | None) -> Sight | None:
+    def page_traits(self, passage_id: str, query: Floats | None) -> PageTraits | None:
         """The state of one passage: that of the newer segment, where both have it."""
-        sights = (segment.index.sight(passage_id, query) for segment in self._segments)
-        return next((sight for sight in sights if sight is not None), None)
+        known = (segment.index.page_traits(passage_id, query) for segment in self._segments)
+        return next((traits for traits in known if traits is not None), None)

@@ -17,7 +17,7 @@ from vrag_ray.index.shards.row_loader import WHOLE, Extent, RowSelection, load_s
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.segments import Segment, SegmentedIndex
 from vrag_ray.index.shards.shard_rows import SpaceRows
-from vrag_ray.index.shards.space_index import QueryVectors, Sight
+from vrag_ray.index.shards.space_index import PageTraits, QueryVectors
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.index.storage.rows import CorruptionError
@@ -101,15 +101,17 @@ class ShardIndex:
             raise VragError(f"this shard has not loaded the vector space {space}")
         return self._spaces[space].index.search(queries, k, filter)
 
-    def sights(self, space: str, pairs: Sequence[tuple[str, int | None]], queries: QueryVectors) -> list[Sight | None]:
-        """What a space tells of passages, each with the number of the query that looks at it; None where nothing.
+    def page_traits(
+        self, space: str, pairs: Sequence[tuple[str, int | None]], queries: QueryVectors
+    ) -> list[PageTraits | None]:
+        """What a space tells of passages, each with the number of its query (see ``PageQuery``); None where nothing.
 
         Heat maps are made here, because they are a thousandth of the vectors that they are made of.
         """
         if space not in self._spaces:
             return [None] * len(pairs)
         index = self._spaces[space].index
-        return [index.sight(passage_id, None if n is None else queries[n]) for passage_id, n in pairs]
+        return [index.page_traits(passage_id, None if n is None else queries[n]) for passage_id, n in pairs]
 
 
 def load_shard(

@@ -20,8 +20,8 @@ from vrag_ray.config import IndexConfig
 from vrag_ray.index.shards.scored import Scored, merge
 from vrag_ray.index.shards.shard_index import ShardIndex, ShardStatus, SpaceSpec, load_shard
 from vrag_ray.index.shards.shard_rows import shard_of
-from vrag_ray.index.shards.shards import FanOut, Look
-from vrag_ray.index.shards.space_index import QueryVectors, Sight
+from vrag_ray.index.shards.shards import FanOut, PageQuery
+from vrag_ray.index.shards.space_index import PageTraits, QueryVectors
 from vrag_ray.index.storage.files import CollectionFiles
 from vrag_ray.types import VragError
 from vrag_ray.types.filters import SearchFilter
@@ -115,10 +115,10 @@ class IndexShard:
         found = self._index(version).search(space, queries, k, filter)
         return [[(scored.id, scored.score) for scored in per_query] for per_query in found]
 
-    def sights(
+    def page_traits(
         self, version: int, space: str, pairs: Sequence[tuple[str, int | None]], queries: QueryVectors
-    ) -> list[Sight | None]:
-        return self._index(version).sights(space, pairs, queries)
+    ) -> list[PageTraits | None]:
+        return self._index(version).page_traits(space, pairs, queries)
 
     def keep_only(self, user: str, version: int) -> None:
         """A user searches no other version any more: those that no user searches are freed."""
@@ -267,25 +267,25 @@ class ShardPool:
         results = [merge((part[number] for part in good), k) for number in range(len(queries))]
         return FanOut(results, len(good), tuple(answer for answer in answers if isinstance(answer, str)))
 
-    async def sights(
-        self, version: int, space: str, looks: Sequence[Look], queries: QueryVectors
-    ) -> list[Sight | None]:
-        """What a space tells of each passage that is looked at; None where it, or its shard, tells nothing."""
+    async def page_traits(
+        self, version: int, space: str, pages: Sequence[PageQuery], queries: QueryVectors
+    ) -> list[PageTraits | None]:
+        """What a space tells of each page; None where it, or its shard, tells nothing."""
         by_shard: dict[int, list[int]] = {}
-        for place, look in enumerate(looks):
-            by_shard.setdefault(shard_of(look.doc_id, self.total), []).append(place)
+        for place, page in enumerate(pages):
+            by_shard.setdefault(shard_of(page.doc_id, self.total), []).append(place)
 
-        async def ask(number: int, places: list[int]) -> list[Sight | None]:
-            pairs = [(looks[place].passage_id, looks[place].query) for place in places]
-            found = await self._ask(number, lambda actor: actor.sights.remote(version, space, pairs, queries))
+        async def ask(number: int, places: list[int]) -> list[PageTraits | None]:
+            pairs = [(pages[place].passage_id, pages[place].query) for place in places]
+            found = await self._ask(number, lambda actor: actor.page_traits.remote(version, space, pairs, queries))
             return [None] * len(places) if isinstance(found, str) else found
 
         answers = await asyncio.gather(*(ask(number, places) for number, places in by_shard.items()))
-        sights: list[Sight | None] = [None] * len(looks)
+        known: list[PageTraits | None] = [None] * len(pages)
         for places, found in zip(by_shard.values(), answers, strict=True):
-            for place, sight in zip(places, found, strict=True):
-                sights[place] = sight
-        return sights
+            for place, traits in zip(places, found, strict=True):
+                known[place] = traits
+        return known
 
     def close(self) -> None:
         """Leave shared actors, which end with their last user; end one's own."""

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from vrag_ray.index.shards.scored import Scored
 from vrag_ray.index.shards.shard_index import ShardStatus, SpaceSpec
-from vrag_ray.index.shards.space_index import QueryVectors, Sight
+from vrag_ray.index.shards.space_index import PageTraits, QueryVectors
 from vrag_ray.types.filters import SearchFilter
 
 
@@ -22,8 +22,8 @@ class FanOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """A passage to be looked at, by the query of this number; by none, for its hash alone."""
+class PageQuery:
+    """A page, by its first passage, and the number of the query whose heat map is made; None for its hash alone."""
 
     passage_id: str
     doc_id: str
@@ -47,10 +47,10 @@ class Shards(Protocol):
         """The ``k`` best windows of each query in a space, by (-score, id)."""
         ...
 
-    async def sights(
-        self, version: int, space: str, looks: Sequence[Look], queries: QueryVectors
-    ) -> list[Sight | None]:
-        """What a space tells of each passage that is looked at; None where it tells nothing."""
+    async def page_traits(
+        self, version: int, space: str, pages: Sequence[PageQuery], queries: QueryVectors
+    ) -> list[PageTraits | None]:
+        """What a space tells of each page; None where it tells nothing."""
         ...
 
     def close(self) -> None: ...

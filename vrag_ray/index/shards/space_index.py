@@ -20,7 +20,7 @@ QueryVectors = Sequence[Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class PageTraits:
     """What a space tells of a page beside its score: the ``heat`` map of a query on it, [rows, columns], None where the
     page's vectors have no place; and the perceptual hash of its picture."""
 
@@ -59,8 +59,8 @@ class SpaceIndex(Protocol):
         """
         ...
 
-    def sight(self, passage_id: str, query: Floats | None) -> Sight | None:
-        """How one page looks to ``query``, [n, dim]; None where nothing is known of it."""
+    def page_traits(self, passage_id: str, query: Floats | None) -> PageTraits | None:
+        """With the heat map of ``query``, [n, dim]; None where nothing is known of the page."""
         ...
 
 

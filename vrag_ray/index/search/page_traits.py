@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from vrag_ray.index.search.leg_search import LegReply
 from vrag_ray.index.search.snapshot import Snapshot
 from vrag_ray.index.shards.heat import hot_boxes
-from vrag_ray.index.shards.shards import Look
-from vrag_ray.index.shards.space_index import Sight
+from vrag_ray.index.shards.shards import PageQuery
+from vrag_ray.index.shards.space_index import PageTraits
 from vrag_ray.types import Box, Hit
 
 ALIKE_BITS = 4
@@ -31,7 +31,7 @@ class _Place:
         return cls(query, hit.collection, _first_window(hit.passage.id), hit.passage.doc_id)
 
 
-async def seen(
+async def with_page_traits(
     snapshots: Mapping[str, Snapshot], results: Sequence[Sequence[Hit]], legs: Sequence[LegReply]
 ) -> list[tuple[Hit, ...]]:
     """The hits of each query with the region of the first leg that knows one, and the earlier hit that they look like.
@@ -40,17 +40,15 @@ async def seen(
     """
     places = [_Place.of(n, hit) for n, hits in enumerate(results) for hit in hits]
     seeing = [leg for leg in legs if leg.leg.sees and places]
-    looked = await asyncio.gather(
-        *(_looked(snapshot, question, places) for question in seeing for snapshot in snapshots.values())
-    )
+    known = await asyncio.gather(*(_traits(snapshot, leg, places) for leg in seeing for snapshot in snapshots.values()))
     hashes: dict[str, int] = {}
     regions: dict[tuple[int, str], Box] = {}
-    for sights in looked:
-        for place, sight in sights.items():
-            if sight.phash is not None:
-                hashes.setdefault(place.first_window, sight.phash)
-            if sight.heat is not None and (place.query, place.first_window) not in regions:
-                regions[place.query, place.first_window] = hot_boxes(sight.heat)[0]
+    for by_place in known:
+        for place, traits in by_place.items():
+            if traits.phash is not None:
+                hashes.setdefault(place.first_window, traits.phash)
+            if traits.heat is not None and (place.query, place.first_window) not in regions:
+                regions[place.query, place.first_window] = hot_boxes(traits.heat)[0]
     return [
         tuple(
             _marked_duplicates(
@@ -61,15 +59,16 @@ async def seen(
     ]
 
 
-async def _looked(snapshot: Snapshot, leg: LegReply, places: Sequence[_Place]) -> dict[_Place, Sight]:
+async def _traits(snapshot: Snapshot, leg: LegReply, places: Sequence[_Place]) -> dict[_Place, PageTraits]:
     """What the leg's space tells of the hits in one collection."""
     own = [place for place in places if place.collection == snapshot.name]
     if not own:
         return {}
     numbers = {n: number for number, n in enumerate(leg.vectors)}
-    looks = [Look(place.first_window, place.doc_id, numbers.get(place.query)) for place in own]
-    sights = await snapshot.shards.sights(snapshot.collection.version, leg.leg.name, looks, list(leg.vectors.values()))
-    return {place: sight for place, sight in zip(own, sights, strict=True) if sight is not None}
+    pages = [PageQuery(place.first_window, place.doc_id, numbers.get(place.query)) for place in own]
+    queries = list(leg.vectors.values())
+    known = await snapshot.shards.page_traits(snapshot.collection.version, leg.leg.name, pages, queries)
+    return {place: traits for place, traits in zip(own, known, strict=True) if traits is not None}
 
 
 def _first_window(passage_id: str) -> str:
