@@ -69,7 +69,8 @@ Queries = Sequence[str | Query]
 
 @dataclass(frozen=True, slots=True)
 class SearchScope:
-    """What searches have in common that travel together. ``collections`` by name, ``*`` for all; none: the main one."""
+    """What searches that travel together have in common. ``collections`` by name, ``*`` for all; none: the main
+    collection."""
 
     top_k: int
     mode: str

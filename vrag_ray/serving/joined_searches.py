@@ -1,5 +1,5 @@
-"""Searches that are asked while others are under way travel together, as one call: each hop costs as much for many
-queries as for one. Whoever asks alone waits for nobody."""
+"""Searches that arrive while others are under way travel together, as one call: each hop costs as much for many
+queries as for a single query. A search that arrives alone waits for nothing."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from vrag_ray.serving.errors import NotReadyError, OverloadedError, ReplicaLostE
 from vrag_ray.types import Query
 
 CALLS_AT_ONCE = 4
-"""Of one scope. More calls would be smaller ones."""
+"""Of one scope. More calls at once would be smaller calls."""
 MOST_TOGETHER = 64
-"""Who asks, in one call: the answer comes when all of it is there."""
+"""Searches in one call: none is answered before all are."""
 
 
 Search = Callable[[Sequence[Queries], SearchScope], Awaitable[Sequence[ProfiledAnswer]]]
@@ -29,7 +29,7 @@ class _Waiting:
 
 @dataclass
 class _Line:
-    """Of one scope: calls under way, and who waits for the next."""
+    """The calls of one scope that are under way, and the searches that wait for the next call."""
 
     scope: SearchScope
     calls: int = 0
@@ -47,7 +47,7 @@ class JoinedSearches:
     async def search(self, queries: Queries, scope: SearchScope) -> ProfiledAnswer:
         """Raises what the search of these queries raises, whatever the others raise."""
         if any(isinstance(query, Query) and query.picture is not None for query in queries):
-            # Megabytes, and seconds to embed: nobody else should wait for them.
+            # Megabytes, and seconds to embed: no other search should wait for them.
             return await self._alone(queries, scope)
         line = self._lines.setdefault(scope.key, _Line(scope))
         waiting = _Waiting(queries, asyncio.get_running_loop().create_future())
@@ -58,7 +58,7 @@ class JoinedSearches:
     def _begin(self, line: _Line) -> None:
         while line.waiting and line.calls < CALLS_AT_ONCE:
             together = [line.waiting.popleft() for _ in range(min(MOST_TOGETHER, len(line.waiting)))]
-            # Who has gone away meanwhile is not searched for.
+            # A caller that has gone away meanwhile needs no answer.
             together = [waiting for waiting in together if not waiting.answer.done()]
             if together:
                 line.calls += 1
@@ -77,25 +77,25 @@ class JoinedSearches:
 
     async def _answer(self, scope: SearchScope, together: Sequence[_Waiting]) -> None:
         try:
-            found = await self._search([waiting.queries for waiting in together], scope)
-        except Exception as error:  # noqa: BLE001  (it is the askers')
+            answers = await self._search([waiting.queries for waiting in together], scope)
+        except Exception as error:  # noqa: BLE001  (the callers get it)
             common = isinstance(error, NotReadyError | OverloadedError | ReplicaLostError)
             if common or len(together) == 1:
                 for waiting in together:
-                    _tell(waiting, error)
+                    _fail(waiting, error)
             else:
-                # What one of them asked may be at fault: the others must not hear of it.
+                # A single search may be at fault: the others must not fail with it.
                 await asyncio.gather(*(self._answer(scope, [waiting]) for waiting in together))
             return
-        for waiting, answer in zip(together, found, strict=True):
+        for waiting, answer in zip(together, answers, strict=True):
             if not waiting.answer.done():
                 waiting.answer.set_result(answer)
 
     async def _alone(self, queries: Queries, scope: SearchScope) -> ProfiledAnswer:
-        [found] = await self._search([queries], scope)
-        return found
+        [answer] = await self._search([queries], scope)
+        return answer
 
 
-def _tell(waiting: _Waiting, error: Exception) -> None:
+def _fail(waiting: _Waiting, error: Exception) -> None:
     if not waiting.answer.done():
         waiting.answer.set_exception(error)
