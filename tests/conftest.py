@@ -7,7 +7,6 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -62,7 +61,6 @@ TOGETHER = (
 
 In the order in which they begin: the longest first, so that two processes end at about the same time.
 """
-STUBBED_SERVICE = pytest.StashKey[ExitStack]()
 WITH_THE_INTERFACE = ("tests/compat/test_programs.py", "tests/e2e/test_vimrag.py")
 """Files that use the demo collection as the tests of the web interface do: it is ingested once for all of them."""
 
@@ -89,11 +87,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     files: dict[Path, int] = {}
     for number, item in enumerate(items):
         files.setdefault(item.path, number)
-    # Of a folder, those that share ``stubbed_service`` come first, one after the other.
     items.sort(
         key=lambda item: (
             places.get(together(item.nodeid), len(places)),
-            not is_served_from_a_script(item),
             is_served_on_ray(item),
             files[item.path],
             place_in_file(item),
@@ -120,17 +116,6 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure() -> None:
     # Libraries look for what they leak as the process ends.
     gc.unfreeze()
-
-
-def is_served_from_a_script(item: pytest.Item) -> bool:
-    return isinstance(item, pytest.Function) and "stubbed_service" in item.fixturenames
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """End ``stubbed_service`` after the last test that shares it: Ray has one Serve, and others start their own."""
-    if nextitem is None or not is_served_from_a_script(nextitem):
-        item.config.stash.get(STUBBED_SERVICE, ExitStack()).close()
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -178,13 +163,12 @@ def demo_collection(local_ray: None, tmp_path_factory: pytest.TempPathFactory) -
 
 
 @pytest.fixture(scope="session")
-def stubbed_service(demo_collection: Path, pytestconfig: pytest.Config) -> Iterator[StubbedService]:
-    """A service over the demo corpus, until a test comes that does not share it."""
+def stubbed_service(demo_collection: Path) -> Iterator[StubbedService]:
+    """A service over the demo corpus."""
     from tests.support.stubbed_service import serving_from_a_script
 
-    with ExitStack() as stack:
-        pytestconfig.stash[STUBBED_SERVICE] = stack
-        yield stack.enter_context(serving_from_a_script(demo_collection))
+    with serving_from_a_script(demo_collection) as service:
+        yield service
 
 
 @pytest.fixture(scope="session")

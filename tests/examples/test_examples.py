@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support import material
 from tests.support.browser import free_port
 from tests.support.paths import ROOT
@@ -48,6 +50,7 @@ def test_both_algorithms_learn_the_two_searches(tmp_path: Path) -> None:
     assert 0.5 < grpo <= ggpo
 
 
+@pytest.mark.exhaustive
 def test_a_collection_is_served_on_ray(tmp_path: Path) -> None:
     (tmp_path / "papers").mkdir()
     (tmp_path / "papers" / "harbour.pdf").write_bytes(material.pdf())

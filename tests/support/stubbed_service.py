@@ -19,7 +19,7 @@ from vrag_ray.client.blocking import Client
 from vrag_ray.config import Settings
 from vrag_ray.ingest import ingest
 from vrag_ray.samples.demo.corpus import make_corpus
-from vrag_ray.serving.local import LocalService, start_serving
+from vrag_ray.serving.local import LocalService, start_here
 
 QUESTION = "What did shore power at the ferry quay, ferry charging and blade B show?"
 MEMORY_PIXELS, TOP_K = 500_000, 2
@@ -101,7 +101,7 @@ def demo_collection(folder: Path) -> Path:
 
 @contextmanager
 def serving_from_a_script(collection: Path) -> Iterator[StubbedService]:
-    """Serves until the block ends. Ray has one Serve: no other service can run meanwhile."""
+    """Serves in this process until the block ends."""
     with openai_stub(Actor()) as stub:
         values = {
             "collection": str(collection),
@@ -109,7 +109,7 @@ def serving_from_a_script(collection: Path) -> Iterator[StubbedService]:
             "agent": {"memory_top_k": TOP_K, "memory_pixels": MEMORY_PIXELS, "search_top_k": 2},
             "serving": {"max_concurrent_runs": 64},
         }
-        service = start_serving(Settings.model_validate(values), 0)
+        service = start_here(Settings.model_validate(values), 0)
         try:
             with Client(service.base_url) as client:
                 yield StubbedService(service, stub, client)
