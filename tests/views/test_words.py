@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from vrag_ray.views.words import shortened, where_text
+from vrag_ray.agent.events import CorrectionEvent, ErrorEvent, SearchEvent
+from vrag_ray.views.words import QUOTE_CHARS, Narrator, event_lines, shortened, where_text
+
+LONG = "the model could not be reached " * 20
 
 
 def test_where_text_names_page_time_or_characters():
@@ -17,3 +20,14 @@ def test_where_text_names_page_time_or_characters():
 def test_long_text_is_cut_between_words():
     assert shortened("one  two\nthree", 9) == "one two …"
     assert shortened("one  two", 9) == "one two"
+
+
+def test_errors_and_queries_are_whole_and_what_a_model_writes_at_length_is_shortened():
+    [error] = event_lines(ErrorEvent(step=1, message=LONG, terminal=True))
+    [query] = event_lines(SearchEvent(step=1, node_id="a", parent_ids=(), query=LONG))
+    assert error.endswith(f"error     {LONG}") and query.endswith(f"search    {LONG}")
+    correction = CorrectionEvent(step=1, message=LONG, reply="", count=1)
+    [refused] = event_lines(correction)
+    assert refused.endswith(" …") and len(refused) < 2 * QUOTE_CHARS
+    # Thoughts are read at leisure.
+    assert Narrator().text(correction) == f"Refused: {LONG}\n"

@@ -85,12 +85,16 @@ def event_text(event: Event) -> EventText | None:
 
 
 def event_lines(event: Event) -> Iterator[str]:
-    """``event_text`` for a terminal: the time and the text on one line, then the details."""
+    """``event_text`` for a terminal: the time and the text on one line, then the details.
+
+    What a model writes at length is shortened; queries and errors are whole.
+    """
     words = event_text(event)
     if words is None:
         return
+    is_long = isinstance(event, ThinkEvent | MemorizeEvent | CorrectionEvent)
     stamp = f"{event.t:6.2f} s  "
-    yield f"{stamp}{words.verb:<9} {shortened(words.text)}"
+    yield f"{stamp}{words.verb:<9} {shortened(words.text) if is_long else words.text}"
     for detail in words.details:
         yield f"{' ' * len(stamp)}{'':9} {detail}"
 
