@@ -14,6 +14,7 @@ from pathlib import Path
 from vrag_ray.config import OfficeUse, Settings, SpaceConfig
 from vrag_ray.corpus.sandbox.office import installed_office
 from vrag_ray.index.shards.faiss_library import FaissWheel, faiss_wheels, load_faiss, too_many_wheels
+from vrag_ray.ingest.machine import own_memory
 from vrag_ray.types import TEXT, VragError
 
 MIB = 1 << 20
@@ -108,7 +109,7 @@ def diagnose(settings: Settings) -> Diagnosis:
     faiss_gpus, faiss_fault = _faiss_gpus()
     machine = Machine(
         cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        memory_mb=_memory_mb(),
+        memory_mb=own_memory() // MIB,
         shared_memory_mb=_shared_memory_mb(),
         gpus=find_gpus(),
         faiss_gpus=faiss_gpus,
@@ -175,14 +176,6 @@ def find_gpus() -> tuple[str, ...]:
     except (OSError, subprocess.SubprocessError) as error:
         return (f"nvidia-smi does not work: {error}",)
     return tuple(line.strip() for line in done.stdout.splitlines() if line.strip())
-
-
-def _memory_mb() -> int:
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for path in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
-        if path.is_file() and (text := path.read_text(encoding="ascii").strip()).isdigit():
-            limits.append(int(text))
-    return min(limits) // MIB
 
 
 def _shared_memory_mb() -> int | None:

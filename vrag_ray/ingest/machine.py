@@ -48,11 +48,20 @@ def own_cores() -> int:
     return cores(count, allowed, limit.read_text(encoding="ascii") if limit.is_file() else "")
 
 
+def own_memory() -> int:
+    """Bytes of this machine, or of the container that this process is in."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for path in (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes")):
+        if path.is_file() and (text := path.read_text(encoding="ascii").strip()).isdigit():
+            limits.append(int(text))
+    return min(limits)
+
+
 def own_readers() -> int:
     """``readers`` of this machine, without Ray."""
     import psutil
 
-    return readers(own_cores(), psutil.virtual_memory().available)
+    return readers(own_cores(), min(psutil.virtual_memory().available, own_memory()))
 
 
 def usable_cpus() -> int:
