@@ -45,7 +45,7 @@ async def evaluate_answers(
     """
 
     async def draw(doc_id: str, page: int | None, seconds: float | None) -> bytes:
-        return await systems.run(lambda system: drawn(system, doc_id, page, seconds))
+        return await systems.execute(lambda system: drawn(system, doc_id, page, seconds))
 
     shots = PageShots(folder.root, draw) if pictures else None
 
@@ -80,7 +80,7 @@ async def _finished_run(systems: Systems, example: Example, agent: str, collecti
             pass
         return await system.run(run_id)
 
-    record = await systems.run(run)
+    record = await systems.execute(run)
     if record.status in (RunStatus.ERROR, RunStatus.CANCELLED):
         raise VragError(f"{example.uid} ({agent}): {record.error or record.status}")
     return record

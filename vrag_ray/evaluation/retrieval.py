@@ -37,7 +37,7 @@ async def _searched(systems: Systems, suite: RetrievalSuite, query: RetrievalQue
         queries=[query.text], top_k=min(100, suite.depth), mode=mode, filter=narrowed, collection=collection or None
     )
     began = time.perf_counter()
-    reply = await systems.run(lambda system: system.search(request))
+    reply = await systems.execute(lambda system: system.search(request))
     seconds = time.perf_counter() - began
     found = ranked_items(suite, [suite.items_of(query, hit) for hit in reply.results[0]])
     regions = {} if suite.regions_of is None else suite.regions_of(query, reply.results[0])

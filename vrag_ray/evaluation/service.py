@@ -41,7 +41,7 @@ class Subject:
 class Systems(Protocol):
     """One system or several with the same collection, for work that any of them can do."""
 
-    async def run(self, work: Callable[[System], Awaitable[T]]) -> T:
+    async def execute(self, work: Callable[[System], Awaitable[T]]) -> T:
         """What ``work`` returns or raises. It can be pickled where the systems are in other processes."""
         ...
 
@@ -52,7 +52,7 @@ class OneSystem:
 
     system: System
 
-    async def run(self, work: Callable[[System], Awaitable[T]]) -> T:
+    async def execute(self, work: Callable[[System], Awaitable[T]]) -> T:
         return await work(self.system)
 
 
@@ -73,14 +73,14 @@ async def evaluated(
     Raises NotFoundError where there is no such collection, and as the client where the service cannot be reached.
     """
     async with _opened(settings, service, workers) as systems:
-        ready = await systems.run(lambda system: system.ready())
+        ready = await systems.execute(lambda system: system.ready())
         name = service.collection if service is not None else ""
         served = next((collection for collection in ready.collections if name in ("", collection.name)), None)
         if served is None:
             names = ", ".join(collection.name for collection in ready.collections) or "none"
             where = service.url if service is not None else settings.collection
             raise NotFoundError(f"{where} has no collection {name!r}: it has {names}")
-        models = await systems.run(lambda system: system.models())
+        models = await systems.execute(lambda system: system.models())
         facts = {
             "documents": str(served.documents),
             "version": str(served.version),

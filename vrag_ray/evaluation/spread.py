@@ -31,7 +31,7 @@ class SystemActor:
     async def start(self) -> None:
         self._system = await self._opened.enter_async_context(local_system(self._settings))
 
-    async def run(self, work: Callable[[System], Awaitable[T]]) -> T:
+    async def execute(self, work: Callable[[System], Awaitable[T]]) -> T:
         """What ``work`` returns or raises."""
         if self._system is None:
             raise RuntimeError("start() comes first")
@@ -48,11 +48,11 @@ class SystemActors:
         self._actors = actors
         self._busy = [0] * len(actors)
 
-    async def run(self, work: Callable[[System], Awaitable[T]]) -> T:
+    async def execute(self, work: Callable[[System], Awaitable[T]]) -> T:
         number = min(range(len(self._actors)), key=self._busy.__getitem__)
         self._busy[number] += 1
         try:
-            result: T = await self._actors[number].run.remote(work)
+            result: T = await self._actors[number].execute.remote(work)
             return result
         finally:
             self._busy[number] -= 1

@@ -236,19 +236,19 @@ def test_a_new_space_is_served_after_a_refresh(tmp_path: Path) -> None:
     asyncio.run(check())
 
 
-def test_the_hits_of_a_batch_are_looked_at_in_one_call_a_space(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[str, int, int]] = []
+def test_the_page_traits_of_a_batch_come_in_one_call_a_space(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[tuple[str, int, int]] = []
     plain = LocalShard.page_traits
 
     async def counted(
         self: LocalShard, version: int, space: str, pages: Sequence[PageQuery], queries: QueryVectors
     ) -> list[PageTraits | None]:
-        asked.append((space, len(pages), len(queries)))
+        calls.append((space, len(pages), len(queries)))
         return await plain(self, version, space, pages, queries)
 
     monkeypatch.setattr(LocalShard, "page_traits", counted)
     answer = search(root, "red", "green", "blue", top_k=2)
-    assert sorted(asked) == [("late", 6, 3), ("mean", 6, 3)]
+    assert sorted(calls) == [("late", 6, 3), ("mean", 6, 3)]
     assert [hits[0].title for hits in answer.results[:2]] == ["a", "b"]
     assert [hits[0].region is not None for hits in answer.results] == [True] * 3
 
