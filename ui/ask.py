@@ -21,7 +21,7 @@ MAX_QUESTION = 4096
 def page() -> None:
     state = gateway.state()
     if not state.usable:
-        # The banner says why; what was asked is still in the address.
+        # The banner says why; the question is still in the address.
         st.chat_input("The server does not answer", disabled=True)
         return
     options = sidebar(state.agents, state.default_agent, state.collections)
@@ -39,7 +39,7 @@ def page() -> None:
 
 
 def _question_field() -> str:
-    """What has just been asked, "" where nothing was. A picture can be added to it."""
+    """The question just sent, "" where there is none. A picture can be added to it."""
     with st.bottom:
         # Above the field, not beside it: a phone has no room for both in a row.
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -77,7 +77,7 @@ def _ask(options: Options, question: str, instead_of: str = "", picture: str | N
 
 
 def _again(run: Watched, options: Options) -> None:
-    """The same once more: as this session asked it, else as the sidebar says."""
+    """The same question again: with the request of this session, else as the sidebar says."""
     if run.request is None:
         _ask(options, _question(run), run.run_id)
     else:
@@ -220,5 +220,5 @@ def _question(run: Watched) -> str:
 
 
 def _picture(run: Watched) -> str | None:
-    """As a data URL, where this session asked with one."""
+    """As a data URL, where this session sent one."""
     return run.request.picture if run.request is not None else None

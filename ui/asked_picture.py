@@ -1,4 +1,4 @@
-"""The picture that a question is asked with: added beside the question, looked at, taken away again, sent once.
+"""The picture of a question: added beside the question, looked at, taken away again, sent once.
 
 Nothing here decodes it: the browser shows the file as it is, and the gateway decodes it in its sandbox.
 """
@@ -21,7 +21,7 @@ _ROUND, _SENT = "picture_round", "picture_sent"
 
 @dataclass(frozen=True, slots=True)
 class AskedPicture:
-    """A file as it was chosen. ``problem`` says why it cannot be asked with; empty where it can."""
+    """A file as it was chosen. ``problem`` says why it cannot be sent; empty where it can."""
 
     name: str
     url: str
@@ -78,7 +78,7 @@ def sent() -> str | None:
 def shown(url: str | None, stored: PictureRef | None) -> None:
     """Below a question that came with a picture: the picture, where this session sent it, else that there was one."""
     if url is not None:
-        st.image(url, width=SHOWN_PX, alt="The picture that was asked with")
+        st.image(url, width=SHOWN_PX, alt="The picture of the question")
     elif stored is not None:
         st.caption(f":material/image: Asked with a picture ({size_in_words(stored.size)}), which is not kept.")
 

@@ -25,7 +25,7 @@ def set_run_ids(ids: list[str]) -> None:
 
 
 def begin(request: RunRequest, *, instead_of: str = "") -> None:
-    """Ask, below what was asked before; or in the place of an earlier run."""
+    """Ask below the earlier questions, or in the place of an earlier run."""
     run_id = request.run_id or ""
     _known()[run_id] = Watched(run_id, request)
     set_run_ids([*(known for known in run_ids() if known not in (instead_of, run_id)), run_id])

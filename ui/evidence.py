@@ -76,7 +76,7 @@ def _place_of(citation: Citation) -> tuple[Shot, Box | None] | None:
 
 
 def sources(run_id: str, citations: Sequence[Citation], queries: Mapping[str, str]) -> None:
-    """One button a source; the chosen one's card below. ``queries`` is what each memory node asked, by its id."""
+    """One button a source; the chosen one's card below. ``queries`` has the query of each memory node, by its id."""
     if not citations:
         return
     numbers = [citation.number for citation in citations]

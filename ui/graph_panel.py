@@ -77,7 +77,7 @@ def explorer(run_id: str, events: Sequence[Event], graph: MemoryGraph) -> None:
 
 
 def _node(view: RunView, node_id: str) -> None:
-    """What a node asked, what it learnt, and its pictures with energy and pixels."""
+    """The query of a node, what it learnt, and its pictures with energy and pixels."""
     node = view.graph.node(node_id)
     st.markdown(f"**{plain(node.id)}** from {plain(', '.join(node.parents))}" if node.parents else "**The question**")
     if node.query:

@@ -1,4 +1,4 @@
-"""The runs page: what was asked before, what readers thought of it, and that as data to learn from."""
+"""The runs page: earlier questions, how readers rated the answers, and the ratings as training data."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def page() -> None:
     _export(rated)
     by_run = {run.run_id: run for run in rated}
     if not past.runs:
-        st.info("Nobody has asked anything yet.")
+        st.info("No questions yet.")
     for run in past.runs:
         _run(run, by_run.get(run.run_id))
     if past.total > len(past.runs):

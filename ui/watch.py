@@ -22,7 +22,7 @@ TICK_S = 0.1
 
 @dataclass(slots=True)
 class Watched:
-    """A run as this session knows it. ``request`` is there where this session asked; ``record`` once it is over."""
+    """A run as this session knows it. ``request`` is there where this session started it, ``record`` at its end."""
 
     run_id: str
     request: RunRequest | None = None
@@ -36,7 +36,7 @@ class Watched:
 
 
 def events_of(client: Client, run: Watched) -> Iterable[Event]:
-    """What has not been seen of ``run``; starts it where nothing has and this session asked."""
+    """What has not been seen of ``run``; starts it where nothing has and this session has its request."""
     if run.request is not None and not run.events:
         return client.events(run.request)
     return client.follow(run.run_id, after=run.events[-1].seq if run.events else -1)

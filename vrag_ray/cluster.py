@@ -126,7 +126,8 @@ def _notices(log: logging.Logger) -> Iterator[None]:
 def _patient_start(given_up: Callable[[], bool]) -> Iterator[None]:
     """Ray waits for its node as long as ``START_WITHIN_S``, and no longer than until ``given_up``.
 
-    Ray 2.60 looks for the node for 30 s and has no setting for it; what it looks with is asked for longer here.
+    Ray 2.60 looks for the node for 30 s and has no setting for it; here the function that looks for it is called for
+    longer.
     """
     from ray._private import services
 

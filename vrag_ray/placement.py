@@ -274,7 +274,7 @@ def _placed(part: Part, share: float, cards: Cards, total: int) -> Placed:
 
 
 def _notices(placed: Sequence[Placed], cards: Cards, *, idle: int) -> list[str]:
-    """Of a GPU that nobody uses, though nobody asked for that; and of parts that found none free."""
+    """Of a GPU that nothing uses although no setting says so; and of parts that found none free."""
     found: list[str] = []
     waiting = [placed_part for placed_part in placed if placed_part.why == "no GPU is free"]
     if waiting:

@@ -127,7 +127,7 @@ def test_a_refusal_for_the_moment_is_retried_and_counted() -> None:
 @pytest.mark.parametrize(("status", "requests"), [(401, 1), (503, 2)])
 def test_retries_end_in_an_error_that_is_not_kept(status: int, requests: int, tmp_path: Path) -> None:
     with judge_stub(lambda _, __: Said(status=status)) as stub:
-        with pytest.raises(JudgeError, match=r"judge stub at .* cannot be asked .*the stub refuses"):
+        with pytest.raises(JudgeError, match=r"judge stub at .* cannot be called .*the stub refuses"):
             judged(endpoint(stub.base_url), "Harlow", cache=tmp_path)
         assert len(stub.requests) == requests
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -40,7 +40,7 @@ def test_it_is_sent_with_the_question_and_with_no_later_one(told: Told):
     app.chat_input[0].set_value("Which ship is this?").run()
     [picture] = told.backend.pictures
     assert picture is not None and picture.size == len(PNG)
-    assert "The picture that was asked with" in pictures_on(app)
+    assert "The picture of the question" in pictures_on(app)
     assert "The picture to ask with: ship.png" not in pictures_on(app)
     app.chat_input[0].set_value("And when?").run()
     assert told.backend.pictures[1] is None
@@ -92,7 +92,7 @@ def test_another_session_is_told_of_the_picture_and_asks_nothing_without_it(told
     assert f"Asked with a picture (1 kB), {NOT_KEPT}" in texts(app)
     assert "add its picture again" in texts(app)
     assert not {"Retry", "Ask again"} & set(labels(app))
-    assert "The picture that was asked with" not in pictures_on(app)
+    assert "The picture of the question" not in pictures_on(app)
 
 
 def test_a_question_in_words_alone_tells_of_no_picture(told: Told):

@@ -112,5 +112,5 @@ def test_past_runs_are_listed_with_what_was_thought_of_them(told: Told):
 
 def test_without_rated_runs_there_is_nothing_to_export(told: Told):
     app = page("runs")
-    assert "Nobody has asked anything yet" in texts(app)
+    assert "No questions yet" in texts(app)
     assert app.get("download_button")[0].disabled

@@ -63,9 +63,9 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """What a model said since the last delta: thoughts that a server reports apart, and the reply itself.
+    """The output of a model since the last delta: thoughts that a server reports apart, and the reply itself.
 
-    ``trouble`` says in words why the reply begins anew: what was said of it before is void.
+    ``trouble`` says in words why the reply begins anew: its earlier pieces are void.
     """
 
     think: str = ""
@@ -80,7 +80,7 @@ class PictureRequest:
     Both sides become multiples of ``patch`` pixels and their product lies in ``min_pixels`` to ``max_pixels`` as far
     as ``model_size`` allows. ``t_frame`` (seconds) names the frame of a video; None stands for the clip's middle.
     ``marks`` are numbers that are drawn on it; with them, the margins that they stand in count as pixels too. An
-    ``EvidenceSource`` is asked for pictures without any: the driver draws them.
+    ``EvidenceSource`` gets requests without any: the driver draws them.
     """
 
     doc_id: str

@@ -263,7 +263,7 @@ def _quoted(citation: Citation, clip: PageText) -> Citation:
 
 
 def _spoken_and_written(parts: Sequence[Element]) -> tuple[list[Element], list[Element]]:
-    """The elements of a clip apart: between what is said one after the other, other things may be written."""
+    """The elements of a clip apart: between two sentences of speech, a caption may have other words."""
     written = [part for part in parts if part.kind not in (ElementKind.CUE, ElementKind.SHOT)]
     return [part for part in parts if part.kind is ElementKind.CUE], written
 
@@ -334,7 +334,7 @@ def stands_in(quote: str, sighting: Sighting) -> bool:
 
 
 def _untimed(sighting: Sighting) -> Iterator[str]:
-    """What is said and what is written in a clip without the times that stand between its lines."""
+    """Speech and written words of a clip without the times between its lines."""
     if sighting.kind is not PassageKind.CLIP or sighting.region is not None or sighting.page is None:
         return
     for held in (*_spoken_and_written(sighting.page.elements), captions(sighting.page.text, sighting.locator)):

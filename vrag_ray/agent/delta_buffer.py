@@ -43,7 +43,7 @@ class DeltaBuffer:
         self._word.set()
 
     def take(self, step: int) -> list[Event]:
-        """All that was said since the last call, as events of ``step``."""
+        """All output since the last call, as events of ``step``."""
         self._flush(step)
         events = [with_changes(event, {"step": step}) for event in self._events]
         self._events.clear()

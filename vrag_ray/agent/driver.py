@@ -272,7 +272,7 @@ class Run:
         return Picture(png, fitted)
 
     async def _each(self, replies: Awaitable[Sequence[T | VragError]], count: int) -> Sequence[T | VragError]:
-        """What came of each of ``count`` things asked for; a source that fails as a whole fails for each."""
+        """The result of each of ``count`` requests; a source that fails as a whole fails for each."""
         try:
             return await replies
         except VragError as error:

@@ -117,7 +117,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Date:
-    """Parts that are not said are None."""
+    """Parts that the text does not give are None."""
 
     text: str
     start: int

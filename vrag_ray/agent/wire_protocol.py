@@ -37,7 +37,7 @@ class PictureLimits:
         return max(0, self.images - self.memory - CROP_ROOM - self.question)
 
     def hold(self, pictures: Sequence[PictureRequest]) -> bool:
-        """Whether a prompt may show all of ``pictures``, each as large as it was asked for."""
+        """Whether a prompt may show all of ``pictures``, each as large as it was requested."""
         if len(pictures) > self.images:
             return False
         return self.visual_tokens is None or sum(map(most_tokens, pictures)) <= self.visual_tokens
@@ -75,7 +75,7 @@ class Rules:
     ``must_memorize``: a search has to be memorised before the next one; if not, the episode keeps what was shown.
     ``names_nodes``: the policy names nodes and their parents; if not, each search follows from the one before.
     ``rebuilds``: after a memorise the context is built anew from the graph; if not, every turn stays in it.
-    ``asks_for``: hits asked of the retriever, None for the run's own setting. ``shows``: how many of them come into
+    ``asks_for``: hits requested of the retriever, None for the run's own setting. ``shows``: how many of them come into
     view, None for all. ``skips_seen``: pages that were shown before are passed over. ``answer_form`` tells a policy
     how to answer. ``cites_elements``: numbers in brackets in an answer are those of elements of the pages that were
     shown.

@@ -180,7 +180,7 @@ def find_gpus() -> tuple[str, ...]:
 
 def _shared_memory_mb() -> int | None:
     """None where the system has no ``/dev/shm``."""
-    path = Path("/dev/shm")  # noqa: S108  its size is asked for, nothing is written
+    path = Path("/dev/shm")  # noqa: S108  its size is read, nothing is written
     return shutil.disk_usage(path).total // MIB if path.is_dir() else None
 
 

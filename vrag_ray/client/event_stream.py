@@ -45,7 +45,7 @@ class RunFollower:
 
     def _take(self, data: str, event_id: str) -> Event | None:
         if not event_id:
-            # Sent where the server lost sight of the run: it may still go on, so the stream is asked for again.
+            # Sent where the server lost sight of the run: it may still go on, so the stream is requested again.
             return None
         try:
             event = EVENT.validate_json(data)

@@ -367,7 +367,7 @@ class ModelName(ResponseBody):
 
 
 class ModelNames(ResponseBody):
-    """``GET /v1/models``, as far as the client reads it: what may be asked here."""
+    """``GET /v1/models``, as far as the client reads it: the names that requests may have."""
 
     data: list[ModelName]
     default_agent: str = "extractive"

@@ -112,7 +112,7 @@ class VimRAG(HttpAgent):
 class VRAG(HttpAgent):
     """The agent of tags; made for the released Qwen2.5-VL-7B-VRAG.
 
-    ``max_steps`` may be changed between runs: searches and crops before the answer is asked for.
+    ``max_steps`` may be changed between runs: searches and crops before the answer is requested.
     """
 
     agent = AgentName.VRAG

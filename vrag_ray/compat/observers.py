@@ -15,7 +15,7 @@ from vrag_ray.types.filters import SearchFilter
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """A chat as it goes to the model. A reply that was lost on the way is asked for again by the same call."""
+    """A chat as it goes to the model. A reply that was lost on the way is requested again by the same call."""
 
     messages: tuple[Message, ...]
 

@@ -23,7 +23,7 @@ from vrag_ray.policies.llm.openai_api import wire_messages
 
 Json = dict[str, object]
 ANSWERS = (RunStatus.ANSWERED, RunStatus.ABSTAINED)
-"""What the model itself said; other endings are events of ``max_steps`` or ``error``."""
+"""The model's own answer; other endings are events of ``max_steps`` or ``error``."""
 
 
 class VimragEvents:

@@ -119,7 +119,7 @@ class AgentConfig(Section):
     energy_feedback: float = 0.3
     """Share of the mean energy of its children that a node of the memory graph gains."""
     family: FamilyName | None = None
-    """Of the model that is asked: its patches, and how it writes boxes. None: as the configuration of a served model
+    """Of the model: its patches, and how it writes boxes. None: as the configuration of a served model
     says; of an endpoint's, Qwen3-VL for ``vimrag`` and Qwen2.5-VL for ``vrag``."""
     picture_pixels: int = 1280 * 28 * 28
     """Most pixels of a found picture."""

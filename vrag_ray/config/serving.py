@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 class Auth(StrEnum):
-    """Who may connect to a service. Keys that are set are asked for in every case."""
+    """Who may connect to a service. Keys that are set are required in every case."""
 
     KEYS = "keys"
     """Callers with a key of ``VRAG_API_KEYS``; without keys the service does not start."""

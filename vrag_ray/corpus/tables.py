@@ -94,7 +94,7 @@ class Cell:
 class Table:
     """``rows`` from the first to the last, each with its filled cells; the first ``head_rows`` name the columns.
 
-    ``heads`` has the name of each column, "" where it has none. ``unit`` is what is said above the figures of all of
+    ``heads`` has the name of each column, "" where it has none. ``unit`` is the text above the figures of all of
     them, as "in millions". ``edges`` are where each column begins and ends, in page heights along its lines.
     """
 
@@ -443,7 +443,7 @@ def _fills(line: _Line, edge: tuple[float, float]) -> bool:
 
 
 def _is_list(lines: Sequence[_Line], edges: Sequence[tuple[float, float]]) -> bool:
-    """Whether the rows are bullets or numbers with what is said of each."""
+    """Whether the rows are bullets or numbers with the text of each."""
     if len(edges) != 2 or not all(_MARKER.match(line.pieces[0].text) for line in lines):
         return False
     said = [len(piece.words) for line in lines for piece in line.pieces[1:]]
@@ -567,7 +567,7 @@ def _heads(rows: Sequence[Sequence[Cell]], columns: int) -> tuple[str, ...]:
 
 
 def _unit(above: Sequence[_Line], heads: Sequence[_Line]) -> str:
-    """What is said nearest above the figures of all columns: in brackets, or as a line of its own."""
+    """The nearest text above the figures of all columns: in brackets, or as a line of its own."""
     for line in [*reversed(above), *heads]:
         text = " ".join(piece.text for piece in line.pieces)
         for match in _IN_BRACKETS.finditer(text):

@@ -30,9 +30,9 @@ class Kind(StrEnum):
 
 
 class Header(Stored):
-    """What was asked of what. ``subject`` says what was evaluated (collection, version, model, settings that matter),
-    ``systems`` are its variants: modes of search, or agents; ``samples`` is how often each is asked each question.
-    ``suite_hash`` is that of questions and gold.
+    """The questions and the system. ``subject`` is what was evaluated (collection, version, model, settings that
+    matter), ``systems`` are its variants: modes of search, or agents; ``samples`` is the number of runs of each
+    question. ``suite_hash`` is that of questions and gold.
 
     ``environment`` has versions, hardware and command: it may differ when a run goes on.
     """

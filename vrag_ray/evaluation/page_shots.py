@@ -40,7 +40,7 @@ class PageShots:
         for doc_id, page, seconds in (*map(shown_of_citation, citations), *map(shown_of_gold, gold)):
             name = shot_name(doc_id, page, seconds)
             if name and name not in self._begun and not (self._folder / f"{name}{PICTURE}").exists():
-                # Before it is drawn: others that are asked at the same time cite the same page.
+                # Before it is drawn: questions that run at the same time cite the same page.
                 self._begun.add(name)
                 await self._store(name, doc_id, page, seconds)
 

@@ -1,4 +1,4 @@
-"""An evaluation from files to a folder of results: ingest what is asked about, ask, write down."""
+"""An evaluation from files to a folder of results: ingest the documents, run the questions, write the results."""
 
 from __future__ import annotations
 

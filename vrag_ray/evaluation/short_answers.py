@@ -37,7 +37,7 @@ _SHORT = re.compile(r"<short>(.*?)</short>", re.IGNORECASE | re.DOTALL)
 
 
 class ShortAnswers:
-    """Kept by content in ``cache``, so that each is asked for once. Belongs to one event loop."""
+    """Replies are stored by content in ``cache``, so that each is requested once. Belongs to one event loop."""
 
     def __init__(self, endpoint: OpenAiConfig, *, cache: Path, concurrency: int) -> None:
         self._replies = JudgeEndpoint(endpoint, concurrency=concurrency)

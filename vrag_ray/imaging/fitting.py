@@ -9,7 +9,7 @@ from vrag_ray.imaging.coordinates import Size, model_size
 from vrag_ray.types import FULL_PAGE, Box
 
 REFERENCE_DPI = 200.0
-"""At this dpi a page counts its own pixels: what is smaller than asked for is enlarged, as in the original."""
+"""At this dpi a page counts its own pixels: what is smaller than requested is enlarged, as in the original."""
 
 
 def size_of(png: bytes) -> Size:

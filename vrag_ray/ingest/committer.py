@@ -265,7 +265,7 @@ class Committer:
         return self._if_free(plan.uri, row)
 
     def _notices(self, document: _Open) -> tuple[str, ...]:
-        """What is said of the whole document: its own notices, those of its units with their numbers, and that there
+        """The notices of the whole document: its own, those of its units with their numbers, and that there
         is nothing to read."""
         plan, by_unit, holds = document.plan, document.notices, document.holds
         if plan.error:
@@ -278,8 +278,8 @@ class Committer:
             named = NAMED if plan.kind in (DocumentKind.IMAGE, DocumentKind.VIDEO) else ""
             notices.append(f"{NO_WORDS}{named}" if Holds.PICTURE in holds else NOTHING_TO_READ)
         units: dict[str, list[int]] = {}
-        for number, said in sorted(by_unit.items()):
-            for notice in said:
+        for number, of_unit in sorted(by_unit.items()):
+            for notice in of_unit:
                 units.setdefault(notice, []).append(number + 1)
         for notice, numbers in units.items():
             notices.append(notice if plan.units == 1 else f"{_counted(_UNIT_NAMES[plan.kind], numbers)}: {notice}")
@@ -395,10 +395,10 @@ def _counted(name: str, numbers: Sequence[int], most: int = 5) -> str:
 
 
 def _document_meta(plan: DocumentPlan) -> Meta:
-    """What is said of the document. Which blobs its pages are made of is never what a user says."""
-    said = {name: value for name, value in plan.meta.items() if name not in (PAGES, NOTES)}
+    """The user's metadata of the document. The blobs that its pages are made of are never part of it."""
+    meta = {name: value for name, value in plan.meta.items() if name not in (PAGES, NOTES)}
     made = {PAGES: plan.pages, NOTES: plan.slides}
-    return {**said, **{name: blob for name, blob in made.items() if blob}}
+    return {**meta, **{name: blob for name, blob in made.items() if blob}}
 
 
 def _prior_errors(plan: DocumentPlan) -> dict[int, str]:

@@ -1,4 +1,4 @@
-"""The pictures that a Markdown file or a web page shows: which are taken with it, and what is said of the others."""
+"""The pictures that a Markdown file or a web page shows: which are taken with it, and the notices of the others."""
 
 from __future__ import annotations
 

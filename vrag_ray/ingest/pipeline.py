@@ -68,7 +68,7 @@ def ingest(
     if not sources and not _has_documents_of(listing, settings.collection):
         raise nothing_in(paths)
     documents = sum(source.documents for source in sources)
-    # Where it cannot be had, that is said before anything is read; where it must be fetched, that is done once.
+    # A model that cannot be loaded is reported before anything is read; one that must be fetched is fetched once.
     model_folder(settings.corpus.speech_model)
     small = is_small(sources, settings)
     if not small:

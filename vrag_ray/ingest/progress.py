@@ -17,7 +17,7 @@ SLOW_WEIGHT = 20.0
 """Pages of text that a page of a scan, or a clip, is taken to weigh until the first was read."""
 EVERY_S = 0.5
 READ_WITHIN_S = 2.0
-"""A board on a busy machine answers late. Nothing waits for it: what it said before is shown until it answers."""
+"""A board on a busy machine answers late. Nothing waits for it: its last answer is shown until the next."""
 MOST_FILES_SHOWN = 256
 """Files one by one are for people who look on; of more, only the sums are kept."""
 

@@ -64,7 +64,7 @@ Original = str | bytes | OSError
 
 
 class SourceRow(TypedDict):
-    """A ``Source`` as it travels, with what the user said of it."""
+    """A ``Source`` as JSON, with the user's metadata."""
 
     path: str
     uri: str
@@ -78,7 +78,7 @@ class SourceRow(TypedDict):
 
 
 def group_json(group: Sequence[Source], meta: Meta) -> str:
-    """The input of one call of ``Register``; ``meta`` is said of all."""
+    """The input of one call of ``Register``; ``meta`` is the metadata of all."""
     rows = [
         SourceRow(
             path=str(source.path),
@@ -142,7 +142,7 @@ class Register:
         self, plan: DocumentPlan, original: Original, source: SourceRow
     ) -> Iterator[tuple[DocumentPlan, list[WorkItem]]]:
         """A document and all that is attached to it, or to that: each is planned as a file of its own."""
-        said, count = plan.meta, 0
+        meta, count = plan.meta, 0
         waiting: deque[tuple[DocumentPlan, Original, int]] = deque([(plan, original, 0)])
         with ExitStack() as stack:
             folder: Path | None = None
@@ -151,7 +151,7 @@ class Register:
                 plan, items = self._planned(plan, original)
                 plan, pictures = self._with_pictures(plan, source if depth == 0 else None)
                 for name, path in pictures.items():
-                    waiting.append((_picture(plan, name, said), str(path), depth + 1))
+                    waiting.append((_picture(plan, name, meta), str(path), depth + 1))
                     count += 1
                 holds = plan.doc_id in self._committed.containers if plan.skipped else ATTACHMENTS in plan.meta
                 if not holds or plan.error or plan.fault:
@@ -164,12 +164,12 @@ class Register:
                 yield plan, items
                 # In files: a message may hold more than this process has memory for.
                 folder = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="vrag-")))
-                for inner, content in self._attached(plan, said, folder):
+                for inner, content in self._attached(plan, meta, folder):
                     waiting.append((inner, content, depth + 1))
                     count += 1
 
     def _with_pictures(self, plan: DocumentPlan, source: SourceRow | None) -> tuple[DocumentPlan, dict[str, Path]]:
-        """``plan`` with what is to be said of the pictures that it shows, and those that are taken with it.
+        """``plan`` with the notices of the pictures that it shows, and those that are taken with it.
 
         ``source`` is where it is from, None for what is inside another file.
         """
@@ -196,8 +196,8 @@ class Register:
         notices = [*plan.notices, *(notice[:LONGEST_NOTICE] for notice in found.notices)]
         return replace(plan, pictures=[], meta=meta, notices=notices), found.taken
 
-    def _attached(self, plan: DocumentPlan, said: Meta, folder: Path) -> Iterator[tuple[DocumentPlan, Original]]:
-        """What is attached to a document, written into ``folder``; ``said`` is what the user said of the document."""
+    def _attached(self, plan: DocumentPlan, meta: Meta, folder: Path) -> Iterator[tuple[DocumentPlan, Original]]:
+        """What is attached to a document, written into ``folder``; ``meta`` is the user's metadata of the document."""
         path = self._files.local_path(f"blobs/{plan.doc_id}")
         names: Counter[str] = Counter()
         try:
@@ -208,7 +208,7 @@ class Register:
                     f"{plan.uri}{'/' if '#' in plan.uri else '#'}attachment={place}",
                     fitting_name(name, content[:HEAD_BYTES], is_text=False),
                     title=f"{name} (attached to {plan.name})",
-                    meta={**said, ATTACHED_TO: plan.name},
+                    meta={**meta, ATTACHED_TO: plan.name},
                 )
                 file = folder / uuid4().hex
                 file.write_bytes(content)
@@ -327,14 +327,14 @@ def _may_show(name: str) -> bool:
     return suffix in MARKDOWN_SUFFIXES or SUFFIXES.get(suffix) is Format.HTML
 
 
-def _picture(plan: DocumentPlan, name: str, said: Meta) -> DocumentPlan:
-    """The document of a picture that another one shows; ``said`` is what the user said of that."""
+def _picture(plan: DocumentPlan, name: str, meta: Meta) -> DocumentPlan:
+    """The document of a picture that another one shows; ``meta`` is the user's metadata of that."""
     shown = shown_name(PurePath(name).name)
     return DocumentPlan(
         f"{plan.uri}#attachment={quote(name, safe='')}",
         shown,
         title=f"{shown} (shown in {plan.name})",
-        meta={**said, ATTACHED_TO: plan.name},
+        meta={**meta, ATTACHED_TO: plan.name},
     )
 
 

@@ -132,7 +132,7 @@ class IngestReport:
 
 
 def unforeseen(name: str, error: Exception) -> str:
-    """What is said of a file on which this program itself failed."""
+    """The error of a file on which this program itself failed."""
     if isinstance(error, VragError):
         return f"{name}: {error}"
     return (

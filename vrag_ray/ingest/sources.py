@@ -30,7 +30,7 @@ _PATTERN = frozenset("*?[")
 @dataclass(frozen=True, slots=True)
 class Source:
     """One file: where its bytes are (a path, or a URI of an object store), the uri that names it in the collection, its
-    display name, and what is said of it alone.
+    display name, and the metadata of it alone.
 
     With ``rows``, that part of a Parquet file: a document each. ``error`` says why nothing can be taken from the file.
     """

@@ -52,7 +52,7 @@ class CollectionBusyError(VragError):
 
 
 class SeveralCollectionsError(VragError):
-    """A document is in more than one collection, and it was not said which is meant."""
+    """A document is in more than one collection, and the request names none."""
 
     status = 409
     code = "ambiguous"

@@ -71,7 +71,7 @@ class PageReader:
         return png
 
     async def text(self, document: Document, locator: Locator, find: Callable[[], Awaitable[Stored]]) -> PageText:
-        """The words of one unit; ``find`` is asked where the unit has not been read lately.
+        """The words of one unit; ``find`` is called where the unit has not been read lately.
 
         Requests for the same unit that come while it is being read wait for that one reading.
         """

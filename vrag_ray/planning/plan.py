@@ -22,7 +22,7 @@ KMEANS_ROUNDS, POINTS_OF_A_LIST = 10, 256
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What is asked for. ``scanned`` is the fraction of the rows that a search looks at: 1 for an exact index."""
+    """The requirements. ``scanned`` is the fraction of the rows that a search looks at: 1 for an exact index."""
 
     pages: float
     space: SpaceSize

@@ -60,7 +60,7 @@ class AgentSpec:
 
 
 def agents(*, has_model: bool) -> tuple[AgentName, ...]:
-    """The agents that can be asked."""
+    """The agents that requests may name."""
     return tuple(AgentName) if has_model else (AgentName.EXTRACTIVE,)
 
 
@@ -258,7 +258,7 @@ def _as_the_model_sees(settings: Settings, vllm: VllmConfig) -> Settings:
 
 
 def offered(settings: Settings, *, has_model: bool) -> tuple[AgentName, ...]:
-    """The agents that can be asked and whose prompts fit the model."""
+    """The agents that requests may name and whose prompts fit the model."""
     limits = limits_of(settings)
 
     def fits(agent: AgentName) -> bool:

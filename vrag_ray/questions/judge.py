@@ -46,7 +46,7 @@ class MalformedVerdictError(JudgeError):
 class JudgeCounts:
     """What judging has cost so far.
 
-    ``calls`` are replies asked for, ``retries`` the requests made again because one was refused for the moment or got
+    ``calls`` are requested replies, ``retries`` the requests made again because one was refused for the moment or got
     lost, ``malformed`` the replies that were no verdict, ``cached`` the verdicts that needed no call.
     """
 
@@ -150,7 +150,7 @@ class _Verdicts:
         except (ValueError, KeyError, TypeError):
             right = None
         if not isinstance(right, bool):
-            logger.warning("%s is no verdict: the judge is asked again", self._files.uri(_file(key)))
+            logger.warning("%s is no verdict: the judge is called again", self._files.uri(_file(key)))
             return None
         self._known[key] = right
         return right

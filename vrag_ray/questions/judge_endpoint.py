@@ -32,7 +32,7 @@ class JudgeError(VragError):
 class JudgeEndpoint:
     """``concurrency`` requests on the wire. Belongs to one event loop.
 
-    ``calls`` are replies asked for; ``retries`` requests made again because one was refused for the moment or got lost.
+    ``calls`` are requested replies; ``retries`` requests made again because one was refused for the moment or got lost.
     """
 
     def __init__(self, endpoint: OpenAiConfig, *, concurrency: int) -> None:
@@ -74,7 +74,7 @@ class JudgeEndpoint:
         except openai.OpenAIError as error:
             reason = " ".join(str(error).split())[:SHOWN_CHARS]
             raise JudgeError(
-                f"judge {self._endpoint.model} at {self._endpoint.base_url} cannot be asked "
+                f"judge {self._endpoint.model} at {self._endpoint.base_url} cannot be called "
                 f"({type(error).__name__}): {reason}"
             ) from error
         try:

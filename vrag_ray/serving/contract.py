@@ -45,7 +45,7 @@ class RetrieverState:
     """How the retriever of one collection stands. ``why`` is set when it is not ``ready``; the rest is 0 then.
 
     ``collection`` is the name that requests call it. ``embedder_id`` is empty where search is lexical
-    only; ``notices`` say why. ``legs`` are the modes that can be asked for, besides ``hybrid``; ``heatmaps`` says
+    only; ``notices`` say why. ``legs`` are the modes that requests may name, besides ``hybrid``; ``heatmaps`` says
     whether one of them tells where on a page a query is seen.
     """
 
@@ -103,7 +103,7 @@ class AgentState:
 
 @dataclass(frozen=True, slots=True)
 class ServedAgents:
-    """The agents that can be asked, by name, and ``default``, which answers where a request names none."""
+    """The agents that requests may name, and ``default``, which answers where a request names none."""
 
     names: tuple[str, ...]
     default: str
@@ -189,14 +189,14 @@ class RunPart(Protocol):
 
 
 class ModelPart(Protocol):
-    """The language model, and the agents that can be asked because it is there."""
+    """The language model, and the agents that this service offers because of it."""
 
     async def ready(self) -> bool:
         """False where no model belongs to this service. Raises VragError for one that is not ready."""
         ...
 
     async def agents(self) -> ServedAgents:
-        """The agents that can be asked here; without a language model, those that need one are not among them."""
+        """The agents that requests may name; without a language model, those that need one are not among them."""
         ...
 
     def chat(self, request: ChatRequest) -> AsyncGenerator[Delta | Completion]:

@@ -44,7 +44,7 @@ class NoAnswerError(NotReadyError):
 
 
 class ReplicaLostError(NotReadyError):
-    """The replica that was asked is gone, and whatever it knew."""
+    """The replica that got the call is gone, with its state."""
 
 
 class UpstreamError(VragError):

@@ -47,7 +47,7 @@ async def call(response: Awaitable[T], part: str) -> T:
 
 
 async def call_again(ask: Callable[[], Awaitable[T]], part: str) -> T:
-    """As ``call``, for what may be asked twice: a call that was lost with its replica goes to another one."""
+    """As ``call``, for what may be called twice: a call that was lost with its replica goes to another one."""
     for pause_s in PAUSES_S:
         try:
             return await call(ask(), part)

@@ -1,6 +1,7 @@
 """From rewards and memory graphs to what each segment of a trajectory is credited with. Pure functions.
 
-A *group* is the trajectories sampled for one question; a *segment* is what a policy said for one node of its graph.
+A *group* is the trajectories sampled for one question; a *segment* is what a policy generated for one node of its
+graph.
 Sources: GRPO (arXiv 2402.03300, eq. 3), Dr.GRPO (arXiv 2503.20783, eq. 3), VimRAG (arXiv 2602.12735, eq. 11).
 """
 

@@ -119,7 +119,7 @@ class OptimizerConfig(Section):
 
 
 class EnvironmentConfig(Section):
-    """Where questions are asked: the collection and the agent that searches it."""
+    """The collection, and the agent that searches it."""
 
     collection: str
     agent_name: AgentName = AgentName.VIMRAG

@@ -1,6 +1,6 @@
 """Policy-gradient losses over segments. Pure tensor functions; every shape is [segments, tokens] or [segments].
 
-A *segment* is what a policy said for one node of its memory graph, or a whole response where there is no graph.
+A *segment* is what a policy generated for one node of its memory graph, or a whole response where there is no graph.
 ``m(w, A) = min(w * A, clip(w, 1 - clip_low, 1 + clip_high) * A)`` is PPO's clipped term (arXiv 1707.06347, eq. 7).
 """
 
@@ -53,7 +53,7 @@ def policy_loss(
 ) -> Tensor:
     """The value to minimise: ``-1/N * sum over kept segments of their term``, a scalar.
 
-    ``logp_new``, ``logp_old`` and ``token_mask`` (1 on tokens that the policy said) have shape [segments, tokens];
+    ``logp_new``, ``logp_old`` and ``token_mask`` (1 on tokens that the policy generated) have shape [segments, tokens];
     ``advantages`` and ``keep`` [segments]. A segment's term is ``m(w, A)``, and for ``token`` the mean of its tokens'
     terms; with the denominator ``tokens`` each term counts as often as the segment has tokens. ``weights``
     ([segments, tokens], no gradient) multiply each token's term, for example ``truncated_weights``.

@@ -60,9 +60,7 @@ def _train(config: SFTConfig, source: str) -> None:
                 worker.report({"step": done, "loss": metrics["sft/loss"]}, checkpoint=True)
         if log is not None and (last or done % LOGGED_EVERY == 0):
             log.log(done, metrics | timer.elapsed())
-            log.report(
-                done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens would be said"
-            )
+            log.report(done, steps, f"loss {metrics['sft/loss']:.4f}, {metrics['sft/exact']:.3f} of tokens predicted")
     worker.export(storage)
     if log is not None:
         log.close()

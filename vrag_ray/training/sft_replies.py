@@ -64,7 +64,7 @@ def read_replies(path: Path, form: ChatFormat, expand_image_tokens: ExpandImageT
 
 
 def within(calls: Iterable[Call], limit: int) -> Replies:
-    """Those of at most ``limit`` tokens. A call is never cut: half a prompt is not what the agent is asked with."""
+    """Those of at most ``limit`` tokens. A call is never cut: an agent never sees half a prompt."""
     taught: list[Call] = []
     left_out = longest = 0
     for call in calls:
@@ -79,7 +79,7 @@ def within(calls: Iterable[Call], limit: int) -> Replies:
 def conversation_calls(
     conversation: Conversation, form: ChatFormat, expand_image_tokens: ExpandImageTokens
 ) -> Iterator[Call]:
-    """A call for each reply, with all that was said before it as its prompt.
+    """A call for each reply, with all messages before it as its prompt.
 
     One call for all replies would be wrong for models whose template leaves out the thoughts of earlier turns.
     """

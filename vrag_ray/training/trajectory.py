@@ -58,7 +58,7 @@ class Segment:
 class Trajectory:
     """One run of one question. ``sample`` numbers the runs of its group, from 0.
 
-    ``nodes`` says of each call which node it was said for. ``found``: by search node whose results held gold pages,
+    ``nodes`` has the node of each call. ``found``: by search node whose results held gold pages,
     the numbers of those (from 0) among the ``gold`` ones of the question; ``cited``: the same of search nodes from
     which the answer cites an element that meets a gold box. ``kind`` and ``data_source`` are those of the example.
     """
@@ -105,7 +105,7 @@ class Trajectory:
 
 
 def nodes_of_calls(events: Sequence[Event], calls: int) -> tuple[str | None, ...]:
-    """The node that each of the first ``calls`` replies was said for, from the events of the run.
+    """The node of each of the first ``calls`` replies, from the events of the run.
 
     ``step`` of an event counts replies from 1. A reply that was refused, and one that the run did not live to use,
     belongs to none.

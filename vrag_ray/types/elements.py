@@ -24,7 +24,7 @@ class ElementKind(StrEnum):
     HEADER = "header"
     FOOTER = "footer"
     CUE = "cue"
-    """What is said in a clip, or its caption."""
+    """The speech in a clip, or its caption."""
     SHOT = "shot"
     """A stretch of a clip in which one picture stays, such as a slide of a talk."""
 

@@ -1,4 +1,4 @@
-"""What a search is asked, and what it answers with."""
+"""Queries and the answer of a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory graph as SVG: what is asked, what was learnt, and which pictures are kept at which cost. Pure.
+"""The memory graph as SVG: queries, what was learnt, and which pictures stay in memory at which cost. Pure.
 
 All words of models and documents are escaped, so that the picture holds no markup but its own. It refers to nothing
 outside itself.

@@ -164,7 +164,7 @@ def _within(step: Step, event: Event) -> Step:
             added = {name: step.usage.get(name, 0) + count for name, count in event.usage.items()}
             return replace(step, usage={**step.usage, **added})
         case ErrorEvent(terminal=False):
-            # The reply began anew: what was said of it so far is void.
+            # The reply began anew: its pieces so far are void.
             return replace(step, thoughts="", said="", events=(*step.events, event))
         case _:
             return replace(step, events=(*step.events, event))

@@ -34,7 +34,7 @@ EXTRACTIVE_NOTES = (
     "(no language model configured: extractive answer)",
     "(extractive answer: the configured language model was not asked)",
 )
-"""The last line of an answer by rules: where there is no model, and where there is a model that was not asked."""
+"""The last line of an answer by rules: where there is no model, and where there is a model that was not used."""
 QUOTE_CHARS = 160
 MOST_RESULTS = 5
 """Of one search, in a narration."""

@@ -30,7 +30,7 @@ def picture_marks(sighting: Sighting, style: Marks) -> PictureMarks | None:
     if sighting.is_remembered or sighting.page is None or not sighting.elements:
         return None
     if sighting.kind is PassageKind.CLIP:
-        # Its pictures are frames of many moments, and what is said is in none of them.
+        # Its pictures are frames of many moments, and speech is in none of them.
         return None
     region = sighting.region or FULL_PAGE
     unit = View(region, Size(1, 1))

@@ -12,7 +12,7 @@ from vrag_ray.types import VragError
 
 
 class PromptImages:
-    """``drawn`` holds what was asked for last; None stands for a picture that could not be drawn."""
+    """``drawn`` holds the pictures requested last; None for a picture that could not be drawn."""
 
     def __init__(self, protocol: WireProtocol) -> None:
         self._protocol = protocol

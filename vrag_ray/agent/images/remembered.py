@@ -15,7 +15,7 @@ from vrag_ray.imaging.coordinates import ModelFamily
 from vrag_ray.types.copies import with_changes
 
 Drawn = Mapping[PictureRequest, Picture | None]
-"""Every picture asked for so far; None for one that could not be drawn."""
+"""Every picture requested so far; None for one that could not be drawn."""
 
 
 def item_view(item: MemoryItem, pixels: int, family: ModelFamily) -> PictureRequest | None:

@@ -1,4 +1,4 @@
-"""The agent's memory: a directed acyclic graph of questions asked, what was learnt, and what is kept of it.
+"""The agent's memory: a directed acyclic graph of queries, what was learnt from each, and the pictures it retains.
 
 A graph is a value. Every change returns a new graph, so a snapshot handed out stays as it was. Nodes are kept in
 order of creation and parents always stand before their children, which makes a cycle impossible. A refused change
@@ -135,7 +135,7 @@ class MemoryGraph(BaseModel):
     def add_search(
         self, node_id: str, parents: tuple[str, ...], query: str, *, may_repeat: bool = False
     ) -> MemoryGraph:
-        """With a search node whose results are not memorised yet. ``may_repeat``: the query may have been asked."""
+        """With a search node whose results are not memorised yet. ``may_repeat``: an earlier query may come again."""
         if node_id == ANSWER_ID:
             raise GraphError(f"the id {ANSWER_ID!r} is kept for the answer node: choose another id")
         if not query.strip():

@@ -236,7 +236,7 @@ def _has_numbers(sighting: Sighting, prompt: Prompt, evidence: EvidenceForm, vie
 
 
 def _entries(found: Sequence[Sighting], numbered: Sequence[Sighting], evidence: EvidenceForm) -> Iterator[Schema]:
-    """What can be said of one result. One of those that are ``numbered`` has a form with its own numbers."""
+    """The schema for one result. One of those that are ``numbered`` has a form with its own numbers."""
     for sightings in (
         [sighting for sighting in found if sighting not in numbered],
         *([sighting] for sighting in numbered),

@@ -76,7 +76,7 @@ class ChatForm:
 
 
 def messages(prompt: Prompt, form: ChatForm) -> Iterator[Message]:
-    """The chat of a prompt. What is said to a refused reply stands at its end only, and is gone in the next prompt."""
+    """The chat of a prompt. The message to a refused reply is at its end only, and is gone in the next prompt."""
     yield _rules(form.family, form.evidence, form.native_tools, form.instruction, form.marks)
     memory = remembered_words(prompt, form.marks) if form.evidence.has_text else {}
     spent = sum(map(len, memory.values()))

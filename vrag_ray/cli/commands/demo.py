@@ -1,4 +1,4 @@
-"""``vrag demo``: a small corpus, made, ingested, served and asked, all on this machine."""
+"""``vrag demo``: make a small corpus, ingest it, serve it and answer questions, all on this machine."""
 
 from __future__ import annotations
 

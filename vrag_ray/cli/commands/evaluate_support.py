@@ -55,7 +55,7 @@ def suite_name(seed: int, harbours: int) -> str:
 def about(
     plan: Plan, questions: Path | None, seed: int, harbours: int, collection: str | None, url: str | None
 ) -> tuple[Plan, Path]:
-    """What is asked, and of what: a file about a collection or a service, or the generated suite about its own."""
+    """The questions and the system: a file about a collection or a service, or the generated suite about its own."""
     from vrag_ray.evaluation.service import Service
     from vrag_ray.system.here import require_collection
 
@@ -70,7 +70,7 @@ def about(
             ingest([documents], plan.settings)
     elif url is not None:
         if plan.workers:
-            raise typer.BadParameter("a running service is asked from here: leave --workers out, or --url")
+            raise typer.BadParameter("a running service is called from this process: leave --workers out, or --url")
         service = Service(url, api_key(), collection or "")
         return replace(plan, service=service), questions
     elif collection is not None:

@@ -89,7 +89,7 @@ def up(
     first = starting_agent(settings, agent)
     settings = with_changes(settings, {"serving": with_changes(settings.serving, {"agent": first})})
     if interface:
-        # What it lacks is said before anything is ingested.
+        # A missing package is reported before anything is ingested.
         launch_of("", "127.0.0.1", 1)
     reason = ray_reason(settings, listed, on_ray=on_ray)
     # Files that are added while the service starts are ingested by --watch.

@@ -1,4 +1,4 @@
-"""Files inside documents: which of them become documents of their own, and what is said of the others."""
+"""Files inside documents: which of them become documents of their own, and the notices of the others."""
 
 from __future__ import annotations
 

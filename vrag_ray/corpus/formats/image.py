@@ -219,7 +219,7 @@ class ImageSource:
         return self._opening.read(np.asarray(resized(image, size, (0, 0, *image.size))))
 
     def _pixels(self, page: int) -> Image.Image:
-        """The upright picture of a page; the last one is held, since text and pixels are mostly asked for together."""
+        """The upright picture of a page; the last one is held, since text and pixels are mostly requested together."""
         if self._shown is None or self._shown[0] != page:
             frame = 0 if page == 1 else self._pages()[0][page - 1]
             with damage(DAMAGED):

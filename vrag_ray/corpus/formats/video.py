@@ -113,7 +113,7 @@ class VideoSource:
         return clip_locator(unit, self._duration, self._options.clip_seconds)
 
     def unit(self, unit: int) -> DecodedUnit:
-        """Words of the file name; then captions, in every language, or what is said and what OCR reads in the frames.
+        """Words of the file name; then captions, in every language, or speech and what OCR reads in the frames.
 
         Where a picture stays, it is read shortly before it goes; where it moves all the time, at four times.
         """

@@ -212,7 +212,7 @@ class ChildProcess:
         self._stderr = (self._stderr + data)[-KEPT_STDERR:]
 
     def _drain(self) -> None:
-        """Take what a dead child last said; it has no more to say, so this ends."""
+        """Read the last output of a dead child, up to its end."""
         os.set_blocking(self._err, False)
         try:
             while data := os.read(self._err, CHUNK):

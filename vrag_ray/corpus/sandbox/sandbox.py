@@ -232,7 +232,7 @@ class Sandbox(AbstractContextManager["Sandbox"]):
     def _expect_end(self, replies: Iterator[tuple[ChildReply, bytes]], name: str) -> None:
         if next(replies, None) is not None:
             self._discard()
-            raise DecodeError(f"{name}: the decoder answered more than was asked")
+            raise DecodeError(f"{name}: the decoder sent more units than were requested")
 
     def _exchange(self, path: Path, name: str, request: Request) -> Generator[tuple[ChildReply, bytes]]:
         """Replies up to Done. A child whose replies were not all taken is ended: its pipe is out of step."""

@@ -38,7 +38,7 @@ class Start(_Message):
 
 
 class ProbeRequest(_Message):
-    """``cautious`` leaves page content alone: asked for after a child was killed by looking for a title."""
+    """``cautious`` leaves page content alone: the second try after a child was killed by looking for a title."""
 
     op: Literal["probe"] = "probe"
     path: AbsolutePath
@@ -120,7 +120,7 @@ class FormatReply(_Message):
 
 
 class UnitReply(_Message):
-    """``detail`` is what a library said where the unit has an error, for a log."""
+    """``detail`` is the message of a library where the unit has an error, for a log."""
 
     reply: Literal["unit"] = "unit"
     unit: DecodedUnit

@@ -104,7 +104,7 @@ class ColQwen2(LateInteraction):
 
 
 def _vision_language_config(config: PretrainedConfig) -> PretrainedConfig:
-    """That of the model underneath, which says that it is projected; its head of words is never asked for."""
+    """That of the model underneath, which says that it is projected; its language head is never used."""
     # vLLM asks once with a blank configuration, to see whether the model's type is changed.
     inner: PretrainedConfig | None = getattr(config, "vlm_config", None)
     if inner is None:

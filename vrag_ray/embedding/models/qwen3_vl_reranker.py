@@ -51,7 +51,7 @@ class _Side:
 
 
 class Qwen3VlReranker:
-    """The model is asked whether the passage meets the query; the score is sigmoid(logit of "yes" - logit of "no") at
+    """The model judges whether the passage meets the query; the score is sigmoid(logit of "yes" - logit of "no") at
     the place where it would answer. Words of a passage beyond the model's length are cut from their end.
 
     Thread-safe: calls wait for each other.

@@ -1,1 +1,1 @@
-"""What is asked: queries and questions of known gold, from PDFs, benchmarks and files."""
+"""Queries and questions of known gold, from PDFs, benchmarks and files."""

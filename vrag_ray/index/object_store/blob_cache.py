@@ -13,7 +13,7 @@ from typing import IO
 
 MOST_BYTES = 8 << 30
 IN_USE_S = 600.0
-"""A file asked for in this time stays, whatever the cache holds: a decoder may be about to open it."""
+"""A file read in this time stays, whatever the cache holds: a decoder may be about to open it."""
 _CHUNK = 1 << 20
 
 
@@ -29,7 +29,7 @@ def cached(sha256: str, open_stream: Callable[[], IO[bytes]], folder: Path | Non
     place = folder or Path(tempfile.gettempdir()) / "vrag-blob-cache"
     path = place / sha256
     with suppress(FileNotFoundError):
-        # Its time says when it was last asked for.
+        # Its time says when it was last read.
         os.utime(path)
         return path
     place.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def cached(sha256: str, open_stream: Callable[[], IO[bytes]], folder: Path | Non
 
 
 def make_room(folder: Path, most_bytes: int = MOST_BYTES, in_use_s: float = IN_USE_S) -> None:
-    """Remove what was asked for longest ago until ``most_bytes`` are left."""
+    """Remove the least recently used files until ``most_bytes`` are left."""
     found = []
     for path in folder.iterdir():
         with suppress(FileNotFoundError):

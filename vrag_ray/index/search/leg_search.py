@@ -1,4 +1,4 @@
-"""One vector leg within one search: what it is asked, and what it finds in one or more collections."""
+"""One vector leg within one search: its queries, and its hits in one or more collections."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from vrag_ray.types import HYBRID, Query, VragError
 
 @dataclass
 class LegReply:
-    """The queries that a leg was asked, by number: how much of each its embedder can read, their vectors, [n, dim], or
+    """The queries of a leg, by number: how much of each its embedder can read, their vectors, [n, dim], or
     why there are none, and what was found.
 
-    ``shards_ok`` is that of the search of the shards that fewest answered, None where nothing was asked of them;
+    ``shards_ok`` is that of the search of the shards that fewest answered, None where they were not searched;
     ``problems`` say why the others did not.
     """
 
@@ -41,7 +41,7 @@ async def search_leg(
 ) -> LegReply:
     """What the leg finds for those queries that it has something to say about, as if ``parts`` were one collection.
 
-    ``leg`` embeds the queries for all of them. Raises VragError where a leg that was asked by name cannot embed one.
+    ``leg`` embeds the queries for all of them. Raises VragError where a leg that the request names cannot embed one.
     """
     searched = await _embedded(leg, queries, mode)
     fetch_k = max(candidates, top_k)

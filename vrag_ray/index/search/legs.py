@@ -86,7 +86,7 @@ def query_notices(
     """What a reader of the results must know about ``query``: an embedder cannot read it, or no passage has its words.
 
     ``unread`` are the embedders that know too little of the query, by id, with the share that they know (see
-    ``Embedder.readable``), of ``embedders`` in all that could be asked.
+    ``Embedder.readable``), of ``embedders`` in all that could be searched.
     """
     quoted = '"' + " ".join(query.text.split())[:_QUOTED_CHARS] + '"'
     known = [f"the embedder {embedder} knows {share:.0%} of the query {quoted}" for embedder, share in unread.items()]

@@ -11,7 +11,7 @@ from vrag_ray.types import DENSE, HYBRID, LEXICAL, TEXT, InvalidError, Query
 
 
 class NoSuchLegError(InvalidError):
-    """The mode names a leg that this collection does not have, or that cannot be asked; the message says why."""
+    """The mode names a leg that this collection does not have, or that cannot be searched; the message says why."""
 
     param = "mode"
 
@@ -91,7 +91,7 @@ def used_mode(mode: str, legs: ServedLegs) -> str:
 
 
 def refuse_unseen(queries: Sequence[Query], mode: str, legs: ServedLegs) -> None:
-    """Raise NoSuchLegError where a query is a picture alone and nothing that is asked sees pictures."""
+    """Raise NoSuchLegError where a query is a picture alone and no searched leg takes pictures."""
     if all(query.text.strip() for query in queries):
         return
     if not any(leg.sees for leg in legs.by_name.values() if mode in (HYBRID, leg.name)):

@@ -46,7 +46,7 @@ class Retriever(Protocol):
 @dataclass(frozen=True, slots=True)
 class RetrieverStatus:
     """What is being served. ``profile`` is ``lexical`` (no embedder), ``embedded`` (text vectors), or the names of the
-    vector legs where there are more; ``legs`` are the modes that can be asked for, ``heatmaps`` says whether one of
+    vector legs where there are more; ``legs`` are the modes that requests may name, ``heatmaps`` says whether one of
     them is of late interaction, which tells where on a page a query is seen."""
 
     version: int

@@ -1,4 +1,4 @@
-"""The vector legs of a collection that can be asked, and in words why others cannot."""
+"""The vector legs of a collection that can be searched, and in words why others cannot."""
 
 from __future__ import annotations
 

@@ -232,6 +232,6 @@ class _Part:
         except VragError as error:
             if device is None or self._config.num_gpus:
                 raise
-            # Nobody has asked for the GPU, so the vectors need not fit it.
+            # No setting demands the GPU, so the vectors need not fit it.
             self._notice = f"{spec.name} is searched on the CPU: {error}"
             return index_on(None)

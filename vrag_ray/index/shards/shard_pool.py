@@ -36,7 +36,7 @@ ACTOR_CONCURRENCY = 16
 ACTOR_CPUS = 0.1
 """Logical CPUs that an actor reserves."""
 PING_AFTER_S = 0.5
-"""For which an answer is waited for before its shard is asked whether it is alive."""
+"""How long a call waits for an answer before it checks that the shard is alive."""
 HEALTH = "health"
 """The concurrency group of that question: searches that fill the others do not keep it from being answered."""
 RENEW_S = 5.0

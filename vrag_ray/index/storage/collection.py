@@ -107,7 +107,7 @@ class Collection:
         known = self._by_id()
         if doc_id in known:
             return known[doc_id]
-        # A whole id that is not here is asked of every collection of a service, which must cost nothing.
+        # A whole id that is not here is looked up in every collection of a service, which must cost nothing.
         is_prefix = MIN_PREFIX <= len(doc_id) < ID_LENGTH
         matching = [d for d in known.values() if d.doc_id.startswith(doc_id)] if is_prefix else []
         if len(matching) != 1:
@@ -285,7 +285,7 @@ class Collection:
 
     @cached_property
     def term_scores(self) -> TermScores:
-        """The best BM25 scores of single terms at this version, looked up as they are asked for."""
+        """The best BM25 scores of single terms at this version, looked up when they are needed."""
         return TermScores(self.table("passages"))
 
     def _by_id(self) -> Mapping[str, Document]:

@@ -147,7 +147,7 @@ def storage_faults(
     """Raise the known faults of the block as StorageError, and let every other error pass.
 
     Blocks may stand in one another: the outer one then says what was being done and what is kept. ``kept`` and
-    ``needed_bytes`` are only asked after a fault, the latter only where space is what is lacking.
+    ``needed_bytes`` are only called after a fault, the latter only where space is what is lacking.
     """
     try:
         yield

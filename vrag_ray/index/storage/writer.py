@@ -312,7 +312,7 @@ class CollectionWriter(AbstractContextManager["CollectionWriter"]):
         return storage_faults(self.files.root, doing, kept=self.kept, needed_bytes=needed_bytes)
 
     def kept(self) -> str:
-        """What a failed write leaves. Of what this writer remembers, so that no disk is asked."""
+        """What a failed write leaves, from what this writer remembers: nothing is read from the disk."""
         if self._published is None:
             said = "Nothing was lost: no version is published yet"
         else:

@@ -84,7 +84,7 @@ def _document(batch: pa.RecordBatch, place: int, number: int, uri: str, file: st
     place_of_row = f"{uri}#row={number}"
     stem = PurePath(file).stem
     try:
-        # Arrow checks neither the encoding of texts nor the range of dates before they are asked for.
+        # Arrow checks neither the encoding of texts nor the range of dates before they are read.
         values = {name: batch.column(name)[place].as_py() for name in batch.schema.names}
     except (ValueError, OverflowError):
         return RowDocument(place_of_row, f"{stem} row {number}", OSError("a value of it is damaged: write it anew"))

@@ -42,7 +42,7 @@ OVERSIZE = 2
 
 
 UNDRAWN: dict[str, object] = {"pictures": [], "times": [], "error": "", "transient": False}
-"""What ``Draw`` would have said of a passage that is embedded by its words."""
+"""The outcome of ``Draw`` for a passage that is embedded by its words."""
 
 
 def column_of(space: str) -> str:

@@ -11,7 +11,7 @@ from vrag_ray.types.months import MONTHS
 
 _NUMBER = re.compile(r"(?<![\w.])[€$£¥]?\d+(?:[.,:]\d+)*(?:\s?%)?")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d$")
-"""Where a quantity is asked for, a bare year is a date that stands beside it."""
+"""Where the question is for a quantity, a bare year is a date beside it."""
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
 _CLOCK_OR_YEAR = re.compile(r"\b(?:\d{1,2}:\d\d|1[5-9]\d\d|20\d\d)\b")
 _NAME = re.compile(r"\b[A-Z][\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?[A-Z][\w'’.-]*)*")  # noqa: RUF001

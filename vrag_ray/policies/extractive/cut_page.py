@@ -19,7 +19,7 @@ class CutPage:
     """``captions`` are the times of the first of ``spans``; ``stems`` are those of all words of the page.
 
     ``headings`` has for each of ``spans`` the place of the heading above it, -1 where there is none. ``in_spans`` and
-    ``in_rows`` say where a word stands. ``units`` has for the places of rows of figures what is said above all of them,
+    ``in_rows`` are the places of words. ``units`` has for the places of rows of figures the text above all of them,
     as "in millions". ``margins`` are the places of the spans in headers and footers.
     """
 

@@ -1,6 +1,6 @@
 """Which stretch of the pages that were found answers a question best: sentences, captions, table rows and cells.
 
-Candidates are ranked by coverage (``coverage.py``), corrected by what kind of answer was asked for.
+Candidates are ranked by coverage (``coverage.py``), corrected by the kind of answer that the question is for.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_
 from vrag_ray.types import Box, PageText, PassageKind
 
 OTHER_MEDIUM = 0.7
-"""What is no video counts less where a moment of a video is asked for."""
+"""Passages of other kinds count less where the question is about a moment of a video."""
 WRONG_KIND = 0.8
-"""A sentence without any number, where a number is asked for; likewise dates and names."""
+"""A sentence without any number, where the question is for a number; likewise dates and names."""
 MERE_HEADING = 0.85
 IN_MARGIN = 0.7
 """A header or a footer says of what the page is, and that it is on every page."""

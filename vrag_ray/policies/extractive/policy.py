@@ -71,7 +71,7 @@ class _Same:
 class ExtractivePolicy:
     """Implements ``Policy``. ``config.abstain_below`` is the coverage under which it does not answer.
 
-    ``has_model``: a language model is configured and was not asked, which answers say.
+    ``has_model``: a language model is configured and was not used, which answers say.
     """
 
     reads_pages: bool = True

@@ -21,7 +21,7 @@ class AnswerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing asked. ``text`` reads as a question of its own; ``phrases`` stood in quotation marks.
+    """One question. ``text`` reads as a question of its own; ``phrases`` stood in quotation marks.
 
     ``wants_passage``: no more is looked for than the place where the words stand, as with a sentence, or with a
     quotation and where it is said. ``sentence`` has the words of a part that asks nothing, in a row, "" for others.
@@ -137,7 +137,7 @@ def _quotations(question: str) -> tuple[str, ...]:
 
 
 def _is_statement(question: str) -> bool:
-    """Whether nothing is asked for: no question mark, question word or request."""
+    """Whether the text is no question: no question mark, question word or request."""
     is_question = any(mark in question for mark in "?\uff1f\u061f")
     return not (is_question or _QUESTION.search(question) or _REQUEST.search(question))
 
@@ -189,7 +189,7 @@ def _sentence(text: str) -> str:
 
 
 def asks_for_a_cell(part: Part) -> bool:
-    """Whether a number in a table or chart could answer: asked for, or placed by a year or another number."""
+    """Whether a number in a table or chart could answer: the question is for a quantity, or has a year or a number."""
     return part.kind is AnswerKind.NUMBER or (
         part.kind is AnswerKind.STATEMENT
         and any(term.stem.isdigit() for term in part.terms)

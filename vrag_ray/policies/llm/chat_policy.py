@@ -28,7 +28,7 @@ WAITS_S = (0.2, 1.0, 3.0)
 class ChatPolicy:
     """One conversation with ``model`` in the form of ``protocol``; ``session`` is the run's id.
 
-    A reply lost with its replica is asked for again: the prompt holds all that the run has done, so nothing but the
+    A reply lost with its replica is requested again: the prompt holds all that the run has done, so nothing but the
     unfinished reply is lost with it.
     """
 

@@ -82,7 +82,7 @@ class ChatFormat:
         return ModelPrompt(ids, pictures(images(request.messages)), opening)
 
     def reply_tokens(self, text: str) -> tuple[int, ...]:
-        """A whole reply as the model would have said it, up to and with the token that ends its turn."""
+        """A whole reply as the model would have generated it, up to and with the token that ends its turn."""
         return (*self._turns.ids(self._harmless(text)), int(self._tokenizer.eos_token_id))
 
     def tokens(self, request: ChatRequest) -> tuple[tuple[int, ...], str]:

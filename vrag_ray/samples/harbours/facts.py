@@ -100,7 +100,7 @@ def harbours(seed: int, count: int) -> list[Harbour]:
             inspected=f"{numbers(1, 28, 1)[0]} {drawn.choice(['March', 'May', 'June', 'September', 'October'])} 2024",
             load_t=numbers(20, 95, 1)[0],
             calls=_calls(seed, number),
-            # Fives, so that neither a language nor a scene asked for always has subtitles.
+            # Fives, so that neither a language nor a scene of the questions always has subtitles.
             subtitled=number % 5 in (1, 3),
             look=seed * 100 + number,
         )

@@ -18,7 +18,7 @@ _BULLET = Style(18)
 
 
 class SheetLine(StrEnum):
-    """A line of the crane sheet that is asked for."""
+    """A line of the crane sheet that a question is about."""
 
     INSPECTED = "inspected"
     LOAD = "load"

@@ -1,4 +1,4 @@
-"""Work that outlives the request that asked for it."""
+"""Work that outlives its request."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def make_run(
 ) -> Run:
     """``picture`` is that of ``request``, decoded by the caller in the sandbox.
 
-    Raises InvalidError for an agent that cannot be asked here, and for more than its model can be shown.
+    Raises InvalidError for an agent that this service does not offer, and for more than its model can be shown.
     """
     if request.picture is not None and picture is None:
         raise VragError("the picture of the question has not been decoded")

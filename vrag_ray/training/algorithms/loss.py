@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Sizes of a batch: its segments, those kept, and the tokens that the policy said in the kept ones."""
+    """Sizes of a batch: its segments, those that are not masked, and the policy's tokens in these."""
 
     segments: int
     kept: int

@@ -31,7 +31,7 @@ _UNITS = {
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """Whose turn it was how often. ``passed`` are turns that the grounding expert was asked for and left."""
+    """Turns of each expert. ``passed`` are turns that were the grounding expert's and that it left to the other."""
 
     planned: int = 0
     grounded: int = 0

@@ -45,7 +45,7 @@ class Constructed:
 
 
 class RunOutline(NamedTuple):
-    """What can be said of a finished run without reading its pictures."""
+    """The facts of a finished run that are known without reading its pictures."""
 
     shape: Shape
     refused: str

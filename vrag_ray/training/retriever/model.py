@@ -107,7 +107,7 @@ def load_retriever(config: RetrieverConfig, folder: str, *, given: str) -> PreTr
         if config.late is not None:
             model = _made_late(model, config.late)
         elif not model.config.tie_word_embeddings:
-            # What says words is not asked: without a gradient of its own it would only decay.
+            # The language head is not trained: without a gradient of its own it would only decay.
             model.lm_head.requires_grad_(False)
     else:
         raise VragError(f"model.path {given} is a {kind} model: training a retriever takes {KINDS}")

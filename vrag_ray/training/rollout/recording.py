@@ -79,7 +79,7 @@ class SamplingPolicy:
 
 
 class ExpertPolicy:
-    """One run of another policy, in the tokens that the model to be trained would have said the same with."""
+    """One run of another policy, in the tokens with which the model to be trained would have given the same replies."""
 
     def __init__(
         self, expert: Policy, form: ChatFormat, protocol: WireProtocol, expand_image_tokens: ExpandImageTokens
@@ -106,7 +106,7 @@ class ExpertPolicy:
 
 
 def call_of(form: ChatFormat, expand_image_tokens: ExpandImageTokens, messages: Sequence[Message], reply: str) -> Call:
-    """``reply`` to ``messages`` as the model of ``form`` would have read and said it.
+    """``reply`` to ``messages`` as the model of ``form`` would have read and generated it.
 
     Raises VragError where the model's template refuses the messages.
     """

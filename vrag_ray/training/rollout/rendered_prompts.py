@@ -22,7 +22,7 @@ KEPT_TOKENS = 32_768
 
 
 class RenderedPrompts:
-    """Inputs for vLLM's engine. Those asked for last are kept, at least one and at most ``KEPT_TOKENS`` in all.
+    """Inputs for vLLM's engine. The most recently used are cached, at least one and at most ``KEPT_TOKENS`` in all.
 
     Each one carries its pictures' pixels: vLLM's own cache of pictures may have lost them by then. Not thread-safe.
     """

@@ -1,4 +1,4 @@
-"""The folder of a training run: what was asked for, what came of it, and where everything is."""
+"""The folder of a training run: its configuration, its results, and where everything is."""
 
 from __future__ import annotations
 

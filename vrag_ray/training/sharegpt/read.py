@@ -1,7 +1,7 @@
 """Conversations in LLaMA-Factory's sharegpt form: what ``write_sharegpt`` wrote, and files of others in that form.
 
 A file is a list of rows (``.json``) or a row a line (``.jsonl``): messages with an ``<image>`` where a picture stands,
-and the paths of the pictures in that order, relative to the file's folder. What fields and roles are called is said by
+and the paths of the pictures in that order, relative to the file's folder. The names of fields and roles are given by
 ``dataset_info.json`` beside it; without one, ``messages`` or ``conversations`` in the first row tells.
 """
 

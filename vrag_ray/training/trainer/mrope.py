@@ -16,7 +16,7 @@ LAYOUTS_KEPT = 128
 
 
 class Positions:
-    """What the model's own ``get_rope_index`` gives, which is asked once for all prompts of one layout.
+    """What the model's own ``get_rope_index`` gives, which is called once for all prompts of one layout.
 
     It goes through a prompt in Python; the calls of a group have the same layout, and the next step asks again.
     """

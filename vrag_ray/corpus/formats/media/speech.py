@@ -1,4 +1,4 @@
-"""What is said in a film or a sound recording, with its times: by faster-whisper (the extra ``speech``)."""
+"""The speech of a film or a sound recording, with its times: by faster-whisper (the extra ``speech``)."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def load_model(folder: str) -> Model:
 
 
 def transcribed(model: Model, sound: Sound) -> Speech:
-    """What is said in ``sound``, a cue a sentence or so."""
+    """The speech in ``sound``, about one cue for each sentence."""
     segments, info = model.transcribe(sound, beam_size=2, vad_filter=True, condition_on_previous_text=False)
     cues = tuple(
         Cue(float(segment.start), float(segment.end), text)

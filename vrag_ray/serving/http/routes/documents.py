@@ -237,7 +237,7 @@ def _byte_range(header: str | None, file: Original) -> tuple[int, int]:
 
 
 class RangeError(VragError):
-    """No byte of the range asked for exists."""
+    """No byte of the requested range exists."""
 
     status = 416
     code = "range_not_satisfiable"
@@ -269,5 +269,5 @@ def _disposition(disposition: Disposition, name: str) -> str:
 
 
 def _png(data: bytes, tag: str) -> Response:
-    # no-cache: kept, but asked for again each time, so that a deleted document is gone from a browser too.
+    # no-cache: cached, but validated each time, so that a deleted document is gone from a browser too.
     return Response(data, media_type="image/png", headers={"ETag": tag, "Cache-Control": "private, no-cache"})

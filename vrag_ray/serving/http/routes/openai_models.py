@@ -13,7 +13,7 @@ router = APIRouter(prefix="/v1/models", tags=["openai"], responses=ERRORS)
 
 @router.get("", response_model=ModelList)
 async def list_models(gate: GateDep) -> ModelList:
-    """The agents that can be asked, the bare model where there is one, and the embedder.
+    """The agents that requests may name, the bare model where there is one, and the embedder.
 
     ``default_agent`` answers a run that names no agent.
     """
