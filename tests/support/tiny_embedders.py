@@ -6,6 +6,7 @@ Each function writes one folder, as a hub snapshot would look, and returns it. T
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from tiny_model import Family, save_tiny_model
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-    from transformers import PreTrainedModel
+    from torch import nn
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 WEIGHT_STD = 0.2
 BIAS_STD = 0.1
@@ -71,29 +73,80 @@ def tiny_gve(folder: Path, seed: int = 0) -> Path:
     return _qwen_vl(folder, Family.QWEN2_5_VL, seed)
 
 
-def tiny_bge_m3(folder: Path, seed: int = 0) -> Path:
-    """Text only: 64 dimensions; a vocabulary of whole words, so that other words are unknown to it."""
+def _word_tokenizer(marks: Sequence[str], before: str, after: str, max_length: int) -> PreTrainedTokenizerFast:
+    """A vocabulary of whole words, so that other words are unknown to it. ``marks``: begin, padding, end, unknown."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
-    from transformers import PreTrainedTokenizerFast, XLMRobertaConfig, XLMRobertaModel
+    from transformers import PreTrainedTokenizerFast
 
-    known = ["<s>", "<pad>", "</s>", "<unk>", *WORDS.split(), *"abcdefghijklmnopqrstuvwxyz"[1:]]
-    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(known)}, unk_token="<unk>"))
+    known = [*marks, *WORDS.split(), *"abcdefghijklmnopqrstuvwxyz"[1:]]
+    places = {word: place for place, word in enumerate(known)}
+    tokenizer = Tokenizer(models.WordLevel(places, unk_token=marks[3]))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+        single=f"{before} $A {after}".strip(), special_tokens=[(mark, places[mark]) for mark in (before, after) if mark]
     )
-    fast = PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token="<s>", eos_token="</s>", unk_token="<unk>", pad_token="<pad>",
-        cls_token="<s>", model_max_length=64,
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, bos_token=marks[0], eos_token=marks[2], unk_token=marks[3], pad_token=marks[1],
+        cls_token=marks[0], sep_token=marks[2], model_max_length=max_length,
     )  # fmt: skip
+
+
+def tiny_bge_m3(folder: Path, seed: int = 0) -> Path:
+    """Text only: 64 dimensions."""
+    from transformers import XLMRobertaConfig, XLMRobertaModel
+
+    fast = _word_tokenizer(("<s>", "<pad>", "</s>", "<unk>"), "<s>", "</s>", 64)
     config = XLMRobertaConfig(
-        vocab_size=len(known), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128,
+        vocab_size=len(fast), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128,
         max_position_embeddings=66, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2,
         initializer_range=WEIGHT_STD,
     )  # fmt: skip
     # As the published file has it, and vLLM wants it.
     config.position_embedding_type = "absolute"
     return _save(folder, seed, lambda: XLMRobertaModel(config), fast)
+
+
+def tiny_bert(folder: Path, seed: int = 0) -> Path:
+    """Text only: 64 dimensions, at most 64 tokens."""
+    from transformers import BertConfig, BertModel
+
+    fast = _word_tokenizer(("[CLS]", "[PAD]", "[SEP]", "[UNK]"), "[CLS]", "[SEP]", 64)
+    config = BertConfig(
+        vocab_size=len(fast), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, intermediate_size=128,
+        max_position_embeddings=64, pad_token_id=1, initializer_range=WEIGHT_STD,
+    )  # fmt: skip
+    config.position_embedding_type = "absolute"
+    return _save(folder, seed, lambda: BertModel(config), fast)
+
+
+def tiny_qwen3(folder: Path, seed: int = 0) -> Path:
+    """A causal model as Qwen3-Embedding is one: 64 dimensions, an end mark behind each text."""
+    from transformers import Qwen3Config, Qwen3Model
+
+    fast = _word_tokenizer(("<s>", "<pad>", "<end>", "<unk>"), "", "<end>", 64)
+    fast.padding_side = "left"
+    config = Qwen3Config(
+        vocab_size=len(fast), hidden_size=64, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=2,
+        head_dim=32, intermediate_size=128, max_position_embeddings=64, pad_token_id=1, eos_token_id=2,
+        initializer_range=WEIGHT_STD,
+    )  # fmt: skip
+    return _save(folder, seed, lambda: Qwen3Model(config), fast)
+
+
+def described(folder: Path, pooling: str, *, dense: int = 0, prompts: dict[str, str] | None = None) -> Path:
+    """``folder``, whose encoder sentence-transformers describes there."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.base.modules import Dense, Normalize, Transformer
+    from sentence_transformers.sentence_transformer.modules import Pooling
+    from torch import manual_seed
+
+    manual_seed(3)
+    encoder = Transformer(str(folder), processor_kwargs={"model_max_length": 48})
+    size = encoder.model.config.hidden_size
+    modules: list[nn.Module] = [encoder, Pooling(size, pooling)]
+    modules += [Dense(size, dense)] if dense else []
+    SentenceTransformer(modules=[*modules, Normalize()], prompts=prompts, device="cpu").save(str(folder))
+    return folder
 
 
 def tiny_siglip2(folder: Path, seed: int = 0) -> Path:

@@ -26,6 +26,8 @@ MORE: dict[str, Callable[[Path], Path]] = {
     "colqwen2-on-qwen2.5-vl": lambda folder: tiny.tiny_colqwen2(folder, base="qwen2_5_vl"),
     "gve": tiny.tiny_gve,
     "bge-m3": tiny.tiny_bge_m3,
+    "bert-mean": lambda folder: tiny.described(tiny.tiny_bert(folder), "mean"),
+    "qwen3-last": lambda folder: tiny.described(tiny.tiny_qwen3(folder), "lasttoken"),
 }
 
 

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 MINILM = "minilm"
 """The embedder of texts that has a package of its own, and runs on every machine."""
 _OTHER_NAMES_OF_MINILM = ("sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
+_SHAPE_OF_MINILM = {"model_type": "bert", "hidden_size": 384, "num_hidden_layers": 6, "vocab_size": 30522}
+"""In its config.json."""
 NO_MODEL = "none"
 """In place of a model: texts have no vectors, and are searched by their words."""
 WITHOUT_GPU_CODE = {MINILM: "minilm has no GPU code", NO_MODEL: "texts are not embedded"}
@@ -56,6 +58,9 @@ class SpaceConfig(Section):
     """Of one clip, for a model that takes clips."""
     instruction: str | None = None
     """Of queries, for a model that is instructed. None: as its authors have it."""
+    passage_instruction: str | None = None
+    """Of passages, before their words, for a text embedder that has one (of E5: ``"passage: "``, with ``instruction``
+    ``"query: "``). None: as its folder has it."""
     batch: int | None = Field(default=None, ge=1)
     """Contents embedded in one call, at most. None: 8, and 256 for ``minilm``."""
     actors: int | None = Field(default=None, ge=1)
@@ -93,8 +98,7 @@ class SpaceConfig(Section):
 
     @property
     def minilm_folder(self) -> Path | None:
-        """``model``, where it is a folder with weights for ``minilm``: of a model that no class of transformers reads
-        here."""
+        """``model``, where it is a folder with weights of the shape that ``minilm`` has."""
         folder = Path(self.model).expanduser()
         if not all((folder / name).is_file() for name in ("model.safetensors", "tokenizer.json")):
             return None
@@ -103,7 +107,8 @@ class SpaceConfig(Section):
             config: object = json.loads(described.read_bytes()) if described.is_file() else {}
         except (OSError, ValueError):
             return None
-        return folder if isinstance(config, dict) and config.get("model_type", "bert") == "bert" else None
+        shape = config if isinstance(config, dict) else {"model_type": ""}
+        return folder if all(shape.get(name, value) == value for name, value in _SHAPE_OF_MINILM.items()) else None
 
     @property
     def batch_size(self) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 from vrag_ray.config import SpaceConfig
 from vrag_ray.config.embedding import MINILM
 from vrag_ray.embedding.base import Embedder, Modality
-from vrag_ray.embedding.minilm.weights import load_weights
-from vrag_ray.embedding.models.catalog import CLASSES
+from vrag_ray.embedding.minilm.weights import are_pinned, load_weights
+from vrag_ray.embedding.models.catalog import is_known
 from vrag_ray.embedding.source import CONFIG_FILE
 from vrag_ray.types import VragError
 from vrag_ray.types.dotted_path import load_object
@@ -20,7 +20,10 @@ KNOWN = (
     "a folder with its weights",
     "a hub id (owner/name) or a folder of a text embedder (docs/embedding.md)",
 )
-_OF_OTHER_MODELS = ("revision", "engine", "dtype", "dims", "max_pixels", "max_frames", "instruction", "token_pooling")
+_OF_OTHER_MODELS = (
+    "revision", "engine", "dtype", "dims", "max_pixels", "max_frames", "instruction", "passage_instruction",
+    "token_pooling",
+)  # fmt: skip
 """Settings of a space that ``minilm`` has no use for."""
 AVAILABLE = f"{', '.join(KNOWN)}, or package.module:factory"
 MEMBERS = ("id", "dim", "multi_vector", "modalities", "pictures", "readable", "embed_passages", "embed_queries")
@@ -31,13 +34,13 @@ def space_embedder(config: SpaceConfig) -> Embedder:
     """The embedder of a space: ``config.model`` is ``minilm``, a hub id, a folder, or ``package.module:factory``,
     whose factory is called with ``config``.
 
-    The config.json of a model alone decides which class reads it. Raises VragError that names the model, what was tried
+    The files of a model alone decide which class reads it. Raises VragError that names the model, what was tried
     and the remedy: not found offline, an architecture unknown here or to the engine, a package not installed, a
     dimension, instruction or pixel limit that the model was not trained for.
     """
     if config.is_factory:
         return _from_factory(config)
-    if config.is_minilm:
+    if config.is_minilm and not _is_sister_of_minilm(config):
         return _minilm(config)
     if not _is_model(config.model) and not Path(config.model).expanduser().is_dir():
         raise VragError(f"there is no embedding model {config.model!r} here, nor such a folder: use {AVAILABLE}")
@@ -77,8 +80,14 @@ def _minilm(config: SpaceConfig) -> Embedder:
     return TextEmbedder(weights, threads=max(1, cpus // (config.actors or 1)))
 
 
+def _is_sister_of_minilm(config: SpaceConfig) -> bool:
+    """Whether the folder of a model that has the shape of minilm holds another one, which describes itself."""
+    folder = config.minilm_folder
+    return folder is not None and _is_model(config.model) and not are_pinned(folder)
+
+
 def _is_model(name: str) -> bool:
-    """A hub id, or a folder whose model has a class here; minilm's own folder is none, since it runs on ONNX."""
+    """A hub id, or a folder whose model has a class here."""
     folder = Path(name).expanduser()
     if not folder.is_dir():
         return ":" not in name and name.count("/") == 1 and not name.startswith(("/", ".", "~"))
@@ -86,7 +95,7 @@ def _is_model(name: str) -> bool:
         config: object = json.loads((folder / CONFIG_FILE).read_bytes())
     except (OSError, ValueError):
         return False
-    return isinstance(config, dict) and config.get("model_type") in CLASSES
+    return isinstance(config, dict) and is_known(str(config.get("model_type", "")), folder)
 
 
 def _from_factory(config: SpaceConfig) -> Embedder:

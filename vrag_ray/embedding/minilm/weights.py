@@ -66,6 +66,15 @@ def load_weights(weights_dir: str | None, *, allow_hub: bool = True) -> MiniLmWe
     raise WeightsError(f"no usable weights of all-MiniLM-L6-v2 ({'; '.join(faults)}); {REMEDY}")
 
 
+def are_pinned(folder: Path) -> bool:
+    """Whether the weights in ``folder`` are those of all-MiniLM-L6-v2. Reads 90 MB."""
+    try:
+        _read(folder, str(folder))
+    except _UnusableError:
+        return False
+    return True
+
+
 def _sources(weights_dir: str | None, *, allow_hub: bool) -> Iterator[tuple[str, Callable[[], Path]]]:
     # A folder the user named is an order, not a hint: if it is bad, saying so beats using another one in silence.
     if weights_dir is not None:

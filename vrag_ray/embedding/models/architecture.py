@@ -61,7 +61,7 @@ class VllmPlan:
     may show, and how its processor is called."""
 
     task: Literal["embed", "token_embed"]
-    pooling: Literal["CLS", "LAST"] | None
+    pooling: Literal["CLS", "LAST", "MEAN"] | None
     max_tokens: int
     sees: frozenset[Modality] = frozenset()
     lacks: frozenset[Modality] = frozenset()
@@ -82,6 +82,7 @@ class Architecture(ABC):
     multi_vector: ClassVar[bool] = False
     trained_for_mrl: ClassVar[bool] = False
     takes_instruction: ClassVar[bool] = False
+    takes_passage_instruction: ClassVar[bool] = False
     latin_only: ClassVar[bool] = False
     """Trained on texts of Latin letters only, whatever its tokenizer can spell."""
 
@@ -90,6 +91,8 @@ class Architecture(ABC):
     def __init__(self, source: ModelSource, config: SpaceConfig) -> None:
         if config.instruction is not None and not self.takes_instruction:
             raise VragError(f"{source.name} ({self.kind}) was not trained on instructions: leave `instruction` out")
+        if config.passage_instruction is not None and not self.takes_passage_instruction:
+            raise VragError(f"{source.name} ({self.kind}) has no prompt of passages: leave `passage_instruction` out")
         self.source = source
         self.config = config
 
