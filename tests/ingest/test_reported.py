@@ -125,6 +125,21 @@ def test_a_renamed_file_has_its_new_name_and_title_and_not_the_old(folder: Path)
     assert collection.document(collection.passage(hit.id).doc_id).title == "summer table"
 
 
+def test_files_that_exchange_their_names_exchange_their_titles(folder: Path) -> None:
+    run(folder)
+    (folder / "gauge.txt").rename(folder / "waiting")
+    (folder / "ferry_times.txt").rename(folder / "gauge.txt")
+    (folder / "waiting").rename(folder / "ferry_times.txt")
+    assert run(folder).renamed == 2
+    collection = Collection.open(folder.parent / "c")
+    titles = {words: lexical_search(collection, words, 1, None)[0].id for words in ("nine", "seventeen")}
+    documents = {words: collection.document(collection.passage(found).doc_id) for words, found in titles.items()}
+    assert {words: document.title for words, document in documents.items()} == {
+        "nine": "gauge",
+        "seventeen": "ferry times",
+    }
+
+
 def test_a_file_that_moved_to_another_folder_of_the_run_is_renamed(folder: Path, tmp_path: Path) -> None:
     run(folder)
     (tmp_path / "archive").mkdir()

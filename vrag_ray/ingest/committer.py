@@ -317,9 +317,7 @@ class Committer:
         for doc_id, lost in gone.items():
             document, uris = self._writer.documents[doc_id], left[doc_id]
             if met[doc_id]:
-                was_name = document.title in {title_from_name(name) for uri in lost.uris for name in names_of([uri])}
-                title = title_from_name(names_of(uris)[0]) if was_name else document.title
-                changed.append(replace(document, uris=uris, title=title))
+                changed.append(_with_names(document, uris))
                 continue
             bases = {uri: uri.partition("#") for uri in lost.uris}
             parts = tuple(f"{moved[base]}#{part}" for base, _, part in bases.values() if part and base in moved)
@@ -360,7 +358,7 @@ class Committer:
 
     def _with_own_names(self, document: Document) -> Document:
         uris = tuple(uri for uri in document.uris if self._taken.get(uri, document.doc_id) == document.doc_id)
-        return replace(document, uris=uris)
+        return _with_names(document, uris)
 
     def _commit(self, documents: Sequence[Document]) -> None:
         if documents:
@@ -392,6 +390,15 @@ def _counted(name: str, numbers: Sequence[int], most: int = 5) -> str:
     shown = ", ".join(map(str, numbers[:most]))
     more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
     return f"{name if len(numbers) == 1 else f'{name}s'} {shown}{more}"
+
+
+def _with_names(document: Document, uris: tuple[str, ...]) -> Document:
+    """``document`` under ``uris`` alone. A title that was made of a name that it loses is made of the first that it
+    has now, so that no answer cites another file's name."""
+    lost = [uri for uri in document.uris if uri not in uris]
+    was_name = document.title in {title_from_name(name) for uri in lost for name in names_of([uri])}
+    title = title_from_name(names_of(uris)[0]) if was_name and uris else document.title
+    return replace(document, uris=uris, title=title)
 
 
 def _document_meta(plan: DocumentPlan) -> Meta:

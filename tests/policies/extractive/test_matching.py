@@ -125,6 +125,54 @@ def test_sentences_follow_reading_order_and_keep_abbreviations_whole() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The mole was built by J. K. Berg in 1926.|The second one came later.",
+        "Before Mr. Dahl, Mrs. Eide led the club.|St. Olav is approx. 40 m from Holm & Co. Ltd. of Bergen.",
+        "They moved to hall B.|The rent rose.",
+        "Маяк построен в 1926 году.|Смотритель живёт рядом.",
+        "灯台は一九二六年に建てられた。|番人は山田太郎です。",
+    ],
+)
+def test_sentences_of_texts_and_pages_end_where_a_reader_ends_them(text: str) -> None:
+    expected = text.split("|")
+    between = "" if text[-1] == "。" else " "
+    assert [span.text for span in text_sentences(between.join(expected))] == expected
+    if between:
+        assert [span.text for span in sentences(page(put(50, 100, " ".join(expected))))] == expected
+
+
+def best_quote(question: str, text: str) -> str:
+    (part,) = parts(question, limit=1)
+    whole = PageText("d", Locator(), text, (), 0, 0)
+    seen = Sighting("s1", "d", whole.locator, PassageKind.TEXT, "", "d.txt", 1.0, text, whole)
+    return matches(part, Observation("q1", question, (seen,)))[0].quote
+
+
+@pytest.mark.parametrize(
+    ("question", "quote"),
+    [
+        ("Is parking free on Sundays?", "Parking is not free on Sundays."),
+        ("Are dogs allowed in the hut?", "No dogs are allowed in the hut."),
+        ("Is the gate locked at night?", "The gate is locked at night."),
+        ("What does the permit not cover?", "The permit does not cover diving."),
+        ("What does the permit cover?", "The permit covers fishing and rowing."),
+        ("What is the rent of hall B?", "The rent of hall B is 590."),
+        ("How long is the guarantee?", "24 months from the day of purchase."),
+        ("Can I pay by card?", "No, we take cash."),
+    ],
+)
+def test_a_question_is_answered_by_what_says_it_and_not_by_its_neighbour(question: str, quote: str) -> None:
+    text = (
+        "Parking is not free on Sundays. On Mondays it is free.\n\nNo dogs are allowed in the hut. Cats are allowed."
+        "\n\nThe gate is locked at night. A gate is a door.\n\nThe permit covers fishing and rowing. The permit does "
+        "not cover diving.\n\nThe rent of hall A is 500. The rent of hall B is 590.\n\n## How long is the guarantee?"
+        "\n\n24 months from the day of purchase.\n\nQ: Can I pay by card?\n\nNo, we take cash.\n"
+    )
+    assert best_quote(question, text) == quote
+
+
 def test_headings_items_and_rows_of_a_plain_text_are_no_part_of_what_stands_beside_them() -> None:
     text = """## Saturday
 The key hangs behind
@@ -252,6 +300,18 @@ def test_stamped_lines_are_captions(text: str, expected: list[tuple[str, float, 
         ("When was the crane Odin tested?", "La grúa Odin se revisó el 5 de mayo de 2020.", "5 de mayo de 2020"),
         ("When was the crane Odin tested?", "Odin 号起重机于2018年7月9日检验。", "2018年7月9日"),
         ("When was the crane Odin tested?", "Odin was tested in 2017, at 14:30.", "2017"),
+        ("How many litres hold the tanks?", "The tanks hold 12 500 litres.", "12 500 litres"),
+        ("How many people live there?", "There live 1’204 people.", "1’204 people"),  # noqa: RUF001
+        ("What is the depth of the well?", "The well has a depth of 3½ metres.", "3½ metres"),
+        ("What is the width of the plate?", "The plate has a width of 1/2 inch.", "1/2 inch"),
+        ("What is the lowest temperature?", "The lowest temperature is −12 °C.", "−12 °C"),  # noqa: RUF001
+        ("What is the size of the sheet?", "The sheet has a size of 210 × 297 mm.", "210 × 297 mm"),  # noqa: RUF001
+        ("What is the number of the office?", "The office has the number +47 55 90 12 34.", "+47 55 90 12 34"),
+        ("What is the number of the locker?", "The locker has the number C-19.", ""),
+        ("How many pages has part 2?", "Part 2 has 318 pages and part 3 has 291 pages.", "318 pages"),
+        ("When does the night boat leave?", "The night boat leaves at 23:58, the day boat at 09:10.", "23:58"),
+        ("How much was the rent in 2021?", "In 2019 the rent was 4 crowns, in 2021 it was 6 crowns.", "6 crowns"),
+        ("How much was the rent in 2019?", "In 2019 the rent was 4 crowns, in 2021 it was 6 crowns.", "4 crowns"),
     ],
 )
 def test_the_shortest_answer_is_a_part_of_the_quote(question: str, quote: str, answer: str) -> None:

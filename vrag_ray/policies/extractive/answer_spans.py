@@ -5,11 +5,18 @@ from __future__ import annotations
 import re
 
 from vrag_ray.agent.facts import dates
-from vrag_ray.policies.extractive.lexicon import is_function_word, stems, tokens
+from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
 from vrag_ray.types.months import MONTHS
 
-_NUMBER = re.compile(r"(?<![\w.])[€$£¥]?\d+(?:[.,:]\d+)*(?:\s?%)?")
+_NUMBER = re.compile(
+    r"(?<![\w.])(?<!\w[-/])"
+    r"(?:\+\d{1,3}(?: \d{2,4}){2,}"  # a telephone number
+    r"|[-−–]?[€$£¥]?(?:\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+)"  # noqa: RUF001  blanks between thousands
+    r"(?:[.,:]\d+)*(?:[eE][-+]?\d+)?(?:[½¼¾⅓⅔⅛⅜⅝⅞]|/\d+(?![\d/]))?(?:\s?[×x]\s?\d+(?:[.,]\d+)*)*(?:\s?%)?"  # noqa: RUF001
+    r"|[½¼¾⅓⅔⅛⅜⅝⅞])"
+)
+"""A sign counts where no word or figure stands before it: ``C-19`` and ``3-5`` have none."""
 _YEAR = re.compile(r"(?:1[89]|20)\d\d$")
 """Where the question is for a quantity, a bare year is a date beside it."""
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
@@ -47,13 +54,16 @@ def _dates(quote: str) -> list[tuple[int, str]]:
 
 
 def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
-    """The candidate closest to the question's words, one after them before one in front; none that was asked."""
+    """The candidate closest to the question's words, one after them before one in front; none that was asked.
+
+    Words that stand once in the quote tell its values apart: of the night train and the day train, "night". Names and
+    numbers do so from twice as far: of 2019 and 2021, the year of the question.
+    """
     question_stems = stems(part.text)
-    at = [
-        match.start()
-        for match in re.finditer(r"\w+", quote)
-        if any(term.found_in(stems(match.group())) for term in part.terms)
-    ]
+    words = [(match.start(), stems(match.group())) for match in re.finditer(r"\w+", quote)]
+    places = [(term, [at for at, word in words if term.found_in(word)]) for term in part.terms]
+    at = [(term, found[0]) for term, found in places if len(found) == 1]
+    at = at or [(term, place) for term, found in places for place in found]
     fresh = [
         (place, text)
         for place, text in candidates
@@ -63,9 +73,12 @@ def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
         return ""
     if not at:
         return fresh[0][1]
-    return min(
-        fresh, key=lambda span: min((span[0] - word) if span[0] > word else 2 * (word - span[0]) for word in at)
-    )[1]
+
+    def distance(place: int, term: Term, word: int) -> float:
+        apart = place - word if place > word else 2 * (word - place)
+        return apart / 2 if term.specific else apart
+
+    return min(fresh, key=lambda span: min(distance(span[0], term, word) for term, word in at))[1]
 
 
 def _with_unit(quote: str, number: re.Match[str]) -> tuple[int, str]:

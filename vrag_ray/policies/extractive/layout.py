@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from statistics import median
 
 from vrag_ray.corpus.reading_order import is_right_to_left, regions
 from vrag_ray.corpus.tables import CELL_GAP, LONGEST_LABEL, MAX_CELL_WORDS, Table, cells, is_figure
 from vrag_ray.imaging.coordinates import holds_centre
-from vrag_ray.policies.extractive.lexicon import stems
+from vrag_ray.policies.extractive.lexicon import is_function_word, stems
 from vrag_ray.types import Box, PageText, Word, around, joined, upright
 from vrag_ray.types.elements import Element
 
@@ -27,8 +27,14 @@ _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end se
 _OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
 _CLOSING = "\"”')]"
 _NO_HEADING_ENDS = tuple(".!?,;:")
-_ABBREVIATION = re.compile(r"^(?:[A-Za-z]|\d+|e\.g|i\.e|cf|fig|no|vs|etc|approx|dr|mr|mrs|prof)\.$", re.IGNORECASE)
-_TEXT_SENTENCE = re.compile(r"(?<=[.!?。！？])[\"”')\]]*\s+(?=[\"“'(\[]?[A-Z0-9])")  # noqa: RUF001
+_ABBREVIATION = re.compile(
+    r"^[\"“'(\[]*(?:[A-Za-z]\.)*(?:[A-Za-z]|e\.g|i\.e|cf|figs?|nos?|nr|vs|etc|approx|ca|dr|mr|mrs|ms|messrs|prof|st|ltd|co|inc"
+    r"|corp|jr|sr|rev|gen|col|capt|sgt|vol|pp|art|sec|ed|est|bzw|vgl)\.$",
+    re.IGNORECASE,
+)
+_ORDINAL = re.compile(r"^\d{1,2}\.$")
+"""``12. März``, or the number of an item."""
+_UNSPACED_END = re.compile(r"(?<=[。！？])(?![」』”’）)\s])")  # noqa: RUF001
 _NAMED_ROW = re.compile(r"[^:.!?]{1,60}: [^:]*[^:\s], [^:,.!?]{1,60}: ")
 """``crane: Odin, tonnes: 73``"""
 _ITEM = re.compile(
@@ -141,7 +147,8 @@ def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
         current: list[Word] = []
         for word, following in zip(words, [*words[1:], None], strict=True):
             current.append(word)
-            ends = word.text.rstrip(_CLOSING).endswith(_SENTENCE_ENDS) and not _ABBREVIATION.match(word.text)
+            after = following.text if following is not None else ""
+            ends = _ends_sentence(word.text, after) and not _ORDINAL.match(word.text)
             if (
                 following is None
                 or ends
@@ -198,13 +205,24 @@ def text_sentences(text: str) -> list[Span]:
         if is_whole or place in ended:
             blocks.append([])
     found: list[Span] = []
-    for piece in (piece for block in blocks for piece in _TEXT_SENTENCE.split(" ".join(block))):
-        words = piece.split()
-        found.extend(
-            Span(" ".join(words[start : start + MAX_SENTENCE_WORDS]))
-            for start in range(0, len(words), MAX_SENTENCE_WORDS)
-        )
+    for block in blocks:
+        words = _UNSPACED_END.sub(" ", " ".join(block)).split()
+        current: list[str] = []
+        for word, following in zip_longest(words, words[1:], fillvalue=""):
+            current.append(word)
+            begins = not following.lstrip(_OPENING + "'([")[:1].islower()
+            if not following or len(current) >= MAX_SENTENCE_WORDS or (begins and _ends_sentence(word, following)):
+                found.append(Span(" ".join(current)))
+                current = []
     return found
+
+
+def _ends_sentence(word: str, following: str) -> bool:
+    """Whether ``word`` ends a sentence before ``following``. An abbreviation does where a word of grammar begins the
+    next: ``He moved to hall B. The rent …``, and not ``built by J. K. Berg``."""
+    if not word.rstrip(_CLOSING).endswith(_SENTENCE_ENDS):
+        return False
+    return not _ABBREVIATION.match(word) or (following[:1].isupper() and is_function_word(following.rstrip(",.:;")))
 
 
 def _ended_lines(lines: Sequence[Sequence[Word]], aspect: float) -> Iterator[int]:

@@ -19,6 +19,8 @@ _TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{_UNSPACED_LETTER}]+|[^\W\d_{_UNSPACED_L
 _FISCAL_YEAR = re.compile(r"[fc]y((?:19|20)\d\d)")
 _IDENTIFIER = re.compile(r"\w+(?:_\w+)+")
 _UNSPACED = re.compile(rf"[{_UNSPACED_LETTER}]{{2,}}")
+_LABEL = re.compile(r"(?<=\w )[A-HJ-Z](?=[\s?,;:!)\"'’]|$)")  # noqa: RUF001
+"""A capital of its own names a thing: ``hall B``. Not "I", nor an initial before its point."""
 _PHRASE = re.compile(r"[\"“”«»]([^\"“”«»]{2,80})[\"“”«»]")
 
 _FUNCTION_WORDS = frozenset(
@@ -124,7 +126,8 @@ def terms(question: str) -> tuple[Term, ...]:
     names = _names(question)
     months = names & {"may"}  # the month, not the verb
     every = tokens(question)
-    found = [token for token in every if is_informative(token) or token in months] or every
+    named = months | frozenset(label.casefold() for label in _LABEL.findall(question))
+    found = [token for token in every if is_informative(token) or token in named] or every
     return tuple(
         {
             stem(token): Term(stem(token), token, token in names or any(map(str.isdigit, token))) for token in found

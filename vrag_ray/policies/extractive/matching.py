@@ -18,13 +18,17 @@ from vrag_ray.policies.extractive.cut_page import CutPage, cut_page
 from vrag_ray.policies.extractive.grid import crossings
 from vrag_ray.policies.extractive.layout import Span
 from vrag_ray.policies.extractive.lexicon import is_informative, stem, stems, tokens
-from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell
+from vrag_ray.policies.extractive.questions import AnswerKind, Part, asks_for_a_cell, is_negated
 from vrag_ray.types import Box, PageText, PassageKind
 
 OTHER_MEDIUM = 0.7
 """Passages of other kinds count less where the question is about a moment of a video."""
 WRONG_KIND = 0.8
 """A sentence without any number, where the question is for a number; likewise dates and names."""
+OTHER_SENSE = 0.7
+"""A sentence without "not", where the question is about what is not so."""
+ANSWERED_QUESTION = 0.97
+"""The words of a question on the page count this much for what stands below it."""
 MERE_HEADING = 0.85
 IN_MARGIN = 0.7
 """A header or a footer says of what the page is, and that it is on every page."""
@@ -132,7 +136,9 @@ def _yardstick(part: Part, pages: Sequence[_Page]) -> Yardstick:
 def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str, float]) -> list[Match]:
     found: list[Match] = []
     spans, captions, headings = page.parts.spans, page.parts.captions, page.parts.headings
-    for place in sorted(set().union(*page.in_spans.values())):
+    holding = set().union(*page.in_spans.values())
+    answered = {place + 1: place for place in holding if _is_answered_below(spans, place, part)}
+    for place in sorted(holding | answered.keys()):
         span, heading = spans[place], headings[place]
         caption = captions[place] if place < len(captions) else None
         if _LEADERS.search(span.text) or not (caption or _may_answer(span, part)):
@@ -147,6 +153,7 @@ def _of_spans(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
                 PRESENCE.heading * held.get(heading, 0.0),
                 PRESENCE.around(term, beside),
                 around[term.stem],
+                ANSWERED_QUESTION * held.get(answered.get(place, -1), 0.0),
             )
         moment = caption is not None and part.kind is AnswerKind.MOMENT
         answer = "" if moment else shortest_answer(part, span.text)
@@ -236,9 +243,25 @@ def _titled(page: _Page, place: int) -> dict[str, float]:
     }
 
 
+def _is_question(text: str) -> bool:
+    return text.rstrip('"”’) *_').endswith(("?", "？"))  # noqa: RUF001
+
+
+def _is_answered_below(spans: Sequence[Span], place: int, part: Part) -> bool:
+    """Whether the span is a question on the page, as in a list of questions and answers, and the next one is none."""
+    if part.wants_passage or place + 1 >= len(spans) or not _is_question(spans[place].text):
+        return False
+    return not _is_question(spans[place + 1].text)
+
+
 def _may_answer(span: Span, part: Part) -> bool:
-    """Whether ``span`` holds what the question does not say already, or is the passage that is looked for."""
-    if part.wants_passage or _says_more(span.text, part):
+    """Whether ``span`` holds what the question does not say already, or is the passage that is looked for; of a
+    question for yes or no, whether it is a sentence. A question on the page answers none."""
+    if part.wants_passage:
+        return True
+    if _is_question(span.text) and not part.sentence:
+        return False
+    if _says_more(span.text, part) or (part.is_yes_or_no and not span.is_heading):
         return True
     return bool(part.sentence) and not span.is_heading and part.sentence in " ".join(tokens(span.text))
 
@@ -254,6 +277,8 @@ def _fitness(part: Part, span: Span, answer: str) -> float:
     figure, in digits or in words, where a number is asked for."""
     if part.kind is AnswerKind.NUMBER and not answer and span.is_heading and not any(figures(span.text)):
         return 0.0
+    if part.is_negated and not is_negated(span.text):
+        return OTHER_SENSE
     if part.kind in (AnswerKind.NUMBER, AnswerKind.DATE, AnswerKind.NAME):
         return 1.0 if answer else WRONG_KIND
     return MERE_HEADING if span.is_heading else 1.0

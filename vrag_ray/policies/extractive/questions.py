@@ -39,6 +39,16 @@ class Part:
     joined: str = ""
 
     @property
+    def is_yes_or_no(self) -> bool:
+        """Whether the question is answered by the sentence that it makes a question of."""
+        return _YES_OR_NO.match(self.text) is not None
+
+    @property
+    def is_negated(self) -> bool:
+        """Whether the question is about what is not so."""
+        return not self.is_yes_or_no and is_negated(self.text)
+
+    @property
     def query(self) -> str:
         """What to search for: the question without its leading question words; a quoted phrase that is looked for."""
         if self.wants_passage:
@@ -102,6 +112,11 @@ _QUANTITY = re.compile(
 )
 
 
+_YES_OR_NO = re.compile(
+    r"^\W*(?:and\s+)?(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|should|will|would)\b(?!.*\bor\b)",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(r"\b(?:not|never|cannot|without|no)\b|n['’]t\b", re.IGNORECASE)  # noqa: RUF001
 _QUESTION = re.compile(rf"^\W*(?:and\s+)?(?:{_ASK}|should|could|would|will|may|might|has|have|had)\b", re.IGNORECASE)
 _REQUEST = re.compile(
     r"^\W*(?:please|tell|show|give|find|list|compare|name|explain|describe|summari[sz]e|quote|cite|state|identify|write|"
@@ -181,6 +196,10 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
         phrases(text),
         sentence=_sentence(text),
     )
+
+
+def is_negated(text: str) -> bool:
+    return _NEGATION.search(text) is not None
 
 
 def _sentence(text: str) -> str:
