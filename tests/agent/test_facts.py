@@ -113,3 +113,17 @@ def test_figures_that_stand_beside_each_other_in_a_row_are_two() -> None:
     assert [fact.text for fact in facts_of("Net sales 1,234,567 890 and 1.234.567,8 900,1")] == [
         "1,234,567", "890", "1.234.567,8", "900,1"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "page", ["The county has 340² herds.", "In 340,² of them", "It has 340²,³ herds.", "There were ²340 herds."]
+)
+def test_the_raised_mark_of_a_note_is_no_digit_of_the_figure_beside_it(page: str) -> None:
+    assert [str(fact.value) for fact in facts_of(page) if isinstance(fact, Figure)] == ["340"]
+    assert Facts(page).has(facts_of("340 herds")[0])
+    assert not Facts(page).has(facts_of("3402 herds")[0])
+
+
+def test_a_mark_takes_nothing_from_a_scale_a_date_or_a_name() -> None:
+    page = Facts("On 4 May 1926³ Stig Åsen⁴ paid 4.2⁵ million crowns.")
+    assert all(map(page.has, facts_of("4 May 1926, Stig Åsen, 4.2 million")))

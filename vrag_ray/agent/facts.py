@@ -14,6 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from vrag_ray.types.months import MONTH, MONTHS
+from vrag_ray.types.raised import without_marks
 
 LEAST_ROUNDED = 100
 """From here on a whole figure may be the rounding of one with decimals."""
@@ -37,7 +38,8 @@ _FIGURE = re.compile(
     r"(?<![0-9A-Za-z\u00c0-\u024f_.,])(?P<currency>[$€£¥]\s?)?"
     # One sign parts all groups: "1,234,567 890" are two figures of a row.
     r"(?P<digits>\d{1,3}(?P<by>[,'’\u00a0\u202f ])\d{3}(?:(?P=by)\d{3})*(?:\.\d+)?"  # noqa: RUF001
-    r"|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+(?:[.,]\d+)?)(?:\s?(?P<percent>%|percent|per cent|Prozent)|(?:\s|-)?(?P<scale>"
+    r"|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d+(?:[.,]\d+)?)\u2060{0,3}"
+    r"(?:\s?(?P<percent>%|percent|per cent|Prozent)|(?:\s|-)?(?P<scale>"
     r"thousand|million|billion|trillion|[kKmMbB](?![\w/])|bn|mn|[Mm]io|[Mm]rd|tn|万|亿|Tausend|Millionen|Milliarden)s?)?"
 )
 _PARTS = re.compile("[,.]")
@@ -184,7 +186,7 @@ class Facts:
 
 def facts_of(text: str) -> tuple[Fact, ...]:
     """The facts of ``text`` in order. What is part of a date, a code or a name is no figure of its own."""
-    text = _FURNITURE.sub(lambda found: " " * len(found[0]), text)
+    text = _FURNITURE.sub(lambda found: " " * len(found[0]), without_marks(text))
     found: list[Fact] = [*dates(text)]
     free = _without(text, found)
     codes = [Name(str(match[0]), match.start()) for match in (*_CLOCK.finditer(free), *_codes(free))]
@@ -201,13 +203,14 @@ def facts_of(text: str) -> tuple[Fact, ...]:
 
 def words(text: str) -> set[str]:
     """The words of ``text`` without case, forms of presentation, genitives, and the points of abbreviations."""
-    text = _POINTED.sub(lambda found: found[0].replace(".", ""), text)
+    text = _POINTED.sub(lambda found: found[0].replace(".", ""), without_marks(text))
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’s ", " ").replace("'s ", " ")  # noqa: RUF001
     return {word for word in _WORD.findall(plain) if len(word) > 1 or word.isdigit()}
 
 
 def figures(text: str) -> Iterator[Figure]:
     """All figures of ``text``, written in digits or in English words."""
+    text = without_marks(text)
     for found in _FIGURE.finditer(text):
         digits, scale = found["digits"], (found["scale"] or "").lower().rstrip("s")
         if scale in _SHORT_SCALES and not found["currency"]:
@@ -238,6 +241,7 @@ def dates(text: str) -> list[Date]:
     if _DIGIT.search(text) is None:
         # Each has a day or a year. Most sentences of a page have no digit, and all of them are looked at.
         return found
+    text = without_marks(text)
     for pattern in _DATES:
         for match in pattern.finditer(text):
             parts = match.groupdict()

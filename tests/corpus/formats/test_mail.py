@@ -79,6 +79,16 @@ def test_what_a_style_hides_of_a_message_is_left_out(how):
     )
 
 
+@pytest.mark.parametrize("struck", ["<del>40</del>", "<s>40</s>", '<b style="text-decoration: line-through">40</b>'])
+def test_what_is_struck_out_in_a_message_is_left_out(struck):
+    assert text_of_html(f"<p>It costs {struck} 55 crowns.</p>") == "It costs 55 crowns."
+
+
+def test_a_raised_digit_of_a_message_stays_apart_from_the_figure_before_it():
+    html = "<p>Ness has 5,120<sup>3</sup> people.</p><p><sup>3</sup> Census of 1 May.</p>"
+    assert text_of_html(html) == "Ness has 5,120³ people.\n3 Census of 1 May."
+
+
 def test_attachments_are_given_with_their_names_and_others_are_named_in_a_notice(sandbox, put):
     mail, inner = message(), message("The inner words.")
     mail.add_attachment(b"Tariff: 6 percent.", maintype="text", subtype="plain", filename="../tariff.txt")

@@ -10,6 +10,7 @@ import pymupdf
 import pytest
 from PIL import Image
 
+from vrag_ray.agent.citations import _lines_of
 from vrag_ray.corpus.formats.pdf_text import PageRead, read_page
 from vrag_ray.corpus.ocr import OcrText
 from vrag_ray.types import Box, Word
@@ -439,3 +440,57 @@ def test_tabs_in_a_filled_field_are_no_letters() -> None:
         page.add_widget(field)
 
     assert read(page_of(fill)).text.splitlines()[1:] == ["This", "is", "late."]
+
+
+def with_raised(*parts: tuple[str, bool], turn: int = 0) -> Draw:
+    """A line of which some parts are raised and smaller."""
+
+    def draw(page: pymupdf.Page) -> None:
+        along = 0.0
+        for text, is_raised in parts:
+            size, rise = (7, 5) if is_raised else (12, 0)
+            place = (72 + along, 200 - rise) if turn == 0 else (100 - rise, 600 - along)
+            page.insert_text(place, text, fontsize=size, rotate=turn)
+            along += pymupdf.get_text_length(text, fontsize=size)
+
+    return draw
+
+
+@pytest.mark.parametrize(
+    ("parts", "text"),
+    [
+        ([("The county has 340", False), ("2", True), (" herds.", False)], "The county has 340² herds."),
+        ([("In 1926,", False), ("13", True), (" it closed.", False)], "In 1926,¹³ it closed."),
+        ([("It has 340", False), ("2", True), (",", True), ("3", True), (" herds.", False)], "It has 340²,³ herds."),
+        ([("It covers 77 m", False), ("2", True), (" of land.", False)], "It covers 77 m² of land."),
+        ([("2", True), ("340 herds were counted.", False)], "²340 herds were counted."),
+        ([("On the 1", False), ("st", True), (" of May.", False)], "On the 1st of May."),
+        ([("It has 340 ", False), ("[2]", True), (" herds.", False)], "It has 340 [2] herds."),
+        ([("2", True), (" An estimate.", False)], "2 An estimate."),
+    ],
+)
+def test_a_raised_digit_stays_apart_from_the_figure_before_it(parts: list[tuple[str, bool]], text: str) -> None:
+    assert " ".join(read(page_of(with_raised(*parts))).text.split()) == f"{SEEN} {text}"
+
+
+def test_a_raised_digit_of_a_turned_line_stays_apart_too() -> None:
+    turned = with_raised(("The county has 340", False), ("2", True), (" herds.", False), turn=90)
+    assert "340² herds." in read(page_of(turned)).text
+
+
+def test_the_box_of_a_figure_holds_the_mark_behind_it_as_it_is_drawn() -> None:
+    page = page_of(with_raised(("The county has 340", False), ("2", True), (" herds.", False)))
+    drawn = next(place for place in page.get_text("words") if place[4] == "3402")
+    (word,) = [word for word in read(page).words if word.text == "340²"]
+    assert word.box.as_tuple() == pytest.approx(
+        (drawn[0] / 595, drawn[1] / 842, drawn[2] / 595, drawn[3] / 842), abs=1e-6
+    )
+    assert _lines_of("The county has 340² herds.", read(page).words) is not None
+
+
+def test_the_line_behind_an_initial_is_not_raised() -> None:
+    def draw(page: pymupdf.Page) -> None:
+        page.insert_text((72, 124), "T", fontsize=40)
+        page.insert_text((97, 108), "he choir of 1926 has 26 singers.", fontsize=12)
+
+    assert "1926 has 26" in read(page_of(draw)).text

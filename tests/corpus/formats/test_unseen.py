@@ -218,3 +218,102 @@ def test_what_styles_hide_of_a_web_page_is_left_out(tmp_path: Path, head: str, b
 @pytest.mark.parametrize("style", ["font-size:0.8em", "opacity:0.05", "font-size:10px", "left:-5px", "display:flex"])
 def test_small_and_faint_type_is_not_hidden(style: str) -> None:
     assert not hides(style)
+
+
+STRUCK_NOTICE = ["1 words that are struck out in it are left out"]
+BLOCKS = "<p>The ticket costs {} 55 crowns.</p>"
+
+
+@pytest.mark.parametrize(
+    ("head", "struck"),
+    [
+        ("", "<del>40</del>"),
+        ("", "<s>40</s>"),
+        ("", "<strike>40</strike>"),
+        ("", '<span style="color:red; text-decoration: line-through red">40</span>'),
+        ("", '<span style="text-decoration-line:line-through">40</span>'),
+        ("<style>.old{text-decoration:line-through}</style>", '<span class="old">40</span>'),
+        ("<style>@media screen{p .old{text-decoration:line-through}}</style>", "<b class=old>40</b>"),
+    ],
+)
+def test_what_is_struck_out_on_a_web_page_is_left_out_and_counted(tmp_path: Path, head: str, struck: str) -> None:
+    page = f"<html><head>{head}</head><body>{BLOCKS.format(struck)}</body></html>"
+    assert read(tmp_path / "a", page, Format.HTML) == ("The ticket costs 55 crowns.", STRUCK_NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("head", "shown"),
+    [
+        ("", "<ins>40</ins>"),
+        ("", '<u style="text-decoration:underline">40</u>'),
+        ("<style>del{text-decoration:none}</style>", "<del>40</del>"),
+        ("<style>.old{text-decoration:line-through}</style>", '<span class="older">40</span>'),
+    ],
+)
+def test_what_is_not_struck_out_on_a_web_page_stays(tmp_path: Path, head: str, shown: str) -> None:
+    page = f"<html><head>{head}</head><body>{BLOCKS.format(shown)}</body></html>"
+    assert read(tmp_path / "a", page, Format.HTML) == ("The ticket costs 40 55 crowns.", [])
+
+
+@pytest.mark.parametrize("look", ['style="text-decoration:line-through"', 'class="old"'])
+def test_a_struck_cell_leaves_the_cells_behind_it_below_their_heads(tmp_path: Path, look: str) -> None:
+    sheet = "<style>.old{text-decoration:line-through}</style>"
+    rows = f"<tr><td>Hall</td><td>2019</td><td>2020</td></tr><tr><td>Sand</td><td {look}>40</td><td>55</td></tr>"
+    (tmp_path / "a").write_text(f"<html><head>{sheet}</head><body><table>{rows}</table></body></html>")
+    (part,), notices = laid_out(tmp_path / "a", Format.HTML)
+    with part.open() as document:
+        places = {word[4]: word[0] for word in document[0].get_text("words")}
+    assert notices == STRUCK_NOTICE
+    assert "40" not in places
+    assert places["55"] == places["2020"]
+
+
+def test_what_is_struck_out_in_an_e_book_is_left_out_and_counted(tmp_path: Path) -> None:
+    body = f"<html xmlns='http://www.w3.org/1999/xhtml'><body>{BLOCKS.format('<del>40</del>')}</body></html>"
+    package = (
+        "<package xmlns='http://www.idpf.org/2007/opf' version='2.0' unique-identifier='i'><metadata "
+        "xmlns:dc='http://purl.org/dc/elements/1.1/'><dc:title>Book</dc:title></metadata><manifest><item id='a' "
+        "href='a.xhtml' media-type='application/xhtml+xml'/></manifest><spine><itemref idref='a'/></spine></package>"
+    )
+    container = (
+        "<container xmlns='urn:oasis:names:tc:opendocument:xmlns:container' version='1.0'><rootfiles><rootfile "
+        "full-path='p.opf' media-type='application/oebps-package+xml'/></rootfiles></container>"
+    )
+    files: dict[str, str | bytes] = {
+        "mimetype": "application/epub+zip",
+        "META-INF/container.xml": container,
+        "p.opf": package,
+        "a.xhtml": body,
+    }
+    assert read(tmp_path / "a", archive(files), Format.EPUB) == ("The ticket costs 55 crowns.", STRUCK_NOTICE)
+
+
+@pytest.mark.parametrize(
+    "properties", ["<w:strike/>", "<w:dstrike/>", '<w:b/><w:strike w:val="1"/>', '<w:strike w:val="true"/>']
+)
+def test_text_that_is_struck_out_in_a_document_is_left_out_and_counted(tmp_path: Path, properties: str) -> None:
+    notice = "5 words that are struck out in it are left out"
+    assert read(tmp_path / "a", run(properties), Format.DOCX) == (SEEN, [notice])
+
+
+def test_a_line_that_is_taken_back_strikes_nothing_out(tmp_path: Path) -> None:
+    assert read(tmp_path / "a", run('<w:strike w:val="0"/>'), Format.DOCX) == (f"{SEEN} {SECRET}", [])
+
+
+@pytest.mark.parametrize("kind", ["paragraph", "character"])
+def test_text_that_its_style_strikes_out_is_left_out(tmp_path: Path, kind: str) -> None:
+    styles = f'<w:style w:type="{kind}" w:styleId="old"><w:rPr><w:strike/></w:rPr></w:style>'
+    if kind == "paragraph":
+        body = paragraph(SEEN) + paragraph(SECRET, '<w:pStyle w:val="old"/>')
+    else:
+        body = f'{paragraph(SEEN)}<w:p><w:r><w:rPr><w:rStyle w:val="old"/></w:rPr><w:t>{SECRET}</w:t></w:r></w:p>'
+    data = docx_of(body, {"word/styles.xml": f"<w:styles {WORD_SPACES}>{styles}</w:styles>"})
+    assert read(tmp_path / "a", data, Format.DOCX) == (SEEN, ["5 words that are struck out in it are left out"])
+
+
+def test_text_that_is_struck_out_on_a_slide_is_left_out_and_counted(tmp_path: Path) -> None:
+    struck = changed(
+        pptx(SEEN, SECRET),
+        slide2=lambda xml: xml.replace(f"<a:t>{SECRET}", f'<a:rPr lang="en" strike="sngStrike"/><a:t>{SECRET}'),
+    )
+    assert read(tmp_path / "a", struck, Format.PPTX) == (SEEN, ["of slide 2 5 words are left out: they are struck out"])

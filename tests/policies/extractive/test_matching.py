@@ -312,6 +312,9 @@ def test_stamped_lines_are_captions(text: str, expected: list[tuple[str, float, 
         ("When does the night boat leave?", "The night boat leaves at 23:58, the day boat at 09:10.", "23:58"),
         ("How much was the rent in 2021?", "In 2019 the rent was 4 crowns, in 2021 it was 6 crowns.", "6 crowns"),
         ("How much was the rent in 2019?", "In 2019 the rent was 4 crowns, in 2021 it was 6 crowns.", "4 crowns"),
+        ("When was the crane Odin tested?", "Odin was tested in 2017³ at Vik.", "2017"),
+        ("How many herds has the county?", "In 1926³ the county had 340² herds of deer.", "340² herds"),
+        ("Who is the drummer?", "The drummer² is Stig Moe³ of Vik.", "Stig Moe"),
     ],
 )
 def test_the_shortest_answer_is_a_part_of_the_quote(question: str, quote: str, answer: str) -> None:

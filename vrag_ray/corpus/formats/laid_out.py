@@ -23,7 +23,7 @@ from vrag_ray.corpus.formats.office.word import document_page
 from vrag_ray.corpus.formats.office.workbook import MOST_CELLS, sheet_page, strings_of, styles_of
 from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
-from vrag_ray.corpus.formats.unseen import seen_drawing, seen_page
+from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, seen_drawing, seen_page, struck_notice, without_struck
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, REFLOWED, Format
@@ -43,6 +43,10 @@ _FOLDERS_OF_FILES = {
     **dict.fromkeys((Format.ODT, Format.ODP, Format.ODS), ("Pictures/", "Media/")),
 }
 _STYLE = "pre{white-space:pre-wrap}"
+_STRUCK = (*sorted(STRUCK_TAGS), "strikethrough")
+"""The last is the name that it has in FB2."""
+_UNSTRUCK = f"{','.join(_STRUCK)}{{display:none}}"
+_STRUCK_TAG = re.compile(rf"<(?:{'|'.join(_STRUCK)})[\s>]".encode(), re.IGNORECASE)
 _PREVIEWS = "TablePreview"
 """Pictures of tables that stand in the file as tables too."""
 _ENCODING = re.compile(rb"(?:<meta[^>]*charset|<\?xml[^>]*encoding)\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
@@ -95,8 +99,47 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             seen = seen_page if format_ is Format.HTML else seen_drawing
             markup = seen(data.decode("utf-8", "replace"))
             data = (with_drawn_colours(markup) if format_ is Format.HTML else markup).encode("utf-8", "replace")
-        return [_part(partial(_open, data, format_))], [notice] if notice else []
-    return [_part(partial(_open, path, format_))], []
+        part, struck = _without_struck(data, format_)
+        return [part], [*([notice] if notice else []), *struck]
+    part, struck = _without_struck(path, format_)
+    return [part], struck
+
+
+def _without_struck(content: Path | bytes, format_: Format) -> tuple[Part, list[str]]:
+    """The document without what is struck out in it, and a notice of how many words that is.
+
+    Where something is, it is laid out twice, since MuPDF alone knows which words its styles show.
+    """
+    whole = partial(_open, content, format_)
+    if isinstance(content, bytes) and format_ is Format.HTML:
+        markup = content.decode("utf-8", "replace")
+        shown = without_struck(markup)
+        if shown == markup:
+            return _part(whole), []
+        reduced = partial(_open, shown.encode("utf-8", "replace"), format_)
+    elif format_ in (Format.EPUB, Format.FB2) and _has_struck_tags(content):
+        reduced = partial(_open, content, format_, style=_STYLE + _UNSTRUCK)
+    else:
+        return _part(whole), []
+    count = _count_of_words(whole) - _count_of_words(reduced)
+    return _part(reduced), [struck_notice(count)] if count > 0 else []
+
+
+def _has_struck_tags(content: Path | bytes) -> bool:
+    if isinstance(content, bytes):
+        return _STRUCK_TAG.search(content) is not None
+    with zipfile.ZipFile(content) as archive:
+        return any(
+            info.filename.lower().endswith((".xhtml", ".html", ".htm", ".xml"))
+            and info.file_size <= MOST_EMBEDDED_BYTES
+            and _STRUCK_TAG.search(archive.read(info)) is not None
+            for info in archive.infolist()
+        )
+
+
+def _count_of_words(opened: Callable[[], pymupdf.Document]) -> int:
+    with opened() as document:
+        return sum(len(page.get_text("words")) for page in document)
 
 
 def shown_pictures(path: Path) -> tuple[str, ...]:
@@ -134,11 +177,13 @@ def _part(opened: Callable[[], pymupdf.Document], name: str = "", notes: str = "
         return Part(opened, int(document.page_count), name, notes)
 
 
-def _open(content: Path | bytes, format_: Format, paper: tuple[int, int] = PORTRAIT) -> pymupdf.Document:
+def _open(
+    content: Path | bytes, format_: Format, paper: tuple[int, int] = PORTRAIT, style: str = _STYLE
+) -> pymupdf.Document:
     size = {"width": paper[0], "height": paper[1], "fontsize": TYPE_SIZE} if format_ in REFLOWED else {}
     if size:
         # For the whole process: lines that would run off the page, and be lost, go on below.
-        pymupdf.mupdf.fz_set_user_css(_STYLE)
+        pymupdf.mupdf.fz_set_user_css(style)
     type_ = _FILE_TYPES.get(format_, format_.value.lower())
     if isinstance(content, Path):
         return pymupdf.open(content, filetype=type_, **size)
@@ -175,9 +220,11 @@ def _slides(path: Path) -> tuple[list[Part], list[str]]:
     with zipfile.ZipFile(path) as archive:
         title = stated_title(archive)
         for slide in shown:
-            page, unseen = slide_page(archive, slide, title)
+            page, unseen, struck = slide_page(archive, slide, title)
             if unseen:
                 notices.append(f"of slide {slide.number} {unseen} words are left out: they are hidden")
+            if struck:
+                notices.append(f"of slide {slide.number} {struck} words are left out: they are struck out")
             opened = partial(_open, page.encode("utf-8", "replace"), Format.HTML, LANDSCAPE)
             slides.append(_part(opened, f"slide {slide.number}", slide.notes))
     return slides, notices

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING
 from vrag_ray.corpus.formats.encodings import decode_text
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage
 from vrag_ray.corpus.formats.text import TITLE_CHARS, check_size, split_pieces
-from vrag_ray.corpus.formats.unseen import hides
+from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, strikes
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
+from vrag_ray.types.raised import raised
 
 if TYPE_CHECKING:
     from olefile import OleFileIO
@@ -36,6 +37,7 @@ pre section table tr ul
 """
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
 _VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
+_RAISED_TAG = "sup"
 _UNSEEN = frozenset(("head", "script", "style", "title", "template"))
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "0C1F", "0E04", "0E03", "1000", "1013"
 _LONG_NAME, _SHORT_NAME, _DATA, _EMBEDDED = "3707", "3704", "3701", "3701000D"
@@ -195,7 +197,14 @@ def _plain_name(name: str) -> str:
 
 
 def _is_unseen(tag: str, attrs: list[tuple[str, str | None]]) -> bool:
-    return tag in _UNSEEN or any(name == "hidden" or (name == "style" and hides(value or "")) for name, value in attrs)
+    return (
+        tag in _UNSEEN
+        or tag in STRUCK_TAGS
+        or any(
+            name == "hidden" or (name == "style" and (hides(value or "") or strikes(value or "")))
+            for name, value in attrs
+        )
+    )
 
 
 class _Reader(HTMLParser):
@@ -204,10 +213,13 @@ class _Reader(HTMLParser):
         self.parts: list[str] = []
         self._unseen: list[str] = []
         """The open element that is not seen, and elements of the same name in it."""
+        self._raised = 0
+        """How many open elements raise their text."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in _VOID and (tag in self._unseen[:1] or (not self._unseen and _is_unseen(tag, attrs))):
             self._unseen.append(tag)
+        self._raised += tag == _RAISED_TAG
         if tag in _BLOCKS:
             self.parts.append("\n")
         elif tag in ("td", "th"):
@@ -216,12 +228,15 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in self._unseen[:1]:
             self._unseen.pop()
+        self._raised -= tag == _RAISED_TAG and self._raised > 0
         if tag in _BLOCKS:
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
         if not self._unseen:
-            self.parts.append(" ".join(data.split(" ")).replace("\n", " "))
+            follows = bool(self.parts) and not self.parts[-1][-1:].isspace()
+            said = raised(data) if self._raised and follows else data
+            self.parts.append(" ".join(said.split(" ")).replace("\n", " "))
 
 
 def text_of_html(html: str) -> str:

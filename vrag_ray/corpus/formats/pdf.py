@@ -32,6 +32,7 @@ from vrag_ray.corpus.formats.pdf_text import (
     Upright,
     is_badly_read,
     is_plausible,
+    raised_text,
     read_page,
     readable_form,
 )
@@ -449,7 +450,7 @@ class PdfSource:
             (
                 max(span["size"] for span in line["spans"]),
                 line["dir"],
-                readable_form("".join(span["text"] for span in line["spans"])),
+                readable_form(raised_text(line)),
             )
             for block in layer.extractDICT()["blocks"]
             for line in block.get("lines", ())

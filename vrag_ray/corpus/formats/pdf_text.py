@@ -15,11 +15,11 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pymupdf
@@ -30,6 +30,7 @@ from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
 from vrag_ray.corpus.reading_order import arranged, is_right_to_left, text_of
 from vrag_ray.corpus.windows import CJK
 from vrag_ray.types import Box, Word, around
+from vrag_ray.types.raised import raised
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText
@@ -71,6 +72,10 @@ EVEN = 40
 """Grey levels within which pixels count as of one colour."""
 LEAST_SIZE = 2.0
 """Points."""
+LEAST_RAISED, MOST_RAISED, RAISED_SIZE = 0.2, 0.9, 0.9
+"""Sizes of the type beside it by which raised type stands above its line, and its own size at most."""
+LONGEST_RAISED = 12
+"""Characters: more beside a letter that stands lower and is larger are the line behind an initial."""
 PICTURE_SHARE = 0.5
 """A page of which pictures cover more is a scan where words cover less than ``LITTLE_TEXT``."""
 LITTLE_TEXT = 0.04
@@ -150,7 +155,7 @@ _NOISY = re.compile(
 _SIGNS = frozenset("!\"#$%&'*+<=>?@^_`{|}~")
 LEAST_SIGNS = 3
 """Different signs in a word without letters, from which on letters may have been exchanged for them."""
-_PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufeff]")
+_PRESENTATION = re.compile("[\ufb1d-\ufdff\ufe70-\ufeff]+")
 
 Grey = NDArray[np.uint8]
 Ocr = Callable[["Box | None"], "OcrText"]
@@ -305,10 +310,16 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
         found = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
         reached, back = float("-inf"), False
+        drawn, written = _raised_in(line["spans"], line["dir"]) if line is not None else ("", "")
+        at = 0
         for x0, y0, x1, y1, raw, *_ in group:
             back, reached = back or x0 < reached - 1, max(reached, x1)
             box = upright.box(x0, y0, x1, y1)
-            text = readable_form(clean(raw)).strip()
+            said = raw
+            if drawn and (place := drawn.find(raw, at)) >= 0:
+                at = place + len(raw)
+                said = written[place:at]
+            text = readable_form(clean(said)).strip()
             # What a font has no letter for at the edge of a word is a tab or a bullet.
             text = text.strip("\ufffd") or text
             if box is None or not text:
@@ -342,6 +353,47 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
             # What was written over a part of it comes last in the file.
             line.words.sort(key=lambda word: word.box.x0)
     return _with_columns([line for line in lines if line.words]), count
+
+
+def _raised_in(spans: Sequence[Mapping[str, Any]], direction: tuple[float, float]) -> tuple[str, str]:
+    """The characters of a line, and the same with raised forms of the digits that are raised there against others.
+
+    Empty where none is: most lines are of one size, and are not looked at closely. Digits that stand by themselves stay
+    what they are, as the number of a note in front of it, and so do those in brackets, which keep them apart.
+    """
+    if len(spans) < 2:
+        return "", ""
+    texts = [str(span["text"]) for span in spans]
+    written = list(texts)
+    ground = spans[0]
+    for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
+        if number and _is_raised(span, ground, direction):
+            before, other = texts[number - 1][-1:], ground
+        else:
+            ground = span
+            if number + 1 == len(spans) or texts[number + 1][:1].isspace():
+                continue
+            # What begins a line, or a word, is raised against what follows.
+            before, other = "", spans[number + 1]
+        stands_alone = not before.strip() and (number + 1 == len(spans) or not texts[number + 1][:1].strip())
+        is_in_brackets = before in ("[", "(") or text.lstrip().startswith(("[", "("))
+        if not (stands_alone or is_in_brackets) and (before or _is_raised(span, other, direction)):
+            written[number] = raised(text)
+    return ("".join(texts), "".join(written)) if written != texts else ("", "")
+
+
+def _is_raised(span: Mapping[str, Any], beside: Mapping[str, Any], direction: tuple[float, float]) -> bool:
+    (x, y), (along, down) = span["origin"], direction
+    rise = (x - beside["origin"][0]) * down - (y - beside["origin"][1]) * along
+    size = float(beside["size"])
+    if len(span["text"].strip()) > LONGEST_RAISED:
+        return False
+    return LEAST_RAISED * size <= rise <= MOST_RAISED * size and float(span["size"]) <= RAISED_SIZE * size
+
+
+def raised_text(line: Mapping[str, Any]) -> str:
+    """The characters of a line that MuPDF gives, with raised forms of its raised digits."""
+    return _raised_in(line["spans"], line["dir"])[1] or "".join(span["text"] for span in line["spans"])
 
 
 def _with_columns(lines: list[_Line]) -> list[_Line]:
@@ -408,7 +460,7 @@ def readable_form(text: str) -> str:
     """Letters in place of the forms that they take in print, which nobody types: ligatures, Arabic and Hebrew forms."""
     if "\u21b5" in text:
         text = _MISNAMED_FF.sub("ff", text)
-    return unicodedata.normalize("NFKC", text) if _PRESENTATION.search(text) else text
+    return _PRESENTATION.sub(lambda found: unicodedata.normalize("NFKC", found[0]), text)
 
 
 class Upright:

@@ -1,7 +1,9 @@
-"""What office files and web pages hold and do not show: taken out of their markup before MuPDF lays it out.
+"""What office files and web pages hold and do not show, or show struck out: taken out of their markup before MuPDF lays
+it out.
 
 MuPDF lays out hidden text of Word, hidden shapes, and most of what a style sheet hides. What it draws itself in the
-colour of the ground needs no look here: the pixels of the page show it.
+colour of the ground needs no look here: the pixels of the page show it. It draws no line through struck text, which
+would be read as if it still held.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ LEAST_POINTS = 2.0
 
 _OFF = r"(?:0|false|off|none)"
 _VANISH = re.compile(rf"<w:(?:vanish|webHidden|specVanish)(?:\s+w:val=\"(?!{_OFF}\")[^\"]*\")?\s*/>")
+_STRIKE = re.compile(r"<w:d?strike(?:\s+w:val=\"([^\"]*)\")?\s*/>")
 _COLOUR = re.compile(r"<w:color\b[^>]*w:val=\"([^\"]*)\"")
 _SIZE = re.compile(r"<w:sz w:val=\"(\d+)\"")
 _STYLE_OF = re.compile(r"<w:[rp]Style w:val=\"([^\"]*)\"")
@@ -32,7 +35,9 @@ _FALLBACK = re.compile(r"<mc:Fallback>.*?</mc:Fallback>", re.DOTALL)
 _WITH_TEXT = re.compile(r"word/(?:document\d*|header\d*|footer\d*|footnotes|endnotes)\.xml")
 _SHAPE = re.compile(r"<p:(sp|pic|graphicFrame|cxnSp)>(?:(?!</p:\1>).)*?</p:\1>", re.DOTALL)
 _HIDDEN_SHAPE = re.compile(r"<p:cNvPr\b[^>]*\bhidden=\"(?:1|true)\"")
-_RUN_OF_SLIDE = re.compile(r"<a:rPr\b[^>]*\bsz=\"(\d+)\"[^>]*?(?:/>|>.*?</a:rPr>)\s*<a:t>([^<]*)</a:t>", re.DOTALL)
+_STRUCK_ON_SLIDE = re.compile(r"\bstrike=\"(?:sng|dbl)Strike\"")
+_RUN_OF_SLIDE = re.compile(r"<a:rPr\b([^>]*?)(?:/>|(?<!/)>.*?</a:rPr>)\s*<a:t>([^<]*)</a:t>", re.DOTALL)
+_SIZE_ON_SLIDE = re.compile(r"\bsz=\"(\d+)\"")
 _LINES_OF_SLIDE = re.compile(r"<a:t>([^<]*)</a:t>")
 _NOTHING = re.compile(
     r"""display\s*:\s*none | visibility\s*:\s*(?:hidden|collapse)
@@ -43,6 +48,13 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_LINE_THROUGH = re.compile(r"text-decoration(?:-line)?\s*:[^;{}]*\bline-through", re.IGNORECASE)
+_NO_LINE = re.compile(r"text-decoration(?:-line)?\s*:\s*none", re.IGNORECASE)
+STRUCK_TAGS = frozenset(("del", "s", "strike"))
+_CELLS = frozenset(("td", "th"))
+_CLASS = re.compile(r"\bclass\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s>]+))", re.IGNORECASE)
+_LAST_OF_SELECTOR = re.compile(r"([\w-]*)((?:\.[\w-]+)*)\s*$")
+"""The name and the classes of the element that a selector is for."""
 TAG = re.compile(r"<([a-zA-Z][\w:-]*)((?:\s+[^\s=>/]+(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'|[^\s>]+))?)*)\s*(/?)>")
 STYLE_VALUE = re.compile(r"\bstyle\s*=\s*(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _ATTRIBUTE = re.compile(r"\b(display|visibility)\s*=\s*[\"']\s*(none|hidden|collapse)\s*[\"']", re.IGNORECASE)
@@ -74,6 +86,53 @@ def seen_page(html: str) -> str:
     return SHEET.sub(marked_sheet, TAG.sub(mark, html))
 
 
+def strikes(style: str) -> bool:
+    """Whether the declarations of a style sheet or of a ``style`` attribute draw a line through text."""
+    return _LINE_THROUGH.search(style) is not None
+
+
+def without_struck(html: str) -> str:
+    """The web page ``html``, changed so that what is struck out on it is not shown; ``html`` itself where nothing is.
+
+    A cell of a table stays, and is empty: without it the cells behind it would stand below other heads.
+    """
+    kept: set[str] = set()
+    struck: set[str] = set()
+
+    def unstruck_sheet(found: re.Match[str]) -> str:
+        sheet, parts, end = _SCREEN.sub(r"\1", found[2]), list[str](), 0
+        for block in BLOCK.finditer(sheet):
+            selectors, declared = sheet[end : block.start()].split(","), block[1]
+            last = [match for selector in selectors if (match := _LAST_OF_SELECTOR.search(selector))]
+            if _NO_LINE.search(declared):
+                kept.update(match[1].lower() for match in last if not match[2])
+            if strikes(declared):
+                struck.update(name for match in last for name in match[2].split(".") if name)
+                are_cells = all(match[1].lower() in _CELLS for match in last)
+                declared += ";visibility:hidden" if are_cells else ";display:none"
+            parts.append(f"{sheet[end : block.start()]}{{{declared}}}")
+            end = block.end()
+        return found[1] + "".join(parts) + sheet[end:] + found[3]
+
+    def unstruck_tag(found: re.Match[str]) -> str:
+        name, style, classes = found[1].lower(), STYLE_VALUE.search(found[2]), _CLASS.search(found[2])
+        stated = (style[1] or style[2] or "") if style is not None else ""
+        named = (classes[1] or classes[2] or classes[3] or "").split() if classes is not None else ()
+        is_cell = name in _CELLS
+        is_struck_tag = name in STRUCK_TAGS - kept and not _NO_LINE.search(stated)
+        if not (strikes(stated) or is_struck_tag or (is_cell and not struck.isdisjoint(named))):
+            return found[0]
+        look = "display:table-cell;visibility:hidden" if is_cell else "display:none"
+        return f'<{found[1]} style="{look}"{STYLE_VALUE.sub("", found[2])}{found[3]}>'
+
+    changed = SHEET.sub(unstruck_sheet, html) if strikes(html) or _NO_LINE.search(html) else html
+    return TAG.sub(unstruck_tag, changed)
+
+
+def struck_notice(count: int) -> str:
+    return f"{count} words that are struck out in it are left out"
+
+
 def seen_drawing(svg: str) -> str:
     """A drawing in which what is not displayed has no opacity: MuPDF draws it otherwise."""
 
@@ -86,7 +145,8 @@ def seen_drawing(svg: str) -> str:
 
 
 def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]]:
-    """The parts of a DOCX that have text, without what is hidden in it, and a notice of how many words that are.
+    """The parts of a DOCX that have text, without what is hidden or struck out in it, and notices of how many words
+    that are.
 
     Text that was moved away is left out silently, as is deleted text; so is the second form of a text box.
     """
@@ -102,7 +162,7 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
             named = _BASE.search(looks[named[1]])
         return "".join(found.values())
 
-    count = 0
+    hidden = struck = 0
 
     def shown(xml: str) -> str:
         grounds = xml + styles if "<w:tblStyle" in xml else xml
@@ -111,24 +171,27 @@ def seen_document(archive: zipfile.ZipFile) -> tuple[dict[str, bytes], list[str]
         def run(found: re.Match[str]) -> str:
             of_style = "" if "<w:vanish" in found[2] else by_style(found[2])
             is_hidden = _is_unseen(found[2] + of_style, may_be_white=may_be_white)
-            return found[1] + without_words(found[3]) if is_hidden else found[0]
+            is_struck = not is_hidden and _is_struck(found[2] + of_style)
+            return found[1] + without_words(found[3], is_struck) if is_hidden or is_struck else found[0]
 
         def paragraph(found: re.Match[str]) -> str:
             properties = _PROPERTIES.match(found[0], found[0].index(">") + 1)
             of_style = by_style(properties[0]) if properties is not None else ""
             is_hidden = _is_unseen(of_style, may_be_white=may_be_white)
-            return without_words(found[0]) if is_hidden else found[0]
+            is_struck = not is_hidden and _is_struck(of_style)
+            return without_words(found[0], is_struck) if is_hidden or is_struck else found[0]
 
-        def without_words(part: str) -> str:
-            nonlocal count
-            count += sum(len(words[1].split()) for words in _WORDS.finditer(part))
+        def without_words(part: str, is_struck: bool) -> str:
+            nonlocal hidden, struck
+            count = sum(len(words[1].split()) for words in _WORDS.finditer(part))
+            hidden, struck = (hidden, struck + count) if is_struck else (hidden + count, struck)
             return _WORDS.sub("", part)
 
         xml = _GONE.sub(lambda found: _WORDS.sub("", found[0]), _FALLBACK.sub("", xml))
         return _RUN.sub(run, _PARAGRAPH.sub(paragraph, xml) if looks else xml)
 
     parts = {name: shown(_read(archive, name)).encode() for name in archive.namelist() if _WITH_TEXT.fullmatch(name)}
-    return parts, [_notice(count)] if count else []
+    return parts, [*([_notice(hidden)] if hidden else []), *([struck_notice(struck)] if struck else [])]
 
 
 def _is_unseen(properties: str, *, may_be_white: bool) -> bool:
@@ -141,9 +204,15 @@ def _is_unseen(properties: str, *, may_be_white: bool) -> bool:
     )
 
 
-def seen_slide(xml: bytes) -> tuple[bytes, int]:
-    """A slide of a PPTX without hidden shapes and tiny type, and how many words those have."""
-    text, count = xml.decode("utf-8", "replace"), 0
+def _is_struck(properties: str) -> bool:
+    """Whether a line, or two, are drawn through text; the first statement counts."""
+    stated = _STRIKE.search(properties)
+    return stated is not None and re.fullmatch(_OFF, stated[1] or "") is None
+
+
+def seen_slide(xml: bytes) -> tuple[bytes, int, int]:
+    """A slide of a PPTX without hidden shapes, tiny type and struck text; how many words are hidden, and struck out."""
+    text, count, struck = xml.decode("utf-8", "replace"), 0, 0
 
     def shape(found: re.Match[str]) -> str:
         nonlocal count
@@ -153,14 +222,18 @@ def seen_slide(xml: bytes) -> tuple[bytes, int]:
         return ""
 
     def run(found: re.Match[str]) -> str:
-        nonlocal count
-        if int(found[1]) >= 100 * LEAST_POINTS:
+        nonlocal count, struck
+        size, words = _SIZE_ON_SLIDE.search(found[1]), len(found[2].split())
+        if size is not None and int(size[1]) < 100 * LEAST_POINTS:
+            count += words
+        elif _STRUCK_ON_SLIDE.search(found[1]):
+            struck += words
+        else:
             return found[0]
-        count += len(found[2].split())
         return found[0].replace(f"<a:t>{found[2]}</a:t>", "<a:t></a:t>")
 
     text = _RUN_OF_SLIDE.sub(run, _SHAPE.sub(shape, text))
-    return (text.encode(), count) if count else (xml, 0)
+    return (text.encode(), count, struck) if count or struck else (xml, 0, 0)
 
 
 def _notice(count: int) -> str:

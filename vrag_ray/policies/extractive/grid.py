@@ -15,6 +15,7 @@ from vrag_ray.corpus.tables import MAX_CELL_WORDS
 from vrag_ray.policies.extractive.layout import Row, Span, box_of
 from vrag_ray.policies.extractive.lexicon import Term
 from vrag_ray.types import Box
+from vrag_ray.types.raised import RAISED
 
 COLUMN_SLACK = 0.04
 """Page widths by which a header may miss its values."""
@@ -26,7 +27,7 @@ AXIS_LABEL = 0.9
 THROUGH_PROSE = 0.5
 """Presence of a header with a paragraph between it and the value: most likely of another table."""
 
-_PERIOD = re.compile(r"(?:[^\W\d]+\.? |\d{1,2},? )*((?:1[89]|20)\d\d)(?: ?[A-Za-z*]| ?\(\d\))?")
+_PERIOD = re.compile(rf"(?:[^\W\d]+\.? |\d{{1,2}},? )*((?:1[89]|20)\d\d)(?: ?[A-Za-z*]| ?\(\d\)|[{RAISED}]{{1,2}})?")
 """``2022``, ``FY 2022`` or ``December 31, 2022``, perhaps with the mark of a footnote."""
 _BESIDE_PERIODS = re.compile(r".*[^\W\d]\.? \d{1,2},?|\(\d\)")
 """``Years ended December 31,``, and the mark of a footnote."""

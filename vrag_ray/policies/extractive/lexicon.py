@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from vrag_ray.types.months import ENGLISH
+from vrag_ray.types.raised import without_marks
 
 if TYPE_CHECKING:
     import Stemmer
@@ -82,7 +83,7 @@ def tokens(text: str) -> list[str]:
     ``FY2022`` is the year alone.
     """
     found: list[str] = []
-    for token in _TOKEN.findall(unicodedata.normalize("NFKC", text).casefold()):
+    for token in _TOKEN.findall(unicodedata.normalize("NFKC", without_marks(text)).casefold()):
         if token[0].isdigit():
             found.append(token.replace(",", ""))
         elif fiscal := _FISCAL_YEAR.fullmatch(token):

@@ -72,10 +72,13 @@ def shown_slides(path: Path) -> tuple[list[Slide], list[str]]:
     return slides, notices
 
 
-def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str, int]:
-    """The slide as HTML without what is hidden on it, and how many words that is. ``title`` is the presentation's."""
+def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str, int, int]:
+    """The slide as HTML without what is hidden or struck out on it, and how many words are hidden, and struck out.
+
+    ``title`` is the presentation's.
+    """
     names = frozenset(archive.namelist())
-    xml, unseen = seen_slide(xml_of(archive, slide.part))
+    xml, unseen, struck = seen_slide(xml_of(archive, slide.part))
     relations = relations_of(archive, slide.part, names)
     shapes = list(_shapes(tree_of(xml)))
     marked = [_markup(archive, shape, relations, names) for shape in shapes if tag_of(shape) != "pic"]
@@ -83,7 +86,7 @@ def slide_page(archive: zipfile.ZipFile, slide: Slide, title: str) -> tuple[str,
         marked.append((1, shown))
     # The footer stands first in some files, and the title last.
     body = "".join(markup for _, markup in sorted(marked, key=lambda shape: shape[0]))
-    return page_markup(body, title), unseen
+    return page_markup(body, title), unseen, struck
 
 
 def _pictures(archive: zipfile.ZipFile, shapes: Sequence[ElementTree.Element], relations: dict[str, str]) -> str:
@@ -163,7 +166,10 @@ def _run(element: ElementTree.Element) -> str:
         return "".join(_run(inner) for inner in element if tag_of(inner) != "Fallback")
     if tag == "m":
         return escape(formula_line(element))
-    return "".join(escape(text.text or "") for text in every(element, "t"))
+    line = "".join(escape(text.text or "") for text in every(element, "t"))
+    properties = child(element, "rPr")
+    baseline = properties.get("baseline", "") if properties is not None else ""
+    return f"<sup>{line}</sup>" if line and re.fullmatch(r"[1-9][\d.]*%?", baseline) else line
 
 
 def _table(table: ElementTree.Element) -> str:

@@ -1,0 +1,41 @@
+"""Raised digits: the marks of notes and the powers of units, kept apart from the figures and the words before them.
+
+Print raises them by their place and their size alone. As plain digits they would change a figure: 340 with the mark of
+note 2 would be 3402.
+"""
+
+from __future__ import annotations
+
+import re
+
+RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_FORMS = str.maketrans("0123456789", RAISED)
+_LETTER = rf"[^\W\d_{RAISED}]"
+_HAS_RAISED = re.compile(f"[{RAISED}]")
+_RUN = re.compile(rf"((?<!{_LETTER}){_LETTER}{{1,2}})?[⁺⁻]?[{RAISED}]+")
+_BEGUN = re.compile(rf"\d|{_LETTER}{{3}}")
+_APART = "\u2060"
+"""It joins words, and is itself neither a letter nor a blank."""
+
+
+def raised(text: str) -> str:
+    """``text`` with raised forms of its digits; it keeps its length."""
+    return text.translate(_FORMS)
+
+
+def without_marks(text: str) -> str:
+    """``text`` for those that compare words and figures: marks of notes are no characters of a word; all keep places.
+
+    To bring a text to its compatible forms (NFKC) would make digits of the marks. A power of a unit of one or two
+    letters stays, so that m² and m2 are found alike, as does what leads a symbol, as in ¹⁴C.
+    """
+    if text.isascii() or _HAS_RAISED.search(text) is None:
+        return text
+    return _RUN.sub(_apart, text)
+
+
+def _apart(found: re.Match[str]) -> str:
+    begins_a_word = found.start() == 0 or found.string[found.start() - 1].isspace()
+    if found[1] or (begins_a_word and _BEGUN.match(found.string, found.end()) is None):
+        return found[0]
+    return _APART * len(found[0])
