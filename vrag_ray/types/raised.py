@@ -1,4 +1,4 @@
-"""Raised digits: the marks of notes and the powers of units, kept apart from the figures and the words before them.
+"""Raised digits: marks of notes and powers of units, apart from the figures and words before them.
 
 Print raises them by their place and their size alone. As plain digits they would change a figure: 340 with the mark of
 note 2 would be 3402.

@@ -235,8 +235,8 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._unseen:
             follows = bool(self.parts) and not self.parts[-1][-1:].isspace()
-            said = raised(data) if self._raised and follows else data
-            self.parts.append(" ".join(said.split(" ")).replace("\n", " "))
+            text = raised(data) if self._raised and follows else data
+            self.parts.append(" ".join(text.split(" ")).replace("\n", " "))
 
 
 def text_of_html(html: str) -> str:

@@ -315,11 +315,11 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         for x0, y0, x1, y1, raw, *_ in group:
             back, reached = back or x0 < reached - 1, max(reached, x1)
             box = upright.box(x0, y0, x1, y1)
-            said = raw
+            form = raw
             if drawn and (place := drawn.find(raw, at)) >= 0:
                 at = place + len(raw)
-                said = written[place:at]
-            text = readable_form(clean(said)).strip()
+                form = written[place:at]
+            text = readable_form(clean(form)).strip()
             # What a font has no letter for at the edge of a word is a tab or a bullet.
             text = text.strip("\ufffd") or text
             if box is None or not text:

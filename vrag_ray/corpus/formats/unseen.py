@@ -96,7 +96,7 @@ def without_struck(html: str) -> str:
 
     A cell of a table stays, and is empty: without it the cells behind it would stand below other heads.
     """
-    kept: set[str] = set()
+    unstruck: set[str] = set()
     struck: set[str] = set()
 
     def unstruck_sheet(found: re.Match[str]) -> str:
@@ -105,7 +105,7 @@ def without_struck(html: str) -> str:
             selectors, declared = sheet[end : block.start()].split(","), block[1]
             last = [match for selector in selectors if (match := _LAST_OF_SELECTOR.search(selector))]
             if _NO_LINE.search(declared):
-                kept.update(match[1].lower() for match in last if not match[2])
+                unstruck.update(match[1].lower() for match in last if not match[2])
             if strikes(declared):
                 struck.update(name for match in last for name in match[2].split(".") if name)
                 are_cells = all(match[1].lower() in _CELLS for match in last)
@@ -119,7 +119,7 @@ def without_struck(html: str) -> str:
         stated = (style[1] or style[2] or "") if style is not None else ""
         named = (classes[1] or classes[2] or classes[3] or "").split() if classes is not None else ()
         is_cell = name in _CELLS
-        is_struck_tag = name in STRUCK_TAGS - kept and not _NO_LINE.search(stated)
+        is_struck_tag = name in STRUCK_TAGS - unstruck and not _NO_LINE.search(stated)
         if not (strikes(stated) or is_struck_tag or (is_cell and not struck.isdisjoint(named))):
             return found[0]
         look = "display:table-cell;visibility:hidden" if is_cell else "display:none"

@@ -55,7 +55,7 @@ def _dates(quote: str) -> list[tuple[int, str]]:
 
 
 def _nearest(part: Part, quote: str, candidates: list[tuple[int, str]]) -> str:
-    """The candidate closest to the question's words, one after them before one in front; none that was asked.
+    """The candidate closest to the question's words, after them before in front; none that the question has.
 
     Words that stand once in the quote tell its values apart: of the night train and the day train, "night". Names and
     numbers do so from twice as far: of 2019 and 2021, the year of the question.
