@@ -258,7 +258,10 @@ sys.stdin.buffer.read()
         ("pack(UnitReply(unit=DecodedUnit(0, PassageKind.TEXT, Locator(page=1))))", "out of turn at unit 0"),
         ("pack(PictureReply(), b'GIF89a')", "out of turn at unit 0"),
         ("pack(DoneReply())", "out of turn at unit 0"),
-        ("pack(UnitReply(unit=DecodedUnit(0, PassageKind.PAGE, Locator(page=1)))) * 2", "more than was asked"),
+        (
+            "pack(UnitReply(unit=DecodedUnit(0, PassageKind.PAGE, Locator(page=1)))) * 2",
+            "more units than were requested",
+        ),
         ("b'\\xff' * 8", "longer than allowed"),
         ("b'\\0\\0\\0\\2\\0\\0\\0\\0{{]'", "malformed"),
         ("b'\\x80\\x04\\x95 a pickle, perhaps'", "longer than allowed"),
