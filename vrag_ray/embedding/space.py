@@ -24,10 +24,12 @@ def model_embedder(config: SpaceConfig, source: ModelSource | None = None) -> Mo
 
         require("vllm", f"{source.name} by engine: vllm")
         return ModelEmbedder(architecture, VllmEngine(architecture, config), config)
+    from safetensors import SafetensorError
+
     from vrag_ray.embedding.engines.engine import TransformersEngine
 
     try:
         engine = TransformersEngine(architecture, config)
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
         raise VragError(f"the weights of {source.name} in {source.folder} cannot be loaded: {error}") from error
     return ModelEmbedder(architecture, engine, config)

@@ -123,7 +123,7 @@ def replaced(folder: Path, name: str, old: str, new: str) -> Path:
     [
         ("modules.json", "Normalize", "Router", r"a module Router, which is not read here .*package\.module:factory"),
         ("modules.json", "1_Pooling", "7_Pooling", None),
-        ("1_Pooling/config.json", '"mean"', '"weightedmean"', r"pools by \['weightedmean'\]: one of cls, mean"),
+        ("1_Pooling/config.json", '"mean"', '"weightedmean"', r"pools by weightedmean: one of cls, mean"),
         ("1_Pooling/config.json", "true", "false", "leaves the prompt out of the pooling"),
         ("config.json", "BertModel", "BertForSequenceClassification", "is a classifier"),
     ],
@@ -137,4 +137,23 @@ def test_a_form_that_is_not_read_is_refused_by_name(
         assert "/mean/" in space_embedder(SpaceConfig(model=str(folder), device="cpu")).id
         return
     with pytest.raises(VragError, match=message):
+        space_embedder(SpaceConfig(model=str(folder), device="cpu"))
+
+
+def test_the_earlier_form_of_the_pooling_with_a_flag_for_each_mode_is_read(tmp_path: Path) -> None:
+    folder = described(tiny_bert(tmp_path / "model"), "mean")
+    flags = {"word_embedding_dimension": 64, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(flags), encoding="utf-8")
+    embedder = space_embedder(SpaceConfig(model=str(folder), device="cpu"))
+    assert "/cls/" in embedder.id
+    np.testing.assert_allclose(
+        vectors(embedder.embed_passages([Content(TEXTS[1])])[0])[0], by_the_library(folder, query=False)[1], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("file", ["modules.json", "sentence_bert_config.json", "2_Dense/model.safetensors"])
+def test_a_damaged_file_is_named(file: str, tmp_path: Path) -> None:
+    folder = described(tiny_bert(tmp_path / "model"), "mean", dense=12)
+    (folder / file).write_bytes(b"[1,")
+    with pytest.raises(VragError, match=file.partition("/")[0]):
         space_embedder(SpaceConfig(model=str(folder), device="cpu"))

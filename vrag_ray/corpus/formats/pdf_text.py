@@ -15,11 +15,11 @@ import itertools
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 import pymupdf
@@ -355,7 +355,22 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
     return _with_columns([line for line in lines if line.words]), count
 
 
-def _raised_in(spans: Sequence[Mapping[str, Any]], direction: tuple[float, float]) -> tuple[str, str]:
+class TypeSpan(TypedDict):
+    """What is read of MuPDF's spans: characters of one font and size. ``origin`` is a point on the line of the type."""
+
+    text: str
+    size: float
+    origin: tuple[float, float]
+
+
+class TypeLine(TypedDict):
+    """What is read of MuPDF's lines. ``dir`` is the direction of the line, of length 1, y down."""
+
+    spans: list[TypeSpan]
+    dir: tuple[float, float]
+
+
+def _raised_in(spans: Sequence[TypeSpan], direction: tuple[float, float]) -> tuple[str, str]:
     """The characters of a line, and the same with raised forms of the digits that are raised there against others.
 
     Empty where none is: most lines are of one size, and are not looked at closely. Digits that stand by themselves stay
@@ -363,7 +378,7 @@ def _raised_in(spans: Sequence[Mapping[str, Any]], direction: tuple[float, float
     """
     if len(spans) < 2:
         return "", ""
-    texts = [str(span["text"]) for span in spans]
+    texts = [span["text"] for span in spans]
     written = list(texts)
     ground = spans[0]
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
@@ -382,16 +397,16 @@ def _raised_in(spans: Sequence[Mapping[str, Any]], direction: tuple[float, float
     return ("".join(texts), "".join(written)) if written != texts else ("", "")
 
 
-def _is_raised(span: Mapping[str, Any], beside: Mapping[str, Any], direction: tuple[float, float]) -> bool:
+def _is_raised(span: TypeSpan, beside: TypeSpan, direction: tuple[float, float]) -> bool:
     (x, y), (along, down) = span["origin"], direction
     rise = (x - beside["origin"][0]) * down - (y - beside["origin"][1]) * along
-    size = float(beside["size"])
+    size = beside["size"]
     if len(span["text"].strip()) > LONGEST_RAISED:
         return False
-    return LEAST_RAISED * size <= rise <= MOST_RAISED * size and float(span["size"]) <= RAISED_SIZE * size
+    return LEAST_RAISED * size <= rise <= MOST_RAISED * size and span["size"] <= RAISED_SIZE * size
 
 
-def raised_text(line: Mapping[str, Any]) -> str:
+def raised_text(line: TypeLine) -> str:
     """The characters of a line that MuPDF gives, with raised forms of its raised digits."""
     return _raised_in(line["spans"], line["dir"])[1] or "".join(span["text"] for span in line["spans"])
 

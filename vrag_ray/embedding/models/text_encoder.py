@@ -13,7 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from vrag_ray.config import SpaceConfig
 from vrag_ray.embedding.base import EmbedError, Modality, PictureSpec
@@ -59,17 +62,78 @@ class Pooling(StrEnum):
     MAX = "max"
 
 
-_POOLING_FLAGS = {
-    "pooling_mode_cls_token": Pooling.CLS,
-    "pooling_mode_mean_tokens": Pooling.MEAN,
-    "pooling_mode_lasttoken": Pooling.LAST,
-    "pooling_mode_max_tokens": Pooling.MAX,
-}
+class _File(BaseModel):
+    """A file of sentence-transformers. Names unknown here are read over: newer versions of the library write more."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _Module(_File):
+    type: str = ""
+    path: str = ""
+
+
+class _Encoder(_File):
+    """``sentence_bert_config.json``."""
+
+    max_seq_length: int | None = None
+    do_lower_case: bool = False
+
+
+class _Prompts(_File):
+    """``config_sentence_transformers.json``."""
+
+    prompts: dict[str, str | None] = {}
+    default_prompt_name: str | None = None
+
+    def prompt(self, *names: str) -> str:
+        """The first of ``names`` that is there, else the default prompt, else none."""
+        named = (self.prompts.get(name) for name in (*names, self.default_prompt_name or ""))
+        return next((text for text in named if text is not None), "")
+
+
+class _PoolingFile(_File):
+    """``1_Pooling/config.json``, in its present form and in the earlier one with a flag for each mode."""
+
+    pooling_mode: str | tuple[str, ...] | None = None
+    include_prompt: bool = True
+    pooling_mode_cls_token: bool = False
+    pooling_mode_max_tokens: bool = False
+    pooling_mode_mean_tokens: bool = False
+    pooling_mode_mean_sqrt_len_tokens: bool = False
+    pooling_mode_weightedmean_tokens: bool = False
+    pooling_mode_lasttoken: bool = False
+
+    @property
+    def modes(self) -> tuple[str, ...]:
+        if self.pooling_mode is not None:
+            return (self.pooling_mode,) if isinstance(self.pooling_mode, str) else self.pooling_mode
+        flags = {
+            Pooling.CLS.value: self.pooling_mode_cls_token,
+            Pooling.MAX.value: self.pooling_mode_max_tokens,
+            Pooling.MEAN.value: self.pooling_mode_mean_tokens,
+            "mean_sqrt_len_tokens": self.pooling_mode_mean_sqrt_len_tokens,
+            "weightedmean": self.pooling_mode_weightedmean_tokens,
+            Pooling.LAST.value: self.pooling_mode_lasttoken,
+        }
+        return tuple(mode for mode, on in flags.items() if on) or (Pooling.MEAN.value,)
+
+
+class _DenseFile(_File):
+    """``2_Dense/config.json``."""
+
+    in_features: int
+    out_features: int
+    activation_function: str = "Tanh"
+    use_residual: bool = False
+
+
 _IN_VLLM: Mapping[Pooling, Literal["CLS", "MEAN", "LAST"]] = {
     Pooling.CLS: "CLS",
     Pooling.MEAN: "MEAN",
     Pooling.LAST: "LAST",
 }
+F = TypeVar("F", bound=_File)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +166,8 @@ def read_description(name: str, folder: Path) -> Description:
     """Raises VragError that names the file and what in it is not known here."""
     poolings: list[Pooling] = []
     dense: list[Path] = []
-    for module in _modules(name, folder):
-        kind, path = module["type"].rpartition(".")[2], folder / module["path"]
+    for module in _modules(folder / MODULES_FILE):
+        kind, path = module.type.rpartition(".")[2], folder / module.path
         if kind == "Pooling":
             poolings.append(_pooling(name, path / "config.json"))
         elif kind == "Dense":
@@ -117,70 +181,40 @@ def read_description(name: str, folder: Path) -> Description:
             )
     if len(poolings) != 1:
         raise VragError(f"{name}: {folder / MODULES_FILE} has {len(poolings)} poolings, and an encoder needs one")
-    encoder, described = (
-        _read(folder / "sentence_bert_config.json"),
-        _read(folder / "config_sentence_transformers.json"),
-    )
-    limit = encoder.get("max_seq_length")
-    query, passage = _prompts(described)
+    encoder = _read(folder / "sentence_bert_config.json", _Encoder)
+    prompts = _read(folder / "config_sentence_transformers.json", _Prompts)
     return Description(
         poolings[0],
-        limit if isinstance(limit, int) else None,
-        encoder.get("do_lower_case") is True,
-        query,
-        passage,
+        encoder.max_seq_length,
+        encoder.do_lower_case,
+        prompts.prompt("query"),
+        prompts.prompt(*PASSAGE_PROMPTS),
         tuple(dense),
     )
 
 
-def _modules(name: str, folder: Path) -> list[dict[str, str]]:
-    path = folder / MODULES_FILE
+def _modules(path: Path) -> list[_Module]:
     try:
-        modules: object = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise VragError(f"{name}: {path} cannot be read: {error}") from error
-    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
-        raise VragError(f"{name}: {path} is no list of modules")
-    return [{"type": str(module.get("type", "")), "path": str(module.get("path", ""))} for module in modules]
+        return TypeAdapter(list[_Module]).validate_json(path.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise VragError(f"{path} is no list of modules: {error}") from error
 
 
-def _read(path: Path) -> Mapping[str, object]:
-    """A JSON object; empty where there is no such file. Raises VragError where it cannot be read."""
-    if not path.is_file():
-        return {}
+def _read(path: Path, form: type[F]) -> F:
+    """A file, or the defaults where there is none. Raises VragError where it cannot be read."""
     try:
-        values: object = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise VragError(f"{path} cannot be read: {error}") from error
-    if not isinstance(values, dict):
-        raise VragError(f"{path} is not a JSON object")
-    return values
+        return form.model_validate_json(path.read_bytes() if path.is_file() else b"{}")
+    except (OSError, ValidationError) as error:
+        raise VragError(f"{path} cannot be read as a part of a text embedder: {error}") from error
 
 
 def _pooling(name: str, path: Path) -> Pooling:
-    values = _read(path)
-    if values.get("include_prompt") is False:
+    file = _read(path, _PoolingFile)
+    if not file.include_prompt:
         raise VragError(f"{name}: {path} leaves the prompt out of the pooling, which is not done here")
-    modes = values.get("pooling_mode")
-    if modes is None:
-        modes = [flag for flag, on in values.items() if flag.startswith("pooling_mode_") and on is True]
-        modes = [_POOLING_FLAGS.get(flag, flag) for flag in modes] or [Pooling.MEAN]
-    modes = [modes] if isinstance(modes, str) else modes
-    known = [Pooling(mode) for mode in modes if mode in set(Pooling)] if isinstance(modes, list) else []
-    if not isinstance(modes, list) or len(modes) != 1 or not known:
-        raise VragError(f"{name}: {path} pools by {modes}: one of {', '.join(Pooling)} is read here")
-    return known[0]
-
-
-def _prompts(described: Mapping[str, object]) -> tuple[str, str]:
-    """Those of queries and of passages."""
-    prompts = described.get("prompts")
-    known = {str(name): text for name, text in prompts.items() if text} if isinstance(prompts, dict) else {}
-    default = str(known.get(str(described.get("default_prompt_name")), ""))
-    names = [name for name in PASSAGE_PROMPTS if isinstance(prompts, dict) and prompts.get(name) is not None]
-    passage = str(known.get(names[0], "")) if names else default
-    has_query = isinstance(prompts, dict) and prompts.get("query") is not None
-    return (str(known.get("query", "")) if has_query else default), passage
+    if len(file.modes) != 1 or file.modes[0] not in set(Pooling):
+        raise VragError(f"{name}: {path} pools by {', '.join(file.modes)}: one of {', '.join(Pooling)} is read here")
+    return Pooling(file.modes[0])
 
 
 class TextEncoder(Architecture):
@@ -219,7 +253,7 @@ class TextEncoder(Architecture):
     def dim(self) -> int:
         if not self.described.dense:
             return integer(self.source.config, "hidden_size")
-        return integer(_read(self.described.dense[-1] / "config.json"), "out_features")
+        return _read(self.described.dense[-1] / "config.json", _DenseFile).out_features
 
     @property
     def modalities(self) -> frozenset[Modality]:
@@ -330,21 +364,23 @@ def _pooled(states: torch.Tensor, mask: torch.Tensor, pooling: Pooling) -> torch
 def _dense(name: str, folder: Path, dtype: torch.dtype) -> nn.Module:
     """A linear layer with its activation. Raises VragError for another form of it."""
     import torch
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
     from torch import nn
 
-    values = _read(folder / "config.json")
-    activation = str(values.get("activation_function", "Tanh")).rpartition(".")[2]
-    if activation not in ACTIVATIONS or values.get("use_residual") is True:
+    file = _read(folder / "config.json", _DenseFile)
+    activation = file.activation_function.rpartition(".")[2]
+    if activation not in ACTIVATIONS or file.use_residual:
         raise VragError(f"{name}: {folder} has a dense layer of a form that is not read here ({activation})")
     weights = folder / "model.safetensors"
-    if weights.is_file():
-        tensors = load_file(weights)
-    else:
-        tensors = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
-    linear = nn.Linear(
-        integer(values, "in_features"), integer(values, "out_features"), bias="linear.bias" in tensors, dtype=dtype
-    )
+    try:
+        if weights.is_file():
+            tensors = load_file(weights)
+        else:
+            tensors = torch.load(folder / "pytorch_model.bin", map_location="cpu", weights_only=True)
+    except (OSError, SafetensorError, RuntimeError, UnpicklingError) as error:
+        raise VragError(f"{name}: the dense layer in {folder} cannot be loaded: {error}") from error
+    linear = nn.Linear(file.in_features, file.out_features, bias="linear.bias" in tensors, dtype=dtype)
     linear.load_state_dict({key.removeprefix("linear."): tensor.to(dtype) for key, tensor in tensors.items()})
     layer: nn.Module = getattr(nn, activation)()
     return nn.Sequential(linear, layer)
