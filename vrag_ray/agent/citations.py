@@ -21,7 +21,7 @@ from vrag_ray.types import FULL_PAGE, Box, Cue, PageText, PassageKind, Word
 from vrag_ray.types.captions import captions, quoted_cues
 from vrag_ray.types.copies import with_changes
 from vrag_ray.types.elements import Element, ElementKind
-from vrag_ray.types.raised import without_marks
+from vrag_ray.types.superscripts import without_note_marks
 
 LEAST_SHARE = 0.5
 """Share of the smaller of a citation's box and an element's that lies in the other, from which on it is cited."""
@@ -345,6 +345,6 @@ def _untimed(sighting: Sighting) -> Iterator[str]:
 def spelled(text: str) -> str:
     """The letters and digits of ``text``, ligatures apart, without case: what a faithful quote shares with it.
 
-    Raised marks of notes are left out: a quote may leave them out too, and never has them as digits of a figure.
+    Superscript marks of notes are left out: a quote may leave them out too, and never has them as digits of a figure.
     """
-    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", without_marks(text)).casefold()))
+    return "".join(filter(str.isalnum, unicodedata.normalize("NFKC", without_note_marks(text)).casefold()))

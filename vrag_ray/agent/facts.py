@@ -14,7 +14,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from vrag_ray.types.months import MONTH, MONTHS
-from vrag_ray.types.raised import without_marks
+from vrag_ray.types.superscripts import without_note_marks
 
 LEAST_ROUNDED = 100
 """From here on a whole figure may be the rounding of one with decimals."""
@@ -186,7 +186,7 @@ class Facts:
 
 def facts_of(text: str) -> tuple[Fact, ...]:
     """The facts of ``text`` in order. What is part of a date, a code or a name is no figure of its own."""
-    text = _FURNITURE.sub(lambda found: " " * len(found[0]), without_marks(text))
+    text = _FURNITURE.sub(lambda found: " " * len(found[0]), without_note_marks(text))
     found: list[Fact] = [*dates(text)]
     free = _without(text, found)
     codes = [Name(str(match[0]), match.start()) for match in (*_CLOCK.finditer(free), *_codes(free))]
@@ -203,14 +203,14 @@ def facts_of(text: str) -> tuple[Fact, ...]:
 
 def words(text: str) -> set[str]:
     """The words of ``text`` without case, forms of presentation, genitives, and the points of abbreviations."""
-    text = _POINTED.sub(lambda found: found[0].replace(".", ""), without_marks(text))
+    text = _POINTED.sub(lambda found: found[0].replace(".", ""), without_note_marks(text))
     plain = unicodedata.normalize("NFKC", text).casefold().replace("’s ", " ").replace("'s ", " ")  # noqa: RUF001
     return {word for word in _WORD.findall(plain) if len(word) > 1 or word.isdigit()}
 
 
 def figures(text: str) -> Iterator[Figure]:
     """All figures of ``text``, written in digits or in English words."""
-    text = without_marks(text)
+    text = without_note_marks(text)
     for found in _FIGURE.finditer(text):
         digits, scale = found["digits"], (found["scale"] or "").lower().rstrip("s")
         if scale in _SHORT_SCALES and not found["currency"]:
@@ -241,7 +241,7 @@ def dates(text: str) -> list[Date]:
     if _DIGIT.search(text) is None:
         # Each has a day or a year. Most sentences of a page have no digit, and all of them are looked at.
         return found
-    text = without_marks(text)
+    text = without_note_marks(text)
     for pattern in _DATES:
         for match in pattern.finditer(text):
             parts = match.groupdict()

@@ -17,7 +17,7 @@ from vrag_ray.corpus.ruled import Field, Grid
 from vrag_ray.corpus.tables import Cell, Table, pieces
 from vrag_ray.types import FULL_PAGE, Box, Cue, Word, around, joined, upright
 from vrag_ray.types.elements import Element, ElementKind
-from vrag_ray.types.raised import RAISED
+from vrag_ray.types.superscripts import SUPERSCRIPTS
 
 LINE_GAP, WIDE_GAP = 0.8, 2.0
 """Line heights between two lines of one block, at most: usually, and where a full line goes on in mid-sentence."""
@@ -56,7 +56,7 @@ _CAPTION = re.compile(
 _NUMBERED = re.compile(
     r"^(?:(?:\d+\.)+\d*|\d+|[A-Z]\.|(?:Item|ITEM|Note|NOTE|Part|PART|Chapter|Section)\s+\w+\W?)\s*[A-Z]"
 )
-_NOTE = re.compile(rf"^(?:\(?[\d{RAISED}]{{1,2}}\)?|[*†‡§]+|\([a-z]\)|note[s:])\s?", re.IGNORECASE)
+_NOTE = re.compile(rf"^(?:\(?[\d{SUPERSCRIPTS}]{{1,2}}\)?|[*†‡§]+|\([a-z]\)|note[s:])\s?", re.IGNORECASE)
 _PAGE_NUMBER = re.compile(
     r"(?:page )?\W{0,2}(?:\d{1,4}|[ivxlc]{1,6}|[A-Z]{1,2}-\d{1,3})\W{0,2}(?: of \d+)?", re.IGNORECASE
 )

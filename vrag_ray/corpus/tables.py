@@ -15,7 +15,7 @@ import numpy as np
 from vrag_ray.corpus.reading_order import regions
 from vrag_ray.corpus.ruled import Field, Grid
 from vrag_ray.types import Box, Word, around, joined, upright
-from vrag_ray.types.raised import RAISED
+from vrag_ray.types.superscripts import SUPERSCRIPTS
 
 CELL_GAP = 0.9
 """Words further apart than this share of the height of their row stand in different cells."""
@@ -54,7 +54,7 @@ LINES_OF_UNIT = 4
 ALIGNED = 0.03
 """Page widths by which the columns of a table may move where it goes on on the next page."""
 
-_FIGURE = re.compile(rf"^[^\w\s]{{0,3}}\d[\d.,:/]*(?:[%‰°]|[^\w\s]{{0,3}})[{RAISED}]*$")
+_FIGURE = re.compile(rf"^[^\w\s]{{0,3}}\d[\d.,:/]*(?:[%‰°]|[^\w\s]{{0,3}})[{SUPERSCRIPTS}]*$")
 _NO_FIGURE = re.compile(r"^(?:[-‐–—]+[%)]*|n/?[am]\.?|nil)$", re.IGNORECASE)  # noqa: RUF001
 _YEAR = re.compile(r"^\D{0,2}(?:1[89]|20)\d\d\D{0,2}$")
 _OPENS = re.compile(r"^[-(]?(?:[$€£¥₹]|US\$)[-(]?$")

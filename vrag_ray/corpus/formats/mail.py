@@ -24,7 +24,7 @@ from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, hides, strikes
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
-from vrag_ray.types.raised import raised
+from vrag_ray.types.superscripts import superscript
 
 if TYPE_CHECKING:
     from olefile import OleFileIO
@@ -37,7 +37,7 @@ pre section table tr ul
 """
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
 _VOID = frozenset(("area", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"))
-_RAISED_TAG = "sup"
+_SUPERSCRIPT_TAG = "sup"
 _UNSEEN = frozenset(("head", "script", "style", "title", "template"))
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC, _BODY, _HTML = "0037", "0C1A", "0C1F", "0E04", "0E03", "1000", "1013"
 _LONG_NAME, _SHORT_NAME, _DATA, _EMBEDDED = "3707", "3704", "3701", "3701000D"
@@ -213,13 +213,13 @@ class _Reader(HTMLParser):
         self.parts: list[str] = []
         self._unseen: list[str] = []
         """The open element that is not seen, and elements of the same name in it."""
-        self._raised = 0
-        """How many open elements raise their text."""
+        self._superscripts = 0
+        """Open ``sup`` elements."""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in _VOID and (tag in self._unseen[:1] or (not self._unseen and _is_unseen(tag, attrs))):
             self._unseen.append(tag)
-        self._raised += tag == _RAISED_TAG
+        self._superscripts += tag == _SUPERSCRIPT_TAG
         if tag in _BLOCKS:
             self.parts.append("\n")
         elif tag in ("td", "th"):
@@ -228,14 +228,14 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         if tag in self._unseen[:1]:
             self._unseen.pop()
-        self._raised -= tag == _RAISED_TAG and self._raised > 0
+        self._superscripts -= tag == _SUPERSCRIPT_TAG and self._superscripts > 0
         if tag in _BLOCKS:
             self.parts.append("\n")
 
     def handle_data(self, data: str) -> None:
         if not self._unseen:
             follows = bool(self.parts) and not self.parts[-1][-1:].isspace()
-            text = raised(data) if self._raised and follows else data
+            text = superscript(data) if self._superscripts and follows else data
             self.parts.append(" ".join(text.split(" ")).replace("\n", " "))
 
 

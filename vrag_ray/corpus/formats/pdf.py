@@ -32,9 +32,9 @@ from vrag_ray.corpus.formats.pdf_text import (
     Upright,
     is_badly_read,
     is_plausible,
-    raised_text,
     read_page,
     readable_form,
+    text_with_superscripts,
 )
 from vrag_ray.corpus.formats.source import Attachment, Opening, damage, is_memory_error
 from vrag_ray.corpus.model import (
@@ -450,7 +450,7 @@ class PdfSource:
             (
                 max(span["size"] for span in line["spans"]),
                 line["dir"],
-                readable_form(raised_text(line)),
+                readable_form(text_with_superscripts(line)),
             )
             for block in layer.extractDICT()["blocks"]
             for line in block.get("lines", ())

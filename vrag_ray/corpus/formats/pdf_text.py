@@ -30,7 +30,7 @@ from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
 from vrag_ray.corpus.reading_order import arranged, is_right_to_left, text_of
 from vrag_ray.corpus.windows import CJK
 from vrag_ray.types import Box, Word, around
-from vrag_ray.types.raised import raised
+from vrag_ray.types.superscripts import superscript
 
 if TYPE_CHECKING:
     from vrag_ray.corpus.ocr import OcrText
@@ -72,9 +72,9 @@ EVEN = 40
 """Grey levels within which pixels count as of one colour."""
 LEAST_SIZE = 2.0
 """Points."""
-LEAST_RAISED, MOST_RAISED, RAISED_SIZE = 0.2, 0.9, 0.9
-"""Sizes of the type beside it by which raised type stands above its line, and its own size at most."""
-LONGEST_RAISED = 12
+LEAST_RISE, MOST_RISE, SUPERSCRIPT_SIZE = 0.2, 0.9, 0.9
+"""Shares of the size of the type beside it: how far a superscript stands above the line, and its own size at most."""
+LONGEST_SUPERSCRIPT = 12
 """Characters: more beside a letter that stands lower and is larger are the line behind an initial."""
 PICTURE_SHARE = 0.5
 """A page of which pictures cover more is a scan where words cover less than ``LITTLE_TEXT``."""
@@ -310,7 +310,7 @@ def _seen_lines(page: pymupdf.Page) -> tuple[list[_Line], int]:
         turn = (turn_of(line["dir"]) + int(page.rotation)) % 360 if line is not None else 0
         found = _Line([], "", str(line["spans"][0]["font"]) if line is not None and line["spans"] else "")
         reached, back = float("-inf"), False
-        drawn, written = _raised_in(line["spans"], line["dir"]) if line is not None else ("", "")
+        drawn, written = _with_superscripts(line["spans"], line["dir"]) if line is not None else ("", "")
         at = 0
         for x0, y0, x1, y1, raw, *_ in group:
             back, reached = back or x0 < reached - 1, max(reached, x1)
@@ -370,8 +370,8 @@ class TypeLine(TypedDict):
     dir: tuple[float, float]
 
 
-def _raised_in(spans: Sequence[TypeSpan], direction: tuple[float, float]) -> tuple[str, str]:
-    """The characters of a line, and the same with raised forms of the digits that are raised there against others.
+def _with_superscripts(spans: Sequence[TypeSpan], direction: tuple[float, float]) -> tuple[str, str]:
+    """The characters of a line, and the same with superscript digits where digits stand higher than others.
 
     Empty where none is: most lines are of one size, and are not looked at closely. Digits that stand by themselves stay
     what they are, as the number of a note in front of it, and so do those in brackets, which keep them apart.
@@ -382,33 +382,33 @@ def _raised_in(spans: Sequence[TypeSpan], direction: tuple[float, float]) -> tup
     written = list(texts)
     ground = spans[0]
     for number, (span, text) in enumerate(zip(spans, texts, strict=True)):
-        if number and _is_raised(span, ground, direction):
+        if number and _is_superscript(span, ground, direction):
             before, other = texts[number - 1][-1:], ground
         else:
             ground = span
             if number + 1 == len(spans) or texts[number + 1][:1].isspace():
                 continue
-            # What begins a line, or a word, is raised against what follows.
+            # What begins a line, or a word, is compared with what follows.
             before, other = "", spans[number + 1]
         stands_alone = not before.strip() and (number + 1 == len(spans) or not texts[number + 1][:1].strip())
         is_in_brackets = before in ("[", "(") or text.lstrip().startswith(("[", "("))
-        if not (stands_alone or is_in_brackets) and (before or _is_raised(span, other, direction)):
-            written[number] = raised(text)
+        if not (stands_alone or is_in_brackets) and (before or _is_superscript(span, other, direction)):
+            written[number] = superscript(text)
     return ("".join(texts), "".join(written)) if written != texts else ("", "")
 
 
-def _is_raised(span: TypeSpan, beside: TypeSpan, direction: tuple[float, float]) -> bool:
+def _is_superscript(span: TypeSpan, beside: TypeSpan, direction: tuple[float, float]) -> bool:
     (x, y), (along, down) = span["origin"], direction
     rise = (x - beside["origin"][0]) * down - (y - beside["origin"][1]) * along
     size = beside["size"]
-    if len(span["text"].strip()) > LONGEST_RAISED:
+    if len(span["text"].strip()) > LONGEST_SUPERSCRIPT:
         return False
-    return LEAST_RAISED * size <= rise <= MOST_RAISED * size and span["size"] <= RAISED_SIZE * size
+    return LEAST_RISE * size <= rise <= MOST_RISE * size and span["size"] <= SUPERSCRIPT_SIZE * size
 
 
-def raised_text(line: TypeLine) -> str:
-    """The characters of a line that MuPDF gives, with raised forms of its raised digits."""
-    return _raised_in(line["spans"], line["dir"])[1] or "".join(span["text"] for span in line["spans"])
+def text_with_superscripts(line: TypeLine) -> str:
+    """The characters of a line that MuPDF gives, with its superscript digits as such."""
+    return _with_superscripts(line["spans"], line["dir"])[1] or "".join(span["text"] for span in line["spans"])
 
 
 def _with_columns(lines: list[_Line]) -> list[_Line]:

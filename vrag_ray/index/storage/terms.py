@@ -3,8 +3,8 @@
 Every word is indexed twice: as it stands, and as its stem with a ``~`` before it. BM25 then prefers the exact
 form and still finds the inflected one. On octave.pdf's 513 outline titles this gave hit@1 .74 where stems alone
 gave .68 (`docs/results/search.md`). Lance indexes the result with its whitespace tokenizer, so query and passage meet
-the same rules, here. A year that letters lead, as in FY2022, is indexed as the year too. Raised marks of notes are no
-part of a word.
+the same rules, here. A year that letters lead, as in FY2022, is indexed as the year too. Superscript marks of notes are
+no part of a word.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import unicodedata
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from vrag_ray.types.raised import without_marks
+from vrag_ray.types.superscripts import without_note_marks
 
 if TYPE_CHECKING:
     import Stemmer
@@ -34,7 +34,7 @@ def _stemmer() -> Stemmer.Stemmer:
 def index_terms(text: str) -> list[str]:
     """Lower-cased words, each followed by its ``~stem``; runs of unspaced script become character bigrams."""
     terms: list[str] = []
-    for token in _WORD.findall(unicodedata.normalize("NFKC", without_marks(text)).lower()):
+    for token in _WORD.findall(unicodedata.normalize("NFKC", without_note_marks(text)).lower()):
         terms.extend(_terms_of(token))
     return terms
 

@@ -8,17 +8,17 @@ from vrag_ray.agent.facts import dates
 from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
 from vrag_ray.types.months import MONTHS
-from vrag_ray.types.raised import RAISED, without_marks
+from vrag_ray.types.superscripts import SUPERSCRIPTS, without_note_marks
 
 _NUMBER = re.compile(
     r"(?<![\w.])(?<!\w[-/])"
     r"(?:\+\d{1,3}(?: \d{2,4}){2,}"  # a telephone number
     r"|[-−–]?[€$£¥]?(?:\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+)"  # noqa: RUF001  blanks between thousands
-    rf"(?:[.,:]\d+)*[{RAISED}]*(?:[eE][-+]?\d+)?(?:[½¼¾⅓⅔⅛⅜⅝⅞]|/\d+(?![\d/]))?(?:\s?[×x]\s?\d+(?:[.,]\d+)*)*(?:\s?%)?"  # noqa: RUF001
+    rf"(?:[.,:]\d+)*[{SUPERSCRIPTS}]*(?:[eE][-+]?\d+)?(?:[½¼¾⅓⅔⅛⅜⅝⅞]|/\d+(?![\d/]))?(?:\s?[×x]\s?\d+(?:[.,]\d+)*)*(?:\s?%)?"  # noqa: RUF001
     r"|[½¼¾⅓⅔⅛⅜⅝⅞])"
 )
 """A sign counts where no word or figure stands before it: ``C-19`` and ``3-5`` have none."""
-_YEAR = re.compile(rf"(?:1[89]|20)\d\d[{RAISED}]*$")
+_YEAR = re.compile(rf"(?:1[89]|20)\d\d[{SUPERSCRIPTS}]*$")
 """Where the question is for a quantity, a bare year is a date beside it."""
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
 _CLOCK_OR_YEAR = re.compile(r"\b(?:\d{1,2}:\d\d|1[5-9]\d\d|20\d\d)\b")
@@ -41,7 +41,7 @@ def shortest_answer(part: Part, quote: str) -> str:
     if part.kind is AnswerKind.DATE:
         return _nearest(part, quote, _dates(quote))
     if part.kind is AnswerKind.NAME:
-        names = [(match.start(), match.group().rstrip(".")) for match in _NAME.finditer(without_marks(quote))]
+        names = [(match.start(), match.group().rstrip(".")) for match in _NAME.finditer(without_note_marks(quote))]
         named = [(at, name) for at, name in names if name.casefold() not in _OF_TIME]
         return _nearest(part, quote, [(at, name) for at, name in named if at > 0 or " " in name])
     return ""
@@ -50,7 +50,7 @@ def shortest_answer(part: Part, quote: str) -> str:
 def _dates(quote: str) -> list[tuple[int, str]]:
     """Dates, years and times of day, in order; a year or time within a date is none of its own."""
     spans = [(date.start, date.text) for date in dates(quote)]
-    alone = [(match.start(), match[0]) for match in _CLOCK_OR_YEAR.finditer(without_marks(quote))]
+    alone = [(match.start(), match[0]) for match in _CLOCK_OR_YEAR.finditer(without_note_marks(quote))]
     return sorted([*spans, *(part for part in alone if not any(at <= part[0] < at + len(text) for at, text in spans))])
 
 

@@ -15,7 +15,7 @@ from vrag_ray.corpus.tables import MAX_CELL_WORDS
 from vrag_ray.policies.extractive.layout import Row, Span, box_of
 from vrag_ray.policies.extractive.lexicon import Term
 from vrag_ray.types import Box
-from vrag_ray.types.raised import RAISED
+from vrag_ray.types.superscripts import SUPERSCRIPTS
 
 COLUMN_SLACK = 0.04
 """Page widths by which a header may miss its values."""
@@ -27,7 +27,9 @@ AXIS_LABEL = 0.9
 THROUGH_PROSE = 0.5
 """Presence of a header with a paragraph between it and the value: most likely of another table."""
 
-_PERIOD = re.compile(rf"(?:[^\W\d]+\.? |\d{{1,2}},? )*((?:1[89]|20)\d\d)(?: ?[A-Za-z*]| ?\(\d\)|[{RAISED}]{{1,2}})?")
+_PERIOD = re.compile(
+    rf"(?:[^\W\d]+\.? |\d{{1,2}},? )*((?:1[89]|20)\d\d)(?: ?[A-Za-z*]| ?\(\d\)|[{SUPERSCRIPTS}]{{1,2}})?"
+)
 """``2022``, ``FY 2022`` or ``December 31, 2022``, perhaps with the mark of a footnote."""
 _BESIDE_PERIODS = re.compile(r".*[^\W\d]\.? \d{1,2},?|\(\d\)")
 """``Years ended December 31,``, and the mark of a footnote."""

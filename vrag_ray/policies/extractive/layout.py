@@ -15,7 +15,7 @@ from vrag_ray.imaging.coordinates import holds_centre
 from vrag_ray.policies.extractive.lexicon import is_function_word, stems
 from vrag_ray.types import Box, PageText, Word, around, joined, upright
 from vrag_ray.types.elements import Element
-from vrag_ray.types.raised import RAISED
+from vrag_ray.types.superscripts import SUPERSCRIPTS
 
 MAX_SENTENCE_WORDS = 60
 MAX_HEADING_WORDS = 10
@@ -26,7 +26,7 @@ LARGE = 1.15
 
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
 _OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
-_CLOSING = "\"”')]" + RAISED
+_CLOSING = "\"”')]" + SUPERSCRIPTS
 _NO_HEADING_ENDS = tuple(".!?,;:")
 _ABBREVIATION = re.compile(
     r"^[\"“'(\[]*(?:[A-Za-z]\.)*(?:[A-Za-z]|e\.g|i\.e|cf|figs?|nos?|nr|vs|etc|approx|ca|dr|mr|mrs|ms|messrs|prof|st|ltd|co|inc"

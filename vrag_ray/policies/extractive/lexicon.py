@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from vrag_ray.types.months import ENGLISH
-from vrag_ray.types.raised import without_marks
+from vrag_ray.types.superscripts import without_note_marks
 
 if TYPE_CHECKING:
     import Stemmer
@@ -83,7 +83,7 @@ def tokens(text: str) -> list[str]:
     ``FY2022`` is the year alone.
     """
     found: list[str] = []
-    for token in _TOKEN.findall(unicodedata.normalize("NFKC", without_marks(text)).casefold()):
+    for token in _TOKEN.findall(unicodedata.normalize("NFKC", without_note_marks(text)).casefold()):
         if token[0].isdigit():
             found.append(token.replace(",", ""))
         elif fiscal := _FISCAL_YEAR.fullmatch(token):

@@ -1,8 +1,8 @@
-"""Raised marks of notes change no figure and no word; powers of units stay."""
+"""Superscript marks of notes change no figure and no word; powers of units stay."""
 
 import pytest
 
-from vrag_ray.types.raised import raised, without_marks
+from vrag_ray.types.superscripts import superscript, without_note_marks
 
 
 @pytest.mark.parametrize(
@@ -19,9 +19,9 @@ from vrag_ray.types.raised import raised, without_marks
     ],
 )
 def test_marks_are_taken_from_figures_and_words_and_units_keep_their_powers(text: str, plain: str) -> None:
-    assert without_marks(text) == plain
+    assert without_note_marks(text) == plain
     assert len(plain) == len(text)
 
 
 def test_raised_digits_keep_the_letters_beside_them() -> None:
-    assert raised("2nd 10") == "²nd ¹⁰"
+    assert superscript("2nd 10") == "²nd ¹⁰"

@@ -1,4 +1,4 @@
-"""Raised digits: marks of notes and powers of units, apart from the figures and words before them.
+"""Superscript digits: marks of notes and powers of units, apart from the figures and words before them.
 
 Print raises them by their place and their size alone. As plain digits they would change a figure: 340 with the mark of
 note 2 would be 3402.
@@ -8,28 +8,28 @@ from __future__ import annotations
 
 import re
 
-RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
-_FORMS = str.maketrans("0123456789", RAISED)
-_LETTER = rf"[^\W\d_{RAISED}]"
-_HAS_RAISED = re.compile(f"[{RAISED}]")
-_RUN = re.compile(rf"((?<!{_LETTER}){_LETTER}{{1,2}})?[⁺⁻]?[{RAISED}]+")
+SUPERSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
+_FORMS = str.maketrans("0123456789", SUPERSCRIPTS)
+_LETTER = rf"[^\W\d_{SUPERSCRIPTS}]"
+_HAS_SUPERSCRIPT = re.compile(f"[{SUPERSCRIPTS}]")
+_RUN = re.compile(rf"((?<!{_LETTER}){_LETTER}{{1,2}})?[⁺⁻]?[{SUPERSCRIPTS}]+")
 _BEGUN = re.compile(rf"\d|{_LETTER}{{3}}")
 _APART = "\u2060"
 """It joins words, and is itself neither a letter nor a blank."""
 
 
-def raised(text: str) -> str:
-    """``text`` with raised forms of its digits; it keeps its length."""
+def superscript(text: str) -> str:
+    """``text`` with its digits as superscripts; its length stays."""
     return text.translate(_FORMS)
 
 
-def without_marks(text: str) -> str:
+def without_note_marks(text: str) -> str:
     """``text`` for those that compare words and figures: marks of notes are no characters of a word; all keep places.
 
     To bring a text to its compatible forms (NFKC) would make digits of the marks. A power of a unit of one or two
     letters stays, so that m² and m2 are found alike, as does what leads a symbol, as in ¹⁴C.
     """
-    if text.isascii() or _HAS_RAISED.search(text) is None:
+    if text.isascii() or _HAS_SUPERSCRIPT.search(text) is None:
         return text
     return _RUN.sub(_apart, text)
 
