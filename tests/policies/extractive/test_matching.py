@@ -159,6 +159,7 @@ def best_quote(question: str, text: str) -> str:
         ("What does the permit not cover?", "The permit does not cover diving."),
         ("What does the permit cover?", "The permit covers fishing and rowing."),
         ("What is the rent of hall B?", "The rent of hall B is 590."),
+        ("What is the telephone no of the hut?", "The telephone of the hut is 4711."),
         ("How long is the guarantee?", "24 months from the day of purchase."),
         ("Can I pay by card?", "No, we take cash."),
     ],
@@ -166,6 +167,7 @@ def best_quote(question: str, text: str) -> str:
 def test_a_question_is_answered_by_what_says_it_and_not_by_its_neighbour(question: str, quote: str) -> None:
     text = (
         "Parking is not free on Sundays. On Mondays it is free.\n\nNo dogs are allowed in the hut. Cats are allowed."
+        "\n\nThe telephone of the hut is 4711. The hut has no telephone number in winter."
         "\n\nThe gate is locked at night. A gate is a door.\n\nThe permit covers fishing and rowing. The permit does "
         "not cover diving.\n\nThe rent of hall A is 500. The rent of hall B is 590.\n\n## How long is the guarantee?"
         "\n\n24 months from the day of purchase.\n\nQ: Can I pay by card?\n\nNo, we take cash.\n"

@@ -46,7 +46,8 @@ class Part:
     @property
     def is_negated(self) -> bool:
         """Whether the question is about what is not so."""
-        return not self.is_yes_or_no and is_negated(self.text)
+        # "No" is no negation of a question: "the telephone no".
+        return not self.is_yes_or_no and _NOT.search(self.text) is not None
 
     @property
     def query(self) -> str:
@@ -116,7 +117,8 @@ _YES_OR_NO = re.compile(
     r"^\W*(?:and\s+)?(?:is|are|was|were|do|does|did|has|have|had|can|could|may|must|should|will|would)\b(?!.*\bor\b)",
     re.IGNORECASE,
 )
-_NEGATION = re.compile(r"\b(?:not|never|cannot|without|no)\b|n['’]t\b", re.IGNORECASE)  # noqa: RUF001
+_NOT = re.compile(r"\b(?:not|never|cannot)\b|n['’]t\b", re.IGNORECASE)  # noqa: RUF001
+_NO = re.compile(r"\b(?:no|none|without)\b", re.IGNORECASE)
 _QUESTION = re.compile(rf"^\W*(?:and\s+)?(?:{_ASK}|should|could|would|will|may|might|has|have|had)\b", re.IGNORECASE)
 _REQUEST = re.compile(
     r"^\W*(?:please|tell|show|give|find|list|compare|name|explain|describe|summari[sz]e|quote|cite|state|identify|write|"
@@ -199,7 +201,8 @@ def part_of(text: str, *, in_moment: bool = False) -> Part:
 
 
 def is_negated(text: str) -> bool:
-    return _NEGATION.search(text) is not None
+    """Whether a sentence says of something that it is not so."""
+    return _NOT.search(text) is not None or _NO.search(text) is not None
 
 
 def _sentence(text: str) -> str:
