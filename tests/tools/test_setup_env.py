@@ -1,4 +1,4 @@
-"""What set-up does with pip, with an environment that only records; nothing is downloaded."""
+"""What set-up does with uv and pip, with an environment that only records; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -23,6 +23,9 @@ class RecordingEnvironment(Environment):
         self.installed: tuple[str, ...] = ()
         self.calls: list[tuple[str, ...]] = []
         self.created = 0
+
+    def install(self, *arguments: str) -> tuple[bool, str]:
+        return self.pip("install", *arguments)
 
     def pip(self, *arguments: str) -> tuple[bool, str]:
         self.calls.append(arguments)
@@ -122,6 +125,40 @@ def test_without_the_embedding_model_set_up_goes_on_and_says_lexical_only(
     environment.results = [(False, "ERROR: No matching distribution found")]
     install_embedding_model(environment)
     assert "lexical only" in capsys.readouterr().out
+
+
+class Installers(Environment):
+    """Runs nothing: pip lists ``config``, and uv and pip print what ``outputs`` has for them, or succeed."""
+
+    def __init__(self, folder: Path, outputs: dict[str, str]) -> None:
+        super().__init__(folder)
+        self.outputs = outputs
+        self.used: list[str] = []
+
+    def run(self, command: list[str], variables: dict[str, str]) -> tuple[bool, str]:
+        name = "uv" if Path(command[0]).name == "uv" else "pip"
+        if command[-1] != "uv":
+            self.used.append(name)
+        return name not in self.outputs, self.outputs.get(name, "")
+
+
+@pytest.mark.parametrize(
+    ("config", "outputs", "used"),
+    [
+        ("", {}, ["uv"]),
+        ("global.proxy='http://127.0.0.1:3128'", {}, ["pip"]),
+        ("", {"uv": "error: not enough space"}, ["uv", "pip"]),
+        ("", {"uv": "there is no version of torch==2.13.0+cpu"}, ["uv"]),
+    ],
+)
+def test_pip_installs_where_uv_cannot(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, config: str, outputs: dict[str, str], used: list[str]
+) -> None:
+    listed = subprocess.CompletedProcess([], 0, stdout=config)
+    monkeypatch.setattr(subprocess, "run", lambda *arguments, **options: listed)
+    environment = Installers(tmp_path, outputs)
+    assert environment.install("--no-deps", "six")[0] == (used[-1] not in outputs)
+    assert environment.used == used
 
 
 def test_an_environment_that_does_not_exist_answers_nothing(tmp_path: Path) -> None:

