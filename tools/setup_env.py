@@ -2,7 +2,7 @@
 
 ``python3 tools/setup_env.py demo`` installs the base with FAISS and the user interface, ``... test`` adds vLLM and the
 developer's tools. Standard library only, because it runs before anything is installed. uv downloads from the package
-indexes that pip is set up with and, only where that lacks the CPU build of torch, from the vendor's index.
+indexes that pip is set up with and, only where those lack the CPU build of torch, from the vendor's index.
 """
 
 from __future__ import annotations
