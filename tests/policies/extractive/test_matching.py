@@ -345,3 +345,75 @@ def test_a_heading_without_a_figure_is_no_answer_where_a_number_is_asked_for(lin
     seen = Sighting("s1", "d", sheet.locator, PassageKind.PAGE, "", "d.pdf", 1.0, sheet.text, sheet)
     best = max((match.coverage for match in matches(part, Observation("q1", "q", (seen,)))), default=0.0)
     assert (best > 0.5) == answers_it
+
+
+KEEPERS = {
+    "he": "שומר המגדלור הוא אורי לב. המגדלור נבנה בשנת 1936. במגדלור 12 חדרים.",
+    "ar": "حارس المنارة هو سالم حداد. بنيت المنارة عام 1936. عدد غرف المنارة 12 غرفة.",
+    "el": "Ο φύλακας του φάρου είναι ο Νίκος Λάππας. Ο φάρος χτίστηκε το 1936. Το ύψος του φάρου είναι 28 μέτρα.",  # noqa: RUF001
+    "th": "ผู้ดูแลประภาคารคือสมชาย. ประภาคารสร้างขึ้นเมื่อปี 1936. ประภาคารมี 12 ห้อง.",
+    "ja": "灯台守は佐藤健です。灯台は1936年5月3日に建てられました。灯台の高さは28メートルです。",
+    "zh": "灯塔管理员是王伟。灯塔建于1936年。灯塔有12个房间。",
+    "zh-Hant": "燈塔管理員是陳文。燈塔在海邊的山上。燈塔的高度是28米。",
+    "ko": "등대지기의 이름은 김민수입니다. 등대는 1936년에 지어졌습니다. 등대에 방이 12개 있습니다.",
+    "ru": "Смотритель маяка — Иван Петров. Маяк построен в 1936 году. Высота маяка 28 метров.",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "question", "sentence", "answer"),
+    [
+        ("he", "מי הוא שומר המגדלור?", 0, ""),
+        ("he", "באיזו שנה נבנה המגדלור?", 1, "1936"),
+        ("ar", "من هو حارس المنارة؟", 0, ""),
+        ("ar", "متى بنيت المنارة؟", 1, "1936"),
+        ("ar", "كم عدد غرف المنارة؟", 2, "12"),
+        ("el", "Ποιος είναι ο φύλακας του φάρου;", 0, "Νίκος Λάππας"),  # noqa: RUF001
+        ("el", "Πότε χτίστηκε ο φάρος;", 1, "1936"),  # noqa: RUF001
+        ("th", "ผู้ดูแลประภาคารคือใคร", 0, ""),
+        ("th", "ประภาคารมีกี่ห้อง", 2, "12"),
+        ("ja", "灯台守は誰ですか?", 0, ""),
+        ("ja", "灯台はいつ建てられましたか?", 1, "1936年5月3日"),
+        ("ja", "灯台の高さは何メートルですか?", 2, "28"),
+        ("zh", "灯塔管理员是谁?", 0, ""),
+        ("zh", "谁是灯塔的管理员？", 0, ""),  # noqa: RUF001
+        ("zh", "灯塔建于哪一年?", 1, "1936年"),
+        ("zh", "灯塔有多少个房间?", 2, "12"),
+        ("zh-Hant", "燈塔管理員是誰?", 0, ""),
+        ("zh-Hant", "燈塔在哪裡?", 1, ""),
+        ("zh-Hant", "燈塔的高度是多少?", 2, "28"),
+        ("ko", "등대지기의 이름은 무엇입니까?", 0, ""),
+        ("ko", "등대는 언제 지어졌습니까?", 1, "1936년"),
+        ("ko", "등대에 방이 몇 개 있습니까?", 2, "12"),
+        ("ru", "Кто смотритель маяка?", 0, "Иван Петров"),
+        ("ru", "Когда построен маяк?", 1, "1936"),
+    ],
+)
+def test_question_words_of_other_scripts_are_not_looked_for(
+    language: str, question: str, sentence: int, answer: str
+) -> None:
+    text = KEEPERS[language]
+    (part,) = parts(question, limit=3)
+    whole = PageText("d", Locator(page=1), text, (), 0, 0)
+    seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.txt", 1.0, text, whole)
+    best = matches(part, Observation("q1", question, (seen,)))[0]
+    assert (best.quote, best.answer) == (text_sentences(text)[sentence].text, answer)
+    assert best.coverage >= 0.95
+
+
+@pytest.mark.parametrize(
+    ("language", "question"),
+    [
+        ("he", "מי הוא קברניט המעבורת?"),
+        ("th", "ใครเป็นกัปตันเรือข้ามฟาก"),
+        ("ja", "灯台の船長は誰ですか?"),
+        ("zh", "灯塔的宽度是多少?"),
+        ("ko", "등대의 선장은 누구입니까?"),
+    ],
+)
+def test_the_subject_of_a_question_in_other_scripts_is_looked_for(language: str, question: str) -> None:
+    text = KEEPERS[language]
+    (part,) = parts(question, limit=3)
+    whole = PageText("d", Locator(page=1), text, (), 0, 0)
+    seen = Sighting("s1", "d", whole.locator, PassageKind.PAGE, "", "d.txt", 1.0, text, whole)
+    assert all(match.coverage < 0.5 for match in matches(part, Observation("q1", question, (seen,))))

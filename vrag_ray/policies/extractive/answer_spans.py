@@ -6,12 +6,15 @@ import re
 
 from vrag_ray.agent.facts import dates
 from vrag_ray.policies.extractive.lexicon import Term, is_function_word, stems, tokens
+from vrag_ray.policies.extractive.other_scripts import UNSPACED
 from vrag_ray.policies.extractive.questions import AnswerKind, Part
 from vrag_ray.types.months import MONTHS
 from vrag_ray.types.superscripts import SUPERSCRIPTS, without_note_marks
 
+_APART = rf"(?<![^\W{UNSPACED}])"
+"""No letter or digit before it, other than of a script without blanks: ``28`` of ``高度是28米``."""
 _NUMBER = re.compile(
-    r"(?<![\w.])(?<!\w[-/])"
+    rf"{_APART}(?<![.])(?<!\w[-/])"
     r"(?:\+\d{1,3}(?: \d{2,4}){2,}"  # a telephone number
     r"|[-−–]?[€$£¥]?(?:\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+)"  # noqa: RUF001  blanks between thousands
     rf"(?:[.,:]\d+)*[{SUPERSCRIPTS}]*(?:[eE][-+]?\d+)?(?:[½¼¾⅓⅔⅛⅜⅝⅞]|/\d+(?![\d/]))?(?:\s?[×x]\s?\d+(?:[.,]\d+)*)*(?:\s?%)?"  # noqa: RUF001
@@ -21,8 +24,12 @@ _NUMBER = re.compile(
 _YEAR = re.compile(rf"(?:1[89]|20)\d\d[{SUPERSCRIPTS}]*$")
 """Where the question is for a quantity, a bare year is a date beside it."""
 _UNIT = re.compile(r"\s?([A-Za-zµ°€$£][\w°/²³·]*)")
-_CLOCK_OR_YEAR = re.compile(r"\b(?:\d{1,2}:\d\d|1[5-9]\d\d|20\d\d)\b")
-_NAME = re.compile(r"\b[A-Z][\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?[A-Z][\w'’.-]*)*")  # noqa: RUF001
+_CLOCK_OR_YEAR = re.compile(
+    rf"{_APART}(?:\d{{1,2}}:\d\d|(?:1[5-9]|20)\d\d(?:\s?[年년](?:\s?\d{{1,2}}\s?[月월](?:\s?\d{{1,2}}\s?[日일])?)?)?)"
+    rf"(?![^\W{UNSPACED}])"
+)
+_CAPITAL = "[A-Z\u0386-\u03ab\u0400-\u042f]"
+_NAME = re.compile(rf"\b{_CAPITAL}[\w'’.-]*(?: (?:(?:of|de|van|von|der|the|and) )?{_CAPITAL}[\w'’.-]*)*")  # noqa: RUF001
 _OF_TIME = frozenset(MONTHS) | frozenset(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
 """Written as names are, and of nobody."""
 _MAGNITUDES = frozenset({"million", "billion", "thousand", "trillion", "m", "bn", "percent"})

@@ -27,7 +27,7 @@ LARGE = 1.15
 _SENTENCE_ENDS = tuple(".!?。！？")  # noqa: RUF001 - full-width marks end sentences too
 _OPENING = '"“‘«([•–▪●*#'  # noqa: RUF001
 _CLOSING = "\"”')]" + SUPERSCRIPTS
-_NO_HEADING_ENDS = tuple(".!?,;:")
+_NO_HEADING_ENDS = (*_SENTENCE_ENDS, ",", ";", ":")
 _ABBREVIATION = re.compile(
     r"^[\"“'(\[]*(?:[A-Za-z]\.)*(?:[A-Za-z]|e\.g|i\.e|cf|figs?|nos?|nr|vs|etc|approx|ca|dr|mr|mrs|ms|messrs|prof|st|ltd|co|inc"
     r"|corp|jr|sr|rev|gen|col|capt|sgt|vol|pp|art|sec|ed|est|bzw|vgl)\.$",

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from vrag_ray.policies.extractive.other_scripts import FUNCTION_WORDS, UNSPACED, without_question_words
 from vrag_ray.types.months import ENGLISH
 from vrag_ray.types.superscripts import without_note_marks
 
 if TYPE_CHECKING:
     import Stemmer
 
-_UNSPACED_LETTER = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-_TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{_UNSPACED_LETTER}]+|[^\W\d_{_UNSPACED_LETTER}]+\d*")
+_TOKEN = re.compile(rf"\d+(?:[.,]\d+)*|[{UNSPACED}]+|[^\W\d_{UNSPACED}]+\d*")
 _FISCAL_YEAR = re.compile(r"[fc]y((?:19|20)\d\d)")
 _IDENTIFIER = re.compile(r"\w+(?:_\w+)+")
-_UNSPACED = re.compile(rf"[{_UNSPACED_LETTER}]{{2,}}")
+_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]{{2,}}")
 _LABEL = re.compile(r"(?<=\w )[A-HJ-Z](?=[\s?,;:!)\"'’]|$)")  # noqa: RUF001
 """A capital of its own names a thing: ``hall B``. Not "I", nor an initial before its point."""
 _PHRASE = re.compile(r"[\"“”«»]([^\"“”«»]{2,80})[\"“”«»]")
@@ -33,7 +33,7 @@ _FUNCTION_WORDS = frozenset(
         "than that the their them then there these they this those through to too under until up us very was we were "
         "what when where which while who whom whose why will with within would you your",
     )
-)
+).union(FUNCTION_WORDS)
 """Carry grammar, not content."""
 
 _TASK_WORDS = frozenset(
@@ -88,7 +88,7 @@ def tokens(text: str) -> list[str]:
             found.append(token.replace(",", ""))
         elif fiscal := _FISCAL_YEAR.fullmatch(token):
             found.append(fiscal[1])
-        elif _UNSPACED.fullmatch(token):
+        elif _UNSPACED_RUN.fullmatch(token):
             found.extend(token[place : place + 2] for place in range(len(token) - 1))
         else:
             found.append(token)
@@ -126,7 +126,7 @@ def terms(question: str) -> tuple[Term, ...]:
     """The informative words, in order and once each; all words where none is informative."""
     names = _names(question)
     months = names & {"may"}  # the month, not the verb
-    every = tokens(question)
+    every = tokens(without_question_words(question)) or tokens(question)
     named = months | frozenset(label.casefold() for label in _LABEL.findall(question))
     found = [token for token in every if is_informative(token) or token in named] or every
     return tuple(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from vrag_ray.policies.extractive.lexicon import Term, phrases, terms, tokens
+from vrag_ray.policies.extractive.other_scripts import HOW_MANY, WHEN, WHO, without_question_words
 
 
 class AnswerKind(StrEnum):
@@ -54,7 +55,7 @@ class Part:
         """What to search for: the question without its leading question words; a quoted phrase that is looked for."""
         if self.wants_passage:
             return " ".join(self.phrases) or self.text
-        return _LEAD.sub("", self.text).strip(" ?.!") or self.text
+        return _LEAD.sub("", without_question_words(self.text)).strip(" ?.!\uff1f\u061f") or self.text
 
     @property
     def other_query(self) -> str:
@@ -236,8 +237,8 @@ def _sides(clause: str) -> list[tuple[str, str]]:
 def _kind(text: str, *, in_moment: bool) -> AnswerKind:
     if _MOMENT.search(text) or (in_moment and _DATE.search(text)):
         return AnswerKind.MOMENT
-    if _QUANTITY.search(text):
+    if _QUANTITY.search(text) or HOW_MANY.search(text):
         return AnswerKind.NUMBER
-    if _DATE.search(text):
+    if _DATE.search(text) or WHEN.search(text):
         return AnswerKind.DATE
-    return AnswerKind.NAME if _NAME.search(text) else AnswerKind.STATEMENT
+    return AnswerKind.NAME if _NAME.search(text) or WHO.search(text) else AnswerKind.STATEMENT
