@@ -2,7 +2,7 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageOps
 
 from tests.support.documents import decoded, image_bytes, open_png, picture_of
 from vrag_ray.corpus.model import DecodeError, WorkItem, words_from_name
@@ -114,6 +114,14 @@ def test_transparency_is_laid_on_white_and_16_bit_grey_keeps_its_levels(sandbox,
     deep = put("d.png", image_bytes(Image.fromarray(np.full((8, 8), 32768, np.uint16)), "PNG"))
     image = open_png(sandbox.render(deep, IMAGE, PAGE, dpi=150, box=None, max_pixels=LOTS))
     assert image.convert("RGB").getpixel((1, 1)) == (127, 127, 127)
+
+
+def test_a_white_drawing_on_a_transparent_ground_is_read(sandbox, put, options):
+    ink = Image.new("RGBA", (900, 300), "white")
+    ink.putalpha(ImageOps.invert(picture_of(["Gate 4417 opens at noon"]).convert("L")))
+    path = put("white.png", image_bytes(ink, "PNG"))
+    (unit,) = decoded(sandbox, path, item("white.png"), options)
+    assert unit.text == "Gate 4417 opens at noon"
 
 
 def test_text_in_a_picture_is_read_with_boxes(sandbox, put, options):

@@ -1,4 +1,7 @@
-"""Pictures through Pillow, upright by EXIF, RGB on white. Each page of a TIFF, each still of an animation is a page."""
+"""Pictures through Pillow, upright by EXIF, RGB on a ground that shows them.
+
+Each page of a TIFF, each still of an animation is a page.
+"""
 
 from __future__ import annotations
 
@@ -255,13 +258,23 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def rgb(image: Image.Image) -> Image.Image:
-    """RGB on white. Pictures of 16 bits a pixel keep their upper 8; Pillow's own conversion would clip them."""
+    """RGB on white, on black where white shows nothing of the picture.
+
+    Pictures of 16 bits a pixel keep their upper 8; Pillow's own conversion would clip them.
+    """
     if image.mode.startswith("I;16") or image.mode in ("I", "F"):
         values = np.asarray(image, dtype=np.float32)
         top = 65535.0 if image.mode.startswith("I;16") or float(values.max(initial=0)) > 255 else 255.0
         image = Image.fromarray(np.clip(values * (255.0 / top), 0, 255).astype(np.uint8))
     if image.has_transparency_data:
         layer = image.convert("RGBA")
-        ground = Image.new("RGBA", layer.size, "white")
-        return Image.alpha_composite(ground, layer).convert("RGB")
+        on_white = _on_ground("white", layer)
+        if not is_blank(np.asarray(on_white)):
+            return on_white
+        on_black = _on_ground("black", layer)
+        return on_white if is_blank(np.asarray(on_black)) else on_black
     return image.convert("RGB")
+
+
+def _on_ground(colour: str, layer: Image.Image) -> Image.Image:
+    return Image.alpha_composite(Image.new("RGBA", layer.size, colour), layer).convert("RGB")
