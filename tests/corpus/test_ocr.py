@@ -176,6 +176,12 @@ def test_wide_set_capitals_are_cut_at_the_spaces_that_were_read(engine: OcrEngin
         assert word.box.x1 * picture.width == pytest.approx(columns[-1], abs=15), word
 
 
+@pytest.mark.parametrize("size", [(6000, 40), (6000, 2), (40, 6000)])
+def test_a_picture_that_is_thinner_than_the_detector_sees_is_no_error(engine: OcrEngine, size: tuple[int, int]) -> None:
+    picture = Image.linear_gradient("L").resize(size).convert("RGB")
+    assert engine.reading(np.asarray(picture)) == Reading(*size)
+
+
 def test_the_models_come_from_the_wheel_and_nothing_is_downloaded(monkeypatch):
     from rapidocr.utils.download_file import DownloadFile
 

@@ -42,6 +42,8 @@ LONGEST_SIDE = 2000
 """Pixels. A larger picture is read scaled down to this: the detector sees no more."""
 OCR_PIXELS = LONGEST_SIDE**2
 """Pixels that a picture handed to OCR need not exceed."""
+LEAST_SIDE = 32
+"""Pixels of the shorter side, once scaled: RapidOCR refuses a picture that has no whole tile of its detector."""
 DETECTOR_SIDE = 1600
 TURNED_ASPECT = 1.5
 """RapidOCR turns a line that is this many times higher than wide by a quarter before it reads it."""
@@ -195,11 +197,16 @@ class OcrEngine:
         height, width = picture.shape[:2]
         if is_blank(picture):
             return Reading(width, height)
+        if max(height, width) > LONGEST_SIDE:
+            # Below and on the right: no place in the picture moves.
+            least = math.ceil(max(height, width) * LEAST_SIDE / LONGEST_SIDE)
+            more = ((0, max(0, least - height)), (0, max(0, least - width)), (0, 0))
+            picture = np.pad(picture, more, mode="edge")
         lines = self._lines(picture)
         turn, is_read = self._turn(picture, [line for line in lines if line.confidence >= LEAST_OF_A_LINE])
         if not is_read:
             upright = np.ascontiguousarray(np.rot90(picture, turn // 90))
-            lines = [turned_line(line, turn, width, height) for line in self._lines(upright)]
+            lines = [turned_line(line, turn, picture.shape[1], picture.shape[0]) for line in self._lines(upright)]
         return Reading(width, height, turn, tuple(lines))
 
     def _turn(self, picture: Picture, lines: Sequence[OcrLine]) -> tuple[int, bool]:
