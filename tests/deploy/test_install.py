@@ -15,12 +15,15 @@ MODEL = MINILM_REQUIREMENT.partition("==")[0]
 
 
 class Recorded(Environment):
-    """An environment in which pip does nothing but remember what it was asked for."""
+    """An environment in which uv and pip do nothing but record their arguments."""
 
     def __init__(self, installed: set[str], refused: tuple[str, ...] = ()) -> None:
         super().__init__(Path(sys.prefix))
         self.installed, self.refused = installed, refused
         self.asked: list[tuple[str, ...]] = []
+
+    def install(self, *arguments: str) -> tuple[bool, str]:
+        return self.pip("install", *arguments)
 
     def pip(self, *arguments: str) -> tuple[bool, str]:
         self.asked.append(arguments)
