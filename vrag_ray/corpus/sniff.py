@@ -33,6 +33,8 @@ class Format(StrEnum):
     VIDEO = "video"
     SOUND = "sound recording"
     TEXT = "text"
+    JSON = "JSON"
+    JSON_LINES = "JSON Lines"
     TABLE = "table"
     MAIL = "e-mail"
     MSG = "Outlook message"
@@ -67,7 +69,8 @@ PICTURES = frozenset(
         Format.HEIF, Format.AVIF,
     )
 )  # fmt: skip
-TEXTS = frozenset((Format.TEXT, Format.TABLE, Format.MAIL, Format.MSG))
+PLAIN_TEXTS = frozenset((Format.TEXT, Format.JSON, Format.JSON_LINES))
+TEXTS = PLAIN_TEXTS | {Format.TABLE, Format.MAIL, Format.MSG}
 REFLOWED = frozenset(
     (Format.HTML, Format.DOCX, Format.PPTX, Format.XLSX, Format.EPUB, Format.MOBI, Format.FB2)
 )  # fmt: skip
@@ -88,9 +91,11 @@ _SUFFIXES_OF: dict[Format, str] = {
     Format.VIDEO: (".mp4 .m4v .mov .mkv .webm .avi .3gp .3g2 .ts .mts .m2ts .mpg .mpeg .vob .flv .ogv .wmv .asf"),
     Format.SOUND: ".mp3 .wav .m4a .m4b .ogg .oga .opus .flac .aac .wma .mka",
     Format.TEXT: (
-        ".txt .md .markdown .json .jsonl .log .rst .adoc .org .text .yaml .yml .xml .ini .cfg .conf .toml "
+        ".txt .md .markdown .log .rst .adoc .org .text .yaml .yml .xml .ini .cfg .conf .toml "
         ".properties .tex .bib .srt .vtt .ass"
     ),
+    Format.JSON: ".json .geojson",
+    Format.JSON_LINES: ".jsonl .ndjson",
     Format.TABLE: ".csv .tsv .tab .psv",
     Format.MAIL: ".eml",
     Format.MSG: ".msg",
@@ -243,7 +248,7 @@ def sniff_stream(file: BinaryIO, name: str) -> Sniffed:
     return Sniffed(kind_of(format_ := found or claimed or _unnamed(head, suffix)), format_)
 
 
-_BY_NAME = frozenset((Format.TEXT, Format.TABLE, Format.MAIL, Format.HTML))
+_BY_NAME = PLAIN_TEXTS | {Format.TABLE, Format.MAIL, Format.HTML}
 """Formats whose content need not show what it is."""
 
 
@@ -294,7 +299,8 @@ def fitting_name(name: str, head: bytes, *, is_text: bool) -> str:
     try:
         # Of a zip archive the head alone does not say what it is, and a name that claims one is believed.
         shown = None if is_text or head.startswith(b"PK") else _by_content(io.BytesIO(head), head, claimed, suffix)
-        found = Format.TEXT if is_text else shown or claimed or Format.TEXT
+        named = claimed if claimed in PLAIN_TEXTS or not is_text else None
+        found = shown or named or Format.TEXT
     except DecodeError:
         # ``sniff`` will say so, of the document.
         return name

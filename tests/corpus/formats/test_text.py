@@ -1,5 +1,6 @@
 import json
 import re
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.documents import decoded
 from vrag_ray.config import DecodeLimits
+from vrag_ray.corpus.formats.json_records import json_rows
 from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
 from vrag_ray.corpus.model import DecodeError, DecodeOptions, WorkItem
 from vrag_ray.corpus.sandbox.sandbox import Sandbox
@@ -83,8 +85,7 @@ def test_json_lines_become_a_unit_a_row_with_uid_and_scalar_metadata(sandbox, pu
     [
         ("{broken", "line 2 is not JSON"),
         ("[1]", "line 2 is not a JSON object"),
-        ('{"uid": "x"}', "line 2 has no text"),
-        ('{"text": "x"}', "line 2 has no uid"),
+        ('{"uid": null}', "line 2 has no value"),
         ('{"uid": "x", "text": ' + "[" * 100_000, "line 2 is JSON nested too deeply"),
     ],
 )
@@ -94,6 +95,114 @@ def test_a_bad_json_line_names_its_line_and_costs_only_itself(sandbox, put, opti
     before, bad, after = decoded(sandbox, path, item(3, "rows.jsonl"), options)
     assert bad.error.startswith(f"rows.jsonl: {reason}")
     assert (before.error, before.text, after.error) == ("", "fine ?", "")
+
+
+def test_json_lines_without_a_text_are_records_with_the_names_of_their_fields(sandbox: Sandbox, put, options):
+    rows = [
+        {"ship": "Vega", "berth": 4, "owner": {"city": "Narvik"}, "remark": "long " * 50},
+        {"ship": "Alta", "berth": 9, "text": None},
+        {"text": "A row of text without uid."},
+    ]
+    path = put("ships.jsonl", "\n".join(map(json.dumps, rows)).encode())
+    assert sandbox.probe(path, "ships.jsonl").meta["format"] == "JSON Lines"
+    vega, alta, text = decoded(sandbox, path, item(3, "ships.jsonl"), options)
+    assert vega.text.startswith("ship: Vega, berth: 4, owner city: Narvik, remark: long long")
+    assert vega.meta == {"ship": "Vega", "berth": 4, "line": 1}
+    assert (alta.text, alta.meta) == ("ship: Alta, berth: 9", {"ship": "Alta", "berth": 9, "line": 2})
+    assert (text.text, text.meta) == ("A row of text without uid.", {"line": 3})
+    for unit in (vega, alta, text):
+        page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="JSON Lines")
+        assert page.text == unit.text
+
+
+LIGHTS = {
+    "type": "FeatureCollection",
+    "features": [
+        {"properties": {"name": "Kvit", "height": 31}, "geometry": {"type": "Point", "coordinates": [5.10, 60.2]}},
+        {"properties": {"name": "Raud", "height": 18}, "geometry": {"type": "Point", "coordinates": [5.25, 60.4]}},
+    ],
+}
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_each_object_of_json_is_a_record_however_it_is_printed(sandbox, put, options, indent):
+    path = put("lights.geojson", json.dumps(LIGHTS, indent=indent).encode())
+    assert sandbox.probe(path, "lights.geojson").meta["format"] == "JSON"
+    [unit] = decoded(sandbox, path, item(1, "lights.geojson"), options)
+    assert unit.text.split("\n\n")[:3] == [
+        "type: FeatureCollection",
+        "features properties name: Kvit, properties height: 31, geometry type: Point, geometry coordinates: 5.1; 60.2",
+        "features properties name: Raud, properties height: 18, geometry type: Point, geometry coordinates: 5.25; 60.4",
+    ]
+    page = sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options, format_="JSON")
+    assert page.text == unit.text
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        ({"port": 80, "hosts": {"a": {"ip": "x"}, "b": {"ip": "y"}}}, ["port: 80", "hosts a ip: x", "hosts b ip: y"]),
+        (
+            {"ships": [{"name": "Vega", "crew": [{"post": "cook", "who": "Bo"}, {"post": "mate", "who": "Mia"}]}]},
+            [
+                "ships name: Vega",
+                "ships name: Vega, crew post: cook, who: Bo",
+                "ships name: Vega, crew post: mate, who: Mia",
+            ],
+        ),
+        (
+            [{"name": "Vega", "log": "calm " * 60, "berth": 4}],
+            ["name: Vega", "name: Vega, log: " + " ".join(["calm"] * 60), "name: Vega, berth: 4"],
+        ),
+        (["calm", ["wind", 3]], ["calm; wind; 3"]),
+        ([{"on": True, "size": 2.50, "none": None, "empty": {}}, {}, []], ["on: true, size: 2.5"]),
+    ],
+)
+def test_a_record_of_json_has_the_keys_that_lead_to_it_and_the_names_of_those_around_it(value, lines):
+    assert [row.text.strip() for row in json_rows(json.dumps(value))] == lines
+
+
+def test_pieces_of_json_are_whole_records_and_disjoint(sandbox, put, options):
+    ships = [{"name": f"ship {number}", "berth": number, "crew": {"mates": 2}} for number in range(200)]
+    path = put("ships.json", json.dumps({"ships": ships}, indent=1).encode())
+    units = decoded(sandbox, path, item(sandbox.probe(path, "ships.json").units, "ships.json"), options)
+    assert len(units) > 5
+    assert [line for unit in units for line in unit.text.split("\n") if line] == [
+        f"ships name: ship {number}, berth: {number}, crew mates: 2" for number in range(200)
+    ]
+    spans = [(unit.locator.span_start, unit.locator.span_end) for unit in units]
+    assert all(first[1] == second[0] for first, second in pairwise(spans))
+    page = sandbox.page_text(path, DocumentKind.TEXT, units[3].locator, options, format_="JSON")
+    assert page.text == units[3].text
+
+
+JSON_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(alphabet="ab: ", max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet="cd", max_size=2), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON_VALUES, st.sampled_from([None, 1]))
+def test_no_word_of_json_is_lost(value, indent):
+    text = json.dumps(value, indent=indent)
+    shown = " ".join(row.text for row in json_rows(text))
+    assert set(re.findall(r"[ab]+|\d+", text.replace("false", "").replace("null", ""))) <= set(
+        re.findall(r"[ab]+|\d+", shown)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('{"a": 1,}', "it is not JSON from its character 9 on"),
+        ("[" * 50_000, "it is JSON that is nested too deeply"),
+    ],
+)
+def test_what_is_no_json_is_read_as_plain_text_with_a_notice(sandbox, put, options, text, reason):
+    path = put("a.json", text.encode())
+    assert sandbox.probe(path, "a.json").notices == (f"read as plain text: {reason}",)
+    assert decoded(sandbox, path, item(1, "a.json"), options)[0].text == text
 
 
 def test_a_text_has_no_picture(sandbox, put):
@@ -160,7 +269,7 @@ def test_rows_of_a_markdown_table_repeat_the_names_of_their_columns(sandbox, put
 def test_a_row_that_is_read_by_itself_has_the_names_of_its_columns():
     tables = text_tables(BARS)
     start = BARS.index("Bananas")
-    assert with_named_rows(BARS, tables, start, start + 12) == "Item: Bananas"
+    assert with_named_rows(BARS, tables, start, start + 12) == "Item: Bananas, # In stock: 6"
     assert with_named_rows(BARS, tables, 0, BARS.index("\n")) == "# Stock"
 
 

@@ -1,10 +1,11 @@
 """Rows of tables in texts as lines that repeat the names of their columns: tables of bars, as in Markdown, and columns
-that blanks align under a rule. Pure."""
+that blanks align, under a rule or over figures. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 _RULE = re.compile(r"^[ \t]*[-=+:|][-=+:| \t]*\r?$", re.MULTILINE)
@@ -15,14 +16,12 @@ _BAR = re.compile(r"(?<!\\)\|")
 
 
 @dataclass(frozen=True, slots=True)
-class TextTable:
-    """Where a table stands in its text, where its rows begin, and the names of its columns. ``gap`` parts its cells."""
+class NamedRow:
+    """What is shown in place of the characters of a text from ``start`` to ``end``."""
 
     start: int
     end: int
-    body: int
-    header: tuple[str, ...]
-    gap: re.Pattern[str] = _BAR
+    text: str
 
 
 def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
@@ -35,9 +34,9 @@ def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
     return ", ".join(parts)
 
 
-def text_tables(text: str) -> list[TextTable]:
-    """The tables of ``text``, in order: what stands over and under a rule."""
-    tables: list[TextTable] = []
+def text_tables(text: str) -> list[NamedRow]:
+    """The lines of the tables of ``text``, in order: what stands over and under a rule."""
+    tables: list[NamedRow] = []
     for rule in _RULE.finditer(text):
         start = text.rfind("\n", 0, max(0, rule.start() - 1)) + 1
         head = text[start : max(start, rule.start() - 1)]
@@ -58,8 +57,21 @@ def text_tables(text: str) -> list[TextTable]:
         if end > rule.end():
             above = text.rfind("\n", 0, max(0, start - 1)) + 1
             first = above if _RULE.fullmatch(text[above : max(above, start - 1)]) else start
-            tables.append(TextTable(first, end, rule.end() + 1, header, gap))
+            tables.append(NamedRow(first, rule.end() + 1, " ".join(header) + "\n"))
+            tables.extend(
+                NamedRow(at, stop, labelled(_cells(line, gap), header))
+                for at, stop, line in _lines(text, rule.end() + 1, end)
+            )
     return tables
+
+
+def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+    """Where each line of ``text`` from ``start`` to ``end`` begins and ends, and the line."""
+    while start < end:
+        stop = text.find("\n", start, end)
+        stop = stop if stop >= 0 else end
+        yield start, stop, text[start:stop]
+        start = stop + 1
 
 
 def _end_of_rows(text: str, start: int, gap: re.Pattern[str], columns: int) -> int:
@@ -77,22 +89,32 @@ def _end_of_rows(text: str, start: int, gap: re.Pattern[str], columns: int) -> i
     return end
 
 
-def with_named_rows(text: str, tables: Sequence[TextTable], start: int, end: int) -> str:
-    """``text`` from ``start`` to ``end``, the rows of ``tables`` in it with the names of their columns."""
+def with_named_rows(text: str, rows: Sequence[NamedRow], start: int, end: int) -> str:
+    """``text`` from ``start`` to ``end``, what is shown in place of the ``rows`` that begin or end in it."""
     parts: list[str] = []
     at = start
-    for table in tables:
-        first, last = max(table.start, start), min(table.end, end)
-        if first >= last:
-            continue
-        parts.append(text[at:first])
-        above = text[first : max(first, min(table.body, last))].split("\n") if first < table.body else []
-        rows = text[max(first, table.body) : last].split("\n") if last > table.body else []
-        lines = [" ".join(_cells(line, table.gap)) for line in above if not _RULE.fullmatch(line)]
-        lines += [labelled(_cells(row, table.gap), table.header) for row in rows]
-        parts.append("\n".join(filter(None, lines)))
-        at = last
+    for place in range(bisect_right(rows, start, key=lambda row: row.end), len(rows)):
+        row = rows[place]
+        if row.start >= end:
+            break
+        parts += [text[at : max(at, row.start)], row.text]
+        at = min(row.end, end)
     return "".join([*parts, text[at:end]])
+
+
+def row_pieces(rows: Sequence[NamedRow], words: int) -> list[tuple[int, int]]:
+    """Spans of whole rows that show at most ``words`` words, or a single row."""
+    pieces: list[tuple[int, int]] = []
+    taken = 0
+    for row in rows:
+        count = len(row.text.split())
+        if pieces and taken + count <= words:
+            pieces[-1] = (pieces[-1][0], row.end)
+            taken += count
+        else:
+            pieces.append((row.start, row.end))
+            taken = count
+    return pieces
 
 
 def _cells(line: str, gap: re.Pattern[str]) -> tuple[str, ...]:

@@ -52,10 +52,10 @@ def _open_text(opening: Opening) -> OpenDocument:
             from vrag_ray.corpus.formats.mail import MailSource
 
             return MailSource(opening, format_)
-        case _:
+        case format_:
             from vrag_ray.corpus.formats.text import TextSource
 
-            return TextSource(opening)
+            return TextSource(opening, format_)
 
 
 def _text_format(opening: Opening) -> Format:

@@ -1,4 +1,5 @@
-"""Plain text, Markdown, JSON and the like in pieces of about 900 words; JSON Lines with a piece a row."""
+"""Plain text, Markdown and the like in pieces of about 900 words, JSON in pieces of records; JSON Lines with a piece a
+row."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from itertools import islice
 from pathlib import PurePath
 
 from vrag_ray.corpus.formats.encodings import decode_text
-from vrag_ray.corpus.formats.named_rows import text_tables, with_named_rows
+from vrag_ray.corpus.formats.json_records import json_rows, record_text
+from vrag_ray.corpus.formats.named_rows import NamedRow, row_pieces, text_tables, with_named_rows
 from vrag_ray.corpus.formats.references import (
     MARKDOWN_SUFFIXES,
     held_pictures,
@@ -20,13 +22,20 @@ from vrag_ray.corpus.formats.references import (
 )
 from vrag_ray.corpus.formats.source import Attachment, Opening
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
+from vrag_ray.corpus.sniff import Format
 from vrag_ray.corpus.windows import WORD
 from vrag_ray.types import Box, DocumentKind, Locator, MetaValue, PageText, PassageKind
 
 PIECE_WORDS = 900
+RECORD_WORDS = 140
+"""Fewer than a window has by default, so that no window ends inside a record or a row."""
+MOST_JSON_CHARS = 16 * 2**20
+"""Of JSON that is read as records: they take ten times as much memory, and twice the time of a plain text."""
 TEXT_FIELDS = ("text", "content", "contents", "body", "passage")
 UID_FIELDS = ("uid", "id")
 TITLE_CHARS = 200
+LONGEST_META = 200
+"""Characters of a value of a record that is metadata too."""
 
 Span = tuple[int, int]
 
@@ -70,25 +79,37 @@ def check_size(opening: Opening) -> None:
 class TextSource:
     """An open text file."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: Opening, format_: Format = Format.TEXT) -> None:
         self._opening = opening
-        self._suffix = PurePath(opening.name).suffix.lower()
-        self._is_rows = self._suffix == ".jsonl"
-        self._is_markdown = self._suffix in MARKDOWN_SUFFIXES
+        self._format = format_
+        self._is_markdown = PurePath(opening.name).suffix.lower() in MARKDOWN_SUFFIXES
         check_size(opening)
         decoded = decode_text(opening.path.read_bytes())
-        self._text, self._notice = decoded.text, decoded.notice
+        self._text, self._notices = decoded.text, [decoded.notice] if decoded.notice else []
         self._lines: list[int] = []
-        self._spans = self._rows() if self._is_rows else split_pieces(self._text)
-        self._tables = [] if self._is_rows else text_tables(self._text)
+        self._named: list[NamedRow] = []
+        if format_ is Format.JSON_LINES:
+            self._spans = self._rows()
+            return
+        if format_ is Format.JSON:
+            self._named = self._records()
+        self._spans = row_pieces(self._named, RECORD_WORDS) or split_pieces(self._text)
+        self._named = self._named or text_tables(self._text)
 
     def probe(self) -> Probe:
         heading = _HEADING.search(self._text) if self._is_markdown else None
         title = clean(heading[1])[:TITLE_CHARS] if heading else title_from_name(self._opening.name)
         pictures = picture_targets(self._text, markdown=True) if self._is_markdown else ()
         files = tuple(target for target in pictures if not is_held(target))
-        notices = (self._notice,) if self._notice else ()
-        return Probe(DocumentKind.TEXT, len(self._spans), title, notices=notices, pictures=files)
+        return Probe(
+            DocumentKind.TEXT,
+            len(self._spans),
+            title,
+            # Pages are read again without the name of the file, which says what an ordinary text is.
+            meta={"format": str(self._format)} if self._format is not Format.TEXT else {},
+            notices=tuple(self._notices),
+            pictures=files,
+        )
 
     def attachments(self) -> Iterator[Attachment]:
         return held_pictures(self._text) if self._is_markdown else iter(())
@@ -98,22 +119,25 @@ class TextSource:
 
     def unit(self, unit: int) -> DecodedUnit:
         start, end = self._spans[unit]
-        text, meta = with_named_rows(self._text, self._tables, start, end), dict[str, MetaValue]()
-        if self._is_rows:
+        text, meta = with_named_rows(self._text, self._named, start, end), dict[str, MetaValue]()
+        if self._format is Format.JSON_LINES:
             text, meta = parse_row(text, self._lines[unit])
         elif self._is_markdown:
             text = without_held(text)
         return DecodedUnit(unit, PassageKind.TEXT, self.locator(unit), clean(text), meta=meta)
 
     def page_text(self, locator: Locator) -> PageText:
-        """The characters of the span, rows of tables with the names of their columns; of a JSON row that has a text,
-        that text."""
+        """The characters of the span, rows of tables and records with the names of their values; of a row of JSON Lines
+        that has a text, that text."""
         if locator.span_start is None or locator.span_end is None:
             raise DecodeError(f"is a text file and has no {locator}")
-        text = with_named_rows(self._text, self._tables, locator.span_start, locator.span_end)
-        return PageText(
-            self._opening.path.name, locator, row_text(text) or without_held(text), words=(), width=0, height=0
-        )
+        text = with_named_rows(self._text, self._named, locator.span_start, locator.span_end)
+        if self._format is Format.JSON_LINES:
+            text = row_text(text)
+        elif self._format is Format.TEXT:
+            # JSON Lines that were taken in before their format was written down are read so as well.
+            text = text_of_row(text) or without_held(text)
+        return PageText(self._opening.path.name, locator, clean(text), words=(), width=0, height=0)
 
     def render(self, locator: Locator, *, dpi: float, box: Box | None, max_pixels: int) -> bytes:  # noqa: ARG002
         raise DecodeError(f"is a text file: {locator} has no picture")
@@ -133,9 +157,23 @@ class TextSource:
             raise DecodeError("has no rows: every line is empty; put a JSON object on each, or leave it out")
         return spans
 
+    def _records(self) -> list[NamedRow]:
+        """The records of a JSON file; none of what is read as plain text, of which a notice states the reason."""
+        if len(self._text) > MOST_JSON_CHARS:
+            most = MOST_JSON_CHARS >> 20
+            self._notices.append(f"read as plain text: JSON of more than {most} MB is not read as records")
+            return []
+        try:
+            return json_rows(self._text)
+        except json.JSONDecodeError as error:
+            self._notices.append(f"read as plain text: it is not JSON from its character {error.pos + 1} on")
+        except RecursionError:
+            self._notices.append("read as plain text: it is JSON that is nested too deeply")
+        return []
 
-def row_text(candidate: str) -> str | None:
-    """The text of a string that is one row of a .jsonl file; None for any other string."""
+
+def text_of_row(candidate: str) -> str | None:
+    """The text of a string that is a row of JSON Lines with a text; None for any other string."""
     if not candidate.startswith("{"):
         return None
     try:
@@ -146,34 +184,49 @@ def row_text(candidate: str) -> str | None:
     return None if field is None else clean(row[field])
 
 
+def row_text(row: str) -> str:
+    """What a row of JSON Lines shows: its text, else its record; a row that cannot be read shows its characters."""
+    try:
+        return text_of_row(row) or record_text(row)
+    except (ValueError, RecursionError):
+        return row
+
+
 def _text_field(row: dict[str, object]) -> str | None:
     return next((name for name in TEXT_FIELDS if isinstance(row.get(name), str)), None)
 
 
 def parse_row(line_text: str, line: int) -> tuple[str, dict[str, MetaValue]]:
-    """The text of one row of a .jsonl file and its other scalar fields; ``uid`` and ``line`` are always there.
+    """The text of a row of JSON Lines, or its record where no field is a text, and its other scalar fields, with its
+    ``line``, and with ``uid`` where it has one.
 
     Nested values are left out of the metadata, which holds scalars only.
 
     Raises:
-        DecodeError: naming the line: no JSON object, or one without a text.
+        DecodeError: naming the line: no JSON object, or one without a value.
     """
     try:
         row = json.loads(line_text)
+        field = _text_field(row) if isinstance(row, dict) else None
+        text = str(row[field]) if field is not None else record_text(line_text)
     except json.JSONDecodeError as error:
         raise DecodeError(f"line {line} is not JSON from its character {error.pos + 1} on: correct it") from error
     except (ValueError, RecursionError) as error:
         raise DecodeError(f"line {line} is JSON nested too deeply, or with too long a number: correct it") from error
     if not isinstance(row, dict):
-        raise DecodeError(f'line {line} is not a JSON object: write it as {{"uid": …, "text": …}}')
-    field = _text_field(row)
-    if field is None:
-        raise DecodeError(f"line {line} has no text: one of {', '.join(TEXT_FIELDS)} must be a string")
+        raise DecodeError(f'line {line} is not a JSON object: write it as {{"name": …, "year": …}}')
+    if not text and field is None:
+        raise DecodeError(f"line {line} has no value: fill it in, or leave it out")
     uid = next((row[name] for name in UID_FIELDS if isinstance(row.get(name), str | int)), None)
-    if uid is None:
-        raise DecodeError(f"line {line} has no uid: a string or whole number in {' or '.join(UID_FIELDS)}")
-    meta = {clean(name): _stored(value) for name, value in row.items() if name != field and _is_scalar(value)}
-    return str(row[field]), {**meta, "uid": clean(str(uid)), "line": line}
+    # The long texts of a record stand in its text already, and metadata is stored with each of its passages.
+    longest = LONGEST_META if field is None else math.inf
+    meta = {
+        clean(name): _stored(value)
+        for name, value in row.items()
+        if name != field and _is_scalar(value) and len(str(value)) <= longest
+    }
+    named: dict[str, MetaValue] = {} if uid is None else {"uid": clean(str(uid))}
+    return text, {**meta, **named, "line": line}
 
 
 def _is_scalar(value: object) -> bool:

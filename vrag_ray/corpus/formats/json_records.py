@@ -1,0 +1,133 @@
+"""JSON as records: each object becomes a line that names its values, ``beacons name: Lisa, voltage: 12``. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from vrag_ray.corpus.formats.named_rows import NamedRow
+from vrag_ray.corpus.model import clean
+
+LONGEST_LINE = 60
+"""Words of a line. The values of a longer record have a line each, with the name of the record."""
+
+Value: TypeAlias = "str | bool | list[Value] | tuple[tuple[str, Value], ...] | None"
+"""Numbers are the text that stands in the file; an object is the tuple of its members, whose names may be the same."""
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+
+_DECODER = json.JSONDecoder(object_pairs_hook=tuple, parse_int=str, parse_float=str, parse_constant=str)
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_IDENTITY = re.compile(r"(?:.*[_ -])?(?:name|title|label|id|key|code)", re.IGNORECASE)
+
+
+def json_rows(text: str) -> list[NamedRow]:
+    """The records of ``text``, in order; together they cover it from its first value on. Several values may follow each
+    other, as in JSON Lines.
+
+    Raises:
+        ValueError: no JSON.
+        RecursionError: it is nested too deeply.
+    """
+    lines: list[tuple[int, str]] = []
+    at = _after_blanks(text, 0)
+    while at < len(text):
+        value, end = _DECODER.raw_decode(text, at)
+        lines.extend(_lines(text, at, value, "", ()))
+        at = _after_blanks(text, end)
+    ends = [*(start for start, _ in lines[1:]), len(text)]
+    return [NamedRow(start, end, f"{line}\n\n") for (start, line), end in zip(lines, ends, strict=False)]
+
+
+def record_text(row: str) -> str:
+    """The records of the JSON value ``row``, a line each; the errors are those of ``json_rows``."""
+    return "".join(named.text for named in json_rows(row)).strip()
+
+
+def _lines(text: str, at: int, value: Value, path: str, above: Pairs) -> Iterator[tuple[int, str]]:
+    """The lines of the value that begins at ``at``, each with the place where its values begin.
+
+    ``path`` is made of the keys that lead to the value from the last record that has a name, and ``above`` has the
+    names of these records.
+    """
+    if _is_flat(value):
+        pairs = _pairs("", value)
+        if not isinstance(value, list | tuple) or _words(pairs) <= LONGEST_LINE:
+            if pairs:
+                yield at, _line(path, above, pairs)
+            return
+    shown: set[str] = set()
+    if isinstance(value, tuple):
+        own = [
+            (name, pair)
+            for name, member in value
+            if not isinstance(member, tuple) and _is_flat(member)
+            for pair in _pairs(name, member)
+        ]
+        if own and _words([pair for _, pair in own]) <= LONGEST_LINE:
+            yield at, _line(path, above, [pair for _, pair in own])
+            shown = {name for name, _ in own}
+        identity = next((pair for name, pair in own if _IDENTITY.fullmatch(name)), None)
+        if identity is not None and at != _after_blanks(text, 0):
+            above, path = [*above, (f"{path} {identity[0]}".strip(), identity[1])], ""
+    for name, place, member in _members(text, at):
+        if name not in shown or isinstance(member, tuple):
+            yield from _lines(text, place, member, f"{path} {name}".strip(), above)
+
+
+def _members(text: str, at: int) -> Iterator[tuple[str, int, Value]]:
+    """The name, the place and the value of each member of the object, or element of the list, that begins at ``at``."""
+    is_object = text[at] == "{"
+    at = _after_blanks(text, at + 1)
+    while text[at] not in "]}":
+        name = ""
+        if is_object:
+            name, at = _DECODER.raw_decode(text, at)
+            at = _after_blanks(text, _after_blanks(text, at) + 1)
+        value, end = _DECODER.raw_decode(text, at)
+        yield name, at, value
+        at = _after_blanks(text, end)
+        if text[at] == ",":
+            at = _after_blanks(text, at + 1)
+
+
+def _is_flat(value: Value) -> bool:
+    """Whether ``value`` can be a line: no list of objects is in it, and no two objects beside each other that share the
+    name of a value, which are records under their keys."""
+    if isinstance(value, list):
+        return not any(isinstance(element, tuple) or not _is_flat(element) for element in value)
+    if isinstance(value, tuple):
+        names = [name for _, member in value if isinstance(member, tuple) for name in dict(member)]
+        return len(names) == len(set(names)) and all(_is_flat(member) for _, member in value)
+    return True
+
+
+def _pairs(label: str, value: Value) -> list[tuple[str, str]]:
+    """Each value in a flat ``value`` with the keys that lead to it; empty values are left out."""
+    if isinstance(value, tuple):
+        return [pair for name, member in value for pair in _pairs(f"{label} {name}".strip(), member)]
+    if isinstance(value, list):
+        text = "; ".join(shown for element in value for _, shown in _pairs("", element))
+    else:
+        text = (
+            "" if value is None else str(value).lower() if isinstance(value, bool) else " ".join(clean(value).split())
+        )
+    return [(label, text)] if text else []
+
+
+def _words(pairs: Pairs) -> int:
+    return sum(len(label.split()) + len(shown.split()) for label, shown in pairs)
+
+
+def _line(path: str, above: Pairs, pairs: Pairs) -> str:
+    (label, shown), *others = pairs
+    own = [(f"{path} {label}".strip(), shown), *others]
+    named = [*(pair for pair in above if pair not in own), *own]
+    return ", ".join(f"{label}: {shown}" if label else shown for label, shown in named)
+
+
+def _after_blanks(text: str, at: int) -> int:
+    found = _BLANKS.match(text, at)
+    assert found is not None
+    return found.end()
