@@ -304,3 +304,43 @@ def test_columns_without_a_rule_or_of_uneven_rows_stay_as_they_are():
     documents = "port:    8471\n---\nport:    8472\n"
     for text in ("Quay  Depth\nNorth  9.5\n", "Quay  Depth\n-----------\nNorth  9.5\nSouth  7.0  33\n", documents):
         assert with_named_rows(text, text_tables(text), 0, len(text)) == text
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "Quay     Depth   Berths\nNorth    9.5     31\nOuter S  7.0     -\nWest             33\n",
+        "Quay\tDepth\tBerths\nNorth\t9.5\t31\nOuter S\t7.0\t-\nWest\t\t33\n",
+        "               Quay  Depth  Berths\n              North    9.5      31\n"
+        "            Outer S    7.0       -\n               West             33\n",
+    ],
+    ids=["left", "tabs", "right"],
+)
+def test_columns_of_figures_without_a_rule_are_a_table_and_may_have_empty_cells(table):
+    text = f"Quays of 2024\n{table}\nThe lighthouse  was built in 1867."
+    lines = [line.strip() for line in with_named_rows(text, text_tables(text), 0, len(text)).splitlines()]
+    assert lines == [
+        "Quays of 2024",
+        "Quay Depth Berths",
+        "Quay: North, Depth: 9.5, Berths: 31",
+        "Quay: Outer S, Depth: 7.0, Berths: -",
+        "Quay: West, Berths: 33",
+        "",
+        "The lighthouse  was built in 1867.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The port  of the  north\nhas four  quays  that are\n31  metres  apart,  and it\nis  12  metres  deep here.\n",
+        "Name     Vega\nWidth    20\nDepth    7\nBerths   4\n",
+        "#define   WIDTH   w\n#define   DEPTH   20\n#define   BERTH   30\n",
+        "int     width;   /* of the quay */\nchar    name;    /* of the ship */\nlong    berth;   /* its number */\n",
+        "09:01   quay    31 ships\n09:02   shed    12 ships\n09:03   quay    14 ships\n",
+        "Nora    Vega    Bergen\nIvar    Alta    Narvik\nMona    Tyr     Moss\n",
+    ],
+    ids=["justified", "labels", "defines", "declarations", "log", "names"],
+)
+def test_lines_with_gaps_that_are_no_columns_of_figures_under_names_are_no_table(text):
+    assert text_tables(text) == []

@@ -7,11 +7,19 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+
+from vrag_ray.corpus.tables import is_figure
 
 _RULE = re.compile(r"^[ \t]*[-=+:|][-=+:| \t]*\r?$", re.MULTILINE)
 """Under the heads of a table."""
 LEAST_COLUMNS = 2
+LEAST_WITHOUT_RULE = 3
+"""Lines, and columns: two columns without a rule may be a list of labels and values."""
 _GAP = re.compile(r"[ \t]{2,}")
+_GAP_INSIDE = re.compile(r"\S(?: {2,}| *\t\s*)\S")
+_ALIGNED_CELL = re.compile(r"\S+(?: \S+)*")
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _BAR = re.compile(r"(?<!\\)\|")
 
 
@@ -35,7 +43,7 @@ def labelled(cells: Sequence[str], header: Sequence[str]) -> str:
 
 
 def text_tables(text: str) -> list[NamedRow]:
-    """The lines of the tables of ``text``, in order: what stands over and under a rule."""
+    """The lines of the tables of ``text``, in order: what stands over and under a rule, and columns of figures."""
     tables: list[NamedRow] = []
     for rule in _RULE.finditer(text):
         start = text.rfind("\n", 0, max(0, rule.start() - 1)) + 1
@@ -62,7 +70,55 @@ def text_tables(text: str) -> list[NamedRow]:
                 NamedRow(at, stop, labelled(_cells(line, gap), header))
                 for at, stop, line in _lines(text, rule.end() + 1, end)
             )
-    return tables
+    for has_gap, run in groupby(_lines(text, 0, len(text)), key=lambda line: bool(_GAP_INSIDE.search(line[2]))):
+        lines = list(run) if has_gap else []
+        if (
+            len(lines) >= LEAST_WITHOUT_RULE
+            and with_named_rows(text, tables, lines[0][0], lines[-1][1]) == (text[lines[0][0] : lines[-1][1]])
+        ):
+            tables.extend(_aligned(lines))
+    return sorted(tables, key=lambda row: row.start)
+
+
+def _aligned(lines: Sequence[tuple[int, int, str]]) -> Iterator[NamedRow]:
+    """The rows of a table without a rule: its columns stand apart in each of ``lines``, its first line names them and
+    holds no number but years, and there are figures under a name. Of any other lines none."""
+    tabs = {line.count("\t") for _, _, line in lines}
+    if len(tabs) == 1 and 0 not in tabs:
+        rows = [tuple(map(str.strip, line.split("\t"))) for _, _, line in lines]
+    else:
+        rows = _in_columns([line.expandtabs() for _, _, line in lines])
+    if not rows or len(rows[0]) < LEAST_WITHOUT_RULE:
+        return
+    header, *body = rows
+    named = all(header[1:]) and not any(
+        "|" in word or (is_figure(word) and not _YEAR.fullmatch(word)) for name in header for word in name.split()
+    )
+    is_like_rest = any(name and name == row[place] for place, name in enumerate(header) for row in body)
+    has_figures = any(
+        all(is_figure(cell.split()[0]) for cell in column if cell) and 2 * sum(map(bool, column)) > len(body)
+        for column in list(zip(*body, strict=True))[1:]
+    )
+    if named and has_figures and not is_like_rest and all(r[0] for r in body):
+        (start, end, _), *others = lines
+        yield NamedRow(start, end, " ".join(filter(None, header)))
+        yield from (NamedRow(at, to, labelled(row, header)) for (at, to, _), row in zip(others, body, strict=True))
+
+
+def _in_columns(lines: Sequence[str]) -> list[tuple[str, ...]]:
+    """The cells of ``lines`` in the columns that blanks part in all of them; none where a column would have two of a
+    line."""
+    found = [[(*cell.span(), cell[0]) for cell in _ALIGNED_CELL.finditer(line)] for line in lines]
+    columns: list[tuple[int, int]] = []
+    for start, end, _ in sorted(cell for row in found for cell in row):
+        if columns and start <= columns[-1][1]:
+            columns[-1] = (columns[-1][0], max(end, columns[-1][1]))
+        else:
+            columns.append((start, end))
+    rows = [[[text for start, _, text in row if first <= start < last] for first, last in columns] for row in found]
+    if any(len(cell) > 1 for row in rows for cell in row):
+        return []
+    return [tuple("".join(cell) for cell in row) for row in rows]
 
 
 def _lines(text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
