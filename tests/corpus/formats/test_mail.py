@@ -71,12 +71,23 @@ def test_what_a_reader_does_not_see_of_a_page_is_left_out():
 
 
 @pytest.mark.parametrize(
-    "how", ["hidden", 'style="display:none"', "style='font-size: 0 !important'", 'style="OPACITY:0"']
+    "how",
+    [
+        "hidden",
+        'style="height:0; overflow:hidden"',
+        'style="display:none"',
+        "style='font-size: 0 !important'",
+        'style="OPACITY:0"',
+    ],
 )
 def test_what_a_style_hides_of_a_message_is_left_out(how):
     assert text_of_html(f"<p>Seen.</p><div {how}>One <div>two</div> three<br>four</div><p>Seen too.</p>") == (
         "Seen.\nSeen too."
     )
+
+
+def test_a_closed_dialog_of_a_message_is_left_out_and_an_open_one_is_read():
+    assert text_of_html("<p>Seen.</p><dialog>One</dialog><dialog open>two</dialog>") == "Seen.\ntwo"
 
 
 @pytest.mark.parametrize("struck", ["<del>40</del>", "<s>40</s>", '<b style="text-decoration: line-through">40</b>'])

@@ -206,6 +206,9 @@ def test_a_hidden_sheet_is_left_out_and_named(tmp_path: Path, state: str) -> Non
         ("", f'<p style="font-size:0">{SECRET}</p>'),
         ("", f'<p style="position:absolute;left:-9999px">{SECRET}</p>'),
         ("", f"<noscript>{SECRET}</noscript>"),
+        ("", f"<dialog id=open><p>{SECRET}</p></dialog>"),
+        ("", f'<div style="overflow:hidden; max-height: 0px">{SECRET}</div>'),
+        ("<style>.x { height:0; overflow-y:hidden }</style>", f'<div class="x">{SECRET}</div>'),
         ("<style>.x { opacity: 0 }</style>", f'<p class="x">{SECRET}</p>'),
         ("<style>@media screen { .x {display:none} p {color:red} }</style>", f'<p class="x">{SECRET}</p>'),
     ],
@@ -218,6 +221,27 @@ def test_what_styles_hide_of_a_web_page_is_left_out(tmp_path: Path, head: str, b
 @pytest.mark.parametrize("style", ["font-size:0.8em", "opacity:0.05", "font-size:10px", "left:-5px", "display:flex"])
 def test_small_and_faint_type_is_not_hidden(style: str) -> None:
     assert not hides(style)
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "height:0",
+        "overflow:hidden",
+        "min-height:0; overflow:hidden",
+        "line-height:0; overflow:hidden",
+        "height:0.5em; overflow:hidden",
+        "height:0; overflow:visible",
+        "height:0; padding-bottom:56%; overflow:hidden",
+    ],
+)
+def test_what_has_a_height_or_is_not_clipped_is_not_hidden(style: str) -> None:
+    assert not hides(style)
+
+
+def test_an_open_dialog_is_seen(tmp_path: Path) -> None:
+    page = f'<html><body><p>{SEEN}</p><dialog class="x" open><p>{SECRET}</p></dialog></body></html>'
+    assert read(tmp_path / "a", page, Format.HTML)[0] == f"{SEEN} {SECRET}"
 
 
 STRUCK_NOTICE = ["1 words that are struck out in it are left out"]

@@ -200,6 +200,7 @@ def _is_unseen(tag: str, attrs: list[tuple[str, str | None]]) -> bool:
     return (
         tag in _UNSEEN
         or tag in STRUCK_TAGS
+        or (tag == "dialog" and "open" not in dict(attrs))
         or any(
             name == "hidden" or (name == "style" and (hides(value or "") or strikes(value or "")))
             for name, value in attrs

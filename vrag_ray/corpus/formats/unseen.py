@@ -48,6 +48,10 @@ _NOTHING = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+_FLAT = re.compile(r"(?:^|[;\s])(?:max-)?height\s*:\s*0*\.?0+(?:px|pt|em|rem|%|vh)?\s*(?:!|;|$)", re.IGNORECASE)
+_CLIPS = re.compile(r"(?:^|[;\s])overflow(?:-y)?\s*:\s*(?:hidden|clip)\b", re.IGNORECASE)
+"""What stands out of an element of no height is seen without this, and in its padding, as videos do."""
+_OPEN = re.compile(r"\sopen(?=[\s=]|$)", re.IGNORECASE)
 _LINE_THROUGH = re.compile(r"text-decoration(?:-line)?\s*:[^;{}]*\bline-through", re.IGNORECASE)
 _NO_LINE = re.compile(r"text-decoration(?:-line)?\s*:\s*none", re.IGNORECASE)
 STRUCK_TAGS = frozenset(("del", "s", "strike"))
@@ -65,7 +69,7 @@ _SCREEN = re.compile(r"@media\s+(?:only\s+)?(?:screen|all)\s*\{((?:[^{}]*\{[^{}]
 
 def hides(style: str) -> bool:
     """Whether the declarations of a style sheet or of a ``style`` attribute leave nothing to be seen."""
-    return _NOTHING.search(style) is not None
+    return bool(_NOTHING.search(style) or (_FLAT.search(style) and _CLIPS.search(style) and "padding" not in style))
 
 
 def seen_page(html: str) -> str:
@@ -73,7 +77,9 @@ def seen_page(html: str) -> str:
 
     def mark(found: re.Match[str]) -> str:
         style = STYLE_VALUE.search(found[2])
-        unseen = found[1].lower() == "noscript" or (style is not None and hides(style[1] or style[2] or ""))
+        name = found[1].lower()
+        is_closed = name == "noscript" or (name == "dialog" and not _OPEN.search(STYLE_VALUE.sub("", found[2])))
+        unseen = is_closed or (style is not None and hides(style[1] or style[2] or ""))
         rest = STYLE_VALUE.sub("", found[2])
         return f'<{found[1]} style="display:none"{rest}{found[3]}>' if unseen else found[0]
 
