@@ -344,3 +344,31 @@ def test_columns_of_figures_without_a_rule_are_a_table_and_may_have_empty_cells(
 )
 def test_lines_with_gaps_that_are_no_columns_of_figures_under_names_are_no_table(text):
     assert text_tables(text) == []
+
+
+def test_struck_words_of_markdown_are_left_out_and_counted_and_the_others_keep_their_places(sandbox, put, options):
+    text = "# Fares\n\nA ticket costs ~~40~~ 55 crowns, ~~and a\nchild pays 9~~.\n\n| Day | Fare |\n|---|---|\n"
+    text += "| May | ~~7~~ 8 |\n"
+    path = put("fares.md", text.encode())
+    assert sandbox.probe(path, "fares.md").notices == ("7 words that are struck out in it are left out",)
+    [unit] = decoded(sandbox, path, item(1, "fares.md"), options)
+    lines = [" ".join(line.split()) for line in unit.text.splitlines() if line.strip()]
+    assert lines == ["# Fares", "A ticket costs 55 crowns, .", "Day Fare", "Day: May, Fare: 8"]
+    assert (unit.locator.span_start, unit.locator.span_end) == (0, len(text) - 1)
+    assert sandbox.page_text(path, DocumentKind.TEXT, unit.locator, options).text == unit.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Write `~~old~~` for what is struck out.",
+        "~~~\n~~old~~\n~~~",
+        "Title\n~~~~~\n\nabout ~~5 and ~~ 6, or ~~\n\n7~~",
+        "\\~~40~~",
+    ],
+    ids=["code", "fence", "unpaired", "escaped"],
+)
+def test_tildes_that_strike_nothing_out_stay(sandbox, put, options, text):
+    path = put("a.md", text.encode())
+    assert sandbox.probe(path, "a.md").notices == ()
+    assert decoded(sandbox, path, item(1, "a.md"), options)[0].text == text

@@ -14,6 +14,7 @@ from vrag_ray.corpus.formats.source import Attachment
 MARKDOWN_SUFFIXES = frozenset({".md", ".markdown"})
 _FENCED = re.compile(r"^[ \t]*(`{3,}|~{3,}).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"(`+)(?!`).{0,1000}?(?<!`)\1(?!`)", re.DOTALL)
+_STRUCK = re.compile(r"(?<![~\\A-Za-z0-9])~~(?=[^\s~])(?:(?!~~|\n[ \t]*\n).){1,1000}(?<=[^\s~\\])~~(?!~)", re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->|<(script|style|template)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 """What of a page is not shown."""
 _ALT = r"!\[((?:[^\[\]]|\[[^\[\]]{0,200}\]){0,2000})\]"
@@ -32,7 +33,7 @@ def picture_targets(text: str, *, markdown: bool) -> list[str]:
     text = _COMMENT.sub(" ", text)
     found: list[tuple[int, str]] = []
     if markdown:
-        text = _CODE.sub(_blanks, _FENCED.sub(_blanks, text))
+        text = without_code(text)
         found += [(match.start(), match[2] or match[3] or "") for match in _INLINE.finditer(text)]
         named = {_key(match[1]): match[2] or match[3] for match in reversed(list(_NAMED.finditer(text)))}
         for match in _BY_NAME.finditer(text):
@@ -40,6 +41,16 @@ def picture_targets(text: str, *, markdown: bool) -> list[str]:
                 found.append((match.start(), target))
     found += [(match.start(), _source(match[1])) for match in _TAG.finditer(text)]
     return list(dict.fromkeys(target.strip() for _, target in sorted(found) if target.strip()))
+
+
+def without_code(text: str) -> str:
+    """``text`` with blanks in place of code, each character in its place."""
+    return _CODE.sub(_blanks, _FENCED.sub(_blanks, text))
+
+
+def struck_spans(text: str) -> list[tuple[int, int]]:
+    """Where words are struck out in a text, ``~~so~~``; code is not looked at."""
+    return [match.span() for match in _STRUCK.finditer(without_code(text))] if "~~" in text else []
 
 
 def held_pictures(text: str) -> Iterator[Attachment]:

@@ -18,9 +18,11 @@ from vrag_ray.corpus.formats.references import (
     held_pictures,
     is_held,
     picture_targets,
+    struck_spans,
     without_held,
 )
 from vrag_ray.corpus.formats.source import Attachment, Opening
+from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.model import DecodedUnit, DecodeError, Probe, clean, title_from_name
 from vrag_ray.corpus.sniff import Format
 from vrag_ray.corpus.windows import WORD
@@ -93,12 +95,22 @@ class TextSource:
             return
         if format_ is Format.JSON:
             self._named = self._records()
+        elif struck := struck_spans(self._text):
+            count = sum(len(self._text[start:end].split()) for start, end in struck)
+            self._notices.append(struck_notice(count))
+            # Blanks: everything else stays in its place, by which it is cited.
+            ends = [0, *(end for _, end in struck)]
+            parts = [
+                self._text[before:start] + " " * (end - start)
+                for before, (start, end) in zip(ends, struck, strict=False)
+            ]
+            self._text = "".join([*parts, self._text[ends[-1] :]])
         self._spans = row_pieces(self._named, RECORD_WORDS) or split_pieces(self._text)
         self._named = self._named or text_tables(self._text)
 
     def probe(self) -> Probe:
         heading = _HEADING.search(self._text) if self._is_markdown else None
-        title = clean(heading[1])[:TITLE_CHARS] if heading else title_from_name(self._opening.name)
+        title = " ".join(clean(heading[1]).split())[:TITLE_CHARS] if heading else title_from_name(self._opening.name)
         pictures = picture_targets(self._text, markdown=True) if self._is_markdown else ()
         files = tuple(target for target in pictures if not is_held(target))
         return Probe(
