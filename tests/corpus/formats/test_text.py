@@ -154,7 +154,8 @@ def test_each_object_of_json_is_a_record_however_it_is_printed(sandbox, put, opt
             [{"name": "Vega", "log": "calm " * 60, "berth": 4}],
             ["name: Vega", "name: Vega, log: " + " ".join(["calm"] * 60), "name: Vega, berth: 4"],
         ),
-        (["calm", ["wind", 3]], ["calm; wind; 3"]),
+        (["calm", "wind", 3], ["calm; wind; 3"]),
+        ([["ship", "berth"], ["Vega", 4]], ["ship; berth", "Vega; 4"]),
         ([{"on": True, "size": 2.50, "none": None, "empty": {}}, {}, []], ["on: true, size: 2.5"]),
     ],
 )

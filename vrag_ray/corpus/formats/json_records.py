@@ -51,7 +51,8 @@ def _lines(text: str, at: int, value: Value, path: str, above: Pairs) -> Iterato
     ``path`` is made of the keys that lead to the value from the last record that has a name, and ``above`` has the
     names of these records.
     """
-    if _is_flat(value):
+    has_rows = isinstance(value, list) and any(isinstance(element, list) for element in value)
+    if _is_flat(value) and not has_rows:
         pairs = _pairs("", value)
         if not isinstance(value, list | tuple) or _words(pairs) <= LONGEST_LINE:
             if pairs:
