@@ -4,7 +4,7 @@ that blanks align, under a rule or over figures. Pure."""
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -70,14 +70,12 @@ def text_tables(text: str) -> list[NamedRow]:
                 NamedRow(at, stop, labelled(_cells(line, gap), header))
                 for at, stop, line in _lines(text, rule.end() + 1, end)
             )
+    aligned: list[NamedRow] = []
     for has_gap, run in groupby(_lines(text, 0, len(text)), key=lambda line: bool(_GAP_INSIDE.search(line[2]))):
         lines = list(run) if has_gap else []
-        if (
-            len(lines) >= LEAST_WITHOUT_RULE
-            and with_named_rows(text, tables, lines[0][0], lines[-1][1]) == (text[lines[0][0] : lines[-1][1]])
-        ):
-            tables.extend(_aligned(lines))
-    return sorted(tables, key=lambda row: row.start)
+        if len(lines) >= LEAST_WITHOUT_RULE and not _rows_in(tables, lines[0][0], lines[-1][1]):
+            aligned.extend(_aligned(lines))
+    return sorted([*tables, *aligned], key=lambda row: row.start)
 
 
 def _aligned(lines: Sequence[tuple[int, int, str]]) -> Iterator[NamedRow]:
@@ -149,13 +147,16 @@ def with_named_rows(text: str, rows: Sequence[NamedRow], start: int, end: int) -
     """``text`` from ``start`` to ``end``, what is shown in place of the ``rows`` that begin or end in it."""
     parts: list[str] = []
     at = start
-    for place in range(bisect_right(rows, start, key=lambda row: row.end), len(rows)):
-        row = rows[place]
-        if row.start >= end:
-            break
+    for row in _rows_in(rows, start, end):
         parts += [text[at : max(at, row.start)], row.text]
         at = min(row.end, end)
     return "".join([*parts, text[at:end]])
+
+
+def _rows_in(rows: Sequence[NamedRow], start: int, end: int) -> Sequence[NamedRow]:
+    """Those of ``rows``, which are in order, that have characters from ``start`` to ``end``."""
+    first = bisect_right(rows, start, key=lambda row: row.end)
+    return rows[first : bisect_left(rows, end, key=lambda row: row.start)]
 
 
 def row_pieces(rows: Sequence[NamedRow], words: int) -> list[tuple[int, int]]:

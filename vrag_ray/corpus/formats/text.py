@@ -117,7 +117,7 @@ class TextSource:
             DocumentKind.TEXT,
             len(self._spans),
             title,
-            # Pages are read again without the name of the file, which says what an ordinary text is.
+            # A page is read again without the name of the file, from which the format was detected.
             meta={"format": str(self._format)} if self._format is not Format.TEXT else {},
             notices=tuple(self._notices),
             pictures=files,
