@@ -9,8 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from vrag_ray.corpus.tables import is_figure
-
 _RULE = re.compile(r"^[ \t]*[-=+:|][-=+:| \t]*\r?$", re.MULTILINE)
 """Under the heads of a table."""
 LEAST_COLUMNS = 2
@@ -19,6 +17,8 @@ LEAST_WITHOUT_RULE = 3
 _GAP = re.compile(r"[ \t]{2,}")
 _GAP_INSIDE = re.compile(r"\S(?: {2,}| *\t\s*)\S")
 _ALIGNED_CELL = re.compile(r"\S+(?: \S+)*")
+_FIGURE = re.compile(r"[^\w\s]{0,3}\d[\d.,:/]*[^\w\s]{0,3}")
+"""As ``is_figure`` of tables on pages, which needs NumPy: no process that reads texts loads it."""
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _BAR = re.compile(r"(?<!\\)\|")
 
@@ -90,11 +90,13 @@ def _aligned(lines: Sequence[tuple[int, int, str]]) -> Iterator[NamedRow]:
         return
     header, *body = rows
     named = all(header[1:]) and not any(
-        "|" in word or (is_figure(word) and not _YEAR.fullmatch(word)) for name in header for word in name.split()
+        "|" in word or (_FIGURE.fullmatch(word) and not _YEAR.fullmatch(word))
+        for name in header
+        for word in name.split()
     )
     is_like_rest = any(name and name == row[place] for place, name in enumerate(header) for row in body)
     has_figures = any(
-        all(is_figure(cell.split()[0]) for cell in column if cell) and 2 * sum(map(bool, column)) > len(body)
+        all(_FIGURE.fullmatch(cell.split()[0]) for cell in column if cell) and 2 * sum(map(bool, column)) > len(body)
         for column in list(zip(*body, strict=True))[1:]
     )
     if named and has_figures and not is_like_rest and all(r[0] for r in body):
