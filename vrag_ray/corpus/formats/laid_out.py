@@ -25,6 +25,7 @@ from vrag_ray.corpus.formats.references import is_held, picture_targets
 from vrag_ray.corpus.formats.source import Attachment
 from vrag_ray.corpus.formats.unseen import STRUCK_TAGS, seen_drawing, seen_page, struck_notice, without_struck
 from vrag_ray.corpus.formats.web_colours import with_drawn_colours
+from vrag_ray.corpus.formats.web_tables import with_drawn_tables
 from vrag_ray.corpus.model import DecodeError
 from vrag_ray.corpus.sniff import HEAD_BYTES, OFFICE_REMEDIES, REFLOWED, Format
 
@@ -84,7 +85,8 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
             return slides, notices
     if format_ is Format.DOCX:
         page, notices = document_page(path)
-        return [_part(partial(_open, page.encode("utf-8", "replace"), Format.HTML))], notices
+        markup = with_drawn_tables(page, _inner_width(PORTRAIT))
+        return [_part(partial(_open, markup.encode("utf-8", "replace"), Format.HTML))], notices
     if format_ is Format.XLSX:
         sheets, notices = _sheets(path)
         if notices and not sheets:
@@ -98,7 +100,9 @@ def laid_out(path: Path, format_: Format) -> tuple[list[Part], list[str]]:
         if format_ is not Format.FB2:
             seen = seen_page if format_ is Format.HTML else seen_drawing
             markup = seen(data.decode("utf-8", "replace"))
-            data = (with_drawn_colours(markup) if format_ is Format.HTML else markup).encode("utf-8", "replace")
+            if format_ is Format.HTML:
+                markup = with_drawn_tables(with_drawn_colours(markup), _inner_width(PORTRAIT))
+            data = markup.encode("utf-8", "replace")
         part, struck = _without_struck(data, format_)
         return [part], [*([notice] if notice else []), *struck]
     part, struck = _without_struck(path, format_)
@@ -190,6 +194,11 @@ def _open(
     return pymupdf.open(stream=content, filetype=type_, **size)
 
 
+def _inner_width(paper: tuple[int, int]) -> float:
+    """Points that a table may take across: MuPDF leaves margins of about 36 points, and a page may have its own."""
+    return paper[0] - 8 * TYPE_SIZE
+
+
 def _in_utf8(data: bytes) -> tuple[bytes, str]:
     """Markup in UTF-8, with nothing in it that says otherwise, since MuPDF knows few encodings; and a notice.
 
@@ -225,7 +234,8 @@ def _slides(path: Path) -> tuple[list[Part], list[str]]:
                 notices.append(f"of slide {slide.number} {unseen} words are left out: they are hidden")
             if struck:
                 notices.append(f"of slide {slide.number} {struck} words are left out: they are struck out")
-            opened = partial(_open, page.encode("utf-8", "replace"), Format.HTML, LANDSCAPE)
+            markup = with_drawn_tables(page, _inner_width(LANDSCAPE))
+            opened = partial(_open, markup.encode("utf-8", "replace"), Format.HTML, LANDSCAPE)
             slides.append(_part(opened, f"slide {slide.number}", slide.notes))
     return slides, notices
 

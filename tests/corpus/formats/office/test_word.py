@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.documents import image_bytes, open_png, picture_of
+from tests.support.documents import decoded, image_bytes, open_png, picture_of
 from tests.support.office import WORD_SPACES, chart, docx, docx_of, paragraph
 from vrag_ray.corpus.formats.office import parts
 from vrag_ray.corpus.formats.office.word import document_page
-from vrag_ray.corpus.model import DecodeError
+from vrag_ray.corpus.model import DecodeError, WorkItem
 from vrag_ray.types import DocumentKind, Locator
 
 BREAK = "<hr"
@@ -48,6 +48,24 @@ def test_the_rows_of_a_table_are_read_as_rows_with_their_heads(sandbox, put, no_
     assert rows[2:] == ["| Odin | 73 | 12 |", "| Alma of the mole | 70 | 14 |"]
     assert page.text.startswith("Before.")
     assert page.text.endswith("After.")
+
+
+def test_short_cells_and_merged_cells_stand_in_the_rows_of_their_values(sandbox, put, no_ocr):
+    heads = cell("Limits", '<w:gridSpan w:val="2"/>')
+    first, again = cell("Quay A", '<w:vMerge w:val="restart"/>'), cell("", "<w:vMerge/>")
+    zone, below = cell("Berth", '<w:vMerge w:val="restart"/>'), cell("", "<w:vMerge/>")
+    table = (
+        row(zone, cell("Side", '<w:vMerge w:val="restart"/>'), heads)
+        + row(below, below, "Height limit", "Weight limit")
+        + row(first, "North side", "3.2", "7")
+        + row(again, "South side", "4.5", "12")
+    )
+    path = put("limits.docx", docx_of(f"<w:tbl>{table}</w:tbl>" + paragraph("After.")))
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "limits.docx"), no_ocr)
+    assert unit.text.splitlines()[-3:] == ["Quay A North side 3.2 7", "Quay A South side 4.5 12", "After."]
+    text = sandbox.page_text(path, DocumentKind.PDF, Locator(page=1), no_ocr).text
+    assert "| Berth | Side | Limits Height limit | Limits Weight limit |" in text
+    assert "| Quay A | South side | 4.5 | 12 |" in text
 
 
 def test_a_table_in_a_cell_follows_the_table_and_keeps_its_rows():

@@ -1,0 +1,73 @@
+"""Tables of web pages: each row on a line, each head over its columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.documents import decoded
+from vrag_ray.corpus.formats.web_tables import with_drawn_tables
+from vrag_ray.corpus.model import WorkItem
+from vrag_ray.types import DocumentKind, Locator
+
+SPANS = (
+    '<table><tr><th rowspan="2">Lock</th><th colspan="2">Level (m)</th></tr><tr><th>Spring tide</th>'
+    "<th>Neap tide</th></tr><tr><td>Lock A</td><td>6.0</td><td>4.2</td></tr><tr><td>Lock C</td><td>5.2</td>"
+    "<td>3.1</td></tr></table>"
+)
+PLAIN = (
+    "<h2>Rents</h2><table><tr><th></th><th>Bergen</th><th>Molde</th></tr><tr><th>Boathouse</th><td>301</td>"
+    "<td>288</td></tr><tr><th>Shed</th><td>110</td><td>95</td></tr></table>"
+)
+
+
+def test_two_tables_of_a_web_page_have_their_own_heads_and_those_in_two_rows(sandbox, put, no_ocr):
+    path = put("harbour.html", f"<html><body><h1>Harbour</h1>{SPANS}{PLAIN}</body></html>".encode())
+    text = sandbox.page_text(path, DocumentKind.PDF, Locator(page=1), no_ocr).text
+    assert text.splitlines() == [
+        "Harbour",
+        "| Lock | Level (m) Spring tide | Level (m) Neap tide |",
+        "| --- | --- | --- |",
+        "| Lock A | 6.0 | 4.2 |",
+        "| Lock C | 5.2 | 3.1 |",
+        "Rents",
+        "|  | Bergen | Molde |",
+        "| --- | --- | --- |",
+        "| Boathouse | 301 | 288 |",
+        "| Shed | 110 | 95 |",
+    ]
+
+
+def test_running_text_takes_the_room_that_short_cells_leave(sandbox, put, no_ocr):
+    prose = "waiting for the permit of the county"
+    rows = [
+        ("Project", "Lead", "Cost", "Due", "State"),
+        *(
+            (f"Project {name}", "Ola Moe", "1,250,000", "14 May 2022", f"{prose} of {name}")
+            for name in ("Fjell", "Hav")
+        ),
+    ]
+    table = "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows)
+    path = put("projects.html", f"<html><body><table>{table}</table></body></html>".encode())
+    (unit,) = decoded(sandbox, path, WorkItem("d", DocumentKind.PDF, 0, 1, "projects.html"), no_ocr)
+    lines = [line for line in unit.text.splitlines() if line.startswith("Project ")]
+    assert lines == [
+        "Project Lead Cost Due State",
+        f"Project Fjell Ola Moe 1,250,000 14 May 2022 {prose} of Fjell",
+        f"Project Hav Ola Moe 1,250,000 14 May 2022 {prose} of Hav",
+    ]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        f"<table><tr><td>{'text ' * 9}</td><td>{'more ' * 20}</td></tr><tr><td>{'a ' * 20}</td><td>b</td></tr></table>",
+        "<table><tr><td>Home</td><td>Contact</td></tr></table>",
+    ],
+)
+def test_a_layout_of_running_text_and_a_single_row_are_left_as_they_are(table):
+    assert with_drawn_tables(table, 500) == table
+
+
+def test_a_name_merged_over_two_values_is_no_head():
+    rows = "<tr><td>Name</td><td colspan=2>Siri Moe</td></tr><tr><td>Born</td><td>Molde</td><td>May</td></tr>"
+    assert with_drawn_tables(f"<table>{rows}</table>", 500).count("Siri Moe") == 1
