@@ -68,6 +68,13 @@ def test_short_cells_and_merged_cells_stand_in_the_rows_of_their_values(sandbox,
     assert "| Quay A | South side | 4.5 | 12 |" in text
 
 
+def test_a_notice_counts_the_comments_that_are_left_out(sandbox, put):
+    comments = "".join(f'<w:comment w:id="{id_}">{paragraph("Is this so?")}</w:comment>' for id_ in (0, 1))
+    parts_ = {"word/comments.xml": f"<w:comments {WORD_SPACES}>{comments}</w:comments>"}
+    path = put("report.docx", docx_of(paragraph("The pier is long."), parts_))
+    assert "2 comments in it are left out" in sandbox.probe(path, "report.docx").notices
+
+
 def test_a_table_in_a_cell_follows_the_table_and_keeps_its_rows():
     innermost = f"<w:tbl>{row('x', 'y')}</w:tbl>"
     with_innermost = f"<w:tc>{paragraph('f')}{innermost}</w:tc>"

@@ -49,6 +49,7 @@ _SAME = {"cr": "br", "ptab": "tab"}
 _HEAD, _FOOT = "headerReference", "footerReference"
 _MARK = re.compile("\ue010(\\d{1,6})\ue011")
 """Where the HTML of a chart, a diagram or a picture belongs: mammoth carries it through as text."""
+_COMMENTS = "word/comments.xml"
 _NOT_COPIED = ("word/media/", "word/embeddings/")
 """mammoth needs none of them."""
 _LARGEST_PICTURE = (500.0, 640.0)
@@ -66,6 +67,8 @@ def document_page(path: Path) -> tuple[str, list[str]]:
         seen, notices = seen_document(archive)
         rewriting = _Rewriting(archive, seen)
         title, changed = stated_title(archive), rewriting.rewritten_parts()
+        if _COMMENTS in archive.namelist() and (count := len(tree_of(xml_of(archive, _COMMENTS)))):
+            notices.append(f"{count} comments in it are left out")
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as out:
             for name in archive.namelist():
