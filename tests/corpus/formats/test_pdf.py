@@ -74,6 +74,22 @@ def test_what_is_filled_into_a_form_is_no_title(sandbox, put):
     assert sandbox.probe(put("x", document.tobytes()), "x.pdf").title == "Request for a berth"
 
 
+def test_a_note_of_a_reader_is_read_with_its_author(sandbox, put, options):
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((72, 100), "The rail is 1.15 m high.")
+    note = page.add_text_annot((400, 90), "The rail is too low.")
+    note.set_info(title="Ida Berg")
+    note.update()
+    hidden = page.add_text_annot((400, 190), "Nobody sees this.")
+    hidden.set_flags(pymupdf.PDF_ANNOT_IS_HIDDEN)
+    path = put("x", document.tobytes())
+    [unit] = decoded(sandbox, path, item(0, 1), options)
+    assert unit.text == "The rail is 1.15 m high.\nNotes: Ida Berg: The rail is too low."
+
+
 def test_a_stamp_along_the_margin_is_no_title_and_the_next_largest_line_is(sandbox, put):
     import pymupdf
 

@@ -442,6 +442,89 @@ def test_tabs_in_a_filled_field_are_no_letters() -> None:
     assert read(page_of(fill)).text.splitlines()[1:] == ["This", "is", "late."]
 
 
+def field(kind: int, name: str, rect: pymupdf.Rect, value: str, tooltip: str = "") -> Draw:
+    def draw(page: pymupdf.Page) -> None:
+        widget = pymupdf.Widget()
+        widget.field_type, widget.field_name, widget.rect = kind, name, rect
+        widget.field_value, widget.field_label = value, tooltip or None
+        if kind == pymupdf.PDF_WIDGET_TYPE_LISTBOX:
+            widget.choice_values = ["Diesel", "Sails"]
+        page.add_widget(widget)
+
+    return draw
+
+
+def test_values_of_a_form_stand_at_their_labels() -> None:
+    def labels(page: pymupdf.Page) -> None:
+        for y, label in (
+            (200, "Name of the pilot"),
+            (230, "Port of the pilot"),
+            (260, "Driven by"),
+            (300, "Remarks here"),
+        ):
+            page.insert_text((72, y), label, fontsize=11)
+
+    text, choice, several = (
+        pymupdf.PDF_WIDGET_TYPE_TEXT,
+        pymupdf.PDF_WIDGET_TYPE_COMBOBOX,
+        pymupdf.PDF_WIDGET_TYPE_LISTBOX,
+    )
+    page = page_of(
+        labels,
+        field(text, "a", pymupdf.Rect(260, 188, 460, 206), "Ida Berg"),
+        field(choice, "b", pymupdf.Rect(260, 218, 460, 236), "Moss"),
+        field(several, "c", pymupdf.Rect(260, 246, 460, 280), "Sails"),
+        field(text, "d", pymupdf.Rect(72, 304, 460, 320), "Late again"),
+        field(text, "e", pymupdf.Rect(260, 400, 460, 418), "1961", "Year of birth"),
+        field(text, "f", pymupdf.Rect(260, 430, 460, 448), "", "Year of death"),
+    )
+    assert read(page).text.splitlines()[1:] == [
+        "Name of the pilot Ida Berg",
+        "Port of the pilot Moss",
+        "Driven by Sails",
+        "Remarks here",
+        "Late again",
+        "Year of birth 1961",
+    ]
+
+
+def test_boxes_of_a_form_are_checked_or_unchecked() -> None:
+    def labels(page: pymupdf.Page) -> None:
+        for x, y, label in (
+            (72, 200, "Crane needed"),
+            (72, 230, "Power needed"),
+            (200, 260, "Guest"),
+            (300, 260, "Owner"),
+        ):
+            page.insert_text((x, y), label, fontsize=11)
+
+    kind = pymupdf.PDF_WIDGET_TYPE_CHECKBOX
+    page = page_of(
+        labels,
+        field(kind, "a", pymupdf.Rect(260, 188, 274, 202), "Off"),
+        field(kind, "b", pymupdf.Rect(260, 218, 274, 232), "Yes"),
+        field(kind, "c", pymupdf.Rect(182, 248, 196, 262), "Yes"),
+        field(kind, "d", pymupdf.Rect(282, 248, 296, 262), "Off"),
+        field(kind, "e", pymupdf.Rect(260, 400, 274, 414), "Yes", "Fees are paid"),
+    )
+    assert read(page).text.splitlines()[1:] == [
+        "Crane needed unchecked",
+        "Power needed checked",
+        "Checked: Guest Unchecked: Owner",
+        "Fees are paid checked",
+    ]
+
+
+def test_what_an_annotation_strikes_out_is_left_out_with_a_notice() -> None:
+    def strike(page: pymupdf.Page) -> None:
+        page.insert_text((72, 200), "The fee is 65 70 crowns.", fontsize=12)
+        page.add_strikeout_annot(page.search_for("65"))
+
+    found = read(page_of(strike))
+    assert found.text.splitlines() == [SEEN, "The fee is 70 crowns."]
+    assert found.notices == ("1 words that are struck out in it are left out",)
+
+
 def with_raised(*parts: tuple[str, bool], turn: int = 0) -> Draw:
     """A line of which some parts are raised and smaller."""
 

@@ -26,6 +26,7 @@ import pymupdf
 from vrag_ray.corpus.elements import elements
 from vrag_ray.corpus.formats.laid_out import OfficeArchive, Part, laid_out, shown_pictures
 from vrag_ray.corpus.formats.office.slides import Slide, shown_slides
+from vrag_ray.corpus.formats.pdf_fields import notes_on
 from vrag_ray.corpus.formats.pdf_text import (
     LAYER_FLAGS,
     PageRead,
@@ -322,12 +323,14 @@ class PdfSource:
         )
 
     def _notes(self, unit: int) -> str:
-        """What the author noted to a part, on its first page; "" elsewhere."""
+        """What the author noted to a part, on its first page, and readers on a page of a PDF; "" elsewhere."""
         notes = ""
         if self._slides:
             notes = self._slides[unit].notes
         elif self._parts and unit == self._starts[self._part_of(unit)]:
             notes = self._parts[self._part_of(unit)].notes
+        elif self._document.is_pdf:
+            notes = "\n".join(notes_on(self._page(unit)))
         return f"Notes: {clean(notes)}" if notes else ""
 
     def page_text(self, locator: Locator) -> PageText:

@@ -25,7 +25,9 @@ import numpy as np
 import pymupdf
 from numpy.typing import NDArray
 
+from vrag_ray.corpus.formats.pdf_fields import is_in, place_values, struck_boxes
 from vrag_ray.corpus.formats.pdf_ink import shown
+from vrag_ray.corpus.formats.unseen import struck_notice
 from vrag_ray.corpus.model import UNREADABLE, TextLine, clean, letters_in
 from vrag_ray.corpus.reading_order import arranged, is_right_to_left, text_of
 from vrag_ray.corpus.windows import CJK
@@ -198,6 +200,9 @@ def read_page(page: pymupdf.Page, *, min_chars: int, ocr: Ocr | None, believed: 
     notices: list[str] = []
     if hidden:
         notices.append(f"{hidden} words that are not visible on the page are left out")
+    struck, lines = _with_annotations(page, lines)
+    if struck:
+        notices.append(struck_notice(struck))
     unreadable = [line for line in lines if _is_unreadable(line.raw)]
     total, lost = (sum(len(line.raw) for line in some) for some in (lines, unreadable))
     readable = sum(len(UNREADABLE.sub("", line.raw)) for line in lines) - lost
@@ -250,6 +255,25 @@ def composed(words: Sequence[Word], aspect: float, *, ocr: bool = False, notices
         for row in region
     ]
     return PageRead(text_of(regions), tuple(ordered), tuple(lines), ocr, tuple(notices))
+
+
+def _with_annotations(page: pymupdf.Page, lines: Sequence[_Line]) -> tuple[int, list[_Line]]:
+    """How many words annotations strike out, and ``lines`` without these, with the values of fields at their labels."""
+    if not page.parent.is_pdf:
+        return 0, [*lines]
+    upright = Upright(page)
+    boxes = [box for rect in struck_boxes(page) if (box := upright.box(rect.x0, rect.y0, rect.x1, rect.y1)) is not None]
+    struck = 0
+    if boxes:
+        for line in lines:
+            remaining = [word for word in line.words if not any(is_in(word, box) for box in boxes)]
+            struck += len(line.words) - len(remaining)
+            line.words = remaining
+    further: list[list[Word]] = []
+    if page.first_widget is not None:
+        further = place_values(page, [line.words for line in lines], upright.box)
+    whole = [*lines, *(_Line(words, " ".join(word.text for word in words), "") for words in further)]
+    return struck, [line for line in whole if line.words]
 
 
 def _with_initials(words: Sequence[Word]) -> Sequence[Word]:
