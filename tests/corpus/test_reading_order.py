@@ -168,6 +168,24 @@ def test_halves_of_a_divided_word_are_joined_over_a_line_end_only() -> None:
     assert joined([*laid("the North-", 0.1, 0.1), *laid("South line", 0.1, 0.12)], "\n") == "the North-\nSouth line"
 
 
+@pytest.mark.parametrize(
+    ("above", "below", "text"),
+    [
+        ("the well-", "known painter", "the well-known painter"),
+        ("her well-", "ness and self-", "her wellness and self-"),
+        ("aged Twenty-", "four years", "aged Twenty-four years"),
+        ("twenty-", "odd boats", "twentyodd boats"),
+        ("state-of-the-", "art pumps", "state-of-the-art pumps"),
+        ("a long-estab-", "lished firm", "a long-established firm"),
+        ("mail post@sund-", "havn.no", "mail post@sund-havn.no"),
+        ("(www.sund-", "havn.no)", "(www.sund-havn.no)"),
+        ("well\u00ad", "being", "wellbeing"),
+    ],
+)
+def test_a_compound_keeps_its_hyphen_at_the_end_of_a_line(above: str, below: str, text: str) -> None:
+    assert joined([*laid(above, 0.1, 0.1), *laid(below, 0.1, 0.12)]) == text
+
+
 def test_nothing_is_lost_or_doubled() -> None:
     page = [
         Word(str(n), Box(n % 7 / 8, n % 11 / 12, n % 7 / 8 + 0.1, n % 11 / 12 + 0.05), n % 4 * 90) for n in range(77)

@@ -124,7 +124,7 @@ def _turned_back(wide: float, high: float, cos: float, sin: float) -> tuple[floa
 def joined(words: Sequence[Word], line_end: str = " ") -> str:
     """Words in reading order as text: blanks between them, ``line_end`` between lines.
 
-    The halves of a word that a line end divides are one word.
+    The halves of a word that a line end divides are one word; a compound, such as ``well-known``, keeps its hyphen.
     """
     text: list[str] = []
     before: Word | None = None
@@ -134,7 +134,7 @@ def joined(words: Sequence[Word], line_end: str = " ") -> str:
         elif _is_level(before, word):
             text += " ", word.text
         elif is_divided(before, word):
-            text[-1] = text[-1][:-1] + word.text
+            text[-1] = (text[-1] if _is_compound(before.text, word.text) else text[-1][:-1]) + word.text
         elif _SPACELESS.match(before.text[-1:]) and _SPACELESS.match(word.text[:1]):
             text[-1] += word.text
         else:
@@ -148,6 +148,22 @@ def is_divided(before: Word, word: Word) -> bool:
     return _ENDS_DIVIDED.search(before.text) is not None and word.text[:1].islower()
 
 
+def _is_compound(before: str, after: str) -> bool:
+    """Whether the hyphen at the end of ``before`` belongs to the word, by the words alone: of a number in letters, of
+    ``well-known``, ``up-to-date`` and the like, and of an address."""
+    if before.endswith("\u00ad"):
+        return False
+    bare = before[:-1].lstrip("(\"'“‘[").lower()  # noqa: RUF001
+    *_, last = parts = re.split(r"[-\u2010]", bare)
+    return (
+        "@" in bare
+        or bare.startswith(("http", "www."))
+        or (last in _TENS and after.startswith(_ONES))
+        or (last in _PARTS_OF_COMPOUNDS and not after.startswith(_ENDINGS))
+        or (len(parts) > 1 and last in _BETWEEN)
+    )
+
+
 def _is_level(before: Word, word: Word) -> bool:
     """Whether two words of one direction stand on one line, whatever the shape of the page."""
     if before.turn != word.turn:
@@ -158,6 +174,15 @@ def _is_level(before: Word, word: Word) -> bool:
 
 
 _ENDS_DIVIDED = re.compile(r"[^\W\d_][-\u2010\u00ad]$")
+_TENS = frozenset(["twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"])
+_ONES = (
+    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
+    *("first", "second", "third", "fourth", "fifth", "sixth", "ninth"),
+)
+_PARTS_OF_COMPOUNDS = frozenset(("half", "self", "well"))
+_ENDINGS = ("ness", "ish", "less", "ington")
+_BETWEEN = frozenset(["a", "and", "at", "by", "for", "in", "of", "on", "or", "the", "to", "up"])
+"""Stand between the hyphens of compounds; no word is divided behind them a second time."""
 _SPACELESS = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
 _DIAGONAL = 0.1
 _THINNEST = 0.02
