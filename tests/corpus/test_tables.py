@@ -113,6 +113,35 @@ def test_a_value_that_is_missing_leaves_its_column_empty(document: tuple[pymupdf
     assert read(path).text.splitlines()[2:] == ["| North | 9.1 |  | 240 |", "| South | 7.4 | 3 |  |"]
 
 
+def test_a_table_under_another_is_one_of_its_own(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    y = statement(page, [["Boat", "June", "July"], ["Canoes", "20", "25"], ["Barges wider", "140", "130"]])
+    y = statement(page, [["than the old lock"], ["Rafts", "60", "70"]], y)
+    statement(
+        page, [["Inn", "Beds", "Camp", "Beds"], ["Vik", "31", "Nord", "52"], ["Eid", "18", "Fjell", "44"]], y + 25
+    )
+    drawn.save(path)
+    text = read(path)
+    fees, beds = tables(text.words, text.aspect)
+    assert fees.heads == ("Boat", "June", "July") and beds.heads == ("Inn", "Beds", "Camp", "Beds")
+    assert [[cell.text for cell in row] for row in fees.body] == [
+        ["Canoes", "20", "25"],
+        ["Barges wider than the old lock", "140", "130"],
+        ["Rafts", "60", "70"],
+    ]
+
+
+def test_letters_that_mark_the_rows_of_a_group_begin_them(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    rows = [["", "2024", "2023"], ["Crew"], ["a Deck", "39", "25"], ["b Engine", "52", "29"], ["Guests"]]
+    statement(drawn.new_page(), [*rows, ["a 18-29", "54", "40"], ["b 30-49", "42", "29"]])
+    drawn.save(path)
+    text = read(path)
+    [table] = tables(text.words, text.aspect)
+    assert [row[0].text for row in table.body] == ["Crew", "a Deck", "b Engine", "Guests", "a 18-29", "b 30-49"]
+
+
 def test_a_head_over_two_columns_is_said_of_both(document: tuple[pymupdf.Document, Path]) -> None:
     drawn, path = document
     page = drawn.new_page()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -353,6 +354,7 @@ def _runs(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
             place - last > MOST_LINES_BETWEEN + 1
             or not (line.is_row or line.is_between)
             or line.v0 - lines[place - 1].v1 > ROWS_APART * min(line.height, lines[place - 1].height)
+            or _begins_anew(lines, first, place)
         ):
             yield first, last
             first = -1
@@ -360,6 +362,18 @@ def _runs(lines: Sequence[_Line]) -> Iterator[tuple[int, int]]:
             first, last = place if first < 0 else first, place
     if first >= 0:
         yield first, last
+
+
+def _begins_anew(lines: Sequence[_Line], first: int, place: int) -> bool:
+    """Whether a row without figures is the head of another table than the rows from ``first`` on: it stands farther
+    below them than they stand apart, and figures follow."""
+    line = lines[place]
+    if not line.is_row or line.has_data or place + 1 == len(lines) or not lines[place + 1].has_data:
+        return False
+    above = lines[first:place]
+    widest = max((lower.v0 - upper.v1 for upper, lower in pairwise(above)), default=0.0)
+    is_apart = line.v0 - above[-1].v1 > widest + line.height
+    return is_apart and sum(upper.has_data for upper in above) >= LEAST_ROWS
 
 
 def _parted(lines: Sequence[_Line], first: int, last: int) -> Iterator[tuple[int, int]]:
@@ -489,7 +503,7 @@ def _with_whole_labels(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
     beside the first line, the last, or between the two."""
     found: list[list[Cell]] = []
     for row in map(list, rows):
-        goes_on = bool(row) and row[0].column == 0 and row[0].words[0].text[:1].islower()
+        goes_on = bool(row) and row[0].column == 0 and _goes_on(row[0].words)
         before = found[-1] if found else []
         labelled = bool(before) and before[0].column == 0
         if goes_on and labelled and (len(before) == 1 or len(row) == 1):
@@ -501,6 +515,13 @@ def _with_whole_labels(rows: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
         else:
             found.append(row)
     return found
+
+
+def _goes_on(words: Sequence[Word]) -> bool:
+    """Whether words begin in the middle of a sentence: a small letter alone before a capital or a figure is a mark."""
+    first, *others = words
+    is_mark = len(first.text) == 1 and bool(others) and not others[0].text[:1].islower()
+    return first.text[:1].islower() and not is_mark
 
 
 # Ruling lines ----------------------------------------------------------------------------------------------------
