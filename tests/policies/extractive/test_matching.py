@@ -100,6 +100,31 @@ def test_a_column_of_years_under_its_head_is_read() -> None:
     assert values(words, "Maud built") == ["1916"]
 
 
+@pytest.mark.parametrize(("question", "answer"), [("inn Vik", "31"), ("camp Nord", "52"), ("ship Fram", "16")])
+def test_of_tables_side_by_side_a_figure_belongs_to_the_label_before_it(question: str, answer: str) -> None:
+    columns = (0, 80, 180, 260, 360, 440)
+    words = table(
+        40,
+        100,
+        columns,
+        ("Inn", "Beds", "Camp", "Beds", "Ship", "Beds"),
+        ("Vik", "31", "Nord", "52", "Fram", "16"),
+        ("Eid", "18", "Fjell", "44", "Maud", "12"),
+    )
+    assert answers(f"How many beds has the {question}?", words)[0] == answer
+
+
+def test_the_whole_of_a_wrapped_label_names_its_row() -> None:
+    columns = (0, 250, 350)
+    words = table(50, 100, columns, ("Boat", "June", "July"), ("Barges wider than", "140", "130"))
+    words += [*put(50, 134, "the lock"), *table(50, 160, columns, ("Barges", "60", "70"), ("Rafts", "9", "8"))]
+    whole = page(words)
+    laid = rows(whole, tables(whole.words, WIDTH / HEIGHT))
+    assert [row.cells[0].text for row in laid][1:3] == ["Barges wider than the lock", "Barges"]
+    assert laid[1].text == "Barges wider than 140 130 the lock"
+    assert answers("How much is the fee of barges wider than the lock in July?", words)[0] == "130"
+
+
 def test_two_series_over_one_label_give_no_value() -> None:
     words = [*put(100, 300, "410"), *put(100, 350, "380"), *table(100, 500, (0, 100), ("Mon", "Tue"))]
     assert values(words, "Mon") == []

@@ -48,7 +48,7 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
         others = "\n".join(line for line in passage_text.splitlines() if line.strip() not in known)
         spans = [*(Span(caption.text) for caption in timed), *text_sentences(others)]
     held = stems(page.text) | stems(" ".join(word.text for word in page.words))
-    lines = tuple(rows(page))
+    lines = tuple(rows(page, found))
     return CutPage(
         tuple(spans),
         tuple(_headings(spans)),

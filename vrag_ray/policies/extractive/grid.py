@@ -41,7 +41,8 @@ class Crossing:
 
     ``quote`` is the value's row; ``box`` covers the row and the labels. For ties, both from 0 to 1: ``named`` is the
     mean share of the words of the labels of its row and its column that the question has; ``nearness`` falls with
-    the distance to its head.
+    the distance to its head. ``is_beside`` is whether no other words stand between the value and a label before it, as
+    they do between the label of one table and the figures of the table to its right.
     """
 
     value: str
@@ -50,6 +51,7 @@ class Crossing:
     aligned: Mapping[str, float]
     named: float
     nearness: float
+    is_beside: bool
     row: int
     """The value's place in the rows of the page."""
 
@@ -114,8 +116,16 @@ def _crossing(
         aligned,
         (_named(along_row) + _named({stem: place for stem, (_, place) in columns.items()})) / 2,
         1.0 - apart / (MAX_ROWS_APART + 1),
+        _is_beside(row, value.cell, [place.cell for place in along_row.values()]),
         value.row,
     )
+
+
+def _is_beside(row: Row, value: Span, labels: Sequence[Span]) -> bool:
+    """Whether the words before ``value`` in its row, nearest first, are one of ``labels``."""
+    place = next(number for number, cell in enumerate(row.cells) if cell is value)
+    nearest = next((cell for cell in reversed(row.cells[:place]) if any(map(str.isalpha, cell.text))), None)
+    return any(cell is nearest for cell in labels)
 
 
 def _names_periods(row: Row) -> bool:

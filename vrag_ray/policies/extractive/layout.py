@@ -84,13 +84,11 @@ class Span:
 
 @dataclass(frozen=True)
 class Row:
-    """What stands on one height of the page, from left to right."""
+    """What stands on one height of the page, from left to right. ``text`` has its words in reading order, as they can
+    be quoted: the second line of a wrapped label may stand behind the values."""
 
     cells: tuple[Span, ...]
-
-    @cached_property
-    def text(self) -> str:
-        return " ".join(cell.text for cell in self.cells)
+    text: str
 
     @cached_property
     def box(self) -> Box:
@@ -116,14 +114,27 @@ def box_of(words: Sequence[Word]) -> Box:
     return box
 
 
-def rows(page: PageText) -> list[Row]:
+def rows(page: PageText, tables: Sequence[Table] = ()) -> list[Row]:
     """Visual rows in reading order, cut into cells at wide gaps and between the figures of a tight table.
 
-    A row lies in one column, along the direction in which its words are read.
+    A row lies in one column, along the direction in which its words are read. Those of the page's ``tables`` have their
+    wrapped labels whole.
     """
     aspect = page.aspect
-    found = [[page.words[place] for place in row] for region in regions(page.words, aspect) for row in region.rows]
-    return [Row(tuple(_cell(words, aspect) for words in cells(row, aspect))) for row in found]
+    table_of = {id(word): table for table in tables for row in table.rows for cell in row for word in cell.words}
+    lines = [[page.words[place] for place in row] for region in regions(page.words, aspect) for row in region.rows]
+    place_of = {id(word): place for place, word in enumerate(word for line in lines for word in line)}
+    found: list[Row] = []
+    last: Table | None = None
+    for words in lines:
+        table = table_of.get(id(words[0]))
+        if table is not None and table is last:
+            continue
+        last = table
+        for parts in [cells(words, aspect)] if table is None else [[c.words for c in row] for row in table.rows]:
+            ordered = sorted((word for part in parts for word in part), key=lambda word: place_of[id(word)])
+            found.append(Row(tuple(_cell(part, aspect) for part in parts), joined(ordered)))
+    return found
 
 
 def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:

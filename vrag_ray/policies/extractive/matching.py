@@ -39,6 +39,8 @@ CROSSING_BONUS = 0.1
 FIRST_BONUS = 0.05
 """What follows its heading tends to say what it is about."""
 PHRASE_BONUS = 0.1
+BESIDE_BONUS = 0.2
+"""Of tables side by side, a figure belongs to the label before it: breaks ties of equally named rows and columns."""
 TITLE_ROWS = 25
 """How many rows above a value its table or chart may begin."""
 
@@ -219,7 +221,7 @@ def _of_cells(part: Part, page: _Page, yardstick: Yardstick, around: Mapping[str
                 crossing.value,
                 yardstick.coverage(presence) + CROSSING_BONUS,
                 # Denser than any sentence: of equals, the one that row and column point at.
-                1000.0 + crossing.named + 0.5 * crossing.nearness,
+                1000.0 + crossing.named + 0.5 * crossing.nearness + BESIDE_BONUS * crossing.is_beside,
                 box=crossing.box,
                 unit=page.parts.units.get(crossing.row, ""),
             )
