@@ -71,6 +71,7 @@ _BARE_UNIT = re.compile(
     r"^(?:all figures |amounts |figures |expressed |dollars |euros |US\$ |[$€£] )*in .{3,60}$", re.IGNORECASE
 )
 _BARS = re.compile(r"([|\\])")
+_ESCAPED = re.compile(r"\\([|\\])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,14 @@ class Table:
         if apart > ALIGNED:
             return self
         return replace(self, heads=earlier.heads, unit=self.unit or earlier.unit)
+
+    def with_heads_in(self, text: str) -> Table:
+        """This table with the heads that it has in ``text``, that of its page: they may stand on the page before."""
+        above, rows, _ = text.partition(f"\n{self.markdown()}")
+        lines = above.splitlines()[-2:]
+        if any(self.heads) or not rows or lines[-1:] != [f"|{' --- |' * len(self.heads)}"]:
+            return self
+        return replace(self, heads=tuple(_ESCAPED.sub(r"\1", head) for head in lines[0][2:-2].split(" | ")))
 
 
 def text_with_tables(

@@ -40,7 +40,7 @@ def cut_page(page: PageText, kind: PassageKind, passage_text: str) -> CutPage:
     if not page.words and not page.text.strip():
         page = replace(page, text=passage_text)
     timed = captions(page.text, page.locator) if kind is PassageKind.CLIP else []
-    found = tables(page.words, page.aspect)
+    found = [table.with_heads_in(page.text) for table in tables(page.words, page.aspect)]
     spans = sentences(page, found)
     if timed:
         # The name of the file, and in an old collection what is read from the frames, have no time but the clip's.

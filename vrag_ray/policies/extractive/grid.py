@@ -73,7 +73,8 @@ def crossings(page: Sequence[Row], terms: Sequence[Term]) -> list[Crossing]:
     heads = {index for index, row in enumerate(page) if _names_periods(row)}
     found: list[Crossing] = []
     for value in _short_cells(page):
-        if value.row in heads or id(value.cell) in label_cells or not any(map(str.isdigit, value.cell.text)):
+        is_figure = bool(value.cell.words) and any(map(str.isdigit, value.cell.text))
+        if value.row in heads or id(value.cell) in label_cells or not is_figure:
             continue
         along_row: dict[str, _Place] = {}
         along_column: dict[str, tuple[float, _Place]] = {}
@@ -154,7 +155,8 @@ def _column_share(page: Sequence[Row], label: _Place, value: _Place) -> float:
     ):
         return 0.0
     if label.row > value.row:
-        return AXIS_LABEL if _stack(page, label) == [value.cell] else 0.0
+        # Heads of the page before have no words on this one.
+        return AXIS_LABEL if label.cell.words and _stack(page, label) == [value.cell] else 0.0
     return THROUGH_PROSE if any(row.is_prose for row in page[label.row + 1 : value.row]) else 1.0
 
 

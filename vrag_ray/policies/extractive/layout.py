@@ -85,7 +85,8 @@ class Span:
 @dataclass(frozen=True)
 class Row:
     """What stands on one height of the page, from left to right. ``text`` has its words in reading order, as they can
-    be quoted: the second line of a wrapped label may stand behind the values."""
+    be quoted: the second line of a wrapped label may stand behind the values. That of heads which stand on the page
+    before is empty, and their cells have no words."""
 
     cells: tuple[Span, ...]
     text: str
@@ -102,7 +103,7 @@ class Row:
     def is_prose(self) -> bool:
         """Whether a cell is longer than those of a table. The name of a row of figures may be long."""
         label, *others = self.cells
-        named = any(is_figure(cell.words[-1].text) for cell in others)
+        named = any(is_figure(word.text) for cell in others for word in cell.words[-1:])
         longest = LONGEST_LABEL if named else MAX_CELL_WORDS
         return len(label.words) > longest or any(len(cell.words) > MAX_CELL_WORDS for cell in others)
 
@@ -118,7 +119,7 @@ def rows(page: PageText, tables: Sequence[Table] = ()) -> list[Row]:
     """Visual rows in reading order, cut into cells at wide gaps and between the figures of a tight table.
 
     A row lies in one column, along the direction in which its words are read. Those of the page's ``tables`` have their
-    wrapped labels whole.
+    wrapped labels whole, and come under the heads that stand on the page before.
     """
     aspect = page.aspect
     table_of = {id(word): table for table in tables for row in table.rows for cell in row for word in cell.words}
@@ -131,6 +132,9 @@ def rows(page: PageText, tables: Sequence[Table] = ()) -> list[Row]:
         if table is not None and table is last:
             continue
         last = table
+        if table is not None and table.head_rows == 0 and any(table.heads):
+            edges = [(u0 / aspect, u1 / aspect) for u0, u1 in table.edges]
+            found.append(Row(tuple(Span(head, (), edge) for head, edge in zip(table.heads, edges, strict=True)), ""))
         for parts in [cells(words, aspect)] if table is None else [[c.words for c in row] for row in table.rows]:
             ordered = sorted((word for part in parts for word in part), key=lambda word: place_of[id(word)])
             found.append(Row(tuple(_cell(part, aspect) for part in parts), joined(ordered)))
