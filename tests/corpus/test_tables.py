@@ -284,3 +284,52 @@ def test_a_value_of_a_table_that_lies_on_its_side_is_found_by_its_row_and_its_he
     drawn.new_page().show_pdf_page(pymupdf.Rect(0, 0, 595, 842), upright, 0, rotate=turn)
     drawn.save(path)
     assert values(read(path), "What were the rents in 2023?") == ["88"]
+
+
+@pytest.mark.parametrize("rotate", [90, 270])
+def test_turned_heads_stand_over_their_columns(document: tuple[pymupdf.Document, Path], rotate: int) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    for x, head in zip((260, 350, 440), ("Long jump", "Diving", "Sailing"), strict=True):
+        y = 140 if rotate == 90 else 140 - pymupdf.get_text_length(head, fontsize=9)
+        page.insert_text((x + 40, y), head, fontsize=9, rotate=rotate)
+    statement(page, [["Crew of Vik", "21", "23", "25"], ["Crew of Eid", "26", "27", "22"]])
+    put(page, STUB, 300, "The crews meet again in June.")
+    drawn.save(path)
+    sheet = read(path)
+    assert sheet.text.splitlines() == [
+        "|  | Long jump | Diving | Sailing |",
+        "| --- | --- | --- | --- |",
+        "| Crew of Vik | 21 | 23 | 25 |",
+        "| Crew of Eid | 26 | 27 | 22 |",
+        "The crews meet again in June.",
+    ]
+    assert values(sheet, "crew Eid diving") == ["27"]
+    [cell] = [part for part in sheet.elements if part.table is not None and part.text == "Long jump"]
+    assert (
+        cell.box.y1 * page.rect.height < 150
+        and 200 < cell.box.x0 * page.rect.width < cell.box.x1 * page.rect.width < 355
+    )
+
+
+def test_rows_of_words_under_turned_heads_are_no_heads(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    for x, head in zip((290, 380), ("Swims", "Rows"), strict=True):
+        page.insert_text((x, 140), head, fontsize=9, rotate=90)
+    statement(page, [["Otter", "Yes", "No"], ["Heron", "No", "No"], ["Pike", "Yes", "No"]])
+    drawn.save(path)
+    assert read(path).text.splitlines()[:3] == ["|  | Swims | Rows |", "| --- | --- | --- |", "| Otter | Yes | No |"]
+
+
+def test_turned_labels_over_a_few_columns_are_no_heads(document: tuple[pymupdf.Document, Path]) -> None:
+    drawn, path = document
+    page = drawn.new_page()
+    for x in (290, 380):
+        page.insert_text((x, 140), "Monday", fontsize=9, rotate=90)
+    for row in range(3):
+        for column in range(6):
+            put(page, STUB + 80 * column, 150 + 14 * row, f"{row}{column}5")
+    drawn.save(path)
+    text = read(path)
+    assert [any(table.heads) for table in tables(text.words, text.aspect)] == [False]

@@ -141,7 +141,7 @@ def _cell_boxes(tables: Sequence[Table], aspect: float, grids: Sequence[Grid]) -
     share of the table, half way to its neighbours. Of a turned table, what its words fill."""
     boxes: dict[int, Box] = {}
     for table in tables:
-        if all(word.turn == 0 for row in table.rows for cell in row for word in cell.words):
+        if all(word.turn == 0 for row in table.body for cell in row for word in cell.words):
             boxes |= _shares_of(table, aspect)
     cells_of: dict[tuple[int, Field], list[Cell]] = {}
     for cell in (cell for table in tables for row in table.rows for cell in row):

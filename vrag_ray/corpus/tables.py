@@ -7,13 +7,13 @@ which strips stay free from the first row to the last.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from vrag_ray.corpus.reading_order import regions
+from vrag_ray.corpus.reading_order import Region, regions
 from vrag_ray.corpus.ruled import Field, Grid
 from vrag_ray.types import Box, Word, around, joined, upright
 from vrag_ray.types.superscripts import SUPERSCRIPTS
@@ -196,15 +196,39 @@ def pieces(
     words: Sequence[Word], aspect: float, grids: Sequence[Grid]
 ) -> Iterator[tuple[list[list[Word]], Table | None]]:
     """A page as stretches of rows in reading order, each text or a table."""
+    laid = regions(words, aspect)
+    # Regions of what most of the page is written in come first.
+    turned = [
+        piece
+        for region in laid
+        if laid[0].turn == 0 and region.turn in (90, 270)
+        for row in region.rows
+        for piece in _line([words[place] for place in row], aspect).pieces
+    ]
+    heads: set[int] = set()
+    for rows, table in _parts(words, aspect, grids, laid, heads):
+        if table is None or not turned:
+            yield rows, table
+            continue
+        headed = _under_turned_heads(table, turned, aspect)
+        if headed is not table:
+            heads.update(id(word) for cell in headed.rows[0] for word in cell.words)
+        yield rows, headed
+
+
+def _parts(
+    words: Sequence[Word], aspect: float, grids: Sequence[Grid], laid: Sequence[Region], left_out: Set[int]
+) -> Iterator[tuple[list[list[Word]], Table | None]]:
+    """The same, of regions; ``left_out`` are the ids of words of regions to come that are in a table already."""
     ruled = [table for grid in grids if (table := _ruled(words, aspect, grid)) is not None]
     owner = {
         id(word): number for number, table in enumerate(ruled) for row in table.rows for c in row for word in c.words
     }
     placed: set[int] = set()
-    for region in regions(words, aspect):
+    for region in laid:
         rows: list[list[Word]] = []
         for places in region.rows:
-            row = [words[place] for place in places]
+            row = [words[place] for place in places if id(words[place]) not in left_out]
             for number in dict.fromkeys(owner[id(word)] for word in row if id(word) in owner):
                 if number not in placed:
                     yield from _unruled(rows, aspect)
@@ -531,6 +555,39 @@ def _goes_on(words: Sequence[Word]) -> bool:
     first, *others = words
     is_mark = len(first.text) == 1 and bool(others) and not others[0].text[:1].islower()
     return first.text[:1].islower() and not is_mark
+
+
+# Turned heads ----------------------------------------------------------------------------------------------------
+
+
+def _under_turned_heads(table: Table, turned: Sequence[_Piece], aspect: float) -> Table:
+    """``table`` with the turned lines right above most of its columns of values, and at least two, as its heads.
+
+    In a table of words alone no row is a head then: the first one was guessed to be.
+    """
+    height = max(word.box.y1 - word.box.y0 for cell in table.rows[0] for word in cell.words)
+    left, right = table.edges[0][0] / aspect - height, table.edges[-1][1] / aspect + height
+    above = [
+        (box, piece.words)
+        for piece in turned
+        if (box := around([word.box for word in piece.words])) is not None
+        and box.y1 < table.box.y0 + height / 2
+        and left < (box.x0 + box.x1) / 2 < right
+    ]
+    near = [box for box, _ in above if box.y1 > table.box.y0 - ROWS_APART * height]
+    over: dict[int, list[Word]] = {}
+    for box, words in above:
+        if any(box.y1 > other.y0 for other in near):
+            cell = _placed(_Piece(words, box.x0 * aspect, box.x1 * aspect), table.edges)
+            over.setdefault(cell.column, []).extend(words)
+    named = len(over.keys() - {0})
+    if named < 2 or 2 * named < len(table.edges) - 1:
+        return table
+    of_words = not any(is_figure(cell.text) for row in table.body for cell in row[1:])
+    head = tuple(Cell(tuple(words), column) for column, words in sorted(over.items()))
+    rows = (head, *table.rows)
+    head_rows = 1 if of_words else 1 + table.head_rows
+    return replace(table, rows=rows, heads=_heads(rows[:head_rows], len(table.edges)), head_rows=head_rows)
 
 
 # Ruling lines ----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, zip_longest
@@ -126,19 +126,34 @@ def rows(page: PageText, tables: Sequence[Table] = ()) -> list[Row]:
     lines = [[page.words[place] for place in row] for region in regions(page.words, aspect) for row in region.rows]
     place_of = {id(word): place for place, word in enumerate(word for line in lines for word in line)}
     found: list[Row] = []
-    last: Table | None = None
-    for words in lines:
-        table = table_of.get(id(words[0]))
-        if table is not None and table is last:
-            continue
-        last = table
-        if table is not None and table.head_rows == 0 and any(table.heads):
-            edges = [(u0 / aspect, u1 / aspect) for u0, u1 in table.edges]
-            found.append(Row(tuple(Span(head, (), edge) for head, edge in zip(table.heads, edges, strict=True)), ""))
-        for parts in [cells(words, aspect)] if table is None else [[c.words for c in row] for row in table.rows]:
-            ordered = sorted((word for part in parts for word in part), key=lambda word: place_of[id(word)])
-            found.append(Row(tuple(_cell(part, aspect) for part in parts), joined(ordered)))
+    done: set[int] = set()
+    for line in lines:
+        table = table_of.get(id(line[0]))
+        if table is not None and id(table) not in done:
+            done.add(id(table))
+            found.extend(_rows_of(table, aspect, place_of))
+        if outside := [word for word in line if id(word) not in table_of]:
+            found.append(_row([_cell(words, aspect) for words in cells(outside, aspect)], place_of))
     return found
+
+
+def _rows_of(table: Table, aspect: float, place_of: Mapping[int, int]) -> Iterator[Row]:
+    edges = [(u0 / aspect, u1 / aspect) for u0, u1 in table.edges]
+    if table.head_rows == 0 and any(table.heads):
+        yield Row(tuple(Span(head, (), edge) for head, edge in zip(table.heads, edges, strict=True)), "")
+    turn = table.rows[-1][0].words[0].turn
+    for row in table.rows:
+        # Turned heads stand over the columns that they name.
+        spans = [
+            _cell(cell.words, aspect) if cell.words[0].turn == turn else Span(cell.text, cell.words, edges[cell.column])
+            for cell in row
+        ]
+        yield _row(spans, place_of)
+
+
+def _row(spans: Sequence[Span], place_of: Mapping[int, int]) -> Row:
+    ordered = sorted((word for span in spans for word in span.words), key=lambda word: place_of[id(word)])
+    return Row(tuple(spans), joined(ordered))
 
 
 def sentences(page: PageText, tables: Sequence[Table] = ()) -> list[Span]:
