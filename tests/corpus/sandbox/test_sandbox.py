@@ -222,6 +222,18 @@ def test_the_child_sees_no_secret_and_writes_no_file(good, monkeypatch, tmp_path
         assert child.rlimit(psutil.RLIMIT_AS) == (2048 << 20, 2048 << 20)
 
 
+def test_the_first_child_of_an_installation_stores_bytecode_and_later_ones_use_it(good, monkeypatch, tmp_path):
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path))
+    with Sandbox(DecodeLimits()) as sandbox:
+        sandbox.probe(good, "a.pdf")
+    stored = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.pyc")}
+    assert {"mupdf", "pdf_text"} <= {path.name.split(".")[0] for path in stored}
+    with Sandbox(DecodeLimits()) as sandbox:
+        sandbox.probe(good, "a.pdf")
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.pyc")} == stored
+
+
 def test_a_text_child_does_not_load_the_heavy_libraries(put):
     with Sandbox(DecodeLimits()) as sandbox:
         sandbox.probe(put("a.txt", b"hello"), "a.txt")

@@ -31,7 +31,7 @@ MUCH_CPU = 0.5
 _FROM_OUTSIDE = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 """Signals that no decoder raises by itself."""
 _BUSY = frozenset({errno.EAGAIN, errno.ENOMEM})
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH")
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 
 
 class ChildProcess:
@@ -236,7 +236,6 @@ def child_environment() -> dict[str, str]:
         **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
         # The same modules as here, also where Ray has put the code on sys.path by hand.
         "PYTHONPATH": os.pathsep.join([package_root, *(entry for entry in sys.path if entry)]),
-        "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
         # Every thread's arena would reserve 64 MB of the limited address space.
