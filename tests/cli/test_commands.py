@@ -85,6 +85,28 @@ def test_documents_and_versions_are_listed(collection):
     assert "3 documents" in vrag("documents", "-c", collection).stdout
 
 
+def test_files_of_the_same_name_are_shown_with_the_folders_that_differ(tmp_path):
+    for year, boats in (("2023", 41), ("2024", 58)):
+        (tmp_path / "in" / year).mkdir(parents=True)
+        (tmp_path / "in" / year / "report.txt").write_text(f"The yard of {year} built {boats} boats of oak.\n")
+    (tmp_path / "in" / "pilots.txt").write_text("Nine pilots work in the port.\n")
+    root = str(tmp_path / "c")
+    vrag("ingest", str(tmp_path / "in"), "-c", root)
+    listed = vrag("documents", "-c", root).stdout
+    assert [line.split()[-1] for line in listed.splitlines()[:-1]] == [
+        "2023/report.txt",
+        "2024/report.txt",
+        "pilots.txt",
+    ]
+    for year, boats in (("2023", 41), ("2024", 58)):
+        printed = vrag("ask", f"How many boats of oak did the yard of {year} build?", "-c", root).stdout
+        assert f"  [1] report ({year}), characters" in printed and f"built {boats} boats" in printed
+    assert "  1. pilots, the text" in vrag("search", "pilots of the port", "-c", root).stdout
+    [doc_id] = [line.split()[0] for line in listed.splitlines() if "2023/" in line]
+    assert vrag("delete", doc_id, "-c", root).stdout.startswith("report (2023) is deleted;")
+    assert "  1. report, the text" in vrag("search", "boats of oak", "-c", root).stdout
+
+
 @pytest.fixture(scope="module")
 def no_ray(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Variables of a process in which importing Ray fails."""

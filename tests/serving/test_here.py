@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import aclosing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -18,10 +19,11 @@ import psutil
 import pytest
 
 from tests.support.patience import HANGS_AFTER_S
-from tests.support.planted import plant
+from tests.support.planted import doc_id_of, document, plant
 from tests.support.signals import heeding_interrupts
 from vrag_ray.config import Settings
 from vrag_ray.index.storage.collection import Collection
+from vrag_ray.index.storage.writer import CollectionWriter
 from vrag_ray.ingest import IngestReport, Source
 from vrag_ray.serving.here import why_ray
 from vrag_ray.serving.ingest_jobs.child import ingest_in_child
@@ -102,6 +104,30 @@ def test_a_collection_that_cannot_be_loaded_ends_the_start_at_once_with_the_reas
         data.unlink()
     with pytest.raises(VragError, match="not ready after 5 s: retriever: it failed"):
         start_here(Settings(collection=str(tmp_path / "c")), 0)
+
+
+def test_replies_name_documents_of_the_same_title_by_the_folders_that_differ(tmp_path: Path) -> None:
+    root = tmp_path / "c"
+    plant(root, {"a": ["red apple"], "b": ["red pear"], "plum": ["blue plum"]})
+    with CollectionWriter(root) as writer:
+        for name, folder in (("a", "2023"), ("b", "2024")):
+            moved = document(name, f"file:///srv/private/{folder}/report.pdf")
+            writer.commit_documents([replace(moved, title="report")])
+        writer.publish("moved")
+    service = start_here(Settings(collection=str(root)), 0)
+    try:
+        with httpx.Client(base_url=service.base_url) as client:
+            [hits] = client.post("/v1/search", json={"query": "red apple", "mode": "lexical"}).json()["results"]
+            listed = client.get("/v1/documents").json()["documents"]
+            first = client.get(f"/v1/documents/{doc_id_of('a')}").json()
+    finally:
+        service.stop()
+    assert [(hit["title"], hit["uri"]) for hit in hits] == [
+        ("report (2023)", "report.pdf"),
+        ("report (2024)", "report.pdf"),
+    ]
+    assert sorted(each["title"] for each in listed) == ["plum", "report (2023)", "report (2024)"]
+    assert first["title"] == "report (2023)" and "private" not in json.dumps(listed)
 
 
 def test_a_taken_port_is_refused(tmp_path: Path) -> None:

@@ -81,8 +81,9 @@ class Library:
         return newest.documents(), newest.version
 
     async def document(self, doc_id: str) -> Document:
-        """Raises NotFoundError."""
-        return (await self._found(doc_id))[1]
+        """As readers see it. Raises NotFoundError."""
+        collection, document = await self._found(doc_id)
+        return collection.shown(document)
 
     async def delete(self, doc_id: str, collection: str = "") -> str:
         """Delete a document; the name of the collection that had it. A retriever finds it until that is refreshed.

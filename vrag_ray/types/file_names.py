@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+from vrag_ray.types.documents import Document
+
+_FILE = "file:"
 _UPLOAD = "upload:"
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 
@@ -21,15 +25,29 @@ def shown_name(name: str) -> str:
 
 
 def names_of(uris: Sequence[str]) -> list[str]:
-    """The file name in each of ``uris``, with as many folders before it as tell them apart, as far as folders can."""
-    places = [_segments(uri) for uri in uris]
-    longest = max(map(len, places), default=1)
-    for length in range(1, longest):
-        names = ["/".join(place[-length:]) for place in places]
-        if len(set(names)) == len(set(uris)):
-            return names
-    names = ["/".join(place) for place in places]
-    return names if len(set(names)) == len(set(uris)) else [place[-1] for place in places]
+    """The file name in each of ``uris``, behind as many folders as make it another than all others, where any do."""
+    names: dict[str, str] = {}
+    left = {uri: _segments(uri) for uri in uris}
+    length = 0
+    while left:
+        length += 1
+        ends = {uri: "/".join(place[-length:]) for uri, place in left.items()}
+        times = Counter(ends.values())
+        names |= {uri: end for uri, end in ends.items() if times[end] == 1 or length >= len(left[uri])}
+        left = {uri: place for uri, place in left.items() if uri not in names}
+    return [_shown_end(uri, names[uri]) for uri in uris]
+
+
+def distinct_titles(documents: Sequence[Document]) -> dict[str, str]:
+    """By id of ``documents``, which share their title: the title, and behind it the folders that differ or else the
+    file names, as in ``report (2023)``. Uploads of the same name stay alike."""
+    places = names_of([document.uri for document in documents])
+    if len({place.rpartition("/")[2] for place in places}) == 1:
+        places = [place.rpartition("/")[0] for place in places]
+    return {
+        document.doc_id: f"{document.title} ({place})" if place else document.title
+        for document, place in zip(documents, places, strict=True)
+    }
 
 
 def listed_names(names: Sequence[str], most: int = 3) -> str:
@@ -39,15 +57,22 @@ def listed_names(names: Sequence[str], most: int = 3) -> str:
 
 
 def _segments(uri: str) -> list[str]:
-    """The folders and the name in a URI; a row or a part of a file stays at its name. An upload has no folder."""
+    """The folders and the name in a URI, as they stand there. An upload has no folder."""
     base, mark, part = uri.partition("#")
-    path = shown_name(path_in_uri(base)) if is_file_uri(base) else base
-    *folders, name = path.split("/")
-    return [*([] if base.startswith(_UPLOAD) else folders), name + mark + part]
+    *folders, name = base.removeprefix(_FILE).split("/")
+    return [*(folder for folder in folders if folder and not base.startswith(_UPLOAD)), name + mark + part]
+
+
+def _shown_end(uri: str, end: str) -> str:
+    """The end of ``uri``, readable; a row or a part of a file stays at its name as it stands."""
+    if not is_file_uri(uri):
+        return end
+    base, mark, part = end.partition("#")
+    return shown_name(os.fsdecode(unquote_to_bytes(base))) + mark + part
 
 
 def is_file_uri(place: str) -> bool:
-    return place.startswith("file:")
+    return place.startswith(_FILE)
 
 
 def path_of(place: str) -> Path:

@@ -38,7 +38,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result: a passage with its document's title and uri, best first by ``score``.
+    """One result: a passage with its document's title and uri, best first by ``score``. Where several
+    documents of a collection have the same title, the folder or the file name that differs stands behind it:
+    ``report (2023)``.
 
     ``scores`` has what each leg that lists the page gave it: BM25 of ``lexical``, cosine of a space of single vectors,
     mean MaxSim of one of several. In a search of several collections ``lexical`` is the share of the query's words that

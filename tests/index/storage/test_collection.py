@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -75,6 +76,21 @@ def test_one_document_under_two_uris_survives_the_change_of_one(tmp_path: Path) 
         writer.publish("changed")
     by_title = {d.title: d.uris for d in Collection.open(root).documents()}
     assert by_title == {"same": ("b.pdf",), "new": ("a.pdf",)}
+
+
+def test_a_title_is_shown_with_its_folder_from_the_version_on_in_which_another_document_has_it(tmp_path: Path) -> None:
+    root = tmp_path / "c"
+    first = replace(document("a", uri="file:///in/2023/report.pdf"), title="report")
+    second = replace(document("b", uri="file:///in/2024/report.pdf"), title="report")
+    with CollectionWriter(root) as writer:
+        for documents in ([first, document("other")], [second]):
+            writer.commit_documents(documents)
+            writer.publish("added")
+    alone, both = Collection.open(root, version=1), Collection.open(root)
+    assert alone.shown(alone.document(first.doc_id)) == first
+    assert [both.shown(each).title for each in (first, second)] == ["report (2023)", "report (2024)"]
+    assert [both.shown(each).title for each in both.documents()][-1] == "other"
+    assert {each.title for each in both.documents()} == {"report", "other"}, "stored titles stay"
 
 
 def test_delete_removes_a_document_from_every_later_search_and_older_versions_keep_it(tmp_path: Path) -> None:

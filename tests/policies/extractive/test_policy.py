@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -249,6 +251,15 @@ def test_words_of_a_file_name_are_not_told_as_near_evidence() -> None:
     record = ask("How many ships lie in the harbour below the castle?", source)
     assert "Nearest" not in record.answer and "no words could be read there" in record.answer
     assert [citation.quote for citation in record.citations] == [""]
+
+
+def test_words_of_a_file_name_are_no_evidence_where_the_title_has_a_folder_behind_it() -> None:
+    source = Shelf()
+    doc_id = source.add("red kite", text="red kite", kind=PassageKind.IMAGE, region=SEEN)
+    source.hits = [replace(hit, title="red kite (2023)", uri="file:///in/2023/red_kite.png") for hit in source.hits]
+    source.pages[doc_id, "p1"] = PageText(doc_id, Locator(page=1), "", (), 100, 100)
+    record = ask("How high does the red kite soar?", source)
+    assert "Found red kite (2023), page 1 [1], but no words could be read there" in record.answer
 
 
 @pytest.mark.parametrize("max_steps", [2, 3, 4])

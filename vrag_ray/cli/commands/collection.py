@@ -41,11 +41,13 @@ def documents(
     if as_json:
         typer.echo(json.dumps([_as_dict(document) for document in found]))
         return
+    uris = [uri for document in found for uri in document.uris]
+    names = dict(zip(uris, names_of(uris), strict=True))
     for document in found:
         size = f"{document.size_bytes / 1024:,.0f} KiB"
         typer.echo(
             f"{document.doc_id[:12]}  {document.kind:5}  {document.status:7}  {document.units:5}  {size:>12}  "
-            f"{listed_names(names_of(document.uris), MOST_NAMES)}{_title(document)}"
+            f"{listed_names([names[uri] for uri in document.uris], MOST_NAMES)}{_title(document)}"
         )
         if document.error:
             typer.echo(f"              {document.error}")
@@ -104,7 +106,7 @@ def delete(
 
     root = load(config, collection).collection
     collection_now = Collection.open(root)
-    found = {document.doc_id: document for document in map(collection_now.document, docs)}
+    found = {document.doc_id: collection_now.shown(document) for document in map(collection_now.document, docs)}
     with CollectionWriter(root) as writer:
         writer.delete(*found)
         version = writer.publish("delete")

@@ -26,7 +26,7 @@ from vrag_ray.index.search.snapshot import Part, Snapshot, parts_of
 from vrag_ray.index.search.titles import COMPARED_FIRST, MOST_PAGES, TitleVectors, by_titles, still_needed
 from vrag_ray.index.storage.collection import Collection
 from vrag_ray.index.storage.rows import CorruptionError
-from vrag_ray.types import HYBRID, LEXICAL, Hit, Passage, Query, SearchAnswer
+from vrag_ray.types import HYBRID, LEXICAL, Document, Hit, Passage, Query, SearchAnswer
 from vrag_ray.types.filters import SearchFilter
 
 WINDOWS_OF_A_PAGE = 4
@@ -231,21 +231,23 @@ def _query_notices(
     return tuple(notices)
 
 
-def _hit(item: Fused, snapshot: Snapshot, passage: Passage) -> Hit:
-    document = snapshot.collection.document(passage.doc_id)
-    return Hit(passage, document.title, document.uri, item.score, item.by_leg, collection=snapshot.name)
+def _hit(item: Fused, collection: str, document: Document, passage: Passage) -> Hit:
+    return Hit(passage, document.title, document.uri, item.score, item.by_leg, collection=collection)
 
 
-def _hydrate(parts: Sequence[Part], ids: Sequence[str]) -> tuple[dict[str, tuple[Snapshot, Passage]], dict[str, str]]:
-    """The passages by id, each of the first collection that has it and whose filter lets it through, and a notice for
-    each that is damaged on disk, by id too. Blocking."""
-    found: dict[str, tuple[Snapshot, Passage]] = {}
+def _hydrate(
+    parts: Sequence[Part], ids: Sequence[str]
+) -> tuple[dict[str, tuple[str, Document, Passage]], dict[str, str]]:
+    """The passages by id, each of the first collection that has it and whose filter lets it through, with that
+    collection's name and the document as readers see it; and a notice for each that is damaged on disk, by id too.
+    Blocking."""
+    found: dict[str, tuple[str, Document, Passage]] = {}
     damaged: dict[str, str] = {}
     for part in parts:
         missing = [passage_id for passage_id in dict.fromkeys(ids) if passage_id not in found]
         passages, problems = _passages(part.collection, missing)
         found |= {
-            name: (part.snapshot, passage)
+            name: (part.snapshot.name, part.collection.shown(part.collection.document(passage.doc_id)), passage)
             for name, passage in passages.items()
             if part.collection.has_document(passage.doc_id)
             and (part.filter is None or part.filter.matches_meta(passage.meta))

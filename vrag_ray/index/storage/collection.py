@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import threading
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -31,6 +33,7 @@ from vrag_ray.index.storage.term_scores import TermScores
 from vrag_ray.index.storage.texts_before_spaces import text_space_of
 from vrag_ray.index.storage.versions import VersionRecord, find_version, latest_number, list_versions
 from vrag_ray.types import PREFIX_OF_PASSAGES, TEXT, Document, Locator, NotFoundError, Passage, VragError
+from vrag_ray.types.file_names import distinct_titles
 
 if TYPE_CHECKING:
     import lance
@@ -62,6 +65,7 @@ class Collection:
         self._keeping = threading.Lock()
         self._names: PassageNames | None = None
         self._titles: dict[str, str] | None = None
+        self._distinct: dict[str, Mapping[str, str]] = {}
         self._is_large = False
         self._naming = threading.Lock()
 
@@ -115,8 +119,30 @@ class Collection:
             raise NotFoundError(f"document {doc_id} {problem}: `vrag documents` lists the ids")
         return matching[0]
 
+    def shown(self, document: Document) -> Document:
+        """``document``, of this version, under the title that readers see: with the folder or the file name that
+        differs, where other documents have the title too."""
+        title = document.title
+        if title not in self._sharing:
+            return document
+        if title not in self._distinct:
+            self._distinct[title] = distinct_titles(self._sharing[title])
+        return replace(document, title=self._distinct[title][document.doc_id])
+
+    @cached_property
+    def _sharing(self) -> Mapping[str, Sequence[Document]]:
+        """The documents of each title that several have."""
+        documents = self._by_id().values()
+        # A list for each of 100,000 titles would take a quarter of a second.
+        times = Counter(document.title for document in documents)
+        sharing: dict[str, list[Document]] = defaultdict(list)
+        for document in documents:
+            if document.title and times[document.title] > 1:
+                sharing[document.title].append(document)
+        return sharing
+
     def titles_of(self, passage_ids: Iterable[str]) -> dict[str, str]:
-        """The title of the document of each passage, of those documents that this version has."""
+        """The stored title of the document of each passage, of those documents that this version has."""
         if self._titles is None:
             self._titles = {doc_id[:PREFIX_OF_PASSAGES]: document.title for doc_id, document in self._by_id().items()}
         titles = self._titles

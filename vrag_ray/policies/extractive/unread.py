@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from vrag_ray.agent.observation import Observation, Sighting
+from vrag_ray.corpus.model import title_from_name
 from vrag_ray.policies.extractive.matching import Match
 from vrag_ray.types import PassageKind
+from vrag_ray.types.file_names import names_of
 
 
 def unread_above(seen: Observation, best: Match | None) -> Sighting | None:
@@ -22,4 +24,5 @@ def _is_wordless(sighting: Sighting) -> bool:
     if sighting.kind is PassageKind.TEXT:
         return False
     known = " ".join(sighting.text.split())
-    return known in ("", " ".join(sighting.title.split()))
+    # The title has the folder behind it where another file has the name.
+    return known in ("", " ".join(sighting.title.split()), title_from_name(names_of([sighting.uri])[0]))

@@ -68,12 +68,13 @@ class Documents(Library):
 
     async def list_documents(self, limit: int, offset: int, collection: str = "") -> DocumentsPage:
         name = self._name(collection)
-        documents, version = await self.documents(name)
+        newest = await self._collections[name].get()
+        documents = newest.documents()
         return DocumentsPage(
             collection=name,
-            documents=[document_info(document) for document in documents[offset : offset + limit]],
+            documents=[document_info(newest.shown(document)) for document in documents[offset : offset + limit]],
             total=len(documents),
-            collection_version=version,
+            collection_version=newest.version,
         )
 
     async def document_info(self, doc_id: str) -> DocumentInfo:
